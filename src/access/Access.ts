@@ -1,10 +1,10 @@
 /**
- * Access: the pages and programs that come in over HTTP, each with its right, until it is revoked: a program by a token,
- * a page by a key of its own (`Pairing`).
+ * Access: the pages and programs that may connect over HTTP, each with its right, until it is revoked. A program has a
+ * token, a page has a key of its own (`Pairing`).
  *
- * Guarantees: who may come in is a fold of the log, which knows a token's hash alone, and of a page no more than that it
- * is there; an invitation is good for one page, once, for two minutes, and for this daemon; what was revoked opens
- * nothing from the moment that this was answered.
+ * Guarantees: the grants are a fold of the log. The log has only the hash of a token, and nothing of a page's key. An
+ * invitation is valid for one page, once, for two minutes, and only in this daemon. A revoked grant is invalid as soon
+ * as the revocation is answered.
  */
 import { Context, Deferred, Effect, Layer, Semaphore } from "effect"
 import { createHash, createHmac, randomBytes } from "node:crypto"
@@ -24,13 +24,13 @@ export interface Grant {
   readonly by: string
   /** ms since the epoch */
   readonly since: number
-  /** Of a program's token; "": it is a page, which has none. */
+  /** Hash of a program's token. Empty for a page, which has no token. */
   readonly hash: string
-  /** The page's own port; undefined: it has an address by name. */
+  /** The page's own port; undefined if the page has an address by name. */
   readonly port?: number | undefined
 }
 
-/** By id, the oldest first. */
+/** Grants by id, oldest first. */
 export type Grants = ReadonlyMap<string, Grant>
 
 const read = reader(accessKinds)
@@ -54,19 +54,19 @@ export const fold: StreamFold<Grants> = {
   fromPlain: (plain) => new Map((plain as ReadonlyArray<Grant>).map((grant) => [grant.id, grant]))
 }
 
-/** So many tokens there may be. */
+/** Maximum number of tokens and pages together. */
 const MAX_GRANTS = 100
-/** An invitation is good for so long, ms. */
+/** Lifetime of an invitation, ms. */
 export const INVITED = 120_000
-/** So many invitations are open at one time; the oldest goes first. */
+/** Maximum number of open invitations; the oldest is dropped first. */
 const MAX_INVITED = 20
 
 const secret = Effect.sync(() => randomBytes(32).toString("base64url"))
 const fresh = Effect.map(secret, (text) => text.replaceAll(/[-_]/g, "").slice(0, 8).toLowerCase())
-/** By what a page names the code that it has, which it sends nobody. */
+/** The name by which a page identifies its code, without sending the code itself. */
 export const handleOf = (code: string): string =>
   createHmac("sha256", code).update(Proof.text("handle")).digest("base64url")
-/** The name of the page's own origin, which nobody knows before its link is used. */
+/** The host name of the page's own origin. It cannot be guessed before the page's link is used. */
 export const nameOf = (code: string): string =>
   `agentd-${createHmac("sha256", code).update(Proof.text("name")).digest("hex").slice(0, 20)}.localhost`
 export const hashOf = (token: string): string => createHash("sha256").update(token).digest("hex")
@@ -80,7 +80,7 @@ interface Wanted {
 interface Invitation extends Wanted {
   readonly code: string
   readonly by: string
-  /** By the monotonic clock, ms. */
+  /** Expiry on the monotonic clock, ms. */
   readonly until: number
 }
 
@@ -91,7 +91,7 @@ export interface Granted extends Wanted {
   readonly token: string
 }
 
-/** A page that has its right from now on; by the code it is sent its key. */
+/** A page that has been granted its right. Its key is sent to it once, encrypted with the code. */
 export interface Claimed extends Wanted {
   readonly id: string
   readonly code: string
@@ -101,21 +101,21 @@ export class Access extends Context.Service<
   Access,
   {
     readonly list: Effect.Effect<ReadonlyArray<Grant>, StorageError>
-    /** A token; nobody can ask for it again. */
+    /** Creates a token. The token is returned only once. */
     readonly grant: (wanted: Wanted, caller: Pick<Caller, "by">) => Command<Granted>
-    /** A code by which a page may come in, once. */
+    /** Creates a code with which one page may connect, once. */
     readonly invite: (wanted: Wanted, caller: Pick<Caller, "by">) => Effect.Effect<string>
     readonly claim: (handle: string) => Command<Claimed>
-    /** By its id or a unique beginning of it. */
+    /** `id`: the grant's id, or a unique prefix of it. */
     readonly revoke: (
       id: string,
       caller: Pick<Caller, "by">
     ) => Command<{ readonly eventId: number; readonly grant: Grant }>
-    /** The grant of a token; undefined: it opens nothing. Waits until the log is read. */
+    /** The grant of a token; undefined if the token is invalid. Waits until the log is read. */
     readonly of: (token: string) => Effect.Effect<Grant | undefined, StorageError>
-    /** The grant of a page by its id; undefined: there is none any more. Waits until the log is read. */
+    /** The grant of a page by its id; undefined if there is none. Waits until the log is read. */
     readonly page: (id: string) => Effect.Effect<Grant | undefined, StorageError>
-    /** Waits until the grant is revoked; at once where it is none. */
+    /** Waits until the grant is revoked; returns at once if there is none. */
     readonly ended: (id: string) => Effect.Effect<void>
   }
 >()("agentd/access/Access") {}
@@ -139,7 +139,7 @@ const used = refuse(
   "Get a new one: agentd open"
 )
 
-/** The grants that are in force, and who waits for the end of one. */
+/** The valid grants, and the callers that wait for the end of one. */
 class Book {
   grants: Grants = new Map()
   private hashes: ReadonlyMap<string, Grant> = new Map()
@@ -167,7 +167,7 @@ class Book {
     })
   }
 
-  /** By a beginning of its id. */
+  /** Finds a grant by a unique prefix of its id. */
   named(id: string): Grant | CommandRefused {
     const found = [...this.grants.values()].filter((one) => id !== "" && one.id.startsWith(id))
     const [one] = found
@@ -180,7 +180,7 @@ class Book {
   }
 }
 
-/** Codes by which a page may come in, by their handles, in memory alone. */
+/** Open invitations by the handles of their codes. In memory only. */
 const invitations = () => {
   const open = new Map<string, Invitation>()
   return {
@@ -214,7 +214,7 @@ const make = Effect.gen(function* () {
   const known = Deferred.await(loaded)
 
   const append = (one: RuneDraft) =>
-    // a refusal is a fault of agentd's
+    // a rejected rune is a bug of agentd
     Effect.catchTag(log.append([one]), "RuneRefused", Effect.die).pipe(
       Effect.map(([rune]) => {
         book.become(apply(book.grants, rune!))

@@ -1,17 +1,20 @@
-/** AccessKinds: who may come in over HTTP, in the daemon's stream. A token itself is in no rune: its hash is. */
+/**
+ * AccessKinds: the kinds of runes for access over HTTP, in the daemon's stream. They contain a token's hash, never the
+ * token.
+ */
 import { Schema } from "effect"
 import { kind } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
 
-/** `view` reads; `act` does all that a person may. */
+/** `view` allows reading; `act` allows everything that a person may do. */
 export const Right = Schema.Literals(["view", "act"])
 export type Right = typeof Right.Type
 
 export const accessKinds = {
   /**
-   * `hash`: the token's SHA-256, in hexadecimal digits; "": it is a page, which proves itself by a key. `port`: the page's
-   * own, if it has one.
+   * `hash`: the token's SHA-256 in hexadecimal; empty for a page, which authenticates with a key. `port`: the page's
+   * own port, if it has one.
    */
   "access.granted": kind(
     Schema.Struct({ id: text, right: Right, label: text, hash: text, by: text, port: Schema.optional(Schema.Int) }),

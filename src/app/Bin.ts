@@ -1,6 +1,6 @@
 /**
- * Bin: what runs behind `main`. It alone knows the process: arguments,
- * environment, exit codes. The daemon's code is loaded only for `agentd up`.
+ * Bin: the program behind `main`. Only it uses the process: arguments, environment, exit codes. The daemon's code is
+ * loaded only for `agentd up`.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -15,9 +15,9 @@ import * as DaemonNode from "../systemd/DaemonNode.ts"
 
 DaemonNode.forget(process.env)
 
-/** A verb that is interrupted did not do its work; a daemon that is told to end has done it. */
+/** Exit code of an interrupted program: a verb did not do its work, but a daemon that was told to end did. */
 let interrupted = 130
-/** How the program ended that ran in our place. */
+/** Exit code of the program that ran in our place. */
 let ended: number | undefined
 
 /** The script as it was called: chunks of a bundle change their names. */
@@ -59,17 +59,17 @@ const entry = Layer.succeed(Entry)({
     )
 })
 
-// what is started gets the variable as it was
+// child processes get the original variable
 settle(process.env)
 
-// `agentd log -f | head` is done when head is: not an error.
+// `agentd log -f | head` ends when head ends: not an error
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1))
 
 const args = process.argv.slice(2)
 const collector = collectorOf(process.env)
 const verb = args.find((arg, index) => !arg.startsWith("-") && args[index - 1] !== "--state") ?? ""
 
-/** The daemon's own life is no span. */
+/** The program; a daemon's whole lifetime is not traced as a span. */
 const program =
   collector === undefined || verb === "up"
     ? run(args)

@@ -1,16 +1,15 @@
 /**
- * Daemon: every layer of agentd, in start order. The one-minute read.
+ * Daemon: builds and runs every layer of agentd, in start order. Read this first.
  *
  *     lock ─ log ─ processes ─ agents ─┬─ control socket   answers while the streams are still being read
- *                                     ├─ runs' sockets    what a run asks for itself
- *                                     ├─ conversations    agents, each in a tree of its own
+ *                                     ├─ runs' sockets    serve the API of runs
+ *                                     ├─ conversations    agents, each in its own supervision tree
  *                                     ├─ alerter          reads the log, mails a person
  *                                     └─ notifier         tells systemd
  *
- * Guarantees: one daemon per store; what a daemon before this one left running is
- * ended before any agent comes to life; without its log it does not go on: runs
- * end in order, and it exits 74. Stopping it is no OperatorStop: what ran runs
- * again at the next start.
+ * Guarantees: one daemon per store. Processes that an earlier daemon left running, except those of the keeper, are
+ * ended before any agent starts. If the log fails, the daemon exits with 74. A stop of the daemon is not an
+ * OperatorStop: agents that ran start again with the next daemon.
  */
 import { dirname, join } from "node:path"
 import {
@@ -77,7 +76,7 @@ import { folds } from "./Folds.ts"
 import { Notify } from "../systemd/Notify.ts"
 import { VERSION } from "../api/rpc/Version.ts"
 
-/** Why the daemon could not start, or ended before it was asked to. */
+/** Why the daemon could not start, or ended without being asked to. */
 export class DaemonError extends Schema.TaggedError<DaemonError>()("DaemonError", {
   message: Schema.String,
   remedy: Schema.String,
@@ -85,7 +84,7 @@ export class DaemonError extends Schema.TaggedError<DaemonError>()("DaemonError"
   exitCode: Schema.Int
 }) {}
 
-/** Ends the processes that an earlier daemon left running, but those that the keeper holds. */
+/** Ends the processes that an earlier daemon left running, except those of the keeper. */
 const sweep = (host: Host): Effect.Effect<void, never, FileSystem.FileSystem | ProcessTree | RunSockets> =>
   Effect.gen(function* () {
     const tree = yield* ProcessTree
@@ -104,7 +103,7 @@ const sweep = (host: Host): Effect.Effect<void, never, FileSystem.FileSystem | P
     if (orphans.length > 0) yield* Effect.logWarning(`ended what ${orphans.length} runs of an earlier daemon left`)
   })
 
-/** Where what comes and goes belongs in the supervision tree. */
+/** Supervisors for the dynamic parts of the daemon. */
 interface Supervisors {
   readonly channels: DynamicSupervisor.DynamicSupervisor
   readonly conversations: DynamicSupervisor.DynamicSupervisor
@@ -126,14 +125,14 @@ const makeSupervisors = (): Supervisors => ({
   schedules: supervisorOf("schedules")
 })
 
-/** Sessions, beside those of the agents' runs. */
+/** Sessions that are not runs of our agents. */
 const platesBeside = (options: Omit<Plates.Options, "sessions">) =>
   Layer.unwrap(Effect.map(Agents, ({ sessions }) => Plates.layer({ ...options, sessions })))
 
-/** The folder that commands have to name: a world whose sockets lie in its own state folder is named by it. */
+/** The value that commands need for `--state`: the state directory, if it contains the sockets; null: the default. */
 const worldOf = ({ socket, state }: Options): string | null => (dirname(socket) === state ? state : null)
 
-/** Goals, told by the agents what their projects say. */
+/** Goals; they get the projects' configs from the agents. */
 const goalsOf = (options: Options, store: string, supervisor: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Agents, (agents) =>
@@ -151,7 +150,7 @@ const goalsOf = (options: Options, store: string, supervisor: DynamicSupervisor.
     )
   )
 
-/** Schedules, told by the agents what their projects say, and by the goals which of theirs go on. */
+/** Schedules; they get the projects' configs from the agents, and the state of their goals from the goals. */
 const schedulesOf = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Effect.all([Agents, Goals.Goals]), ([agents, goals]) =>
@@ -160,7 +159,7 @@ const schedulesOf = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
         goals: {
           submit: (config, { text, ...goal }, { by, key }) =>
             goals.submit({ ...goal, goal: text, plan: null }, { by, config }, key),
-          // what cannot be recovered takes no goal either
+          // a conversation that cannot be recovered accepts no goal either
           recovered: Effect.ignore(goals.recovered),
           isOpen: goals.isOpen
         },
@@ -171,7 +170,7 @@ const schedulesOf = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
     )
   )
 
-/** Channels follow what the files of the projects say. */
+/** Configures channels by the projects' files, whenever these change. */
 const configureChannels = Effect.gen(function* () {
   const agents = yield* Agents
   const channels = yield* Channels.Channels
@@ -244,7 +243,7 @@ const services = (
   )
 }
 
-/** How long prompts are kept where they are kept longest before they are erased; undefined: nothing is erased. */
+/** The longest time that any project keeps prompts before they are erased; undefined: nothing is erased. */
 const keptAtMost = Effect.fnUntraced(function* (usual: Duration.Duration | undefined) {
   const agents = yield* Agents
   const configs = yield* Effect.forEach(yield* agents.projects, ({ conversation }) => agents.configOf(conversation))
@@ -265,11 +264,11 @@ const chores = (state: string, user: UserConfig) => [
   { id: "scrubbing", start: Effect.succeed(Scrubbing.run(user.verifyLog)) }
 ]
 
-/** A rune of the daemon itself. */
+/** Appends a rune of the daemon itself. */
 const note = (kind: string, payload: Payload) =>
   Effect.flatMap(EventLog, (log) => log.append([{ stream: DAEMON_STREAM, kind, actor: "daemon", payload }]))
 
-/** Whether the daemon is well, as two looks tell (Wellness). */
+/** Whether the daemon is healthy, decided by comparing two looks (Wellness). */
 const alive = Effect.gen(function* () {
   const agents = yield* Agents
   const log = yield* EventLog
@@ -285,9 +284,9 @@ const alive = Effect.gen(function* () {
 })
 
 /**
- * The project that the daemon is started for. Where a person starts it with a file that is not in order, it says so
- * and ends. A project that the log knows, or cannot tell of, stops no other: a daemon that was killed while somebody
- * edited the file comes back.
+ * Registers the project that the daemon is started for. If a person starts the daemon with an invalid file, the daemon
+ * reports that and ends. A project that is in the log, or whose stream cannot be read, stops no other project. So a
+ * daemon that was killed while somebody edited the file can start again.
  */
 const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agrees"], done: Effect.Effect<unknown>) {
   const agents = yield* Agents
@@ -318,7 +317,7 @@ const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agr
   )
 })
 
-/** Ends runs that an earlier daemon left and no agent is at. */
+/** Ends runs that an earlier daemon left and that no agent has adopted. */
 const endUnwanted = Effect.fnUntraced(function* (store: string) {
   const agents = yield* Agents
   const end = Effect.flatMap(agents.all, (rows) =>
@@ -327,14 +326,14 @@ const endUnwanted = Effect.fnUntraced(function* (store: string) {
   yield* agents.recovered
   yield* end
   yield* (yield* Keeper).settled.open
-  // one that its worker could not take up is nobody's by then
+  // a run that its worker could not adopt by then belongs to no agent
   yield* Effect.sleep("1 minute")
   yield* end
 })
 
 /**
- * A daemon that could not go on leaves its runs to the next, and so does one that systemd ends: it may start it again.
- * That is told, for nobody asked for the end of the runs.
+ * A daemon that fails leaves its runs to the next one. So does one that systemd ends, because systemd might start it
+ * again. That is logged, because nobody asked to end the runs.
  */
 const leaving =
   (keeper: Keeper, { handOver, isUnit }: Platform.Platform, lease: Duration.Duration) =>
@@ -358,7 +357,7 @@ const crashing = ({ child, reason }: { readonly child: string | undefined; reado
     exitCode: 70
   })
 
-/** The daemon until it is asked to end; the reason is the answer. */
+/** Runs the daemon until it is asked to end, or fails. */
 const live = Effect.fnUntraced(function* (options: Options, platform: Platform.Platform) {
   const { pid } = platform
   const startedAt = yield* Clock.currentTimeMillis
@@ -374,7 +373,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     const log = yield* EventLog
     const agents = yield* Agents
     const notify = yield* Notify
-    // commands are answered while the disk writes it; what follows in the log is durable after it
+    // commands are answered while the disk writes this rune; later runes become durable after it
     const noted = yield* Effect.forkScoped(
       note("daemon.started", { pid, version: VERSION, state: options.state, socket: options.socket }),
       { startImmediately: true }
@@ -429,7 +428,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
   )
 })
 
-/** No restart repairs it. */
+/** Exit code of an error that a restart does not repair. */
 const WRONG = 78
 
 const exitCodes: { readonly [tag: string]: number } = {
@@ -450,7 +449,7 @@ interface Explained {
   readonly cause?: unknown
 }
 
-/** A part that could not be started hides the reason: that is what a person needs. */
+/** The error to show. A part that failed to start wraps the reason, which is what a person needs. */
 const explain = (error: Explained): DaemonError => {
   if (error instanceof DaemonError) return error
   if (error instanceof StartFailed && isExplained(error.cause)) return explain(error.cause)
@@ -464,14 +463,14 @@ const explain = (error: Explained): DaemonError => {
 const isExplained = (cause: unknown): cause is Explained =>
   typeof cause === "object" && cause !== null && "_tag" in cause && "message" in cause
 
-/** Runs until it is asked to end, or cannot go on. */
+/** Runs until it is asked to end, or until it fails. */
 export const run = (
   options: Options,
   platform: Platform.Platform = Platform.node(options)
 ): Effect.Effect<void, DaemonError> =>
   live(options, platform).pipe(
     Effect.scoped,
-    // last of all: what listens keeps the process
+    // last of all: an open listener keeps the process alive
     Effect.ensuring(platform.handOver),
     Effect.mapError(explain),
     Effect.tapError((error) => (error.exitCode === WRONG ? platform.turnAway(error) : Effect.void))

@@ -1,8 +1,8 @@
 /**
- * DaemonBin: what runs behind `main` where a program starts the daemon (`agentd start`, systemd): nobody is there to
- * be shown or asked anything, so that it goes without the command line, which is a third of the code.
+ * DaemonBin: the program behind `main` if another program starts the daemon (`agentd start`, systemd). No person is
+ * there to read or answer anything, so it omits the command line, which is a third of the code.
  *
- * Guarantees: it is `agentd up`, with the same words and the same exit codes.
+ * Guarantees: it equals `agentd up`, with the same texts and the same exit codes.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -30,14 +30,14 @@ export const start = (): void => {
 
   /** The script as it was called: chunks of a bundle change their names. */
   const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
-  /** `[--state DIR] up`. */
+  /** The arguments: `[--state DIR] up`. */
   const [first, chosen] = process.argv.slice(2)
 
   const variables = Object.fromEntries(
     Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined)
   )
 
-  // runs get the variable as it was
+  // runs get the original variable
   settle(env)
 
   const program = Effect.gen(function* () {

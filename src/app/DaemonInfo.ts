@@ -1,7 +1,4 @@
-/**
- * DaemonInfo: what the daemon says of itself: its status, its own checks, and how
- * it is asked to end.
- */
+/** DaemonInfo: what the daemon reports about itself: its status and its own checks, and how it is asked to end. */
 import { zoneOf } from "../cli/render/OwnZone.ts"
 import { GONE } from "../config/FileTrouble.ts"
 import { Config, Deferred, Effect, FileSystem, Option } from "effect"
@@ -35,7 +32,7 @@ import * as LogSize from "../board/LogSize.ts"
 import * as NotifyControl from "../alerts/NotifyControl.ts"
 import * as ToldAlerts from "../alerts/ToldAlerts.ts"
 
-/** An end that somebody asked for. `keep`: runs are left to the daemon that comes next. */
+/** A requested end of the daemon. `keep`: runs are left to the next daemon. */
 export interface Asked {
   readonly reason: string
   readonly keep: boolean
@@ -54,15 +51,15 @@ export interface Facts {
   readonly startedAt: number
   /** The environment that runs inherit. */
   readonly environment: { readonly [name: string]: string | undefined }
-  /** The root of the supervision tree, once it is there. */
+  /** The root of the supervision tree; undefined until it exists. */
   readonly root: () => Pick<Supervisor, "inspect"> | undefined
-  /** Completed with the reason when somebody asks for the end. */
+  /** Completed with the reason when the daemon is asked to end. */
   readonly asked: Deferred.Deferred<Asked>
   /** Completed when the project that the daemon is started for is in the log, or is refused. */
   readonly taken: Deferred.Deferred<void>
 }
 
-/** systemd gives each service an invocation id; a daemon in the background has no terminal. */
+/** How the daemon was started: systemd gives each service an invocation id, and a background daemon has no terminal. */
 const supervision = Effect.gen(function* () {
   const invocation = yield* Config.option(Config.String("INVOCATION_ID"))
   const unit = yield* ownUnit
@@ -74,7 +71,7 @@ const supervision = Effect.gen(function* () {
     : ({ by: "detached", unit: null, restsOn: "its standard input is no terminal" } as const)
 })
 
-/** `…/agentd.service` */
+/** Name of the daemon's systemd unit: `…/agentd.service` */
 const ownUnit = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const groups = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/cgroup"), () => "")
@@ -114,12 +111,12 @@ const accounts = Effect.gen(function* () {
   return accountsOf(accounts(), yield* configs)
 })
 
-/** Whether the agents' programs and keys are there, where the daemon looks for them. */
+/** Checks that the agents' programs and keys exist where the daemon looks for them. */
 const readiness = Effect.fnUntraced(function* (environment: Facts["environment"]) {
   const lists = yield* Effect.forEach(yield* configs, ({ agents, root }) =>
     Readiness.checks(agents, { root, environment, whose: "the daemon's" })
   )
-  // Two projects may want the same.
+  // two projects can use the same program or key
   return [...new Map(lists.flat().map((check) => [`${check.name} ${check.detail}`, check])).values()]
 })
 
@@ -158,10 +155,10 @@ const keeping = Effect.map(Keeper.Keeper, ({ trouble }): Pick<DaemonStatus, "kee
   return keeper === undefined ? {} : { keeper }
 })
 
-/** Troubles that are no agent's and no project's. */
+/** Problems that belong to no agent and no project. */
 const troubles = ({ ownConfig }: Facts) => Effect.map(keeping, (found) => ({ ...ownConfig(), ...found }))
 
-/** Whether the daemon runs what is installed. */
+/** Checks whether the daemon runs the installed version. */
 const programCheck = (isReplaced: boolean): ReadonlyArray<Check> =>
   isReplaced
     ? [
@@ -191,7 +188,7 @@ const limitsCheck = Effect.map(RunLimits, ({ held, how }): ReadonlyArray<Check> 
 const fleetChecks = (environment: Facts["environment"]) =>
   Effect.map(Effect.all([projectChecks, readiness(environment), limitsCheck, agentChecks]), (lists) => lists.flat())
 
-/** The channels that the projects' files name are there. */
+/** Whether the channels in the projects' files exist. */
 const channelsConfigured = Effect.gen(function* () {
   const agents = yield* Agents
   const channels = yield* Channels
@@ -200,15 +197,15 @@ const channelsConfigured = Effect.gen(function* () {
   return configured.every(Boolean)
 })
 
-/** Of every agent, once all are known. */
+/** The reach of every agent, once all agents are known. */
 const reach = Effect.fnUntraced(function* (facts: Facts) {
   yield* Deferred.await(facts.taken)
-  // a log that cannot be read on ends the daemon
+  // an unreadable log ends the daemon, so its error can be ignored here
   yield* Effect.ignore((yield* Agents).recovered)
   return yield* Reaches.of(yield* configs, facts)
 })
 
-/** The parts that are not ready yet. */
+/** Names of the parts that are not ready yet. */
 const unready = Effect.fnUntraced(function* ({ taken }: Facts) {
   const agents = yield* Agents
   const parts: ReadonlyArray<readonly [name: string, isReady: boolean]> = [
@@ -232,7 +229,7 @@ const nobodyIsMailed = ({ userConfig }: Facts) =>
     `Add "mail" to a project's agentd.jsonc, or to ${userConfig}; see \`agentd schema\`.`
   )
 
-/** Where pages are answered; the port is asked for. */
+/** The address of the page, after requesting the port. */
 const addressOf = ({ ask, report }: Listening.Listening["Service"]) =>
   Effect.gen(function* () {
     yield* ask
@@ -258,16 +255,16 @@ const pagesAt = (listening: Listening.Listening["Service"]) => ({
   )
 })
 
-/** Between two looks whether the port is had, and most time for it. */
+/** Interval of the checks whether the port is listened on, and the maximum wait. */
 const LOOK_AT_PORT = Backoff.constant("20 millis")
 const PORT_WAIT = "5 seconds"
 
-/** Every mail section in force, each once. */
+/** Every mail section in force, without duplicates. */
 const sections = Effect.gen(function* () {
   const agents = yield* Agents
   const { mailFor } = yield* AlertContext
   const projects = yield* agents.projects
-  // a stream that no project has: the user's own section
+  // no project has this stream: it selects the user's own section
   const streams = projects.length === 0 ? [""] : projects.map(({ conversation }) => conversation)
   const mails = (yield* Effect.forEach(streams, mailFor)).filter((mail) => mail !== undefined)
   return [...new Map(mails.map((mail) => [JSON.stringify(mail), mail])).values()]

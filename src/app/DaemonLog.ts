@@ -1,6 +1,4 @@
-/**
- * DaemonLog: the event log with agentd's own kinds and invariants.
- */
+/** DaemonLog: the event log with agentd's own kinds of runes and invariants. */
 import { Layer } from "effect"
 import { severityOf } from "../domain/Invariants.ts"
 import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
@@ -16,7 +14,7 @@ import { kinds } from "./EventKinds.ts"
 import { checkers } from "./InvariantCheckers.ts"
 
 export interface Options extends SqlEventLog.Options {
-  /** The folds that the daemon's features read; a feature whose fold is left out reads its stream by itself. */
+  /** Folds that the daemon's features read. A feature whose fold is missing reads its stream by itself. */
   readonly folds?: Rules["folds"]
 }
 
@@ -32,15 +30,15 @@ export const rules: Rules = {
 const layerRules = ({ folds = [] }: Pick<Options, "folds"> = {}): Layer.Layer<LogRules> =>
   Layer.succeed(LogRules, { ...rules, folds })
 
-/** In a file, with a thread of its own. */
+/** A log in a file, written by a thread of its own. */
 export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact> =>
   SqlEventLog.layer(options).pipe(Layer.provide(layerRules(options)))
 
-/** In a file, on this thread. */
+/** A log in a file, written by this thread. */
 export const layerInline = (options: Options, disk?: InlineDisk): Layer.Layer<EventLog | Log, StorageError, Redact> =>
   SqlEventLog.layerInline(options, disk).pipe(Layer.provide(layerRules(options)))
 
-/** In a file that another process may write. */
+/** A log in a file that another process can write. */
 export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError> =>
   SqlEventLog.layerReadOnly(options).pipe(Layer.provide(layerRules()))
 

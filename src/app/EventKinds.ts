@@ -1,6 +1,6 @@
 /**
- * EventKinds: every kind of rune that agentd knows. Each feature declares its own; here
- * they become the one registry that the log checks each rune against.
+ * EventKinds: every kind of rune that agentd knows. Each feature declares its own; this is the registry by which the
+ * log checks each rune.
  */
 import { Schema } from "effect"
 import { accessKinds } from "../access/AccessKinds.ts"
@@ -34,14 +34,14 @@ export const kinds = make({
   ...accessKinds,
   ...ownKinds,
 
-  // Facts about agentd itself.
+  // facts about agentd itself
   "daemon.started": kind(Schema.Struct({ pid: Schema.Int, version: text, state: mayText, socket: mayText })),
   /** `keep`: its runs are left to the next daemon. */
   "daemon.stopping": kind(Schema.Struct({ reason: text, keep: Schema.optional(Schema.Boolean) })),
   "daemon.stopped": kind(Schema.Struct({ pid: Schema.Int })),
-  /** Another program listens on the port that the config names; null: its owner is not known. */
+  /** Another program listens on the configured port; `uid` null: its owner is unknown. */
   "http.port_taken": kind(Schema.Struct({ port: Schema.Int, uid: Schema.NullOr(Schema.Int), foreign: Schema.Boolean })),
-  /** An agent tried to decide what waits for a person: `what` names the procedure. */
+  /** An agent tried to make a decision that is reserved for a person: `what` names the procedure. */
   "caller.refused": kind(Schema.Struct({ by: text, run_id: text, what: text })),
   "actor.dead_letter": kind(
     Schema.Struct({ address: mayText, reason: text, tag: mayText, message: mayText, why: mayText }),

@@ -1,8 +1,8 @@
 /**
- * Expiring: the daemon's child that has prompts erased whose time is over.
+ * Expiring: a child of the daemon that erases prompts whose retention time is over.
  *
- * Guarantees: a batch at a time, with a pause after each, so that it holds up nothing; where nothing
- * is left it looks again after a while, an hour at most; what goes wrong is told, and tried again.
+ * Guarantees: it erases one batch at a time, with a pause after each, so it delays nothing. If nothing is left, it
+ * looks again after at most an hour. An error is logged and retried.
  */
 import { Duration, Effect } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
@@ -10,7 +10,7 @@ import { Agents } from "../projects/service/Agents.ts"
 const PAUSE = Duration.millis(250)
 const LOOK = Duration.hours(1)
 
-/** `usual`: how long prompts are kept where a project says nothing; undefined: for ever. */
+/** `usual`: how long prompts are kept if a project does not configure it; undefined: for ever. */
 export const run = (usual: Duration.Duration | undefined) =>
   Effect.gen(function* () {
     const agents = yield* Agents

@@ -1,6 +1,6 @@
 /**
- * Folds: what the daemon's features make of the log's streams. The log reads a stream once
- * by all of them; each feature asks for its own.
+ * Folds: the folds of all features over the log's streams. The log reads a stream once for all of them; each feature
+ * requests its own result.
  */
 import * as Access from "../access/Access.ts"
 import * as OpenNotices from "../alerts/OpenNotices.ts"

@@ -1,15 +1,13 @@
 /**
- * Foreground: runs a program in this terminal in our place: it shares our process
- * group, so that the shell's job control and the keys that send signals reach it
- * as if it had been started by itself.
+ * Foreground: runs a program in this terminal in our place. It shares our process group. So the shell's job control and
+ * the keys that send signals reach it as if the shell had started it.
  *
- * Guarantees: Ctrl+C and Ctrl+\ are the program's alone; a signal sent to us goes
- * on to it, a hang-up too; when it stops itself, so do we, or the shell would wait
- * for ever; its end is told as a shell tells it: its exit code, or 128 and the
- * signal's number.
+ * Guarantees: Ctrl+C and Ctrl+\ affect only the program. A signal sent to us is passed on to it, including a hang-up.
+ * When the program stops itself, we stop too; otherwise the shell would wait for ever. Its end is reported as a shell
+ * does: its exit code, or 128 plus the signal's number.
  *
- * Directly on Node: a ChildProcess of Effect's says only in words which signal
- * ended it, and this is about signals.
+ * Written directly for Node: Effect's ChildProcess reports only in words which signal ended it, and this module is
+ * about signals.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { constants } from "node:os"
@@ -17,22 +15,24 @@ import { Effect } from "effect"
 import * as ProcessTable from "../runs/process/ProcessTable.ts"
 import { NotStarted, type Program, type ProgramOptions } from "../cli/parse/Invocation.ts"
 
-/** The terminal sends these to the whole group: to pass them on would make two of one. */
+/** The terminal sends these to the whole group: passing them on would deliver them twice. */
 const FROM_KEYS = ["SIGINT", "SIGQUIT"] as const
 const PASSED_ON = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const
-/** A stop that is over when it is looked at again was the group's, and we stopped with it. */
+/**
+ * Delay before a stop is checked again. If the program then runs again, the whole group was stopped, and so were we.
+ */
 const SETTLED = "50 millis"
 
 type Listener = readonly [signal: NodeJS.Signals, listener: () => void]
 
-/** `send`: to the program. */
+/** `send`: sends a signal to the program. */
 const passOn = (send: (signal: NodeJS.Signals) => void): ReadonlyArray<Listener> => {
   const forward = (signal: NodeJS.Signals): Listener => [signal, () => send(signal)]
   const swallow = (signal: NodeJS.Signals): Listener => [signal, () => {}]
   return [...FROM_KEYS.map(process.stdin.isTTY ? swallow : forward), ...PASSED_ON.map(forward)]
 }
 
-/** The shell wakes the whole group; `kill -CONT` of us alone is meant for the program too. */
+/** The shell continues the whole group. A `kill -CONT` for us alone is passed on to the program, too. */
 const wake = (child: ChildProcess, pid: number): Listener => [
   "SIGCONT",
   () => {
@@ -40,7 +40,7 @@ const wake = (child: ChildProcess, pid: number): Listener => [
   }
 ]
 
-/** Stops the process by SIGSTOP, so that a waiting shell sees it stopped. */
+/** Stops our process by SIGSTOP, so that a waiting shell sees it stopped. */
 const stopWith = (pid: number) => () => {
   const follow = Effect.sync(() => {
     if (ProcessTable.isStopped(pid)) process.kill(process.pid, "SIGSTOP")
@@ -67,10 +67,11 @@ const notStarted = (name: string, error: NodeJS.ErrnoException): NotStarted =>
 const statusOf = (code: number | null, signal: NodeJS.Signals | null): number =>
   code ?? (signal === null ? 1 : 128 + constants.signals[signal])
 
-/** Returns when it runs; our listeners are gone when it has ended. */
+/** Returns when the program runs; our listeners are removed when it has ended. */
 export const start = ({ command: [name = "", ...args], env }: ProgramOptions): Effect.Effect<Program, NotStarted> =>
   Effect.callback((resume) => {
-    // It is at work before `spawn` returns: a signal must not find us without listeners then. It is heard after.
+    // The program already runs before `spawn` returns: listen first, so that no signal is missed. It is passed on
+    // afterwards.
     let running: ChildProcess | undefined
     const listeners: Array<Listener> = []
     const listen = (more: ReadonlyArray<Listener>) => {
@@ -91,7 +92,7 @@ export const start = ({ command: [name = "", ...args], env }: ProgramOptions): E
     running = child
     const stopToo = stopWith(pid)
     listen([wake(child, pid), ["SIGCHLD", stopToo]])
-    // It may have stopped before anybody listened.
+    // the program might have stopped before the listener was added
     stopToo()
     const ended = new Promise<number>((resolve) => {
       child.once("exit", (code, signal) => {
@@ -99,7 +100,7 @@ export const start = ({ command: [name = "", ...args], env }: ProgramOptions): E
         resolve(statusOf(code, signal))
       })
     })
-    // A signal that cannot be passed on to who has just ended is nobody's affair.
+    // a signal to a program that has just ended can be ignored
     child.on("error", () => {})
     resume(Effect.succeed({ pid, ended: Effect.promise(() => ended) }))
   })

@@ -1,21 +1,21 @@
 /**
- * InstalledProgram: whether the program that is installed where the daemon was started from is still the one that runs.
+ * InstalledProgram: whether the installed program is still the one that the daemon runs.
  *
- * Guarantees: a program that was built anew and is the same counts as the same: its first file names all others by
- * their contents. Where it runs from its sources, or the file is gone, nothing is said.
+ * Guarantees: a rebuilt program with the same content counts as the same, because its first file names all others by
+ * their content. If the daemon runs from its sources, or the file is missing, nothing is reported.
  */
 import * as fs from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { attempt } from "../config/Attempt.ts"
 
-/** The first file of the bundle, also where the quick entry beside it was called. */
+/** The first file of the bundle, even if the quick entry next to it was called. */
 const entryOf = (script: string): string =>
   basename(script) === "quick.cjs" ? join(dirname(script), "agentd.mjs") : script
 
 const textOf = (file: string): string | undefined =>
   attempt(() => (file.endsWith(".mjs") ? fs.readFileSync(file, "utf8") : undefined))
 
-/** Notes the program as it is now; the answer says whether it is another one by then. */
+/** Records the current program. The returned function tells whether another one is installed by then. */
 export const noted = (script: string): (() => boolean) => {
   const file = entryOf(script)
   const before = textOf(file)

@@ -1,6 +1,6 @@
 /**
- * InvariantCheckers: the invariants that can be seen broken by reading one stream's runes
- * in order. Each keeps a small immutable state: what is open now, not what was.
+ * InvariantCheckers: invariants that can be checked by reading the runes of one stream in order. Each checker has a
+ * small immutable state: what is open now, not what was.
  */
 import { HashMap, Option } from "effect"
 import { workerKinds, toolKinds } from "../agents/machines/AgentKinds.ts"
@@ -19,20 +19,20 @@ const lookup = <V>(map: HashMap.HashMap<string, V>, key: string): V | undefined 
   Option.getOrUndefined(HashMap.get(map, key))
 
 interface Turns {
-  /** The newest turn of each TurnActor, and whether it has not ended yet. */
+  /** The newest turn of each TurnActor, and whether it is still active. */
   readonly newest: HashMap.HashMap<
     string,
     { readonly turnId: string; readonly agent: string; readonly active: boolean }
   >
 }
 
-/** Not `turn.assistant_delta`: it is lazy, and may be written after the turn's end. */
+/** Without `turn.assistant_delta`: it is lazy, and can be written after the turn's end. */
 const { "turn.assistant_delta": _, ...turnRunes } = turnKinds
 const readTurn = reader(turnRunes)
 
 const TURN_ENDS: ReadonlyArray<string> = ["turn.completed", "turn.interrupted", "turn.error"]
 
-/** At most one active turn per agent; a turn that a later one has followed says nothing more. */
+/** At most one turn per agent is active. After a later turn has begun, no rune of an earlier one may follow. */
 export const turns: Checker<Turns> = {
   kinds: Object.keys(turnRunes),
   initial: { newest: HashMap.empty() },
@@ -76,14 +76,14 @@ interface Tools {
   readonly ended: ReadonlyArray<string>
 }
 
-/** So many ended calls are told from calls that never were. */
+/** Number of ended calls that are remembered, to distinguish them from calls that never existed. */
 const MAX_ENDED = 64
 
-/** Not `tool.progress`: it is lazy, and may be written after the result. */
+/** Without `tool.progress`: it is lazy, and can be written after the result. */
 const { "tool.progress": _progress, ...toolRunes } = toolKinds
 const readTool = reader(toolRunes)
 
-/** A call has one result, after the call; nothing runs between the question and its answer. */
+/** A call has one result, after the call. A call that asks for approval does not run before it is approved. */
 export const tools: Checker<Tools> = {
   kinds: Object.keys(toolRunes),
   initial: { open: HashMap.empty(), ended: [] },
@@ -143,13 +143,13 @@ const eventOf = (rune: Seen): WorkerMachine.Event | undefined => {
   return own?.kind === "worker.moved" ? own.payload.event : WorkerMachine.joins(rune)
 }
 
-/** The run that an event of a worker comes from; undefined for one that comes from none. */
+/** The run that caused an event of a worker; undefined: none. */
 const sourceOf = (event: WorkerMachine.Event | undefined): string | undefined => {
   switch (event?._tag) {
     case "SessionStarted":
     case "SessionExited":
     case "GraceExceeded":
-    // in runes of before it named no run
+    // in older runes it has no run
     case "UrgentMessage":
       return event.runId
     default:
@@ -157,7 +157,7 @@ const sourceOf = (event: WorkerMachine.Event | undefined): string | undefined =>
   }
 }
 
-/** A worker is moved by its current run alone. */
+/** Only a worker's current run can move it. */
 export const runs: Checker<Runs> = {
   kinds: [...Object.keys(workerKinds), "turn.started", "turn.completed"],
   initial: HashMap.empty(),
@@ -244,13 +244,13 @@ const owned = (plan: HashMap.HashMap<string, Owned>, rune: TaskRune): HashMap.Ha
   }
 }
 
-/** Failed tasks that a person lets be tried again. */
+/** Failed tasks that a person allowed to be retried. */
 const reopened = (event: GoalMachine.Event): ReadonlyArray<string> =>
   event._tag === "dependency_resolved" ? (event.tasks ?? []) : []
 
 /**
- * A task has one owner at a time, and one end. The same owner may take a task up again after a restart,
- * another one when a try is over; one that failed may be tried again when its plan is unblocked.
+ * A task has one owner at a time, and one end. After a restart the same owner may resume it; after an attempt is over,
+ * another agent may. A failed task may be retried when its plan is unblocked.
  */
 export const tasks: Checker<Tasks> = {
   kinds: Object.keys(taskRunes),
@@ -286,5 +286,5 @@ export const tasks: Checker<Tasks> = {
   }
 }
 
-/** All of them, in the order in which a rune is held against them. */
+/** All checkers, in the order in which they check a rune. */
 export const checkers: ReadonlyArray<AnyChecker> = [turns, tools, runs, floors, tasks]

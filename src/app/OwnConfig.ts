@@ -1,8 +1,8 @@
 /**
- * OwnConfig: the daemon's look at the user's own `config.jsonc`, as it begins and whenever the file changes.
+ * OwnConfig: reads the user's own `config.jsonc` when the daemon starts and whenever the file changes.
  *
- * Guarantees: a file that cannot be used is told as a project's is: in the log at once, to a person once it has stayed
- * so, by the channels of before.
+ * Guarantees: an invalid file is reported like a project's: in the log at once, and to a person after it has stayed
+ * invalid for a while. The notification uses the channels of the last valid config.
  */
 import { basename, dirname } from "node:path"
 import { Clock, Effect, FileSystem, Stream } from "effect"
@@ -16,7 +16,7 @@ import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 import type { OwnConfigTrouble } from "../board/DaemonMessages.ts"
 import * as Backoff from "../core/supervision/Backoff.ts"
 
-/** As the daemon begins; fails where nothing can be in force. */
+/** Reads the file at the daemon's start; fails if no config can be in force. */
 export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
   const first = yield* UserFile.take(place)
   let trouble: OwnConfigTrouble | undefined
@@ -29,7 +29,7 @@ export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
     yield* Effect.logError(`${first.trouble.message}\nWhat was in force before stays in force.`)
   }
 
-  /** The daemon's child that sees the file change. */
+  /** The daemon's child that watches the file. */
   const follow = Effect.gen(function* () {
     const log = yield* EventLog
     const files = yield* FileSystem.FileSystem
@@ -54,7 +54,7 @@ export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
       Stream.debounce("200 millis"),
       Stream.runForEach(() => again),
       Effect.catchDefect((defect) => Effect.fail(defect)),
-      // its folder may not be there
+      // the file's folder might be missing
       Effect.retry(Backoff.waits(Backoff.constant("30 seconds"))),
       Effect.andThen(Effect.never)
     )
@@ -63,5 +63,5 @@ export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
   return { config: first.config, follow, ownConfig: () => (trouble === undefined ? {} : { ownConfig: trouble }) }
 })
 
-/** The newest of them decide: trouble is followed by its end. */
+/** Number of recent runes to read: trouble is followed by the rune of its end, so the newest are enough. */
 const RUNES = 20

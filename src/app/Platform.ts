@@ -1,7 +1,7 @@
 /**
- * Platform: what the daemon stands on and is reached by: the lock of its store, its log's
- * disk, files, processes, mail, systemd, and the sockets at its edge. All above it is the
- * same wherever it runs; `node` is this machine, and a simulation is another.
+ * Platform: everything outside the daemon that it uses or is reached by: the store's lock, the log's disk, files,
+ * processes, mail, systemd, and its sockets. Everything above it is the same on any platform. `node` is this machine,
+ * and a simulation is another.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -62,20 +62,20 @@ import * as UserFile from "../config/UserFile.ts"
 import * as StatusLine from "./StatusLine.ts"
 
 export interface Options {
-  /** The state folder, absolute. */
+  /** Absolute path of the state directory. */
   readonly state: string
   readonly socket: string
   /** The project to register at once. */
   readonly config?: string
-  /** Whether a person agrees to a change of its file, which they are shown; not there: nobody is there to be asked. */
+  /** Asks a person to agree to a change of the project's file; undefined: there is nobody to ask. */
   readonly agrees?: (change: ConfigChangeInfo) => Effect.Effect<boolean>
-  /** The user's own config file, which need not be there. */
+  /** The user's own config file; it need not exist. */
   readonly userConfig: string
-  /** How this program is called: a run's voice is another of it. */
+  /** The command that runs this program: a run's `agentd mcp` is started by it. */
   readonly command: readonly [string, ...ReadonlyArray<string>]
   /** The daemon's own environment: agents inherit it. */
   readonly environment: { readonly [name: string]: string | undefined }
-  /** Sockets on which systemd listens, by their names. */
+  /** Sockets on which systemd listens, by name. */
   readonly handed?: Activation.Handed
 }
 
@@ -96,51 +96,51 @@ export type Needs =
   | RunSockets
   | Schedules
 
-/** The children of the daemon's root through which the outside reaches it. */
+/** Children of the daemon's root that serve requests from outside. */
 export interface Edges {
   /** Started first: they answer while the log is still being read. */
   readonly commands: ReadonlyArray<ChildSpec<Needs>>
-  /** Hooks, once the board takes them. */
+  /** Servers for hooks, started when the board can process them. */
   readonly hooks: ReadonlyArray<ChildSpec<Needs>>
 }
 
 export type Machine = Layer.Success<typeof NodeServices.layer> | EventLoop.EventLoop | Notify | ProcessTree
 
-/** The time in which an agent's process may end by itself when its daemon is gone. */
+/** Grace period for an agent's process whose daemon is gone. */
 export const ORPHAN_GRACE = "5 seconds"
 
 export interface Platform {
-  /** Holds the store's lock, which one daemon has, as long as the scope is open. */
+  /** Acquires the store's lock, which only one daemon can have, while the scope is open. */
   readonly lock: Effect.Effect<void, StoreLock.StoreInUse | StorageError | StateFolderRefused, Scope.Scope>
   readonly machine: Layer.Layer<Machine, Config.ConfigError>
   readonly log: (options: DaemonLog.Options) => Layer.Layer<EventLog | Log, StorageError, Redact>
   readonly backends: (
     user: UserConfig
   ) => Layer.Layer<Backends | Reaper | RunSockets, never, ProcessTree | FileSystem.FileSystem>
-  /** The ways of telling a person besides by mail. */
+  /** The notification channels other than mail. */
   readonly channels: Layer.Layer<never, never, Redact>
   readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
-  /** Completes once the store is no more in its place. */
+  /** Completes when the store is no longer at its place. */
   readonly lost: Effect.Effect<StorageError>
   readonly pid: number
-  /** A service manager ends it to start it again, or another after it: its runs are left to that one. */
+  /** True: a service manager ends the daemon, and can start it or another one again. Runs are left to the next one. */
   readonly isUnit: boolean
-  /** The daemon is to end, and another to come: who connects from now on is left to that one. */
+  /** Prepares for the end of this daemon before another one: new connections are left to the next. */
   readonly handOver: Effect.Effect<void>
-  /** No daemon can start here: who waits for one is told by being hung up on. */
+  /** No daemon can start here: waiting clients are told so and disconnected. */
   readonly turnAway: (why: Why) => Effect.Effect<void>
 }
 
-/** Marks the processes of this store's runs: the same for every daemon on it. */
+/** Marks the processes of this store's runs: the same for every daemon of the store. */
 export const storeId = (state: string): string => createHash("sha256").update(state).digest("hex").slice(0, 16)
 
-/** A child that is made of a layer: it lives until it is stopped. */
+/** A supervised child built from a layer: it lives until it is stopped. */
 export const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R> => ({
   id,
   start: Effect.as(Layer.build(layer), Effect.never)
 })
 
-/** Notes in the log that another program has the port, so that a person finds it later, too. */
+/** Records in the log that another program has the port, so that a person can find it later, too. */
 const noting =
   (log: EventLog["Service"]) =>
   ({ foreign, port, uid }: Server.Taken): Effect.Effect<void> =>
@@ -151,24 +151,27 @@ const noting =
         Effect.catchCause((cause) => Effect.logWarning("a port that is taken could not be noted", cause))
       )
 
-/** The doors for pages and programs; the page lies beside the program. */
+/** The HTTP entry points for pages and programs; the page's files are next to the program. */
 const doorsOf = ({ command: [, program = ""], state }: Options) =>
   Effect.gen(function* () {
     const folder = dirname(program)
     return {
       access: yield* Access,
-      // what a run asks by the socket is the agent's, there too
+      // a call by a run counts as its agent's, as on the socket
       verbs: yield* Effect.provideService(Verbs.make, Look, PeerProcess.make(storeId(state))),
       versions: ourselves,
       page: { fs: yield* FileSystem.FileSystem, folders: [join(folder, "web"), join(folder, "../dist/web")] }
     } satisfies Doors
   })
 
-/** Worlds of one user, each in a folder of its own, do not want the same port; 0: the user's own. */
+/**
+ * Offset of the port for a daemon whose sockets are in its state directory, so that two daemons of one user use
+ * different ports. 0: the user's default daemon.
+ */
 const worldNumber = (state: string, socket: string): number =>
   dirname(socket) === state ? Number.parseInt(storeId(state).slice(0, 8), 16) : 0
 
-/** The HTTP server, with its doors and figures. */
+/** The HTTP server, with its entry points and metrics. */
 const httpOf = (
   options: Options,
   ports: ReadonlyArray<Server.GivenPort>,
@@ -199,7 +202,7 @@ const httpOf = (
   )
 }
 
-/** The control socket, where systemd listens on it. */
+/** The control socket, if systemd listens on it; otherwise undefined. */
 const givenOf = ({ handed, socket }: Options): GivenSocket | undefined => {
   const descriptor = handed?.get(Activation.CONTROL)?.find((one) => Activation.pathOf(one) === socket)
   return descriptor === undefined ? undefined : new GivenSocket(socket, descriptor)
@@ -207,7 +210,7 @@ const givenOf = ({ handed, socket }: Options): GivenSocket | undefined => {
 
 type GivenPort = Server.GivenPort & { readonly socket: GivenSocket }
 
-/** The page's port, where systemd listens on it. */
+/** The page's ports on which systemd listens. */
 const givenPorts = ({ handed }: Options): ReadonlyArray<GivenPort> =>
   (handed?.get(Activation.PAGE) ?? []).flatMap((descriptor) => {
     const at = Activation.portOf(descriptor)
@@ -227,13 +230,13 @@ const partingOf = (
   turnAway: given?.turnAway ?? (() => Effect.void)
 })
 
-/** Fails where a daemon answers at the socket already. */
+/** Fails if a daemon already answers at the socket. */
 const alone = (state: string, socket: string): Effect.Effect<void, StoreLock.StoreInUse> =>
   Effect.flatMap(Endpoint.probe(socket), (found) =>
     found === "live" ? Effect.fail(StoreLock.inUse(state, StoreLock.seen(state))) : Effect.void
   )
 
-/** Undoes a restore of the store that was cut off. */
+/** Undoes an interrupted restore of the store. */
 const mended = (state: string): Effect.Effect<void, StorageError> =>
   Effect.flatMap(
     Effect.try({ try: () => Restoring.undo(state), catch: (cause) => storageError(state, cause) }),
@@ -243,7 +246,7 @@ const mended = (state: string): Effect.Effect<void, StorageError> =>
 
 const bytesIn = (text: string | undefined) => (text === undefined ? undefined : Number(text))
 
-/** The keeper of the runs, unless they are to end with the daemon. */
+/** The keeper of the runs; none if runs must end with the daemon. */
 export const keeping = (
   { environment, state }: Options,
   { orphanGrace }: UserConfig,
@@ -260,13 +263,13 @@ export const keeping = (
         via: via === undefined ? undefined : (name) => via(`keeper-${name}`)
       })
 
-/** Where a shell is, for an environment that does not say. */
+/** Used as PATH if the environment has none. */
 const PATHS = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin"
 
-/** Of this process; none where the system has none. */
+/** The cgroups of this process; empty if the system has none. */
 const cgroups = (): string => (existsSync("/proc/self/cgroup") ? readFileSync("/proc/self/cgroup", "utf8") : "")
 
-/** The mail section of the user's own config that is in force now. */
+/** The mail section of the user's own config in force. */
 const ownMail = (place: UserFile.Place) =>
   UserFile.inForce(place).pipe(
     Effect.provide(NodeFileSystem.layer),
@@ -283,7 +286,7 @@ export const node = (options: Options): Platform => {
   const [given, ports] = [givenOf(options), givenPorts(options)]
   return {
     lock: Effect.andThen(
-      // systemd's own socket is answered by whoever has the lock
+      // a socket of systemd is always there: only the lock tells whether a daemon runs
       Effect.andThen(
         given === undefined ? alone(state, socket) : Effect.void,
         StoreLock.acquire({ folder: state, socket })

@@ -1,6 +1,6 @@
 /**
- * ProjectAlerts: what the alerter asks of the rest: where a project's mail goes, and the
- * story behind an alert. Read anew each time, so a changed config counts at once.
+ * ProjectAlerts: gives the alerter what it needs from other features: where a project's mail goes, and the story behind
+ * an alert. The config is read for each alert, so a change takes effect at once.
  */
 import { Effect, FileSystem, Layer } from "effect"
 import { AlertContext } from "../alerts/AlertContext.ts"
@@ -13,7 +13,10 @@ import * as GoalHistory from "../goals/GoalHistory.ts"
 import { EventLog } from "../core/event-log/EventLog.ts"
 import * as NoticeFacts from "../alerts/NoticeFacts.ts"
 
-/** `own`: the user's own config that is in force, for projects without a mail section; `world`: the folder that commands have to name. */
+/**
+ * `own`: the user's own config in force, for projects without a mail section. `world`: the value that commands need for
+ * `--state`; null: none.
+ */
 export const layer = (
   own: Effect.Effect<UserConfig, ConfigFile.ConfigError, FileSystem.FileSystem>,
   world: string | null = null
@@ -57,7 +60,7 @@ export const layer = (
           }).pipe(
             Effect.provideService(Agents, agents),
             Effect.provideService(EventLog, log),
-            // the mail goes out without its story rather than not at all
+            // a mail without its story is better than no mail
             Effect.catch((error) => Effect.as(Effect.logWarning(`a mail goes without its story: ${error.message}`), []))
           )
       })

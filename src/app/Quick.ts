@@ -1,15 +1,13 @@
 /**
- * Quick: the first module of the bundled program. Answers declared verbs over the control socket
- * without Effect, Schema and the command-line library; everything else, it hands to the whole
- * program in this same process.
+ * Quick: the first module of the bundled program. It answers declared verbs over the control socket without Effect,
+ * Schema and the command-line library. It passes everything else to the whole program in this same process.
  *
- * Guarantees: what it prints is what the whole program prints. An argument that it does not know
- * for sure, a daemon that cannot be reached, a reply that it cannot read: nothing is printed here
- * and the whole program runs instead. A refusal is told in the daemon's own words, by the function
- * that the whole program tells it by. A command that may have been carried out already is never
- * given twice: how it ended is told here.
+ * Guarantees: it prints exactly what the whole program would print. If it does not know an argument, cannot reach the
+ * daemon, or cannot read a reply, it prints nothing: the whole program runs instead. A refusal is printed in the
+ * daemon's own words, by the same function as in the whole program. A command that might have been carried out is never
+ * sent twice: its outcome is printed here.
  *
- * The bundler makes one CommonJS file of it, which holds no module of a package.
+ * The bundler makes it one CommonJS file, which contains no module of a package.
  */
 import { existsSync, writeSync } from "node:fs"
 import { homedir, userInfo } from "node:os"
@@ -27,25 +25,28 @@ import { through } from "../cli/render/TerminalDoor.ts"
 import { lostAnswer } from "../api/rpc/LostAnswer.ts"
 import { introduction } from "../api/rpc/Version.ts"
 
-/** The whole program's file, beside the entry's. */
+/** The whole program's file, next to this one. */
 const WHOLE = "./agentd.mjs"
-/** Imports a file beside the entry's, which hands it to this script: a script that is compiled ahead has no import. */
+/**
+ * Imports a file next to this one; the entry file provides the function, because a script that is compiled ahead has no
+ * import.
+ */
 declare const load: (file: string) => Promise<unknown>
 
-/** Loaded when they are needed: a verb that the whole program answers does not wait for them. */
+/** Loaded when needed, so that a verb that the whole program answers does not wait for them. */
 const net = () => process.getBuiltinModule("node:net")
 const tty = () => process.getBuiltinModule("node:tty")
 
-/** ms of silence after which the daemon is asked for a sign; after so many it is given up, as the whole program does. */
+/** ms of silence after which the daemon is pinged, and after which the client gives up, as the whole program does. */
 const PING = 5_000
 const SILENCE = 20_000
 
 const { env } = process
 
-/** Empty counts as unset. */
+/** The value of a variable; an empty one counts as unset. */
 const variable = (name: string): string | undefined => (env[name] === "" ? undefined : env[name])
 
-/** The whole program, as if it had been started itself. */
+/** Runs the whole program as if it had been started directly. */
 const whole = (): void => {
   process.argv[1] = join(import.meta.dirname, WHOLE)
   void load(WHOLE)
@@ -58,7 +59,10 @@ const coloured = (onTerminal: boolean): boolean => {
   return onTerminal || (force !== undefined && force !== "0" && force.toLowerCase() !== "false")
 }
 
-/** A pipe whose reader is slow takes only a part at a time; one whose reader has gone ends it well. */
+/**
+ * Writes everything. A pipe with a slow reader accepts only a part at a time; a pipe without a reader ends the write
+ * without error.
+ */
 const write = (file: 1 | 2, text: string): void => {
   let bytes = Buffer.from(text)
   while (bytes.length > 0) {
@@ -73,7 +77,7 @@ const write = (file: 1 | 2, text: string): void => {
   }
 }
 
-/** As `layerNdjson` of effect/rpc writes them: one JSON value a line. */
+/** Frames as `layerNdjson` of effect/rpc writes them: one JSON value per line. */
 type Frame =
   | { readonly _tag: "Chunk"; readonly requestId: string; readonly values: ReadonlyArray<unknown> }
   | {
@@ -88,16 +92,16 @@ type Frame =
 
 type Outcome =
   | { readonly _tag: "Answered"; readonly replies: ReadonlyArray<unknown> }
-  /** With what the daemon says is wrong, and what to do. */
+  /** `error`: what the daemon says is wrong, and what to do. */
   | { readonly _tag: "Refused"; readonly error: unknown }
-  /** With what broke in the daemon. */
+  /** `error`: the defect in the daemon. */
   | { readonly _tag: "Broken"; readonly error: unknown }
-  /** Nobody was reached. */
+  /** The daemon was not reached. */
   | { readonly _tag: "Unsent" }
-  /** No answer came: the command may have been carried out. */
+  /** No answer came: the command might have been carried out. */
   | { readonly _tag: "Lost" }
 
-/** The outcome of a cause: its failure, else its defect; else an interruption. */
+/** The outcome of a cause: its failure, otherwise its defect, otherwise an interruption. */
 const outcomeOf = (cause: unknown): Outcome => {
   const reasons = Array.isArray(cause)
     ? (cause as ReadonlyArray<{ readonly _tag: string; readonly error?: unknown; readonly defect?: unknown }>)
@@ -110,7 +114,9 @@ const outcomeOf = (cause: unknown): Outcome => {
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
 
-/** A daemon's word that it does not speak with this client, or cannot be started: asked again, it would be once more. */
+/**
+ * The daemon's reply that it does not support this client, or cannot be started. Asking again would get the same reply.
+ */
 const refusalIn = (frame: Frame): Outcome | undefined => {
   if (frame._tag !== "Exit" || frame.exit._tag === "Success") return undefined
   const refused = outcomeOf(frame.exit.cause)
@@ -124,13 +130,13 @@ const request = (id: number, { payload, tag }: Pick<Call, "payload" | "tag">): s
   line({ _tag: "Request", id: String(id), tag, payload, headers: [] })
 
 interface Limited extends Ask<unknown> {
-  /** ms of silence after which nothing more is waited for; undefined: as the whole program does. */
+  /** ms of silence after which the client gives up; undefined: as in the whole program. */
   readonly limit: number | undefined
 }
 
 /**
- * All calls in one write: what only reads with the introduction, what acts once the daemon has answered that.
- * `done` is called once.
+ * Sends all calls in one write: calls that only read together with the introduction, others after the daemon has
+ * answered it. `done` is called once.
  */
 const ask = (socket: string, { calls, limit, repeatable }: Limited, done: (outcome: Outcome) => void): void => {
   const replies: Array<unknown> = calls.map(({ stream }) => (stream ? [] : undefined))
@@ -153,7 +159,7 @@ const ask = (socket: string, { calls, limit, repeatable }: Limited, done: (outco
     const hasFailed = frame._tag === "Exit" ? frame.exit._tag !== "Success" : frame._tag === "Defect"
     const refused = isGreeting ? refusalIn(frame) : undefined
     if (refused !== undefined) return end(refused)
-    // the whole program says what is wrong with a daemon of before the introduction
+    // the whole program explains the problem with a daemon that is too old for the introduction
     if ((isGreeting || !greeted) && hasFailed) {
       return end({ _tag: "Unsent" })
     }
@@ -199,10 +205,10 @@ const ask = (socket: string, { calls, limit, repeatable }: Limited, done: (outco
   })
 }
 
-/** The line by today's names. */
+/** The arguments with old names of commands replaced by the current ones. */
 const called = present(process.argv.slice(2))
 
-/** Not with `--json`: a script reads standard error as JSON then. */
+/** Not with `--json`: then a script reads standard error as JSON. */
 const sayNewName = (): void => {
   if (called.note !== undefined && !called.args.includes("--json")) write(2, `${called.note}\n`)
 }
@@ -250,7 +256,7 @@ const quick = (given: Line): void => {
         .map((one) => `${isAscii ? ascii(through(one, look.colour)) : through(one, look.colour)}\n`)
         .join("")
     } catch (error) {
-      // a reply of another version: the whole program says so, where asking again does nothing
+      // the reply is of another version: the whole program reports that, if repeating the call changes nothing
       return repeatable ? whole() : fail(error, given, world)
     }
     sayNewName()
@@ -259,7 +265,7 @@ const quick = (given: Line): void => {
   })
 }
 
-/** Variables whose wish only the whole program can meet: details of a failure, spans for a collector. */
+/** Variables that only the whole program supports: details of a failure, spans for a collector. */
 const WHOLLY = ["AGENTD_DEBUG", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
 const given = WHOLLY.every((name) => variable(name) === undefined) ? parse(called.args, declared) : undefined
 if (given === undefined) whole()

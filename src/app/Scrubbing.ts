@@ -1,30 +1,30 @@
 /**
- * Scrubbing: the daemon's child that has the whole log read and checked from time to time, at an idle pace.
+ * Scrubbing: a child of the daemon that reads and checks the whole log periodically, at low speed.
  *
- * Guarantees: what a disk has changed is found even where nobody reads it: it is an alert, and stays in `waiting` and
- * `status` until a check finds all well, or a repair; a check is due so long after the last one, whatever was started
- * and stopped meanwhile, and begins when the daemon has been up for a while.
+ * Guarantees: data that a disk has changed is found even if nobody reads it. It causes an alert, and stays in `waiting`
+ * and `status` until a check finds no problem, or a repair. A check is due a fixed time after the last one, regardless
+ * of restarts in between. It begins only after the daemon has been up for a while.
  */
 import { Clock, Duration, Effect } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
 import { EventLog } from "../core/event-log/EventLog.ts"
 
-/** A daemon that has just begun has better things to do. */
+/** Time after the start without a check: a daemon that has just started has more important work. */
 const SETTLED = Duration.minutes(10)
-/** Clocks are set, machines sleep: when it is due is looked at anew. */
+/** The due time is recalculated this often: clocks are set, and machines sleep. */
 const LOOK = Duration.hours(1)
 
-/** ms until a check is due. */
+/** ms until a check is due; 0 or negative: it is due. */
 const dueIn = Effect.fnUntraced(function* (every: Duration.Duration) {
   const log = yield* EventLog
   const now = yield* Clock.currentTimeMillis
   const first = yield* log.get((yield* log.sealed).deleted + 1)
   const last = (yield* log.checked)?.at ?? first?.at ?? now
-  // a check of the future was told by a clock that has been set back since
+  // a check in the future was recorded by a clock that has been set back since
   return last > now ? 0 : last + Duration.toMillis(every) - now
 })
 
-/** Checks the log where it is due; ms until the next look. */
+/** Checks the log if that is due. Returns the time until the next look. */
 export const once = Effect.fnUntraced(function* (every: Duration.Duration) {
   const due = yield* dueIn(every)
   if (due > 0) return Duration.min(LOOK, Duration.millis(due))
@@ -34,7 +34,7 @@ export const once = Effect.fnUntraced(function* (every: Duration.Duration) {
   return LOOK
 })
 
-/** `every`: 0 for never. */
+/** `every`: the interval; 0: never. */
 export const run = (every: Duration.Duration) =>
   Effect.gen(function* () {
     if (Duration.isZero(every)) return yield* Effect.never

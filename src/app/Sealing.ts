@@ -1,10 +1,10 @@
 /**
- * Sealing: the daemon's child that has the oldest runes of a long log moved out of the store, into segments, and the
- * oldest segments deleted where a person's `keepLog` says so.
+ * Sealing: a child of the daemon that moves the oldest runes of a long log from the store into segments. It also
+ * deletes the oldest segments if a person's `keepLog` says so.
  *
- * Guarantees: the newest runes stay in the store; so does everything since the oldest message, question, call, alert
- * or goal that is open, and what `keepPrompts` is still to erase; what cannot be told holds back all of it. A piece at a
- * time, with a pause after each; what goes wrong is told, and tried again.
+ * Guarantees: the newest runes stay in the store. So does everything since the oldest open message, question, call,
+ * alert or goal, and everything that `keepPrompts` has yet to erase. If one of these is unknown, nothing is moved. It
+ * moves one piece at a time, with a pause after each. An error is logged and retried.
  */
 import { Clock, Duration, Effect } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
@@ -16,27 +16,27 @@ import { Goals } from "../goals/Goals.ts"
 import { Plates } from "../plates/Plates.ts"
 
 export interface Bounds {
-  /** Runes that stay in the store. */
+  /** Minimum number of runes that stay in the store. */
   readonly keep: number
-  /** Runes of a segment. */
+  /** Minimum number of runes of a segment. */
   readonly least: number
   readonly most: number
 }
 
-/** Some 170 MB stay in the store. */
+/** About 170 MB stay in the store. */
 export const bounds: Bounds = { keep: 250_000, least: 100_000, most: 250_000 }
 
 const LOOK = Duration.minutes(1)
 const PAUSE = Duration.seconds(1)
 
-/** States of a goal that goes on no more. */
+/** Final states of a goal. */
 const OVER: ReadonlySet<string> = new Set(["goal_met", "stopped"])
 
-/** A feature that still reads its log cannot be asked yet. */
+/** The rows; undefined if a feature is still reading its log and does not answer within a second. */
 const rows = <A>(list: Effect.Effect<ReadonlyArray<A>>) =>
   Effect.map(Effect.timeoutOption(list, "1 second"), (found) => (found._tag === "Some" ? found.value : undefined))
 
-/** Since when something is open, ms since the epoch; 0 where that cannot be told. */
+/** Since when something is open, ms since the epoch; 0: unknown. */
 export const openSince = Effect.gen(function* () {
   const agents = yield* Agents
   const channels = yield* rows((yield* Channels).list)
@@ -44,7 +44,7 @@ export const openSince = Effect.gen(function* () {
   const mails = yield* (yield* LiveOutbox).seen
   const plates = yield* (yield* Plates).list({ closed: false })
   if (channels === undefined || goals === undefined || mails === undefined) return 0
-  // how old an alert's rune is is not known to its mail: while one waits, all waits
+  // a mail does not know the age of its alert's rune: while a mail waits, nothing is sealed
   if (mails.batches.length > 0) return 0
   const seats = channels.filter(({ closed }) => !closed).flatMap(({ seats }) => seats)
   return Math.min(
@@ -57,7 +57,7 @@ export const openSince = Effect.gen(function* () {
   )
 })
 
-/** Seals a segment where there is enough for one; answers whether it did. `kept`: how long prompts are kept. */
+/** Seals a segment if there are enough runes; returns whether it did. `kept`: how long prompts are kept. */
 export const once = (kept: Duration.Duration | undefined, { keep, least, most }: Bounds = bounds) =>
   Effect.gen(function* () {
     const log = yield* EventLog
@@ -73,7 +73,10 @@ export const once = (kept: Duration.Duration | undefined, { keep, least, most }:
     return (yield* log.seal({ upTo, before, least })) !== undefined
   })
 
-/** Deletes the segments that are not to be kept; answers whether there were any. `storeBytes`: what is in no segment. */
+/**
+ * Deletes the segments that need not be kept; returns whether there were any. `storeBytes`: bytes that are in no
+ * segment.
+ */
 export const forgetting = (keep: Kept, storeBytes: number) =>
   Effect.gen(function* () {
     const log = yield* EventLog
@@ -87,9 +90,9 @@ export const forgetting = (keep: Kept, storeBytes: number) =>
   })
 
 export interface Options {
-  /** How long prompts are kept at most; undefined: for ever. */
+  /** The longest time that prompts are kept; undefined: for ever. */
   readonly prompts: Effect.Effect<Duration.Duration | undefined, never, Agents>
-  /** How much of the log is kept; undefined: all. */
+  /** How much of the log is kept; undefined: all of it. */
   readonly log: Kept | undefined
   /** Bytes of the log that are in no segment. */
   readonly storeBytes: () => number

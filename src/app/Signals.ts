@@ -1,14 +1,15 @@
 /**
- * Signals: what becomes of each signal that a daemon may get. SIGTERM and SIGINT end it wherever this is not heard yet.
+ * Signals: what the daemon does on each signal. SIGTERM and SIGINT also end the daemon before this module listens.
  *
- * Guarantees: none opens a debugger's port; one that ends the daemon ends it in order, and its log says which it was;
- * any other that would end a program is noted, and changes nothing. SIGTSTP, SIGTTIN and SIGTTOU stop a daemon in a
- * terminal until SIGCONT, as any program. SIGKILL, the signals of a crash and real-time ones cannot be, or are not, caught.
+ * Guarantees: no signal opens a debugger's port. A signal that ends the daemon ends it in order, and the log says which
+ * one it was. Any other signal that would end a program is logged and changes nothing. SIGTSTP, SIGTTIN and SIGTTOU
+ * stop a daemon in a terminal until SIGCONT, like any program. SIGKILL cannot be caught; the signals of a crash and
+ * real-time signals are not.
  */
 import { Effect, Queue } from "effect"
 import { isatty } from "node:tty"
 
-/** `hangup`: the end where a terminal is gone, else nothing. */
+/** `hangup`: ends the daemon if its terminal is gone, otherwise does nothing. */
 type Deed = "end" | "hangup" | "nothing"
 
 export const DEEDS = {
@@ -17,7 +18,7 @@ export const DEEDS = {
   SIGQUIT: "end",
   /** The machine's power fails. */
   SIGPWR: "end",
-  /** The limit of processor time is reached: beyond it comes SIGKILL. */
+  /** The limit of processor time is reached: SIGKILL follows beyond it. */
   SIGXCPU: "end",
   SIGHUP: "hangup",
   /** Sent by log rotation; Node would open its debugger's port. */
@@ -37,9 +38,9 @@ export const DEEDS = {
 
 type Heard = keyof typeof DEEDS
 
-/** Told of so many that wait; what comes faster is left out. */
+/** Maximum number of queued signals; if more arrive, the oldest are discarded. */
 const MOST = 16
-/** The window of a terminal changes all the time. */
+/** Signals that are not logged: the size of a terminal changes all the time. */
 const UNTOLD: ReadonlySet<Heard> = new Set(["SIGWINCH", "SIGURG", "SIGPIPE"])
 
 const told = (signal: Heard, isInTerminal: boolean): string | undefined => {
@@ -49,7 +50,10 @@ const told = (signal: Heard, isInTerminal: boolean): string | undefined => {
   return UNTOLD.has(signal) ? "" : `${signal}: nothing is done`
 }
 
-/** Hears them for the length of the scope; an end is left to whoever hears SIGTERM. */
+/**
+ * Listens while the scope is open. A signal that ends the daemon is passed on as SIGTERM, which the program's runner
+ * handles.
+ */
 export const follow = Effect.gen(function* () {
   const isInTerminal = isatty(0)
   const heard = yield* Queue.sliding<Heard>(MOST)
@@ -64,7 +68,7 @@ export const follow = Effect.gen(function* () {
     const nothing = told(signal, isInTerminal)
     if (nothing !== undefined) return yield* nothing === "" ? Effect.void : Effect.logInfo(nothing)
     yield* Effect.logInfo(`${signal}: the daemon ends in order`)
-    // those two are heard by whoever runs the program
+    // the program's runner handles these two itself
     if (signal !== "SIGTERM" && signal !== "SIGINT") process.kill(process.pid, "SIGTERM")
   })
   yield* Effect.forkScoped(Effect.forever(next))

@@ -1,7 +1,7 @@
 /**
- * StatusLine: one line of how things stand, for who asks systemd: "3 agents, 2 at work, 1 needs you".
+ * StatusLine: a status line of the daemon for `systemctl status`: "3 agents, 2 at work, 1 needs you".
  *
- * Guarantees: told when it changes, and not more often than every few seconds; a look that fails changes nothing.
+ * Guarantees: the line is sent when it changes, at most once every few seconds. An error while reading changes nothing.
  */
 import { Effect, Ref } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
@@ -11,7 +11,7 @@ import { Notify } from "../systemd/Notify.ts"
 
 const LOOK = "5 seconds"
 
-/** `needs`: matters that wait for a person. */
+/** `needs`: number of matters that wait for a person. */
 export const text = (of: { readonly agents: number; readonly busy: number; readonly needs: number }): string =>
   [
     counted(of.agents, "agent"),

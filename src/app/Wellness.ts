@@ -1,22 +1,22 @@
 /**
- * Wellness: whether the daemon is well, for who watches it. Pure: two looks are compared.
+ * Wellness: whether the daemon is healthy, for its watchdog. Pure: compares two looks.
  *
- * Guarantees: while the log is read, its reading has gone on since the last look; after that, what waited for the
- * disk then has begun to be durable. A log's thread that hangs with work before it is no health, one that has
- * nothing to do is. (A blocked event loop looks at nothing, and so feeds no watchdog.)
+ * Guarantees: while the log is being read, the reading must have progressed since the last look. After that, runes that
+ * waited for the disk must have begun to become durable. A log thread that hangs with queued work is unhealthy; an idle
+ * one is healthy. (A blocked event loop takes no look, so it does not reset the watchdog.)
  */
 
 export interface Look {
-  /** All is recovered. */
+  /** True: everything is recovered. */
   readonly isReady: boolean
-  /** Runes that were read at the start. */
+  /** Number of runes that were read at the start. */
   readonly read: number
-  /** The newest rune that has its place, and the newest that is durable. */
+  /** The newest rune with an assigned eventId, and the newest durable one. */
   readonly assigned: number
   readonly durable: number
 }
 
-/** `before`: the look before this one; none at the first. */
+/** `before`: the previous look; undefined for the first one. */
 export const isWell = (before: Look | undefined, now: Look): boolean => {
   if (before === undefined) return true
   if (!now.isReady) return now.read > before.read

@@ -1,15 +1,15 @@
 /**
- * BackupFile: a store and what it needs beside its database, in one file: a tar, compressed by zstd. Made while a
- * daemon works, or of a store that nobody has open.
+ * BackupFile: writes a backup: a store and the files that belong to it, in one tar file compressed with zstd. The
+ * backup is made while a daemon works, or of a store that no program has open.
  *
- *     agentd-backup.json      what it is, of when
- *     runes.db                the database as it stood at one moment
+ *     agentd-backup.json      facts about the backup, such as its time
+ *     runes.db                a consistent copy of the database
  *     segments/ archive/ …    the files that the database names
- *     agentd-contents.json    every other entry with its size and hash
+ *     agentd-contents.json    every entry but the first, with its size and hash
  *
- * Guarantees: what was durable before it began is in it; the store is only read; the file is there whole, on the disk
- * and for this user alone, or not at all; one that is there is replaced only where that is asked for. What is no part
- * of it: repositories and work trees, agents' homes, keys and logins.
+ * Guarantees: everything that was durable at the start is in the backup. The store is only read. The file is complete,
+ * on the disk and readable by this user only, or it does not exist. An existing file is replaced only on request. Not
+ * included are repositories and work trees, agents' homes, keys and logins.
  */
 import { Clock, Effect, Schema, type Scope } from "effect"
 import { createHash } from "node:crypto"
@@ -34,13 +34,13 @@ export const FORMAT = 1
 
 export const About = Schema.Struct({
   format: Schema.Int,
-  /** The agentd that made it. */
+  /** The version of agentd that made it. */
   agentd: Schema.String,
   schema: Schema.Int,
-  /** The newest rune, and when it was appended. */
+  /** The newest rune, and when it was appended, ms since the epoch. */
   head: Schema.Int,
   headAt: Schema.Int,
-  /** When the backup was begun. */
+  /** When the backup was begun, ms since the epoch. */
   at: Schema.Int,
   state: Schema.String
 })
@@ -50,13 +50,13 @@ export const Item = Schema.Struct({ name: Schema.String, size: Schema.Int, sha25
 export type Item = typeof Item.Type
 
 export interface Options {
-  /** The state folder, absolute. */
+  /** Absolute path of the state directory. */
   readonly state: string
-  /** Absolute. */
+  /** Absolute path of the backup. */
   readonly file: string
   readonly force: boolean
   readonly version: string
-  /** Hears how much of the whole is done. */
+  /** Called with the number of bytes done and of all bytes. */
   readonly progress: (done: number, all: number) => void
 }
 
@@ -66,11 +66,11 @@ export interface Made extends About {
   readonly items: number
 }
 
-/** Files that change while they are read: so often it is begun anew. */
+/** Number of attempts when a file changes while it is being read. */
 const TRIES = 3
 const PIECE = 1 << 20
 
-/** A file of the store was written anew since the copy of the database was made. */
+/** A file of the store was changed after the database was copied. */
 class Changed extends Schema.TaggedError<Changed>()("Changed", { message: Schema.String }) {}
 
 const refused = (message: string, remedy: string) => new BackupRefused({ message, remedy, exitCode: 1 })
@@ -83,7 +83,7 @@ const failed = (file: string) => (cause: unknown) =>
 
 const attempt = <A>(file: string, work: () => A) => Effect.try({ try: work, catch: failed(file) })
 
-/** Copies what is there and not yet copied: files that are named by their content never change. */
+/** Copies files that exist and were not copied yet. Files are named by their content, so they never change. */
 const take = (from: string, to: string): void => {
   for (const name of PASSING.flatMap((folder) => filesIn(from, folder))) {
     const into = join(to, name)
@@ -92,7 +92,7 @@ const take = (from: string, to: string): void => {
     try {
       fs.copyFileSync(join(from, name), into)
     } catch (error) {
-      // nobody needs it any more
+      // the file is no longer needed
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error
     }
   }
@@ -111,7 +111,7 @@ const piecesOf = function* (handle: number, size: number): Generator<Uint8Array,
 interface Source {
   readonly name: string
   readonly path: string
-  /** As the database has it. */
+  /** The file's hash in the database; undefined if it has none there. */
   readonly sha256?: string
 }
 
@@ -131,7 +131,7 @@ const jsonEntry = (name: string, value: unknown): Tar.Entry => {
   return { name, size: bytes.length, content: [bytes] }
 }
 
-/** All entries in order; `items` has those that were written. */
+/** All entries in order. Those that were written are added to `items`. */
 const entriesOf = function* (
   about: About,
   sources: ReadonlyArray<Source>,
@@ -146,7 +146,7 @@ const entriesOf = function* (
     try {
       handle = fs.openSync(path, "r")
     } catch (error) {
-      // a conversation's memory may end meanwhile; a segment that the database names may not
+      // a conversation's memory may be removed in the meantime; a segment that the database names may not
       if ((error as NodeJS.ErrnoException).code === "ENOENT" && sha256 === undefined) continue
       throw error
     }
@@ -173,12 +173,12 @@ const entriesOf = function* (
   yield jsonEntry(LIST, items)
 }
 
-/** Puts the whole file in its place, which nobody else's file has. */
+/** Moves the complete file to its place. Without `force` it does not replace another file. */
 const place = (part: string, file: string, force: boolean): void => {
   if (force) fs.renameSync(part, file)
   else {
     try {
-      // fails where a file is there by now
+      // fails if a file with that name exists by now
       fs.linkSync(part, file)
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
@@ -212,7 +212,7 @@ const check = ({ file, force, state }: Options) =>
     return Effect.void
   })
 
-/** A folder beside the file, which is gone when the scope closes; what a killed backup has left is removed. */
+/** A temporary folder next to the file, removed when the scope closes. Remains of a killed backup are removed. */
 const stageOf = (file: string): Effect.Effect<string, BackupRefused, Scope.Scope> =>
   Effect.acquireRelease(
     attempt(file, () => {
@@ -246,7 +246,7 @@ const once = (options: Options): Effect.Effect<Made, BackupRefused | StorageErro
     const at = yield* Clock.currentTimeMillis
     const stage = yield* stageOf(file)
     yield* Effect.addFinalizer(() => Effect.sync(() => fs.rmSync(`${file}.part`, { force: true })))
-    // a file may go as soon as the database needs it no more, so before its copy is made; and new ones come meanwhile
+    // a file can be removed when the database no longer needs it, so copy before; new files can appear, so copy after
     yield* attempt(file, () => take(state, stage))
     yield* StoreCopy.copy(join(state, STORE), join(stage, STORE))
     yield* attempt(file, () => take(state, stage))

@@ -1,36 +1,36 @@
 /**
- * Contents: what of a state folder a backup holds, and the names that it has there.
+ * Contents: which files of a state directory a backup contains, and their names in it.
  *
- * Guarantees: nothing is in a backup that is not named here; a name that is read from a backup leads into the folder
- * that it is unpacked in, and nowhere else.
+ * Guarantees: a backup contains nothing that is not named here. A name that is read from a backup cannot lead outside
+ * the folder in which it is unpacked.
  */
 import * as fs from "node:fs"
 import { join } from "node:path"
 
 export const STORE = "runes.db"
-/** The first entry: the facts of the backup. */
+/** The first entry: facts about the backup. */
 export const ABOUT = "agentd-backup.json"
-/** Every other entry with its hash: the last entry. A backup without it is cut off. */
+/** The last entry: every other entry with its hash. A backup without it is truncated. */
 export const LIST = "agentd-contents.json"
 
 /**
- * Folders of files that come and go; the database names them. Files of messages, inputs that wait, configs in force,
- * and archives of an older agentd, which go when their payloads are in the log.
+ * Folders of files that come and go; the database names them. They contain files of messages, waiting inputs, configs
+ * in force, and archives of an older agentd. An archive is removed when its payloads are in the log.
  */
 export const PASSING = ["files", "waiting", "configs", "archive"] as const
-/** Folders of files that stay: what agentd's own models remember. */
+/** Folders of files that stay: the memory of agentd's own models. */
 export const STAYING = ["sessions"] as const
 export const SEGMENTS = "segments"
-/** Lies in the state folder while a restore moves files: it says how that is undone. */
+/** Exists in the state directory while a restore moves files, and says how to undo that. */
 export const JOURNAL = "restore.json"
 
-/** All that a restored store replaces: the parts of a backup, and what is made of the database anew. */
+/** Everything that a restore replaces: the parts of a backup, and files that are derived from the database. */
 export const replaces = (name: string): boolean =>
   name.startsWith(STORE) || [...PASSING, ...STAYING, SEGMENTS].some((folder) => folder === name)
 
 const PART = /^[^/\\\0]+$/
 
-/** Whether an entry of that name belongs into a backup. */
+/** Whether an entry with that name can be in a backup. */
 export const isOurs = (name: string): boolean => {
   if (name === STORE) return true
   const [folder = "", ...parts] = name.split("/")
@@ -41,7 +41,7 @@ export const isOurs = (name: string): boolean => {
   )
 }
 
-/** The files in a folder and in those below it, by their names from `base` on; half-written ones are left out. */
+/** All files in a folder and below it, as paths relative to `base`. Incomplete files are left out. */
 export const filesIn = (base: string, folder: string): ReadonlyArray<string> =>
   fs.existsSync(join(base, folder))
     ? fs
@@ -54,5 +54,5 @@ export const filesIn = (base: string, folder: string): ReadonlyArray<string> =>
         .toSorted()
     : []
 
-/** Whether a restore was cut off while it moved files. */
+/** Whether a restore was interrupted while it moved files. */
 export const isTorn = (state: string): boolean => fs.existsSync(join(state, JOURNAL))

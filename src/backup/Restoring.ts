@@ -1,9 +1,9 @@
 /**
- * Restoring: a backup, unpacked beside the store that it is to replace, looked at, and put in its place.
+ * Restoring: unpacks a backup next to the store that it replaces, checks it, and puts it in place.
  *
- * Guarantees: nothing of the store is touched before the backup has been read to its end and is as it was written; the
- * store that was there is moved aside, whole, and never removed; a restore that is cut off at any moment is undone by
- * the next who opens the store, who finds all as it was before. The caller holds the store's lock.
+ * Guarantees: the store is not touched before the whole backup has been read and verified. The previous store is moved
+ * aside as a whole, and never removed. A restore that is interrupted at any moment is undone when the store is opened
+ * next, so that everything is as before. The caller must hold the store's lock.
  */
 import { Effect, Option, Schema } from "effect"
 import { createHash } from "node:crypto"
@@ -16,17 +16,17 @@ import { About, BackupRefused, FORMAT, Item } from "./BackupFile.ts"
 import { ABOUT, isOurs, JOURNAL, LIST, replaces, STORE } from "./Contents.ts"
 import * as Tar from "./Tar.ts"
 
-/** Where a backup is unpacked, in the state folder. */
+/** Folder in the state directory in which a backup is unpacked. */
 const STAGE = "restore.part"
-/** A JSON entry is no larger. */
+/** Maximum size of a JSON entry, in bytes. */
 const MAX_JSON = 64 * 1024 * 1024
 
 const Journal = Schema.Struct({
-  /** The folder, in the state folder, that the store goes to. */
+  /** Name of the folder in the state directory to which the previous store is moved. */
   aside: Schema.String,
-  /** Names of the store that was there. */
+  /** Names of the previous store's files. */
   olds: Schema.Array(Schema.String),
-  /** Names of the backup. */
+  /** Names of the backup's files. */
   news: Schema.Array(Schema.String)
 })
 
@@ -47,7 +47,7 @@ const damaged = (file: string) => (cause: unknown) =>
 const attempt = <A>(file: string, work: () => A) => Effect.try({ try: work, catch: damaged(file) })
 
 export interface Unpacked extends About {
-  /** The folder that it lies in. */
+  /** The folder with the unpacked files. */
   readonly stage: string
   readonly items: number
 }
@@ -59,7 +59,7 @@ const textOf = async (content: AsyncIterable<Uint8Array>, size: number): Promise
   return Buffer.concat(pieces).toString("utf8")
 }
 
-/** Writes an entry where nothing is, to the disk; answers its hash. */
+/** Writes an entry to a new file, flushed to the disk. Returns its hash. */
 const writeTo = async (path: string, content: AsyncIterable<Uint8Array>): Promise<string> => {
   fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const hash = createHash("sha256")
@@ -117,7 +117,7 @@ const unpackInto = async (file: string, stage: string, signal: AbortSignal): Pro
   return { ...about!, stage, items: found.size }
 }
 
-/** Unpacks a backup and checks each of its entries; the folder is gone when the scope closes, unless it was put in place. */
+/** Unpacks a backup and checks each entry. The folder is removed when the scope closes, unless it was put in place. */
 export const unpack = (state: string, file: string) =>
   Effect.acquireRelease(
     attempt(file, () => {
@@ -157,8 +157,8 @@ const writeJournal = (state: string, journal: typeof Journal.Type): void => {
 }
 
 /**
- * Undoes a restore that was cut off: the store is as it was before. A journal that cannot be read was never whole, so
- * that nothing was moved.
+ * Undoes a restore that was interrupted, so that the store is as before. Returns false if there was none. Throws if its
+ * journal cannot be read.
  */
 export const undo = (state: string): boolean => {
   const path = join(state, JOURNAL)
@@ -168,7 +168,7 @@ export const undo = (state: string): boolean => {
   const { aside, news, olds } = journal
   const stage = join(state, STAGE)
   const from = join(state, aside)
-  // a name that is in both places is the old one in `aside`, and the new one in the state folder
+  // a name in both places is the old file in `aside`, and the new file in the state directory
   for (const name of news) {
     const isOld = olds.includes(name) && !fs.existsSync(join(from, name))
     if (!isOld && !fs.existsSync(join(stage, name))) fs.rmSync(join(state, name), { recursive: true, force: true })
@@ -187,20 +187,23 @@ const move = (state: string, aside: string): string | undefined => {
   const olds = fs.readdirSync(state).filter(replaces)
   const news = fs.readdirSync(stage).filter(replaces)
   syncAll(stage)
-  // fails where another store lies there, which an undo would take for this one
+  // fails if a folder of that name exists, whose files an undo would take for this store
   if (olds.length > 0) fs.mkdirSync(join(state, aside), { mode: 0o700 })
   writeJournal(state, { aside, olds, news })
   for (const name of olds) fs.renameSync(join(state, name), join(state, aside, name))
   for (const name of news) fs.renameSync(join(stage, name), join(state, name))
   if (olds.length > 0) syncFolder(join(state, aside))
   syncFolder(state)
-  // from here on it counts
+  // from here on the restore is complete
   fs.rmSync(join(state, JOURNAL))
   syncFolder(state)
   return olds.length > 0 ? join(state, aside) : undefined
 }
 
-/** Puts what is unpacked into its place; answers where the store is that was there. `aside`: a name that nothing has. */
+/**
+ * Puts the unpacked store in place. Returns where the previous store is now; undefined if there was none. `aside`: a
+ * name that is not in use.
+ */
 export const swap = (state: string, file: string, aside: string): Effect.Effect<string | undefined, BackupRefused> =>
   Effect.uninterruptible(
     Effect.try({

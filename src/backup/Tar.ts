@@ -1,9 +1,9 @@
 /**
- * Tar: files in one stream, as POSIX's `pax` has them, and back: what is written here is read by any `tar`.
+ * Tar: writes and reads files in one stream, in POSIX's `pax` format, which any `tar` can read.
  *
- * Guarantees: an entry has as many bytes as it says, or writing fails; of what is read nothing is believed: headers
- * bear their sums, entries are plain files, and a stream that ends early is an error. Contents are never held whole,
- * but those that are given whole.
+ * Guarantees: writing fails if an entry does not have the number of bytes that it states. Reading trusts nothing:
+ * headers must have correct checksums, entries must be plain files, and a truncated stream is an error. Contents are
+ * streamed, not loaded whole into memory.
  */
 
 /** A file to be written. Its content has exactly `size` bytes. */
@@ -15,9 +15,9 @@ export interface Entry {
 
 const BLOCK = 512
 const MAX_NAME = 100
-/** The largest size of a plain header: 11 octal digits. */
+/** The largest size that fits into a plain header: 11 octal digits. */
 const MAX_SIZE = 0o77777777777
-/** Bytes of a header of names: a path has less. */
+/** Maximum size of an extended header, in bytes. A path is shorter. */
 const MAX_EXTRA = 65_536
 
 const padding = (size: number): number => (BLOCK - (size % BLOCK)) % BLOCK
@@ -39,7 +39,7 @@ const headerOf = (name: string, size: number, type: "0" | "x"): Buffer => {
   return header
 }
 
-/** `17 path=a/long/name\n`: the length counts itself. */
+/** `17 path=a/long/name\n`: the length includes itself. */
 const recordOf = (key: string, value: string): string => {
   const rest = ` ${key}=${value}\n`
   let length = Buffer.byteLength(rest)
@@ -75,7 +75,7 @@ export const write = async function* (
   yield Buffer.alloc(2 * BLOCK)
 }
 
-/** A stream of pieces, of which so many bytes are asked for at a time. */
+/** Reads a stream of pieces by numbers of bytes. */
 class Source {
   private readonly pieces: AsyncIterator<Uint8Array>
   private rest: Uint8Array = new Uint8Array(0)
@@ -84,7 +84,7 @@ class Source {
     this.pieces = stream[Symbol.asyncIterator]()
   }
 
-  /** At most so many bytes, at least one. */
+  /** Reads at least one byte and at most `most`. */
   async some(most: number): Promise<Uint8Array> {
     while (this.rest.length === 0) {
       const next = await this.pieces.next()
@@ -106,7 +106,7 @@ class Source {
     return Buffer.concat(pieces)
   }
 
-  /** The rest of the last block of a content. */
+  /** Reads the padding after a content, up to the end of its block. */
   async padding(size: number): Promise<void> {
     if ((await this.exactly(padding(size))).some((byte) => byte !== 0)) throw new Error("it is damaged")
   }
@@ -143,7 +143,7 @@ const extraIn = (bytes: Buffer): ReadonlyMap<string, string> => {
   return found
 }
 
-/** Hands each entry to `each`, which reads its content to the end. Other entries than plain files are refused. */
+/** Passes each entry to `each`, which must read its content to the end. Entries other than plain files are rejected. */
 export const read = async (
   stream: AsyncIterable<Uint8Array>,
   each: (entry: Pick<Entry, "name" | "size">, content: AsyncIterable<Uint8Array>) => Promise<void>

@@ -1,6 +1,6 @@
 /**
- * AccountMessages: the accounts with providers of models, as they cross the control socket: how each stands, which
- * windows of its use it has told of, and which agents ask it.
+ * AccountMessages: accounts with providers of models as they cross the control socket: the state of each, the usage
+ * windows that it reported, and the agents that use it.
  */
 import { Schema } from "effect"
 import { accountOf } from "../agents/run/AccountOf.ts"
@@ -10,17 +10,17 @@ import { type Account, type AccountStanding, Window } from "../domain/Weather.ts
 
 export const AccountRow = Schema.Struct({
   provider: Schema.String,
-  /** The place of the key, never the key. */
+  /** Where the key comes from, never the key. */
   account: Schema.String,
   state: Schema.Literals(["Available", "Degraded", "Unavailable", "LimitedUntil", "LoginNeeded"]),
-  /** When its trouble began, and when it is asked again, ms since the epoch; null: it can be had. */
+  /** When its trouble began, and when the next request is allowed, ms since the epoch; null: it is available. */
   since: Schema.NullOr(Schema.Finite),
   until: Schema.NullOr(Schema.Finite),
-  /** The newest words of its trouble; empty: it can be had. */
+  /** The newest message about its trouble; empty: it is available. */
   message: Schema.String,
-  /** As they were told last; none: its provider tells of none. */
+  /** Usage windows as last reported; empty: its provider reports none. */
   windows: Schema.Array(Window),
-  /** `project/agent`, and with which fallback. */
+  /** `project/agent`, with the fallback if one uses the account. */
   agents: Schema.Array(Schema.String)
 })
 export type AccountRow = typeof AccountRow.Type
@@ -51,7 +51,7 @@ const told = ({ account, message, provider, since, state, until, windows }: Acco
   ...(state === "Available" ? {} : { state, since, until, message })
 })
 
-/** Every account that told something, or that an agent asks; by name. Pure. */
+/** Every account that has reported something, or that an agent uses; sorted by name. Pure. */
 export const accountsOf = (
   standings: ReadonlyArray<AccountStanding>,
   projects: ReadonlyArray<Project>

@@ -1,11 +1,10 @@
 /**
- * Answers: which of the matters that wait for a person an answer means: a tool
- * call of an agent of ours, or a permission request of a session.
+ * Answers: finds the matter that a person's answer is for: a tool call of one of our agents, or a permission request of
+ * a session.
  *
- * Guarantees: an answer goes to one matter only, and to none where a beginning
- * fits several: ids that were made in the same minute begin alike. One that has
- * asked and asks no more is never mistaken for another one. An agent's name means
- * the call of its that asks, where that is one.
+ * Guarantees: an answer goes to one matter only. If the beginning of an id fits several, it goes to none: ids that were
+ * created in the same minute begin alike. A matter that was settled is never mistaken for another one. An agent's name
+ * stands for its call that asks, if there is exactly one.
  */
 import { Effect } from "effect"
 import { isOf } from "../config/ProjectName.ts"
@@ -20,19 +19,22 @@ import { EventLog } from "../core/event-log/EventLog.ts"
 
 export type Meant =
   | { readonly _tag: "Call"; readonly callId: string }
-  /** As Plates takes it. */
+  /** The name that Plates accepts. */
   | { readonly _tag: "Session"; readonly name: string }
   | { readonly _tag: "Several"; readonly which: ReadonlyArray<string> }
   | { readonly _tag: "None" }
 
 const call = ({ callId }: CallInfo): Meant => ({ _tag: "Call", callId })
 
-/** Finds the call or session that a name means: one that asks before one that does not, an exact id before a beginning. */
+/**
+ * Finds the call or session that a name stands for. Calls that ask come before others, and an exact id before a
+ * beginning.
+ */
 export const meant = (
   name: string,
   calls: ReadonlyArray<CallInfo>,
   plates: ReadonlyArray<PlateInfo>,
-  /** The file of the caller's project: there a bare name is one of its agents. */
+  /** The config file of the caller's project: there a bare name is one of its agents. */
   config: string | null = null
 ): Meant => {
   const exact = calls.find(({ callId }) => callId === name)
@@ -63,19 +65,19 @@ export const meant = (
   return known.length === 1 ? call(known[0]!) : { _tag: "None" }
 }
 
-/** So many of the newest questions are looked through for one that is settled. */
+/** Number of recent approval runes that are searched for a settled call. */
 const SETTLED = 1000
-/** Kinds of runes of calls that asked or were answered. Their payloads are small. */
+/** Kinds of runes about calls that asked or were answered. Their payloads are small. */
 const ASKED = {
   "tool.approval_requested": agentKinds["tool.approval_requested"],
   "tool.approved": agentKinds["tool.approved"],
   "tool.denied": agentKinds["tool.denied"]
 }
 const readAsked = reader(ASKED)
-/** A shorter beginning says nothing of what is over. */
+/** A shorter beginning is not used to find settled calls. */
 const TELLING = 8
 
-/** Calls that have asked, whatever became of them: the one of that very id, or the newest that begins so. */
+/** Searches calls that have asked, settled or not: the one with exactly this id, or the newest that begins with it. */
 const asks = Effect.fnUntraced(function* (name: string) {
   const runes = yield* (yield* EventLog).tail({ kinds: Object.keys(ASKED) }, SETTLED)
   const ids = runes.flatMap((rune) => readAsked(rune)?.payload.call_id ?? [])
@@ -85,7 +87,7 @@ const asks = Effect.fnUntraced(function* (name: string) {
   }
 })
 
-/** A session that is refused something is told something. */
+/** The message for a session that is denied; never empty. */
 const told = (reason: string): string => reason.trim() || "Refused by the user."
 
 /** The one matter that a name means; what asks nowhere goes to the sessions, which say so. */
@@ -94,7 +96,7 @@ const found = Effect.fnUntraced(function* (name: string, { config }: Caller) {
     return yield* refuse("invalid", "No call is named.", "See what waits: agentd approve")
   }
   const known = yield* asks(name)
-  // One id may be the beginning of another: a call that is over must not stand for one that asks.
+  // one id can be the beginning of another: a settled call must not be mistaken for one that asks
   if (known.exact) return { _tag: "Call", callId: name } as const
   const [agents, plates] = [yield* Agents, yield* Plates]
   const which = meant(name, yield* agents.calls, yield* plates.list({ closed: false }), config)
@@ -105,13 +107,13 @@ const found = Effect.fnUntraced(function* (name: string, { config }: Caller) {
       `Say which, by its id: ${which.which.slice(0, 5).join(", ")}${which.which.length > 5 ? ", …" : ""}`
     )
   if (which._tag !== "None") return which
-  // The agents say what became of it.
+  // the agents report what happened to it
   return known.begins === undefined
     ? ({ _tag: "Session", name } as const)
     : ({ _tag: "Call", callId: known.begins } as const)
 })
 
-/** The matter that an answer would decide, whole. */
+/** The matter that an answer would decide, in full. */
 export const asked = Effect.fnUntraced(function* (name: string, caller: Caller) {
   const which = yield* found(name, caller)
   return which._tag === "Call"

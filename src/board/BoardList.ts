@@ -1,9 +1,9 @@
 /**
- * BoardList: the rows of the board, from what the daemon's features say. Pure.
+ * BoardList: builds the rows of the board from what the daemon's features report. Pure.
  *
- * Guarantees: a thing is one row, also where it is known twice (an agent's run is a session, too); a matter that
- * needs a person is a row of its own unless a row that says so has it; texts of others are as they came; the row of
- * an agent is made anew only where its facts are not the ones that it was made of.
+ * Guarantees: each thing is one row, even if two features report it (an agent's run is a session, too). A matter that
+ * needs a person is a row of its own, unless another row already shows it. Foreign texts are unchanged. The row of an
+ * agent is rebuilt only when the facts behind it have changed.
  */
 import * as Rows from "../domain/BoardRow.ts"
 import { telling } from "../domain/CallWords.ts"
@@ -22,9 +22,9 @@ export interface Spent {
 }
 
 export interface BoardGiven extends Given {
-  /** Shows what ended long ago, too. */
+  /** True: also shows things that ended long ago. */
   readonly all: boolean
-  /** Of each agent since midnight, by its row's id. */
+  /** Spending of each agent since midnight, by the id of its row. */
   readonly today: ReadonlyMap<string, Spent>
 }
 
@@ -52,7 +52,7 @@ const BARE: Omit<BoardRow, "id" | "kind" | "name" | "word" | "says"> = {
   pid: null
 }
 
-/** Between runs the number that it has is the next one's. */
+/** Number of runs. Between runs, `sessionSeq` is already the number of the next run. */
 const runsOf = ({ runId, sessionSeq }: AgentInfo): number => (runId === null ? Math.max(0, sessionSeq - 1) : sessionSeq)
 
 const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | undefined, name: string): BoardRow => ({
@@ -94,7 +94,7 @@ const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | u
 interface Maker {
   readonly asks: ReadonlyArray<string>
   readonly today: Spent | undefined
-  /** The name of its project, as commands take it. */
+  /** The project's name as commands accept it. */
   readonly home: string
   readonly row: BoardRow
 }
@@ -103,11 +103,11 @@ const NONE: ReadonlyArray<string> = []
 const sameTexts = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): boolean =>
   a === b || (a.length === b.length && a.every((text, n) => text === b[n]))
 
-/** Rows of agents, by the facts that they were made of. */
+/** Caches the row of each agent with the facts that it was built from. */
 export class Made {
   private readonly known = new WeakMap<AgentInfo, Maker>()
 
-  /** `asks` and `spent`: by the rows' ids. */
+  /** `asks` and `spent` are keyed by row id. */
   row(
     agent: AgentInfo,
     home: string,
@@ -128,7 +128,7 @@ export class Made {
 
 const folderOf = (cwd: string | null): string => cwd?.split("/").findLast((part) => part !== "") ?? ""
 
-/** A run of our own tells all itself, and one that has ended tells no more: only hooks can be missed. */
+/** Whether a missed hook would go unnoticed: no transcript is watched, and the status rests on a hook. */
 const restsOnHooks = ({ restsOn, watchable }: PlateInfo): boolean => !watchable && restsOn?.signal === "hook"
 
 const ofSession = (plate: PlateInfo): BoardRow => ({
@@ -165,7 +165,7 @@ const ofGoal = (goal: GoalInfo, name: string): BoardRow => ({
   progress: { done: goal.tasks.completed + goal.tasks.failed + goal.tasks.cancelled, all: goal.total }
 })
 
-/** When its word became true: what its seats do is what it does; 0: not known. */
+/** When its word became true, ms since the epoch: derived from the states of its seats; 0: unknown. */
 const sinceOf = ({ closed, floor, seats, since, word }: ChannelInfo): number => {
   if (since !== undefined || closed || seats.length === 0) return since ?? 0
   const one = seats.find(({ agent }) => agent === floor)
@@ -191,7 +191,7 @@ const ofChannel = (channel: ChannelInfo, name: string): BoardRow => ({
   role: channel.topic
 })
 
-/** A project whose newest conversation is held, over, or being closed. */
+/** A project whose newest conversation is paused, suspended, closing or over. */
 const ofProject = ({ conversation, detail, project, restsOn, since, state, word }: ConversationInfo): BoardRow => ({
   ...BARE,
   id: Rows.ofProject({ conversation }),
@@ -207,7 +207,7 @@ const ofProject = ({ conversation, detail, project, restsOn, since, state, word 
   state
 })
 
-/** A matter that is no other row's. */
+/** A matter that belongs to no other row. */
 const ofMatter = ({ commands, details, id, since, text, until, who }: WaitingRow): BoardRow => ({
   ...BARE,
   id: `matter/${id}`,
@@ -221,7 +221,7 @@ const ofMatter = ({ commands, details, id, since, text, until, who }: WaitingRow
   commands
 })
 
-/** An outage of which a person was told: its agents wait. */
+/** An outage that a person was notified of: its agents wait. */
 const ofOutage = (standing: Standing): BoardRow => ({
   ...BARE,
   id: `provider/${standing.provider}/${standing.account}`,
@@ -235,7 +235,7 @@ const ofOutage = (standing: Standing): BoardRow => ({
   commands: [{ does: "see how it went", command: "agentd log --kind provider.moved" }]
 })
 
-/** Calls that ask, of each agent, by its row's id, oldest first. */
+/** Ids of calls that ask, by the row id of their agent, oldest first. */
 const asksOf = (calls: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>, agents: ReadonlyArray<AgentInfo>) => {
   const asks = new Map<string, ReadonlyArray<string>>()
   const add = (row: string, id: string) => asks.set(row, [...(asks.get(row) ?? []), id])
@@ -250,10 +250,10 @@ const asksOf = (calls: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>
   return asks
 }
 
-/** Sessions of our runs are their agents' rows. */
+/** Whether the session is a run of one of our agents: the agent's row stands for it. */
 const isOwn = ({ agent }: PlateInfo, agents: ReadonlySet<string>): boolean => agent !== null && agents.has(agent)
 
-/** Matters that the list leaves out. */
+/** The row for matters that the list leaves out. */
 const left = (more: number): BoardRow => ({
   ...BARE,
   id: "matter/more",
@@ -266,24 +266,24 @@ const left = (more: number): BoardRow => ({
 
 const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question"])
 
-/** Words of what does not go on without a person: a row with one of them says so itself. */
+/** Words of things that need a person to continue: a row with one of them shows the matter itself. */
 const SPEAKS: ReadonlySet<BoardRow["word"]> = new Set(["needs you", "failed", "paused"])
 
-/** Whether the row tells of the matter already: one of several calls, or messages that its inbox counts. */
+/** Whether the row shows the matter already: one of several calls, or messages that its inbox counts. */
 const tells = ({ asks, commands, inbox }: BoardRow, { kind }: WaitingRow): boolean =>
   commands.length > 0 && (kind === "held" ? inbox > 0 : asks.length > 1 && ASKS.has(kind))
 
-/** A row that waits for the next day of its limit says itself what it holds till then. */
+/** Whether the row waits for its limit to reset: it shows by itself the messages that wait until then. */
 const isHeldBack = ({ reason }: BoardRow, { kind }: WaitingRow): boolean => kind === "held" && reason === "limit"
 
-/** An agent that has stopped for good says that before what it holds. */
+/** Puts an agent's final stop before the messages that are queued for it. */
 const inOrder = (matters: ReadonlyArray<WaitingRow>): ReadonlyArray<WaitingRow> =>
   matters.toSorted((a, b) => Number(b.kind === "agent") - Number(a.kind === "agent"))
 
-/** Characters of what a call would do. */
+/** Maximum length of the text about a call, in characters. */
 const MOST_TOLD = 400
 
-/** A matter that a row has in itself: its words with what is asked, and what to do. */
+/** The row with the matter merged into it: its text with the question, and its commands. */
 const taken = (row: BoardRow, { commands, details, kind, text }: WaitingRow): BoardRow => {
   const more = row.asks.length < 2 ? "" : `, and ${row.asks.length - 1} more`
   const asked = ASKS.has(kind) && details[0] !== undefined ? `: ${telling(details[0], MOST_TOLD) || details[0]}` : ""
@@ -296,7 +296,10 @@ const ALIVE: ReadonlySet<string> = new Set(["created", "active"])
 /** Age up to which an ended thing is shown, ms. */
 const RECENT = 86_400_000
 
-/** Conversations that are held or being closed; and the newest of a project that has none that lives, for a day. */
+/**
+ * Conversations that are paused, suspended or closing. For a project without a live conversation also its newest one,
+ * for a day.
+ */
 const notable = ({ all, conversations }: BoardGiven, now: number): ReadonlyArray<ConversationInfo> => {
   const alive = new Set(conversations.filter(({ state }) => !OVER.has(state)).map(({ config }) => config))
   const newest = new Map<string, ConversationInfo>()
@@ -311,7 +314,7 @@ const notable = ({ all, conversations }: BoardGiven, now: number): ReadonlyArray
   )
 }
 
-/** Rows by their ids, in no order. `now`: ms since the epoch; `made`: those that were made before. */
+/** Rows by id, unsorted. `now`: ms since the epoch; `made`: the cache of earlier rows. */
 export const byId = (given: BoardGiven, now: number, made: Made): ReadonlyMap<string, BoardRow> => {
   const named = WaitingList.namesOf(given)
   const asks = asksOf(given.calls, given.plates, given.agents)

@@ -1,8 +1,9 @@
 /**
- * BoardParts: the parts of the board that runes touch, and the board's facts with these parts read anew. Pure.
+ * BoardParts: which parts of the board a rune affects, and how newly read parts are merged into the board's facts.
+ * Pure.
  *
- * Guarantees: an agent's own rune touches that agent and those whom it moves; a rune that is not known to touch less
- * touches all; facts with a part read anew stand in the order in which a reading of all has them.
+ * Guarantees: a rune of an agent affects that agent and the agents that it moves. A rune that is not known to affect
+ * less affects everything. After a merge, facts have the same order as after a full read.
  */
 import type { AgentFacts } from "../projects/service/Agents.ts"
 import { asksFirst } from "../agents/machines/CallRow.ts"
@@ -11,15 +12,15 @@ import * as Rows from "../domain/BoardRow.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
 import type { Given } from "./WaitingList.ts"
 
-/** Lists that are short, and are read as a whole; `others`: all that is no agent's. */
+/** Short lists that are always read in full; `others`: everything that does not belong to an agent. */
 export type List = "channels" | "goals" | "plates" | "others"
 
 export interface Parts {
   readonly all: boolean
-  /** By their rows' ids. */
+  /** Agents to read, by row id. */
   readonly agents: ReadonlyMap<string, Address>
   readonly lists: ReadonlySet<List>
-  /** True: read in turn, whatever runes there were. */
+  /** True: read by the periodic turn, not because of runes. */
   readonly inTurn: boolean
 }
 
@@ -33,10 +34,13 @@ export const join = (a: Parts, b: Parts): Parts => ({
   inTurn: a.inTurn || b.inTurn
 })
 
-/** Whether there is less than all to read. */
+/** Whether single agents or lists must be read. */
 export const hasSome = ({ agents, lists }: Parts): boolean => agents.size + lists.size > 0
 
-/** Of so many turns the n-th has its part of the known agents and all that live and are not known, and the first one all else. */
+/**
+ * The parts to read in turn `n` of `turns`: a share of the known agents, and all live agents that are not known. The
+ * first turn also reads everything else.
+ */
 export const turn = (
   { known, living }: { readonly known: ReadonlyArray<Address>; readonly living: ReadonlyArray<Address> },
   n: number,
@@ -53,7 +57,7 @@ export const turn = (
   }
 }
 
-/** Machines of which an agent consists, and what speaks in its name. */
+/** State machines of an agent, and the actor that speaks in its name. */
 const AGENTS = new Set(["inbox", "turn", "agent", "worker", "tools", "tool", "choice", "meter", "voice"])
 const LISTS: ReadonlyMap<string, List> = new Map([
   ["channel", "channels"],
@@ -63,12 +67,12 @@ const LISTS: ReadonlyMap<string, List> = new Map([
   ["plate", "plates"]
 ])
 
-/** States of a conversation in which it holds nobody: a turn that it counts changes no row. */
+/** States in which a conversation lets its agents work: the turns that it counts change no row. */
 const LIVES: ReadonlySet<string | null> = new Set(["created", "active"])
 const isCount = ({ actor, from, to }: Rune): boolean =>
   actor.startsWith("conversation/") && LIVES.has(to) && from === to
 
-/** The parts that runes touch. */
+/** The parts that runes affect. */
 export const touched = (runes: Iterable<Rune>): Parts => {
   let all = false
   const agents = new Map<string, Address>()
@@ -89,12 +93,12 @@ export const touched = (runes: Iterable<Rune>): Parts => {
   return { all, agents, lists, inTurn: false }
 }
 
-/** Parts as they are now; a list that is not there was not read. */
+/** Newly read parts; a list that is undefined was not read. */
 export interface News extends Partial<Omit<Given, "agents" | "backlog" | "calls">> {
   readonly agents: ReadonlyArray<AgentFacts>
 }
 
-/** Each where it was, with new ones at the end. */
+/** Known agents keep their position; new ones come at the end. */
 const inPlace = (agents: Given["agents"], news: ReadonlyMap<string, AgentFacts>): Given["agents"] => {
   const left = new Map(news)
   const known = agents.flatMap((agent) => {
@@ -107,14 +111,14 @@ const inPlace = (agents: Given["agents"], news: ReadonlyMap<string, AgentFacts>)
   return [...known, ...[...left.values()].flatMap(({ info }) => info ?? [])]
 }
 
-/** In the order of the agents that they are of. */
+/** Sorts by the order of the agents that the items belong to. */
 const ordered = <A extends Address>(all: ReadonlyArray<A>, agents: Given["agents"]): ReadonlyArray<A> => {
   if (all.length < 2) return all
   const of = Map.groupBy(all, Rows.ofAgent)
   return agents.flatMap((agent) => of.get(Rows.ofAgent(agent)) ?? [])
 }
 
-/** Calls in the order in which the agents are asked for them. */
+/** Calls in the order of a full read. */
 export const callsInOrder = (calls: Given["calls"], agents: Given["agents"]): Given["calls"] =>
   ordered(calls, agents).toSorted(asksFirst)
 

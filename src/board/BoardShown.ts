@@ -1,8 +1,8 @@
 /**
- * BoardShown: the rows of the board as the newest look found them, and what each who watches was told of them. Pure.
+ * BoardShown: the rows of the board at the newest look, and which of them each subscriber has received. Pure.
  *
- * Guarantees: a row that is what it was is not told again; whoever was told nothing for a while is told what changed
- * meanwhile, as it is now, and what went; a look costs no more than a pass over the rows.
+ * Guarantees: an unchanged row is not sent again. A subscriber that received nothing for a while gets the changed rows
+ * in their newest form, and the ids of deleted rows. A look costs no more than one pass over the rows.
  */
 import type { BoardHead, BoardNews, BoardRow } from "../domain/BoardMessages.ts"
 import * as Rows from "../domain/BoardRow.ts"
@@ -26,7 +26,7 @@ export const headOf = ({ startedAt, today }: Facts, rune: number): BoardHead => 
   today: sum(today.values())
 })
 
-/** The rows as the newest look found them, each with the look that found it so. */
+/** The rows at the newest look, each with the number of the look that last changed it. */
 export class Shown {
   readonly rows = new Map<string, { row: BoardRow; look: number }>()
   look = 0
@@ -49,7 +49,7 @@ export class Shown {
   }
 }
 
-/** The part of the board that somebody was told. */
+/** The part of the board that one subscriber has received. */
 export class Told {
   private readonly ids = new Set<string>()
   private look = 0

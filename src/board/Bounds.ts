@@ -1,9 +1,9 @@
 /**
- * Bounds: the schemas of what a caller may send. A bound is part of the field's schema, with the
- * words in which a value beyond it is refused.
+ * Bounds: schemas with limits for what a caller may send. A limit is part of the field's schema, together with the
+ * message that rejects a value beyond it.
  *
- * Guarantees: a payload that does not fit its schema becomes a refusal that names the field, what
- * it is, what it may be, and a remedy; never a defect.
+ * Guarantees: a payload that does not fit its schema becomes a refusal, never a defect. The refusal names the field,
+ * its value, the limit and a remedy.
  */
 import { Schema, type SchemaIssue } from "effect"
 import { quoted } from "../runs/FileWords.ts"
@@ -13,7 +13,7 @@ import type { RefusalCode } from "../domain/RefusalCode.ts"
 import { NAME, NAME_FORM } from "../config/Fields.ts"
 import { Limits } from "./Limits.ts"
 
-/** How a value beyond the bound is refused. */
+/** The refusal of a value beyond the limit. */
 type Refusal<A> = (
   field: string,
   value: A
@@ -21,14 +21,14 @@ type Refusal<A> = (
 
 const REFUSAL = "agentd/refusal"
 
-/** `json`: the keywords that say of it what JSON Schema can. */
+/** `json`: the JSON Schema keywords that express the limit, as far as possible. */
 const bound = <A>(holds: (value: A) => boolean, refusal: Refusal<A>, json: object = {}) =>
   Schema.makeFilter(holds, { [REFUSAL]: refusal, toJsonSchema: () => ({ ...json }) })
 
 const tooLong = (field: string, is: number, may: number, unit: string): string =>
   `${field} has ${is} ${unit} and may have ${may}.`
 
-/** A line of so many characters at most. */
+/** A text of at most `limit` characters. */
 export const line = (limit: number) =>
   Schema.String.check(
     bound<string>(
@@ -44,7 +44,7 @@ export const line = (limit: number) =>
 
 export const pid = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 }))
 export const name = line(Limits.nameLength)
-/** A day or a month; empty: any. */
+/** A day or a month; empty: any day. */
 export const day = Schema.String.check(
   bound<string>(
     (value) => /^(\d{4}-\d\d(-\d\d)?)?$/u.test(value),
@@ -55,7 +55,7 @@ export const day = Schema.String.check(
 export const path = line(Limits.pathLength)
 export const reason = line(Limits.reasonLength)
 
-/** A text of so many bytes at most, which says something. */
+/** A text of at most `limit` bytes that is not blank. */
 export const text = (
   limit: number = Limits.textBytes,
   remedy = "Put the long part in a file that the agent can read, and send its path."
@@ -77,7 +77,7 @@ export const text = (
     )
   )
 
-/** So many entries at most. */
+/** A list of at most `limit` entries. */
 export const list = <S extends Schema.Constraint>(item: S, limit: number, remedy: string) =>
   Schema.Array(item).check(
     bound<ReadonlyArray<S["Type"]>>(
@@ -87,7 +87,7 @@ export const list = <S extends Schema.Constraint>(item: S, limit: number, remedy
     )
   )
 
-/** A whole number from one to another, both included. */
+/** An integer between two numbers, both included. */
 export const between = (least: number, most: number, remedy: string) =>
   Schema.Int.check(
     bound<number>(
@@ -97,7 +97,7 @@ export const between = (least: number, most: number, remedy: string) =>
     )
   )
 
-/** The name of a file: no path, and not empty. */
+/** A file name: not a path, and not empty. */
 export const filename = line(MAX_NAME).check(
   bound<string>(
     (value) => value !== "" && value !== "." && value !== ".." && !/[/\0]/u.test(value),
@@ -113,7 +113,7 @@ export const sha256 = Schema.String.check(
   )
 )
 
-/** A piece of a content, in base64. */
+/** A piece of content, in base64. */
 export const piece = line(Math.ceil(Limits.pieceBytes / 3) * 4).check(
   bound<string>(
     (value) => /^[A-Za-z0-9+/]*={0,2}$/u.test(value),
@@ -130,7 +130,7 @@ export const agentName = Schema.String.check(
   )
 )
 
-/** A login, or a program's name: neither agentd's own nor one that agents, channels and plans have. */
+/** A login or a program's name: neither agentd's own nor one of the form that agents, channels and plans have. */
 const by = name.check(
   bound<string>(
     (value) => value !== "agentd" && !value.includes(":"),
@@ -145,7 +145,7 @@ export const caller = Schema.Struct({ by, config: Schema.NullOr(path) })
 
 export const named = { name, caller }
 
-/** The parts of a payload that people do not name. */
+/** Names of wrapper objects in payloads, which are left out when a field is named to people. */
 const WRAPPERS = new Set<PropertyKey>(["request", "report", "utterance"])
 
 const fieldOf = (path: ReadonlyArray<PropertyKey>): string => {
@@ -158,7 +158,7 @@ const shown = (value: unknown): string => {
   return json.length <= 100 ? json : `${json.slice(0, 100)}…`
 }
 
-/** The first field that does not fit, and what it should be. */
+/** The first field that does not fit, and its issue. */
 const first = (
   issue: SchemaIssue.Issue,
   path: ReadonlyArray<PropertyKey>
@@ -179,7 +179,7 @@ const first = (
   }
 }
 
-/** Of an issue whose input is reported. */
+/** The refusal for an issue that includes its input. */
 export const refusalOf = (whole: SchemaIssue.Issue): CommandRefused => {
   const { issue, path } = first(whole, [])
   const field = path.length === 0 ? "the payload" : fieldOf(path)

@@ -1,11 +1,11 @@
 /**
- * ConversationView: the runes of one agent as a person reads its conversation: items, each with a level and a text.
- * Whatever shows a conversation (attach, logs, history, the board, the page) renders these. Pure but for what it
- * remembers of the turn under way.
+ * ConversationView: the runes of one agent as a conversation that a person can read: items, each with a level and a
+ * text. Everything that shows a conversation (attach, logs, history, the board, the page) renders these items. Pure
+ * except for its memory of the current turn.
  *
- * Guarantees: a rune becomes a bounded number of items; an answer that streamed is not told twice; what an agent's
- * program said is never told as a decision, nor the other way round. Fields are read as they were checked when they
- * were written: the page has no Schema.
+ * Guarantees: a rune becomes a bounded number of items. A streamed answer is not shown twice. Output of an agent's
+ * program is never shown as a decision, nor a decision as output. Fields are not checked again after they were written:
+ * the page has no Schema.
  */
 import { attempt } from "../config/Attempt.ts"
 import type { agentKinds } from "../agents/machines/AgentKinds.ts"
@@ -21,14 +21,14 @@ type Known = RuneOf<typeof agentKinds>
 type Kind = Known["kind"]
 type Of<K extends Kind> = Extract<Known, { readonly kind: K }>
 
-/** As syslog has them. */
+/** Levels as in syslog. */
 export type Level = "error" | "warning" | "notice" | "info"
 
 export interface About {
   /** ms since the epoch */
   readonly at: number
   readonly eventId: number
-  /** `output`: said by the agent's program; `decision`: by agentd, or a person. */
+  /** `output`: from the agent's program; `decision`: by agentd or a person. */
   readonly what: "output" | "decision"
   readonly level: Level
   readonly text: string
@@ -40,24 +40,24 @@ interface Begin {
   readonly turnId: string
   readonly input: string
   readonly messageIds: ReadonlyArray<string>
-  /** The run begins with it, and its id is the turn's. */
+  /** True: the run begins with this turn, and the turn's id is the run's id. */
   readonly isRun: boolean
-  /** Whether the run that it began with was told. */
+  /** Whether this beginning was already shown, with the run. */
   readonly isTold: boolean
 }
 interface Over {
   readonly how: "completed" | "interrupted" | "failed"
   readonly turnId: string
-  /** Whether the messages are asked again. */
+  /** Whether the messages are queued again. */
   readonly isAgain: boolean
-  /** The answer, half answer or reason, whether it was told already or not. */
+  /** The answer, partial answer or reason, also if it was shown already. */
   readonly output: string
-  /** ms; undefined: its begin was not seen. */
+  /** Duration in ms; undefined: the view did not see the turn begin. */
   readonly took: number | undefined
-  /** Tokens and money in words, with a blank before them. */
+  /** Tokens and money in words, with a leading blank. */
   readonly usage: string
 }
-/** `answers`: to its questions. */
+/** `answers`: the answers to its questions. */
 interface Answered {
   readonly id: string
   readonly by: string
@@ -65,7 +65,7 @@ interface Answered {
   readonly reason: string
   readonly answers?: ReadonlyArray<string> | undefined
 }
-/** Messages that come to no turn, or are asked again under another id. */
+/** Messages that are carried by no turn, or are asked again under another id. */
 interface InboxMove {
   readonly did: "withdrawn" | "dropped" | "asked again" | "dismissed"
   readonly messages: ReadonlyArray<{ readonly from: string; readonly to?: string }>
@@ -73,9 +73,9 @@ interface InboxMove {
 
 export type Item =
   | Is<"begin", Begin>
-  /** A piece of an answer or a thought, whose words go on with the next. */
+  /** A piece of an answer or a thought; the next piece continues it. */
   | Is<"piece", { of: "answer" | "thought" }>
-  /** `runId`: of an older agentd, whose runs without turns said it this way. */
+  /** `runId`: set for runes of an older agentd, whose runs without turns answered this way. */
   | Is<"answer", { runId?: string }>
   | Is<"printed", { isError: boolean; runId: string }>
   | Is<"over", Over>
@@ -89,7 +89,10 @@ export type Item =
   | Is<"inbox", InboxMove>
   | Is<"run", { runId: string; end: string; how: "well" | "badly" | "cut short" | "stopped" }>
   | Is<"usage", { tokens: number; usd: number }>
-  /** The sign: a deed of agentd's, a warning, a failure, an end, a report, a question. `isSerious`: shown as a fault. */
+  /**
+   * `sign`: an action of agentd, a warning, a failure, an end, a report or a question. `isSerious`: show it as an
+   * error.
+   */
   | Is<"note", { sign: "" | "—" | "!" | "✗" | "■" | "★" | "?"; isSerious: boolean; runId?: string }>
 
 type Told = Item extends infer I ? (I extends Item ? Omit<I, "at" | "eventId"> : never) : never
@@ -97,7 +100,7 @@ type Note = Extract<Told, { readonly is: "note" }>
 
 const names = (topic: string, ...all: ReadonlyArray<string>) => all.map((name) => `${topic}.${name}`)
 
-/** Kinds that people see. */
+/** Kinds of runes that people see. */
 export const SHOWN: ReadonlyArray<string> = [
   ...names("turn", "started", "assistant_delta", "completed", "interrupted", "error"),
   ...names("tool", "call", "approval_requested", "approval_withdrawn", "approved", "denied", "progress", "result"),
@@ -107,10 +110,10 @@ export const SHOWN: ReadonlyArray<string> = [
   ...names("worker", "started", "moved"),
   "inbox.received"
 ]
-/** Kinds that come in pieces while something goes on, and are of no use afterwards. */
+/** Kinds that arrive in pieces while something is under way, and are useless afterwards. */
 const PASSING: ReadonlyArray<string> = ["turn.assistant_delta", "run.thought", "tool.progress"]
 export const KEPT: ReadonlyArray<string> = SHOWN.filter((kind) => !PASSING.includes(kind))
-/** All kinds that are read: of these some only change what was shown. */
+/** All kinds that are read; some of them only change items that were shown before. */
 export const KINDS: ReadonlyArray<string> = [
   ...SHOWN,
   ...names("inbox", "withdrawn", "dropped", "asked_again", "dismissed"),
@@ -119,28 +122,28 @@ export const KINDS: ReadonlyArray<string> = [
 
 const known = new Set(KINDS)
 
-/** A payload that was erased or archived says nothing. */
+/** Undefined for an unknown kind, and for a payload that was erased or archived. */
 const read = (rune: Rune): Known | undefined => {
   const [first] = Object.entries(rune.payload)
   const isGone = first === undefined || (first[0] === "archived" && first[1] === true)
   return known.has(rune.kind) && !isGone ? (rune as unknown as Known) : undefined
 }
 
-/** Text of a provider's or a tool's value. */
+/** A provider's or a tool's value as text. */
 export const textOf = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
 const numberOf = (value: unknown): number => (typeof value === "number" ? value : 0)
 
-/** The agent whose machine signed it; a tool call is a machine of its own. */
+/** The agent whose machine wrote the rune; each tool call is a machine of its own. */
 export const agentOf = ({ actor }: Pick<Rune, "actor">): string => {
   const from = actor.indexOf("/") + 1
   return actor.startsWith("tool/") ? actor.slice(from, actor.lastIndexOf("/")) : actor.slice(from)
 }
 
-/** How calls end that were stopped, and did not fail. */
+/** Statuses of calls that were stopped and did not fail. */
 const CALLED_OFF: ReadonlySet<string> = new Set(["cancelled", "denied"])
 
-/** `1200 tokens in, 56 out, $0.02`: as far as it is known. */
+/** `1200 tokens in, 56 out, $0.02`: only the known parts. */
 const usageOf = (usage: unknown): string => {
   const of = (typeof usage === "object" && usage !== null ? usage : {}) as { readonly [name: string]: unknown }
   const [input = 0, output = 0, usd = 0] = ["inputTokens", "outputTokens", "usd"].map((name) => numberOf(of[name]))
@@ -152,8 +155,8 @@ const usageOf = (usage: unknown): string => {
 }
 
 /**
- * The turn that a rune begins: a run's first begins with the run, and not when the run counts as started. A command
- * has to live for a moment for that, and may have said much by then.
+ * The turn that a rune begins. A run's first turn begins with the run, not when the run counts as started: a command
+ * must live for a moment for that, and can already have printed much by then.
  */
 const beginOf = (rune: Known): Begin | undefined => {
   if (rune.kind === "turn.started") {
@@ -166,7 +169,7 @@ const beginOf = (rune: Known): Begin | undefined => {
   return { turnId: runId, input: textOf(prompt), messageIds: [], isRun: true, isTold: false }
 }
 
-/** The id of the turn that a rune begins. */
+/** The id of the turn that a rune begins; undefined: it begins none. */
 export const beginsTurn = (any: Rune): string | undefined => {
   const rune = read(any)
   return rune === undefined ? undefined : attempt(() => beginOf(rune))?.turnId
@@ -200,15 +203,15 @@ const note = (sign: Note["sign"], text: string, how: Pick<About, "level" | "what
 })
 
 export class ConversationView {
-  /** The turn whose answer has been told as it came. */
+  /** The turn whose answer was streamed. */
   private streamed: string | null = null
   private turnId: string | null = null
   private startedAt: number | undefined = undefined
-  /** The turn that was told to begin with its run. */
+  /** The turn whose beginning was shown together with its run. */
   private begun: string | null = null
   private run = ""
 
-  /** A rune that a newer agentd has written in another form is left out. */
+  /** The items of a rune; none if a newer agentd wrote it in another form. */
   feed(any: Rune): ReadonlyArray<Item> {
     const rune = read(any)
     const told = rune === undefined ? undefined : attempt(() => this.of(rune))
@@ -248,10 +251,10 @@ export class ConversationView {
     }
   }
 
-  /** A run without turns says all it says this way; what a turn says came as its own. */
+  /** A run without turns prints everything this way; a turn's answer was streamed. */
   private printed({ runId, source, text }: Of<"run.output">["payload"]): ReadonlyArray<Told> {
     if (source === "assistant") return this.streamed === null ? [{ is: "answer", runId, ...output, text }] : []
-    // what a command prints is its answer
+    // the output of a command is its answer
     if (source === "stdout") this.streamed = this.turnId ?? runId
     const how =
       source === "agentd" ? decision : source === "stderr" ? ({ ...output, level: "warning" } as const) : output
@@ -451,7 +454,7 @@ const noteOf = (rune: Known): ReadonlyArray<Told> => {
   }
 }
 
-/** The run's end, and what becomes of the agent by it. */
+/** The end of a run, and what happens to the agent next. */
 const exited = ({ payload, to }: Of<"worker.moved">, runId: string): ReadonlyArray<Told> => {
   const { consecutiveErrors = 0, event, totalErrors = 0 } = payload
   if (event._tag !== "SessionExited") return []
@@ -465,7 +468,7 @@ const exited = ({ payload, to }: Of<"worker.moved">, runId: string): ReadonlyArr
   return [{ is: "run", runId: event.runId ?? runId, how: "badly", end, ...(isCounted ? failure : warning), text }]
 }
 
-/** Of the worker's moves those that a person would not see otherwise. */
+/** Items of those moves of the worker that a person would not see otherwise. */
 const moved = (rune: Of<"worker.moved">, runId: string): ReadonlyArray<Told> => {
   const { event } = rune.payload
   switch (event._tag) {

@@ -1,6 +1,4 @@
-/**
- * CostMessages: what was spent, as the daemon tells it.
- */
+/** CostMessages: spending as it crosses the control socket. */
 import { Schema } from "effect"
 import type { Cost, Limited } from "../domain/Allowance.ts"
 import { plainModel } from "../runs/gateway/Estimated.ts"
@@ -10,34 +8,34 @@ export type CostKey = (typeof COST_KEYS)[number]
 
 const key = Schema.optionalKey(Schema.String)
 
-/** A sum of spending; it has the keys that were asked for. */
+/** A sum of spending; only the requested keys are set. */
 export const CostRow = Schema.Struct({
   project: key,
   /** `project/agent`. */
   agent: key,
-  /** Empty: the agent did not name it. */
+  /** Empty: the agent did not name its model. */
   model: key,
-  /** "2026-11-24"; of long ago the month. */
+  /** "2026-11-24"; only the month if it is long ago. */
   day: key,
-  /** "2026-11-24T07"; the newest hours alone are known. */
+  /** "2026-11-24T07"; only the newest hours are known. */
   hour: key,
-  /** Empty: none. */
+  /** Empty: no goal. */
   goal: key,
-  /** Tokens, with those of a cache. */
+  /** Input tokens, including those read from and written to a cache. */
   input: Schema.Finite,
   output: Schema.Finite,
   cacheRead: Schema.Finite,
   cacheWrite: Schema.Finite,
   usd: Schema.Finite,
   unpriced: Schema.Finite,
-  /** Tokens that no answer told; left out: none. */
+  /** Tokens that no answer reported; undefined: none. */
   estimated: Schema.optionalKey(Schema.Finite),
-  /** Said by agents, and more than is possible in their time: in no sum but their own budgets. */
+  /** Reported by agents, but more than is possible in their time: counts only against their own budgets. */
   unlikely: Schema.optionalKey(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite }))
 })
 export type CostRow = typeof CostRow.Type
 
-/** Rows of one reply; the rest is one more row, without keys. */
+/** Maximum number of rows in one reply; the rest is summed up in one more row, without keys. */
 export const MOST = 5_000
 
 const SUMS = ["input", "output", "cacheRead", "cacheWrite", "usd", "unpriced"] as const
@@ -65,7 +63,7 @@ const sum = (a: Sums, b: Sums): Sums => ({
       })
 })
 
-/** Of an hour, too. */
+/** The day of an hour; a day or a month is unchanged. */
 const dayIn = (day: string): string => day.slice(0, 10)
 
 /** A limit on spending, and how much of it is spent. */
@@ -77,16 +75,19 @@ export const LimitRow = Schema.Struct({
   resource: Schema.Literals(["tokens", "usd", "tool_calls", "wall_time"]),
   spent: Schema.Finite,
   limit: Schema.Finite,
-  /** When it begins anew by itself, ms since the epoch; null: never. */
+  /** When the limit resets by itself, ms since the epoch; null: never. */
   until: Schema.NullOr(Schema.Finite),
-  /** An agent that reaches it is ended, and does not wait. */
+  /** True: an agent that reaches the limit is ended; it does not wait. */
   stops: Schema.Boolean
 })
 export type LimitRow = typeof LimitRow.Type
 
 const WHOSE = ["machine", "project", "agent"]
 
-/** The machine's first, then those of which most is spent; `projects`: names of conversations. Pure. */
+/**
+ * The machine's limits first, then the limits of projects and of agents, each by the share that is spent. `projects`:
+ * project names by conversation. Pure.
+ */
 export const limitsOf = (
   limits: ReadonlyArray<Limited>,
   projects: ReadonlyMap<string, string>
@@ -102,7 +103,7 @@ export const limitsOf = (
     .toSorted((a, b) => WHOSE.indexOf(a.whose) - WHOSE.indexOf(b.whose) || b.spent * a.limit - a.spent * b.limit)
     .slice(0, MOST)
 
-/** Rows by the keys, in their order; `projects`: names of conversations. Pure. */
+/** Sums by the requested keys, sorted by them. `projects`: project names by conversation. Pure. */
 export const grouped = (
   costs: ReadonlyArray<Cost>,
   by: ReadonlyArray<CostKey>,

@@ -1,6 +1,6 @@
 /**
- * DiskRoom: how long the disk lasts at the log's growth, and when that is too short. Pure, and light: the quick entry
- * loads it.
+ * DiskRoom: how long the disk lasts at the log's growth, and whether that is too short. Pure and small, because the
+ * quick entry loads it.
  */
 
 export interface Room {
@@ -8,19 +8,19 @@ export interface Room {
   readonly free?: number | null
 }
 
-/** With less than so much room a person is told, whatever the growth is … */
+/** Below this number of free bytes a person is notified, whatever the growth is … */
 const LITTLE = 1_000_000_000
-/** … and with room for fewer days than these. */
+/** … and also if the disk is full within this number of days. */
 const DAYS = 7
 
-/** Days until the disk is full; undefined where that is not known, or the log does not grow. */
+/** Days until the disk is full; undefined: unknown, or the log does not grow. */
 export const daysLeft = ({ free, perDay }: Room): number | undefined =>
   typeof free !== "number" || typeof perDay !== "number" || perDay <= 0 ? undefined : free / perDay
 
 export const isShort = (room: Room): boolean =>
   (typeof room.free === "number" && room.free < LITTLE) || (daysLeft(room) ?? Number.POSITIVE_INFINITY) < DAYS
 
-/** "for 3 days"; undefined where nothing is known, or it is long. */
+/** "for 3 days"; undefined: unknown, or longer than ten years. */
 export const lasts = (room: Room): string | undefined => {
   const days = daysLeft(room)
   if (days === undefined || days > 3_650) return undefined

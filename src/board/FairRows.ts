@@ -1,15 +1,13 @@
-/**
- * FairRows: rows by time, and fair: no agent's many rows hide another's. Pure.
- */
+/** FairRows: sorts rows by time so that the many rows of one agent do not hide those of others. Pure. */
 import * as BoardRow from "../domain/BoardRow.ts"
 import type { WaitingRow } from "./WaitingMessages.ts"
 
-/** Maximum number of rows of one agent that stand where their time puts them. */
+/** Maximum number of rows of one agent that are sorted by time. */
 const MAX_OF_ONE = 20
 
 interface Fair {
   readonly first: ReadonlyArray<WaitingRow>
-  /** Rows of agents that have more: behind those of all others, each agent's in turn. */
+  /** Further rows of agents that have more: after the first rows of all agents, in rounds of 20 per agent. */
   readonly further: ReadonlyArray<WaitingRow>
 }
 

@@ -1,39 +1,39 @@
-/** Limits: what a caller may send, and how much is served at one time. */
+/** Limits: what a caller may send, and how much is served at the same time. */
 export const Limits = {
   textBytes: 256 * 1024,
   nameLength: 256,
   pathLength: 4096,
   reasonLength: 1024,
-  /** Of a file's content in one call. */
+  /** Bytes of a file's content in one call. */
   pieceBytes: 768 * 1024,
-  /** To the questions of a call: so many, each so long. */
+  /** Answers to the questions of a call: their number, and the length of each. */
   answers: { count: 8, length: 8 * 1024 },
   kinds: 64,
-  /** Runes that one `tail` may ask for. */
+  /** Maximum number of runes that one `tail` may request. */
   tail: 10_000,
-  /** Of a report: so many pieces, each so long. */
+  /** Evidence in a report: the number of entries, and the length of each. */
   evidence: { count: 64, length: 8 * 1024 },
-  /** Of a goal: bytes of its text, a check's characters, and how often it may be worked over. */
+  /** Limits of a goal: bytes of its text, characters of a check. `rounds` below: how often it may be reworked. */
   goal: 64 * 1024,
   check: 4096,
-  /** Of what is to be sent later: it is kept until then. */
+  /** Bytes of a scheduled message or goal: it is stored until it is sent. */
   scheduled: 32 * 1024,
   rounds: 100,
-  /** A line holds the longest text in its longest JSON spelling, and the rest. */
+  /** Bytes of a line: enough for the longest text in its longest JSON encoding, plus the rest. */
   lineBytes: 2 * 1024 * 1024,
   connections: 256,
-  /** Besides those: connections that have not sent a whole line yet. */
+  /** Connections that have not sent a whole line yet, in addition to `connections`. */
   strangers: 1024,
   /** Bytes of lines that are not whole, of all connections together. */
   halfLines: 16 * 1024 * 1024,
-  /** Calls under way at one time, followers of the log among them. */
+  /** Calls under way at the same time, including subscribers of the log. */
   calls: 512,
-  /** Of the runs' own sockets, besides those: what one run has, and what all have together. */
+  /** Limits of the runs' own sockets, separate from those above: for one run, and for all together. */
   runs: {
     connections: { each: 16, all: 512 },
     halfLines: { each: 4 * 1024 * 1024, all: 32 * 1024 * 1024 },
     calls: { each: 8, all: 256 },
-    /** Lines of one run that are read in a second, once it has sent that many. */
+    /** Lines per second that are read from one run, once it has sent `burst` lines. */
     lines: { perSecond: 50, burst: 500 }
   }
 } as const

@@ -1,11 +1,13 @@
 /**
- * LiveBoard: the board as it is, and as it changes, for all who watch it.
+ * LiveBoard: the current board, and its changes, for all subscribers.
  *
- * Guarantees: while nobody watches it costs nothing; many who watch cost little more than one; a rune that changes a
- * row is told within one pause, and a burst of them as one; what rests on no rune of its own is told within two
- * seconds. A rune has the rows read anew that it touches, and no others; the rest is read in turns, so that no look at
- * all keeps the others waiting; each of the two kinds of looks takes at most a tenth of a core. Whoever reads slowly is
- * told the newest, and misses nothing of it.
+ * Guarantees: without subscribers it costs nothing; many subscribers cost little more than one. A rune that changes a
+ * row is reported within one pause, and a burst of runes is reported as one change. A change without a rune of its own
+ * is reported within two seconds.
+ *
+ * A rune causes a read of only those rows that it affects. All other rows are read in turns, so that no look delays the
+ * subscribers for long. Each of the two kinds of looks takes at most a tenth of a core. A slow subscriber receives the
+ * newest state and misses nothing of it.
  */
 import { Clock, Duration, Effect, Queue, Stream } from "effect"
 import type { Address } from "../domain/AgentPort.ts"
@@ -20,25 +22,25 @@ import * as BoardParts from "./BoardParts.ts"
 import { type Facts, headOf, Shown, Told } from "./BoardShown.ts"
 import type { Given } from "./WaitingList.ts"
 
-/** Least ms between two looks, so that a burst of runes is one look. */
+/** Minimum time between two looks, in ms, so that a burst of runes causes one look. */
 const PAUSE = 15
-/** Looks of a kind take at most one part in so many of the time. */
+/** Each kind of look takes at most 1/SHARE of the time. */
 const SHARE = 10
 const EVERY = "2 seconds"
-/** In so many turns. */
+/** A full round of reading takes this many turns. */
 const TURNS = 5
-/** So old, ms, may be what was spent. */
+/** Maximum age of the cached spending, ms. */
 const SPENT_FOR = 5_000
 
 export interface Options {
-  /** `all`: with what ended long ago. */
+  /** `all`: include things that ended long ago. */
   readonly given: (all: boolean) => Effect.Effect<Given & { readonly startedAt: number }>
   readonly parts: (parts: BoardParts.Parts) => Effect.Effect<BoardParts.News>
-  /** The agents that live now: some begin to without a rune, as where a daemon takes up what it had. */
+  /** The live agents. Some become alive without a rune, for example when a daemon restores its state. */
   readonly addresses: Effect.Effect<ReadonlyArray<Address>>
   readonly log: EventLog["Service"]
   readonly allowances: Allowances
-  /** Changes without a rune (a silence, the end of a wait) are looked for so often. */
+  /** How often to look for changes without a rune (a silence, the end of a wait). */
   readonly every?: Duration.Input
 }
 
@@ -47,7 +49,7 @@ interface Today {
   readonly of: ReadonlyMap<string, Spent>
 }
 
-/** Spending since midnight, by the agents' rows. */
+/** Spending since midnight, by the row ids of the agents. */
 const spending = (allowances: Allowances) => {
   let known: Today | undefined
   return Effect.gen(function* () {
@@ -64,24 +66,24 @@ const spending = (allowances: Allowances) => {
   })
 }
 
-/** The parts that are to be looked at, and when. Times by the monotonic clock, ms. */
+/** The parts to look at, and when. Times by the monotonic clock, ms. */
 class Pace {
   private parts = BoardParts.NOTHING
-  /** The next look at all, and the next one at some, begin not before. */
+  /** Earliest time of the next full look, and of the next partial look. */
   private readonly free = { all: 0, some: 0 }
 
   note(parts: BoardParts.Parts): void {
     this.parts = BoardParts.join(this.parts, parts)
   }
 
-  /** When a look is due; undefined: there is nothing to look at. */
+  /** When the next look is due; undefined: there is nothing to look at. */
   get due(): number | undefined {
     const { all, some } = this.free
     const due = [...(this.parts.all ? [all] : []), ...(BoardParts.hasSome(this.parts) ? [some] : [])]
     return due.length === 0 ? undefined : Math.min(...due)
   }
 
-  /** Takes what is due now. */
+  /** Takes the parts that are due now. */
   take(now: number): BoardParts.Parts {
     const { parts } = this
     const isAll = parts.all && this.free.all <= now
@@ -91,7 +93,7 @@ class Pace {
 
   looked({ all, inTurn }: BoardParts.Parts, began: number, ended: number): void {
     const rest = Math.max(PAUSE, (ended - began) * SHARE)
-    // a turn waits for disks, and comes as often as it comes: no rune waits for it
+    // a look in turn can wait for disks: its duration must not delay the looks for runes
     this.free.some = ended + (all || inTurn ? PAUSE : rest)
     if (all) this.free.all = ended + rest
   }
@@ -111,7 +113,7 @@ export const make = Effect.fnUntraced(function* ({ addresses, allowances, every 
     return { head: headOf(facts, yield* log.head), rows: rowsOf(facts, at) } satisfies Board
   })
 
-  /** Each look's board, which is one and the same. */
+  /** The board after each look; always the same object. */
   const looks = Stream.callback<Shown, StorageError>(
     Effect.fnUntraced(function* (queue) {
       const pace = new Pace()
@@ -133,7 +135,7 @@ export const make = Effect.fnUntraced(function* ({ addresses, allowances, every 
       )
 
       const look = Effect.fnUntraced(function* (began: number) {
-        // a rune is told before its actors are where it brings them, in the same turn of the event loop
+        // a rune is published before its actors have moved to their new state, in the same turn of the event loop
         yield* Effect.yieldNow
         const taken = pace.take(began)
         const rune = yield* log.head
@@ -160,7 +162,7 @@ export const make = Effect.fnUntraced(function* ({ addresses, allowances, every 
 
   return {
     now,
-    /** All of it first, then what changes. */
+    /** The whole board first, then the changes. */
     news: Stream.suspend(() => {
       const told = new Told()
       return Stream.flatMap(shared, (shown) => Stream.fromIterable(told.news(shown)))

@@ -1,8 +1,8 @@
 /**
- * LogReader: the rune log as a client may read it.
+ * LogReader: reads the rune log for a client.
  *
- * Guarantees: oldest first, and where a reader follows, each later rune once and
- * without gap; a rune of visibility `secret` never passes, an internal one only where it is asked for.
+ * Guarantees: runes come oldest first. A reader that follows gets each later rune once, without a gap. A rune of
+ * visibility `secret` is never returned, an internal one only if requested.
  */
 import { Effect, Stream } from "effect"
 import { inboxName, workerName } from "../agents/machines/AgentStates.ts"
@@ -10,7 +10,7 @@ import type { Rune } from "../core/event-log/Rune.ts"
 import type { EventLog, Selection, StorageError } from "../core/event-log/EventLog.ts"
 import { Limits } from "./Limits.ts"
 
-/** The machines of one agent, as they sign their runes; of its tool calls each is one of its own. */
+/** Names of the machines that write an agent's runes; each of its tool calls is a machine of its own. */
 export const actorsOf = (agent: string): ReadonlyArray<string> => [
   workerName(agent),
   inboxName(agent),
@@ -18,7 +18,9 @@ export const actorsOf = (agent: string): ReadonlyArray<string> => [
   `tool/${agent}/`
 ]
 
-/** Whether a person is shown it; of a kind that is not `known`, a newer program's, it is internal. */
+/**
+ * Whether a person sees the rune. A kind that is not in `known`, because a newer program wrote it, counts as internal.
+ */
 export const open = (known: ReadonlyArray<string>, internal = false) => {
   const kinds = new Set(known)
   return (rune: Rune): boolean =>
@@ -27,7 +29,7 @@ export const open = (known: ReadonlyArray<string>, internal = false) => {
 
 const sizeOf = ({ payload }: Rune): number => JSON.stringify(payload).length
 
-/** In their order, as many together as a line to a client takes; one at least. */
+/** Groups runes, in their order, so that each group fits a line to a client; a group has at least one rune. */
 const lines = (runes: ReadonlyArray<Rune>): ReadonlyArray<[Rune, ...Array<Rune>]> => {
   const made: Array<[Rune, ...Array<Rune>]> = []
   let left = 0
@@ -45,7 +47,7 @@ const lines = (runes: ReadonlyArray<Rune>): ReadonlyArray<[Rune, ...Array<Rune>]
   return made
 }
 
-/** The newest runes that are shown, so many of them as far as there are. */
+/** The newest `count` runes that are shown, or all if there are fewer. */
 const newest = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   selection: Selection,
@@ -60,7 +62,7 @@ const newest = Effect.fnUntraced(function* (
   }
 })
 
-/** The runes of a selection, oldest first; then, if asked, what comes, without gap or duplicate. */
+/** The runes of a selection, oldest first. With `follow`, later runes come after them, without gap or duplicate. */
 export const select = (...args: Parameters<typeof selected>): Stream.Stream<Rune, StorageError> =>
   Stream.flattenArray(Stream.flatMap(Stream.chunks(selected(...args)), (runes) => Stream.fromIterable(lines(runes))))
 
@@ -80,7 +82,7 @@ const selected = (
       const head = yield* log.head
       const found = yield* newest(log, selection, count, isShown)
       if (!options.follow) return Stream.fromIterable(found)
-      // what was appended while we looked comes from the subscription
+      // runes that were appended during the look come from the subscription
       const before = found.filter(({ eventId }) => eventId <= head)
       const after = Math.max(selection.after ?? 0, head)
       return Stream.concat(Stream.fromIterable(before), Stream.filter(log.subscribe({ ...selection, after }), isShown))

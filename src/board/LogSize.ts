@@ -1,8 +1,8 @@
 /**
- * LogSize: how large the log is on the disk, how it grows, and how long the disk lasts.
+ * LogSize: the size of the log on the disk, its growth, and the free space.
  *
- * Guarantees: a look reads a few runes, however long the log is; growth is told of a day, or of as much of a day as
- * the log is old, an hour at least; what cannot be known is null.
+ * Guarantees: a look reads only a few runes, however long the log is. Growth is measured over a day, or over the age of
+ * a younger log, at least an hour. Unknown values are null.
  */
 import { Clock, Duration, Effect } from "effect"
 import { statfsSync } from "node:fs"
@@ -14,7 +14,7 @@ import type { DaemonStatus } from "./DaemonMessages.ts"
 const DAY = Duration.toMillis(Duration.days(1))
 const HOUR = Duration.toMillis(Duration.hours(1))
 
-/** Bytes on the disk that this user may still fill; null where there is no telling. */
+/** Bytes on the disk that this user can still use; null: unknown. */
 const freeIn = (folder: string): number | null => {
   try {
     const { bavail, bsize } = statfsSync(folder)
@@ -24,7 +24,7 @@ const freeIn = (folder: string): number | null => {
   }
 }
 
-/** The first rune that is not older than `since`; clocks that were set back make it a guess. */
+/** The first rune that is not older than `since`; a guess if the clock was set back. */
 const firstSince = Effect.fnUntraced(function* (since: number) {
   const log = yield* EventLog
   let [low, high] = [(yield* log.sealed).last + 1, yield* log.head]
@@ -45,7 +45,7 @@ const runesOfDay = Effect.gen(function* () {
   return (((yield* log.head) - first.eventId) * DAY) / (now - first.at)
 })
 
-/** How the log is now; its growth is looked at once a minute. `state`: the state folder. */
+/** The current size of the log; its growth is measured at most once a minute. `state`: the state directory. */
 export const make = Effect.fnUntraced(function* (state: string) {
   const log = yield* EventLog
   const daily = yield* Effect.cachedWithTTL(
@@ -57,7 +57,7 @@ export const make = Effect.fnUntraced(function* (state: string) {
     const { bytes: sealed, deleted } = yield* log.sealed
     const bytes = storeBytes(join(state, "runes.db"))
     const runes = yield* daily
-    // what has left for segments is small: a rune of the day costs what one of all costs, sooner or later
+    // segments are compressed, so a rune of today is counted at the average size of all: it will be moved there, too
     const kept = head - deleted
     const perDay = runes === null || kept === 0 ? null : Math.round((runes * (bytes + sealed)) / kept)
     const begins = deleted === 0 ? {} : { begins: deleted + 1 }

@@ -1,6 +1,6 @@
 /**
- * ReachMessages: what an agent could reach, as the daemon tells it and `agentd doctor --security --json`
- * prints it. Its shape only grows.
+ * ReachMessages: what an agent can reach, as it crosses the control socket and as `agentd doctor --security --json`
+ * prints it. Fields are only ever added.
  */
 import { Schema } from "effect"
 
@@ -10,25 +10,25 @@ export const AgentReach = Schema.Struct({
   project: Schema.String,
   agent: Schema.String,
   backend: Schema.Literals(["command", "claude", "acp", "model", "exec"]),
-  /** False: nothing holds it; it has the rights of the daemon's user. */
+  /** False: no sandbox confines it; it has the rights of the daemon's user. */
   confined: Schema.Boolean,
   by: Schema.NullOr(Schema.Literals(["bubblewrap", "namespaces"])),
   note: Schema.String,
-  /** Why a run would not start. */
+  /** Why a run would not start; null: it would. */
   refused: Schema.NullOr(Schema.String),
-  /** Paths; "/" is all that the daemon's user can. */
+  /** Paths; "/" stands for everything that the daemon's user can read. */
   reads: Names,
   writes: Names,
   runs: Schema.String,
   network: Schema.Literals(["host", "gateway", "none"]),
   provider: Schema.NullOr(Schema.String),
   keys: Schema.Struct({
-    /** Names of variables. */
+    /** Names of environment variables. */
     held: Names,
     putInBy: Schema.NullOr(Schema.Literals(["gateway", "daemon"]))
   }),
   environment: Names,
-  /** Whether it can call the daemon as its user would. */
+  /** Whether it can call the daemon with its user's rights. */
   control: Schema.Boolean,
   unheld: Names,
   approvals: Schema.Struct({
@@ -37,11 +37,11 @@ export const AgentReach = Schema.Struct({
     never: Names,
     /** ms; null: a call waits until it is answered. */
     timeout: Schema.NullOr(Schema.Finite),
-    /** The calls that they bind, in words. */
+    /** Plain text: the calls that the approvals apply to. */
     bind: Schema.String
   }),
   limits: Schema.Struct({
-    /** ms; null where a run takes turns, of which each has its limits. */
+    /** ms; null: the run takes turns, and each turn has its limits. */
     run: Schema.NullOr(Schema.Finite),
     turn: Schema.optionalKey(
       Schema.Struct({
@@ -59,7 +59,7 @@ export const AgentReach = Schema.Struct({
     usd: Schema.NullOr(Schema.Finite),
     /** ms */
     wallTime: Schema.NullOr(Schema.Finite),
-    /** The share of the machine that a run may take, as the config says it. */
+    /** The share of the machine that a run may use, as the config sets it. */
     machine: Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Finite, Schema.Boolean]))
   }),
   /** The rights that it has through agentd's own tools. */

@@ -1,9 +1,8 @@
 /**
- * Reaches: what the agents of a project could reach, as doctor tells it: what holds each, what it
- * reads, writes, runs and connects to, which keys it has, which approvals and limits bind it.
+ * Reaches: what the agents of a project can reach, as doctor reports it. This covers its sandbox, what it reads,
+ * writes, runs and connects to, its keys, its approvals and its limits.
  *
- * Guarantees: no value of a variable and no key is in it; an agent for which a run would not start
- * says why.
+ * Guarantees: it contains no value of a variable and no key. For an agent whose run would not start it says why.
  */
 import { Duration, Effect, type FileSystem } from "effect"
 import { hostOf } from "../runs/Host.ts"
@@ -23,7 +22,7 @@ export interface World extends OwnServer.Options {
   readonly environment: Environment
 }
 
-/** The calls that its approvals bind. */
+/** The calls that the agent's approvals apply to. */
 const bound = ({ backend }: AgentConfig): string => {
   switch (backend.type) {
     case "command":
@@ -74,7 +73,10 @@ const settingsOf = (config: AgentConfig) => ({
   may: config.may
 })
 
-/** Of all agents of these projects' configs, and of what they fall back to. A sub-agent reaches what its parent does. */
+/**
+ * The reach of all agents in these projects' configs, and of their fallbacks. A sub-agent reaches what its parent
+ * reaches.
+ */
 export const of = Effect.fnUntraced(function* (
   projects: ReadonlyArray<Project>,
   { command, environment, socket, state }: World

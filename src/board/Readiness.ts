@@ -1,9 +1,8 @@
 /**
- * Readiness: whether what the agents of a project are configured with is there:
- * their programs, their keys, and a sandbox for those that are held; and which are not.
+ * Readiness: checks whether everything that a project's agents are configured with exists: their programs, their keys,
+ * and a sandbox for agents that need one.
  *
- * Guarantees: it starts no agent and shows no key; one finding for each thing that
- * is looked for, however many agents want it.
+ * Guarantees: it starts no agent and shows no key. Each thing is reported once, however many agents need it.
  */
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
@@ -20,11 +19,11 @@ export interface Place {
   readonly root: string
   /** The environment that runs inherit. */
   readonly environment: Environment
-  /** The environment's owner, in words: "the daemon's PATH". */
+  /** Owner of the environment, in words: "the daemon's PATH". */
   readonly whose: string
 }
 
-/** The first program of a backend; further ones are the agent's own affair. */
+/** The first program that a backend runs; the agent itself must find any others. */
 const programOf = (backend: BackendConfig): { readonly program: string; readonly setting: string } | undefined => {
   switch (backend.type) {
     case "command":
@@ -39,7 +38,7 @@ const programOf = (backend: BackendConfig): { readonly program: string; readonly
   }
 }
 
-/** Like a shell: a name is searched for, a path is taken from where the agent works. */
+/** Searches like a shell: a name in the PATH, a path relative to the agent's folder. */
 export const located = Effect.fnUntraced(function* (program: string, cwd: string, path: string) {
   const fs = yield* FileSystem.FileSystem
   const folders = program.includes("/") ? [cwd] : path.split(":").map((folder) => NodePath.resolve(cwd, folder))
@@ -74,13 +73,13 @@ const programs = Effect.fnUntraced(function* (backend: BackendConfig, { environm
   return [finding]
 })
 
-/** The key of a provider, by its variable or its file. */
+/** Where a provider's key comes from: a variable or a file. */
 interface KeyPlace {
   readonly keyEnv?: string | undefined
   readonly keyFile?: string | undefined
 }
 
-/** The key that agentd puts in for the agent; undefined where the agent has its own login. */
+/** The key that agentd provides for the agent; undefined: the agent has its own login. */
 const keyOf = (backend: BackendConfig): { readonly place: KeyPlace; readonly variable: string } | undefined => {
   if (backend.type === "model") return { place: backend, variable: KEY_ENV[backend.provider] }
   const { network, provider, sandbox } = backend
@@ -121,10 +120,10 @@ const keyIn = Effect.fnUntraced(function* (backend: KeyPlace, usual: string, { e
   } satisfies Finding
 })
 
-/** Agents that ask nobody until their own config has them ask, and offer no mode for it. */
+/** Programs that ask for no approval until their own config makes them ask, and that have no mode for it. */
 const UNASKING = /^(opencode|kilo)$/
 
-/** Whether a person is asked for the calls of an agent, where its program is known to ask for none by itself. */
+/** A warning if the agent's program is known not to ask a person for approval of its calls. */
 const leave = ({ approvals, backend }: AgentConfig): ReadonlyArray<Check> => {
   const program = backend.type === "acp" ? NodePath.basename(backend.argv[0] ?? "") : ""
   if (!UNASKING.test(program) || approvals.mode === "full_access") return []
@@ -135,7 +134,7 @@ const leave = ({ approvals, backend }: AgentConfig): ReadonlyArray<Check> => {
 
 type Named = readonly [name: string, backend: BackendConfig]
 
-/** How an agent wants to be held; undefined where it runs nothing. */
+/** The agent's sandbox setting; undefined: it runs no programs. */
 const holdOf = (backend: BackendConfig): "off" | "on" | "ask" | "required" | undefined =>
   backend.type === "model" ? (backend.tools.includes("shell") ? backend.sandbox : undefined) : backend.sandbox
 
@@ -181,7 +180,7 @@ const sandbox = Effect.fnUntraced(function* (agents: ReadonlyArray<Named>, envir
 
 const MAX_NAMED = 5
 
-/** Of the agents of one project. */
+/** The checks for the agents of one project. */
 export const checks = Effect.fnUntraced(function* (
   agents: { readonly [name: string]: AgentConfig },
   place: Place

@@ -1,9 +1,10 @@
 /**
- * Timeline: the log by places: which rune is at which place of what a filter finds, and how many there were when.
+ * Timeline: the log by places: which rune has which place among the matches of a filter, and how many there were over
+ * time.
  *
- * Guarantees: without a filter a place costs no search, however long the log is; with one, the newest `MOST_PLACES`
- * matches have places, and a later question goes on where an earlier one ended; each question is a bounded piece of
- * work; no secret rune is told of, and an internal one only where it is asked for.
+ * Guarantees: without a filter a place costs no search, however long the log is. With a filter, only the newest
+ * `MOST_PLACES` matches have places, and a later question continues where an earlier one ended. Each question is a
+ * bounded amount of work. No secret rune is returned, and an internal one only if requested.
  */
 import { Clock, Effect } from "effect"
 import type { Agents } from "../projects/service/Agents.ts"
@@ -25,14 +26,14 @@ const HOUR = 3_600_000
 const MOST_SAID = 160
 const MOST_PAYLOAD = 16_384
 
-/** Filters whose places are remembered, and boundaries of spans of time. */
+/** Maximum number of filters whose places are remembered, and of remembered boundaries of time spans. */
 const MAX_FILTERS = 8
 const MAX_BOUNDARIES = 4_096
 
-/** Runes that lie between one and its cause; what is further up is not looked for. */
+/** Maximum number of runes between a rune and its cause; a cause further back is not searched for. */
 const FAR = 20_000
 
-/** Fields of payloads that people read, what says most first. */
+/** Payload fields that people read, the most informative first. */
 const SAYS = ["text", "message", "error", "reason", "headline", "summary", "title", "goal", "tool", "name", "taskId"]
 
 const texts = (payload: object): string | undefined => {
@@ -43,7 +44,7 @@ const texts = (payload: object): string | undefined => {
   return undefined
 }
 
-/** The beginning of the text in a payload, or in one of its parts. Pure. */
+/** The beginning of a text in the payload, or in one of its parts. Pure. */
 export const saysOf = (payload: Rune["payload"]): string => {
   const parts = [payload, ...Object.values(payload).filter((value) => typeof value === "object" && value !== null)]
   for (const part of parts) {
@@ -63,11 +64,11 @@ const rowOf = (rune: Rune, place: number): TimelineRow => {
   return { place, eventId, at, stream, seq, actor, kind, from, to, trigger, cause, says: saysOf(payload) }
 }
 
-/** The kinds that are meant, beginnings written out. Pure. */
+/** The requested kinds, with prefixes such as `tool.` expanded. Pure. */
 export const kindsOf = (asked: ReadonlyArray<string>, known: ReadonlyArray<string>): ReadonlyArray<string> =>
   asked.flatMap((kind) => (kind.endsWith(".") ? known.filter((name) => name.startsWith(kind)) : [kind]))
 
-/** How many of the sorted positions are below one. Pure. */
+/** How many of the sorted positions are below the given one. Pure. */
 export const below = (positions: ReadonlyArray<number>, position: number): number => {
   let [low, high] = [0, positions.length]
   while (low < high) {
@@ -78,16 +79,16 @@ export const below = (positions: ReadonlyArray<number>, position: number): numbe
   return low
 }
 
-/** The places of what a question finds. */
+/** The places of the runes that match a question. */
 interface Places {
   readonly total: number
   readonly more: boolean
   readonly position: (place: number) => number
-  /** How many places lie before a position in the log. */
+  /** Number of places before a position in the log. */
   readonly before: (position: number) => number
 }
 
-/** A filter's places, as far as they are known. */
+/** The known places of a filter. */
 interface Known {
   positions: ReadonlyArray<number>
   upTo: number
@@ -96,7 +97,7 @@ interface Known {
 
 type Log = EventLog["Service"]
 
-/** Keeps the newest entries. */
+/** Adds an entry to the map and keeps only the newest ones. */
 const remember = <K, V>(map: Map<K, V>, key: K, value: V, most: number): V => {
   map.delete(key)
   map.set(key, value)
@@ -120,7 +121,7 @@ const selectionsOf = Effect.fnUntraced(function* (
   return [{ ...selection, actors: actorsOf(agent.agent) }]
 })
 
-/** Places of what selections find; what was found is remembered. */
+/** Finds the places of selections; results are remembered. */
 const placing = (log: Log) => {
   const filters = new Map<string, Known>()
   const filtered = Effect.fnUntraced(function* (selections: ReadonlyArray<Selection>, head: number) {
@@ -130,7 +131,7 @@ const placing = (log: Log) => {
       log.places({ ...selection, after: before.upTo }, MOST_PLACES)
     )
     const newer = found.flatMap(({ positions }) => positions).toSorted((a, b) => a - b)
-    // what landed meanwhile in one of them is found by the next question in all
+    // a rune that was appended after one of the searches is found by the next question
     const all = [...before.positions, ...newer.filter((position) => position <= head)]
     const positions = all.slice(-MOST_PLACES)
     const more = before.more || positions.length < all.length || found.some(({ whole }) => !whole)
@@ -152,29 +153,29 @@ const placing = (log: Log) => {
   })
 }
 
-/** A number of few digits that is no smaller, at most a quarter larger. Pure. */
+/** A number of few digits that is at least `n` and at most a quarter larger. Pure. */
 export const roundUp = (n: number): number => {
   const ten = 10 ** Math.floor(Math.log10(n))
   const steps = [1, 1.2, 1.5, 1.8, 2.2, 2.6, 3, 3.7, 4.5, 5.5, 6.7, 8, 10]
   return Math.ceil((steps.find((step) => step * ten >= n) ?? 10) * ten)
 }
 
-/** The places between two positions in the log: the first, and the one behind the last. Pure. */
+/** The places between two positions in the log: from `first` to before `end`. Pure. */
 export const between = (places: Places, first: number, end: number): Places => {
   const offset = places.before(first)
   const total = Math.max(0, places.before(end) - offset)
   return {
     total,
-    // older ones without a place lie before the first that has one
+    // older matches without a place lie before the first one that has a place
     more: places.more && offset === 0,
     position: (place) => places.position(offset + place),
     before: (position) => Math.min(total, Math.max(0, places.before(position) - offset))
   }
 }
 
-/** How many there were when, by places. */
+/** Counts the matches over time. */
 const counting = (log: Log) => {
-  /** Times of positions that were looked at. */
+  /** Times of the positions that were looked up. */
   const times = new Map<number, number>()
   const timeOf = Effect.fnUntraced(function* (position: number) {
     const known = times.get(position)
@@ -182,7 +183,7 @@ const counting = (log: Log) => {
     const at = (yield* log.get(position))?.at ?? 0
     return remember(times, position, at, MAX_BOUNDARIES)
   })
-  /** The first position of that time or later; the one behind the newest: there is none. */
+  /** The first position of that time or later; `head + 1`: there is none. */
   const positionAt = Effect.fnUntraced(function* (time: number, first: number, head: number) {
     let [low, high] = [first, head + 1]
     while (low < high) {
@@ -201,7 +202,8 @@ const counting = (log: Log) => {
     const now = yield* Clock.currentTimeMillis
     const until = question.until ?? now
     const least = Math.max(1, Math.ceil((until - (question.since ?? until - HOUR)) / BUCKETS))
-    // of a time that goes on spans are of a round length and begin at round times: a later question knows their boundaries
+    // if the question has no end, spans have a round length and begin at round times, so a later question reuses their
+    // boundaries
     const width = question.until === undefined ? roundUp(least) : least
     const since =
       question.until === undefined ? (Math.floor(until / width) - BUCKETS + 1) * width : until - BUCKETS * width
@@ -236,11 +238,11 @@ const causesOf = Effect.fnUntraced(function* (log: Log, eventId: number, isShown
   return { rune: { ...rowOf(rune, 0), payload }, chain, more: at.cause !== null } satisfies Causes
 })
 
-/** `kinds`: all that this daemon writes. */
+/** `kinds`: all kinds that this daemon writes. */
 export const make = (log: Log, agents: Agents["Service"], kinds: ReadonlyArray<string>) => {
   const placesOf = placing(log)
   const { density: densityOf, positionAt } = counting(log)
-  /** The places of the time that is asked for. */
+  /** The places in the requested time range. */
   const within = Effect.fnUntraced(function* (
     { since, until }: TimelineQuestion,
     all: Places,

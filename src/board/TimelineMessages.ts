@@ -1,26 +1,30 @@
 /**
- * TimelineMessages: the log as a timeline: runes by their place in what a filter finds, and how many there were when.
+ * TimelineMessages: the log as a timeline: runes by their place among the matches of a filter, and their number over
+ * time.
  */
 import { Schema } from "effect"
 import { Cause } from "../core/event-log/Rune.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
 
-/** Runes of one reply, and spans of time that are counted apart. */
+/** Maximum number of runes in one reply, and number of time spans that are counted separately. */
 export const MOST_RUNES = 500
 export const BUCKETS = 120
-/** Of a filter's runes so many have places, the newest. */
+/** How many of a filter's newest runes have places. */
 export const MOST_PLACES = 20_000
 
 export const question = {
   agent: Schema.optionalKey(Bounds.name),
   stream: Schema.optionalKey(Bounds.name),
-  /** Kinds, or beginnings of kinds that end with a dot: `tool.`. */
+  /** Kinds, or prefixes of kinds that end with a dot: `tool.`. */
   kinds: Schema.optionalKey(Bounds.list(Bounds.name, Limits.kinds, "Ask for fewer kinds, or for all of them.")),
-  /** The first place of the reply; not there: the newest. */
+  /** Place of the first rune of the reply; undefined: the newest runes. */
   from: Schema.optionalKey(Schema.Int),
   n: Bounds.between(0, MOST_RUNES, "Ask for fewer, then go on behind them."),
-  /** Only runes of that time on, and before that time, ms since the epoch; its spans are counted. Neither: all, and the last hour's spans. */
+  /**
+   * Only runes from `since` on and before `until`, ms since the epoch; their spans are counted. Neither: all runes, and
+   * the spans of the last hour.
+   */
   since: Schema.optionalKey(Schema.Finite),
   until: Schema.optionalKey(Schema.Finite),
   internal: Schema.optionalKey(Schema.Boolean),
@@ -42,23 +46,26 @@ export const TimelineRow = Schema.Struct({
   to: Schema.NullOr(Schema.String),
   trigger: Schema.NullOr(Schema.String),
   cause: Schema.NullOr(Cause),
-  /** The beginning of the text in its payload; empty: there is none. */
+  /** The beginning of the text in its payload; empty: none. */
   says: Schema.String
 })
 export type TimelineRow = typeof TimelineRow.Type
 
 export const TimelinePage = Schema.Struct({
-  /** Runes that have places: all that the filter finds, or the newest of them. */
+  /** Number of runes with places: all matches, or the newest of them. */
   total: Schema.Int,
-  /** Older ones that match have no place. */
+  /** True: there are older matches, which have no place. */
   more: Schema.Boolean,
-  /** The place of the first row; of `from`, as far as there is such a place. */
+  /** Place of the first row: `from`, limited to existing places. */
   from: Schema.Int,
-  /** Secret runes, and internal ones that nobody asked for, are left out: their places stay empty. */
+  /** Secret runes, and internal ones that were not requested, are left out: their places stay empty. */
   rows: Schema.Array(TimelineRow),
-  /** The newest rune of the log. */
+  /** eventId of the newest rune of the log. */
   head: Schema.Int,
-  /** `counts`: of spans of so many ms, from `since` on; `places`: of the first rune of each. */
+  /**
+   * `counts`: number of runes in each span of `width` ms, from `since` on. `places`: place of the first rune of each
+   * span.
+   */
   density: Schema.Struct({
     since: Schema.Finite,
     width: Schema.Finite,
@@ -71,11 +78,11 @@ export type TimelinePage = typeof TimelinePage.Type
 export const MOST_CAUSES = 24
 
 export const Causes = Schema.Struct({
-  /** With its payload; null where it is not shown or not there. */
+  /** The rune with its payload; null: it is not shown or does not exist. */
   rune: Schema.NullOr(Schema.Struct({ ...TimelineRow.fields, payload: Schema.String })),
-  /** Oldest first, the rune itself last; their places say nothing. */
+  /** Oldest first, the rune itself last; their `place` is meaningless. */
   chain: Schema.Array(TimelineRow),
-  /** True: it goes further back than was followed. */
+  /** True: the chain continues further back. */
   more: Schema.Boolean
 })
 export type Causes = typeof Causes.Type

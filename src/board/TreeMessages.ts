@@ -1,32 +1,32 @@
-/**
- * TreeMessages: the supervision tree as it crosses the control socket, and how it is made of
- * what supervisors tell.
- */
+/** TreeMessages: the supervision tree as it crosses the control socket, built from the reports of supervisors. */
 import { Schema } from "effect"
 import type { Inspection, Observed, Part } from "../core/supervision/Observation.ts"
 
 const Timed = { at: Schema.Finite } as const
 
-/** A part of the daemon, below the ones that stand before it with a smaller depth. */
+/** A part of the daemon. Its parent is the nearest row before it with a smaller depth. */
 export const TreeRow = Schema.Struct({
   /** 0: the root. */
   depth: Schema.Int,
   kind: Schema.Literals(["supervisor", "worker", "actor"]),
-  /** A child's id, or an actor's address. */
+  /** Id of a child, or address of an actor. */
   name: Schema.String,
-  /** Of a child: "running", "restarting", "stopping", "down", "abandoned". Null: an actor runs with its scope. */
+  /**
+   * Status of a child: "running", "restarting", "stopping", "down", "abandoned". Null: an actor, which runs with its
+   * scope.
+   */
   status: Schema.NullOr(Schema.String),
-  /** The name of an actor's state; a supervisor's strategy. */
+  /** Name of an actor's state, or a supervisor's strategy. */
   state: Schema.NullOr(Schema.String),
-  /** Messages that wait at an actor; null for what is none. */
+  /** Messages that wait in an actor's mailbox; null: not an actor. */
   mailbox: Schema.NullOr(Schema.Int),
-  /** Since its supervisor has started; null for an actor. */
+  /** Number of restarts since its supervisor started; null: an actor. */
   restarts: Schema.NullOr(Schema.Int),
   /** The newest crash. `at`: ms since the epoch */
   crash: Schema.NullOr(Schema.Struct({ ...Timed, message: Schema.String })),
-  /** Children that are not shown, since they are very many. */
+  /** Number of children that are left out because there are too many. */
   hidden: Schema.Int,
-  /** An actor's newest messages by their names, oldest first. `at`: ms since the epoch */
+  /** Names of an actor's newest messages, oldest first. `at`: ms since the epoch */
   newest: Schema.Array(Schema.Struct({ ...Timed, message: Schema.String }))
 })
 export type TreeRow = typeof TreeRow.Type
@@ -72,7 +72,7 @@ const rows = ({ crash, id, inside, restarts, status, type }: Observed, depth: nu
   ...below(inside, depth + 1)
 ]
 
-/** The whole tree, each part before those below it. */
+/** The whole tree, each part before its children. */
 export const treeOf = (name: string, root: Inspection): ReadonlyArray<TreeRow> =>
   rows(
     {
@@ -87,7 +87,7 @@ export const treeOf = (name: string, root: Inspection): ReadonlyArray<TreeRow> =
     0
   )
 
-/** The parts that are called so, with all below them; an actor also by the end of its address. */
+/** The parts with this name, each with its descendants; an actor also matches by the end of its address. */
 export const partsOf = (tree: ReadonlyArray<TreeRow>, name: string): ReadonlyArray<TreeRow> => {
   const found: Array<TreeRow> = []
   for (let at = 0; at < tree.length;) {

@@ -1,11 +1,11 @@
 /**
- * WaitingList: the one list of what needs a person: approvals and questions, work that was dropped
- * or is held, what is suspended, blocked or at rest, configs that wait for trust, mails and
- * logins in trouble. Pure. `agentd waiting`, `ps` and whatever shows it take it from here.
+ * WaitingList: the one list of everything that needs a person. It has approvals, questions, dropped and queued work,
+ * suspended conversations, blocked goals, paused channels, configs that wait for trust, and trouble with mails and
+ * logins. Pure. `agentd waiting`, `ps` and every other view use this list.
  *
- * Guarantees: each matter is one row with what to do and a command that works as it stands, from
- * any folder; what is damaged comes first, then what asks, then what waits longest, and no agent's many rows hide
- * another's; the list and each row are bounded and say what they leave out. Texts of others are as they came: whoever shows them makes them harmless.
+ * Guarantees: each matter is one row with the remedy and a command that can be run as it is, from any folder. Damage
+ * comes first, then questions, then the longest waits, and the many rows of one agent do not hide others. The list and
+ * each row are bounded and say what they leave out. Foreign texts are unchanged: every view must make them harmless.
  */
 import { GONE } from "../config/FileTrouble.ts"
 import { putRight } from "../domain/ErrorLimit.ts"
@@ -29,24 +29,24 @@ export interface Given {
   readonly conversations: ReadonlyArray<ConversationInfo>
   readonly goals: ReadonlyArray<GoalInfo>
   readonly outbox: Pick<DaemonStatus["outbox"], "failed" | "failsSince" | "lastError" | "lastSentAt" | "waiting">
-  /** When the daemon began, ms since the epoch. */
+  /** When the daemon started, ms since the epoch. */
   readonly startedAt?: number
   readonly log: DaemonStatus["log"]
-  /** Outages of which a person was told, and logins that a person is to renew. */
+  /** Outages that a person was notified of, and logins that a person must renew. */
   readonly outages: ReadonlyArray<Standing>
   readonly plates: ReadonlyArray<PlateInfo>
   readonly http?: DaemonStatus["http"] | undefined
-  /** Another program than the daemon's is installed in its place. */
+  /** True: another version of the program is installed in place of the daemon's. */
   readonly replaced?: boolean
   readonly ownConfig?: DaemonStatus["ownConfig"] | undefined
   readonly keeper?: DaemonStatus["keeper"] | undefined
-  /** Why the machine's time zone is not known. */
+  /** Why the machine's time zone is unknown. */
   readonly doubt?: string | null
-  /** In words: runes that were acknowledged are not in the log. */
+  /** Set if acknowledged runes are missing from the log, in words. */
   readonly behind?: string | undefined
-  /** Archives of an older agentd that could not be put back into the log. */
+  /** Archives of an older agentd that could not be restored into the log. */
   readonly archives?: string | undefined
-  /** Parts of streams that are left out. */
+  /** Parts of streams that were left out. */
   readonly aside?: NonNullable<NonNullable<DaemonStatus["reading"]>["aside"]>
   readonly projects: ReadonlyArray<ProjectInfo>
 }
@@ -54,7 +54,7 @@ export interface Given {
 type Row = WaitingRow
 type Commands = Row["commands"]
 
-/** A row without details, without a time, and until it is settled, unless it says otherwise. */
+/** A row; by default without details, with unknown age, and without an end. */
 const matter = (of: Omit<Row, "details" | "since" | "until"> & Partial<Row>): Row => ({
   details: [],
   since: 0,
@@ -63,11 +63,11 @@ const matter = (of: Omit<Row, "details" | "since" | "until"> & Partial<Row>): Ro
 })
 
 const MAX_ROWS = 1_000
-/** Dropped messages of one agent that are named. */
+/** Maximum number of dropped messages of one agent that are listed. */
 const MAX_NAMED = 5
-/** Characters of a line. */
+/** Maximum length of a line, in characters. */
 const MAX_LINE = 200
-/** So much of a call's arguments is shown: all that its row has, which says itself what it left out. */
+/** Maximum length of a call's arguments, in characters. A row has no more, and says what it left out. */
 const ARGUMENTS = 2_400
 /** Shorter beginnings of ids are hardly ever unique. */
 const SHORTEST = 12
@@ -75,7 +75,7 @@ const SHORTEST = 12
 const cut = (text: string, most: number = MAX_LINE): string =>
   text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`
 
-/** The least beginning that tells them all apart. */
+/** Shortens ids to the shortest beginning that is still unique. */
 export const shorten = (ids: ReadonlyArray<string>): ((id: string) => string) => {
   const longest = Math.max(0, ...ids.map((id) => id.length))
   let length = SHORTEST
@@ -86,23 +86,23 @@ export const shorten = (ids: ReadonlyArray<string>): ((id: string) => string) =>
 export const argumentsOf = (text: string): string =>
   text.length <= ARGUMENTS ? text : `${text.slice(0, ARGUMENTS)} … and ${text.length - ARGUMENTS} more characters`
 
-/** The text of a plan in arguments that may have been shortened; undefined where there is none. */
+/** The text of a plan in arguments that can be truncated; undefined: there is no plan. */
 const planIn = (text: string): string | undefined => {
   const [, plan] = /^\{"plan":("(?:[^"\\]|\\.)*")/su.exec(text) ?? []
   if (plan === undefined) return undefined
   try {
-    // what was left out in the middle is told on a line of its own
+    // a note on text that was cut from the middle stands on a line of its own
     return JSON.parse(plan.replaceAll("\n", "\\n")) as string
   } catch {
     return undefined
   }
 }
 
-/** A plan in its own words; nothing of a call that has no arguments; else its arguments. */
+/** The plan's own text if there is one; nothing for empty arguments; otherwise the arguments. */
 export const shownArguments = (text: string): ReadonlyArray<string> =>
   text === "{}" || text === "null" ? [] : [argumentsOf(planIn(text) ?? text)]
 
-/** Each question with its options, as they are answered by number. */
+/** Each question with its options, numbered as `answer` expects them. */
 const choicesOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
   questions.flatMap(({ options, question, several }) => [
     `${question}${several ? " (one or more)" : ""}`,
@@ -119,12 +119,12 @@ const run = (does: string, ...words: ReadonlyArray<string>) => ({
   command: ["agentd", ...words.map(word)].join(" ")
 })
 
-/** How commands name what is in a conversation: by its project, or where several have that name, by its own id. */
+/** How commands name a conversation: by its project, or by its own id if several share that project name. */
 export const namesOf = ({ agents, conversations, projects }: Given) => {
   const of = new Map<string, Set<string>>()
   const add = (name: string, conversation: string) => of.set(name, (of.get(name) ?? new Set()).add(conversation))
   for (const { conversation, name } of projects) add(name, conversation)
-  // those of one project stand together
+  // agents of one project stand next to each other
   let last: AgentInfo | undefined
   for (const agent of agents) {
     if (agent.conversation !== last?.conversation || agent.project !== last.project)
@@ -141,7 +141,7 @@ const HELD: ReadonlySet<string> = new Set(["paused", "suspended"])
 
 type Named = (of: { readonly conversation: string; readonly project: string }) => string
 
-/** The answer with the first option to each question. */
+/** An answer that chooses the first option of each question. */
 const firstOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
   questions.map(({ options }) => (options.length === 0 ? "a text" : "1"))
 
@@ -192,7 +192,7 @@ const ofPlate = (plate: PlateInfo, id: string): Row => {
 
 const asked = (given: Given): ReadonlyArray<Row> => {
   const calls = given.calls.filter(({ state }) => state === "awaiting_approval")
-  // what a run that takes turns asks is one of its calls: only a command's programs ask for themselves
+  // a request from a run with turns is one of the agent's calls: only programs of a command ask for themselves
   const turning = given.agents.filter(({ backend }) => backend !== "command")
   const telling = new Set([...given.calls, ...turning].map(({ agent, project }) => `${project}/${agent}`))
   const plates = given.plates.filter(
@@ -270,9 +270,9 @@ const ofBounds = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
     })
   })
 
-/** Where messages are held. */
+/** Facts about the places where messages are queued. */
 interface Places {
-  /** By their rows' ids. */
+  /** Agents by row id. */
   readonly agents: ReadonlyMap<string, AgentInfo>
   readonly homes: ReadonlyMap<string, ConversationInfo>
   /** Conversations of projects that are stopped as a whole. */
@@ -285,7 +285,7 @@ const placesOf = ({ agents, backlog, conversations, projects }: Given): Places =
   still: new Set(projects.flatMap(({ conversation, stopped }) => (stopped === undefined ? [] : [conversation])))
 })
 
-/** Messages of an agent that nobody works on: it is stopped, its conversation takes no work, or its limit is spent. */
+/** Queued messages of an agent that is stopped or over its budget, or whose conversation takes no work. */
 const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
   const { agent, conversation, held, heldSince, project } = backlog
   if (held === 0) return []
@@ -316,7 +316,7 @@ const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: N
   ]
 }
 
-/** An agent that has stopped for good, or that a spent limit keeps from its next run. */
+/** An agent that has stopped for good, or that an exceeded budget keeps from its next run. */
 const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
   const name = `${named(agent)}/${agent.agent}`
   if (agent.spent === true && agent.nextAt === null && agent.inbox === 0)
@@ -345,7 +345,7 @@ const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
   ]
 }
 
-/** Names are the damaged log's own: its commands take the id. */
+/** The row of a damaged log. Its name comes from that log, so the commands use the id. */
 const ofDamage = ({ conversation, damage, name }: ProjectInfo): ReadonlyArray<Row> =>
   damage === undefined
     ? []
@@ -412,11 +412,11 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
   ]
 }
 
-/** An agent's repository keeps it waiting: an agent that asks for itself has a row of its own. */
+/** Whether an agent's repository blocks the goal. An agent that asks for itself has its own row. */
 const isStuck = ({ behind, state, word }: GoalInfo): boolean =>
   state === "executing" && word === "needs you" && behind === undefined
 
-/** A plan that is complete, and that nobody has approved. */
+/** Whether a complete plan waits for approval. */
 const isAskedFor = ({ behind, state, word }: GoalInfo): boolean =>
   state === "planning" && word === "needs you" && behind === undefined
 
@@ -568,7 +568,7 @@ const ofZone = ({ doubt, startedAt = 0 }: Given): ReadonlyArray<Row> =>
         })
       ]
 
-/** Found when the whole log was checked; each damaged conversation has a row of its own besides. */
+/** Problems that a check of the whole log found; each damaged conversation also has a row of its own. */
 const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
   checked === undefined || checked === null || checked.problems === 0
     ? []
@@ -587,7 +587,7 @@ const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
         })
       ]
 
-/** Of a conversation that is set apart as a whole the row says all. */
+/** Parts of streams that were left out. A conversation that is not loaded at all already has its own row. */
 const ofAside = ({ aside = [], projects }: Given): ReadonlyArray<Row> => {
   const apart = new Set(projects.flatMap(({ conversation, damage }) => (damage === undefined ? [] : [conversation])))
   return aside
@@ -650,7 +650,7 @@ const ofKeeper = ({ keeper }: Given): ReadonlyArray<Row> =>
         }
       ]
 
-/** A login that a person renews. An outage ends by itself: it is on the board, and no matter of a person's. */
+/** A login that a person must renew. An outage ends by itself: it is on the board, but not in this list. */
 const ofLogin = (standing: Standing): Row => ({
   id: `provider/${standing.provider}/${standing.account}/${standing.since}`,
   kind: "provider",

@@ -1,28 +1,27 @@
 /**
- * WaitingMessages: a matter that needs a person, as it crosses the control socket: what it is, and
- * what to do about it.
+ * WaitingMessages: a matter that needs a person as it crosses the control socket: what it is, and what to do about it.
  */
 import { Schema } from "effect"
 
 export const WAITING_KINDS = [
   /** A conversation whose log is damaged. */
   "damage",
-  /** A call of an agent, or a session, that asks for leave. */
+  /** A call of an agent, or a session, that waits for approval. */
   "approval",
-  /** A call or a session that asks to choose, and an agent that asks a person. */
+  /** A call or a session that asks to choose, or an agent that asks a person. */
   "question",
-  /** A session that takes no answer from here. */
+  /** A session that waits for a person, but cannot be answered through agentd. */
   "session",
-  /** Work that came to no answer. */
+  /** Messages that ended without an answer. */
   "dropped",
-  /** Messages that nobody works on. */
+  /** Queued messages that nobody works on. */
   "held",
-  /** A bound that agents among themselves have reached. */
+  /** A bound on messages between agents that was reached. */
   "bound",
   "agent",
   "conversation",
   "project",
-  /** A file that waits for trust. */
+  /** A config file that waits for trust. */
   "config",
   "goal",
   "channel",
@@ -35,22 +34,22 @@ export const WAITING_KINDS = [
 ] as const
 
 export const WaitingRow = Schema.Struct({
-  /** The same as long as the matter is, and no other matter's. */
+  /** Constant while the matter exists, and unique. */
   id: Schema.String,
   kind: Schema.Literals(WAITING_KINDS),
-  /** The row of the board that it is about; not there: it is a row of its own. */
+  /** Id of the board row that it is about; undefined: it is a row of its own. */
   of: Schema.optionalKey(Schema.String),
   /** `project/agent`, `#channel of project` … */
   who: Schema.String,
-  /** In plain words: the matter, in a line. */
+  /** The matter in one line of plain words. */
   text: Schema.String,
-  /** More of it, bounded: arguments, options, messages. */
+  /** More about it, truncated: arguments, options, messages. */
   details: Schema.Array(Schema.String),
-  /** When it began, ms since the epoch; 0 where nobody knows. */
+  /** When it began, ms since the epoch; 0: unknown. */
   since: Schema.Finite,
-  /** When it ends by itself, ms since the epoch. */
+  /** When it ends by itself, ms since the epoch; null: it does not. */
   until: Schema.NullOr(Schema.Finite),
-  /** Commands that work as they stand, the first one first. */
+  /** Commands that can be run as they are, the most useful first. */
   commands: Schema.Array(Schema.Struct({ does: Schema.String, command: Schema.String }))
 })
 export type WaitingRow = typeof WaitingRow.Type

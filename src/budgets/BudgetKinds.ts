@@ -1,27 +1,25 @@
-/**
- * BudgetKinds: the runes that tell of limits: one is near, one is spent.
- */
+/** BudgetKinds: the kinds of runes that report limits: one is near, or one is exceeded. */
 import { Schema } from "effect"
 import { kind, reader } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
 
 const Told = Schema.Struct({
-  /** The limit and its period: what was told once under a key is not told again. */
+  /** Names the limit and its period. Each key is reported only once. */
   key: text,
   whose: Schema.Literals(["agent", "project", "machine"]),
   /** The agent, or the project's conversation; empty for the machine. */
   name: text,
   period: Schema.Literals(["turn", "day", "month", "total"]),
-  /** The day, the month or the turn. */
+  /** The day, the month, or the turn's id; empty for a total. */
   label: text,
   resource: Schema.Literals(["tokens", "usd", "tool_calls", "wall_time"]),
   spent: Schema.Finite,
   limit: Schema.Finite,
-  /** When it begins anew by itself, ms since the epoch. */
+  /** When the period ends and the limit is reset, ms since the epoch; null if it is not reset by itself. */
   until: Schema.NullOr(Schema.Finite),
   stops: Schema.Boolean,
-  /** No limit: something about the turn that a person would want to know. */
+  /** Present if this is no limit, but a fact about the turn that a person would want to know. */
   mark: Schema.optionalKey(text)
 })
 export type Told = typeof Told.Type

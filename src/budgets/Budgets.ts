@@ -1,14 +1,14 @@
 /**
- * Budgets: what agents may still spend, of their own, their projects' and the machine's limits.
+ * Budgets: enforces the budgets of agents, projects and the machine.
  *
  *     agent.usage ── used ──► Spending of its conversation ──► near: a rune ── alert
- *                                                         └──► spent: a rune, the turns under way are interrupted
+ *                                                         └──► spent: a rune, the running turns are interrupted
  *     agent with something to ask ── admits? ── no ──► it waits for the next day or month, or a file that allows more
  *
- * Guarantees: a limit holds for all agents that it is of together; what waits goes on by itself when its day or month
- * begins; a person is told once that a limit is near and once that it is spent, also over restarts; all sums are folds
- * of the log, so that a restart loses none; before a conversation has been read its agents ask for nothing, and before
- * all have been read nobody does where the machine has a limit.
+ * Guarantees: a limit applies to the sum of all agents that it covers. A waiting agent goes on by itself when a new day
+ * or month begins. A person is notified once that a limit is near and once that it is exceeded, even across restarts.
+ * All sums are folds of the log, so that a restart loses none. Agents wait until their conversation has been read, and
+ * if the machine has a limit, until all have been read.
  */
 import { Effect, Layer, type Scope } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
@@ -48,21 +48,21 @@ import {
   use
 } from "./Spending.ts"
 
-/** Agents that wait look again at least so often, ms: clocks are set. */
+/** Maximum time between two checks for waiting agents, ms: a clock may be set. */
 const LOOK = 60_000
 
 const keyOf = ({ agent, conversation }: Address): string => `${conversation}/${agent}`
 
-/** Amounts that no table can hold are said short. */
+/** Implausibly large amounts are shortened, so that they fit. */
 const unlikelyWords = ({ tokens, usd }: { readonly tokens: number; readonly usd: number }): string =>
   `says it has spent ${[...(tokens > 0 ? [`${tokens.toPrecision(3)} tokens`] : []), ...(usd > 0 ? [`${usd.toPrecision(3)} USD`] : [])].join(", ")}, more than is possible in its time: against its own budget alone`
 
-/** Names the limit for good: told once. `name`: of the agent. */
+/** The key of a warning, under which it is given only once. `agent`: the agent's name. */
 const toldAs = ({ label, period, resource, whose }: Reach, agent: string, what: "near" | "spent"): string =>
   `${whose === "agent" ? `agent/${agent}` : whose}/${period}/${resource}/${label}/${what}`
 
 interface Known extends Read {
-  /** An agent of it has lived since the start: its rows are at hand. */
+  /** An agent of the conversation has run since the start, so its rows are in memory. */
   isLive: boolean
 }
 
@@ -78,7 +78,7 @@ class BudgetTable implements Allowances {
   private readonly known = new Map<string, Known>()
   private readonly spenders = new Map<string, Spender>()
   private readonly waiting = new Map<string, () => void>()
-  /** Warnings about the machine. */
+  /** Keys of the warnings about the machine. */
   private readonly told = new Set<string>()
   private isRead = false
   private isTimed = false
@@ -101,16 +101,16 @@ class BudgetTable implements Allowances {
   private readonly read = Effect.fnUntraced({ self: this }, function* (this: BudgetTable, stream: string) {
     if (this.known.has(stream)) return
     const read = yield* Effect.provideService(recover(stream), EventLog, this.log)
-    // another may have read it meanwhile, and counted on
+    // another caller may have read it in the meantime, and counted more
     if (!this.known.has(stream)) this.known.set(stream, { ...read, isLive: false })
   })
 
-  /** Reads what every conversation has spent, one after the other; what cannot be read counts for nothing. */
+  /** Reads what every conversation has spent, one after the other. One that cannot be read counts as nothing. */
   readonly readAll: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     const streams = yield* Effect.catch(this.log.streams, (error) =>
       Effect.as(Effect.logWarning(`what was spent cannot be read: ${error.message}`), [])
     )
-    // the open ones first: their agents wait for them
+    // open conversations first, because their agents wait
     for (const { stream } of streams.toSorted((a, b) => Number(a.isSealed) - Number(b.isSealed))) {
       if (stream !== DAEMON_STREAM && !ConversationId.mayBe(stream)) continue
       yield* Effect.catch(this.read(stream), ({ message }) =>
@@ -142,7 +142,7 @@ class BudgetTable implements Allowances {
     }
   )
 
-  /** With its rows. */
+  /** Reads a conversation again, including its rows. */
   private readonly readAnew = Effect.fnUntraced({ self: this }, function* (this: BudgetTable, conversation: string) {
     if (this.known.get(conversation)?.isLive === true) return
     this.known.delete(conversation)
@@ -170,7 +170,7 @@ class BudgetTable implements Allowances {
     }
   }
 
-  /** Every limit that holds for the agent; `extra`: spending that has not been told. */
+  /** Every limit that applies to the agent. `extra`: spending that was not reported yet. */
   private reachesOf(who: Address, extra: Sum = nothing): ReadonlyArray<Reach> {
     const spender = this.spenders.get(keyOf(who))
     const known = this.known.get(who.conversation)
@@ -208,7 +208,7 @@ class BudgetTable implements Allowances {
     return reached
   }
 
-  /** Wakes those that wait, in so many ms or sooner. */
+  /** Wakes the waiting agents after this time, ms, or sooner. */
   private look(ms: number): void {
     if (this.isTimed) return
     this.isTimed = true
@@ -234,7 +234,7 @@ class BudgetTable implements Allowances {
       return this.judge(who, usage.same)
     })
 
-  /** Tells of limits that are near or spent, and ends what is under way beyond them. */
+  /** Reports limits that are near or exceeded, and ends turns beyond them. */
   private judge(who: Address, same: string | undefined): Effect.Effect<void> {
     const drafts: Array<RuneDraft> = []
     const acts: Array<Effect.Effect<void>> = []
@@ -255,13 +255,13 @@ class BudgetTable implements Allowances {
     )
   }
 
-  /** A turn that is over has reached nothing any more. */
+  /** False for a turn that is over: its limits do not matter any more. */
   private isUnderWay(who: Address, { label }: Reach): boolean {
     const spender = this.spenders.get(keyOf(who))
     return spender?.turn === undefined || spender.turn() === label
   }
 
-  /** Marks of the turn under way: `same`: of the call that it repeats. */
+  /** Remarkable facts about the current turn. `same`: the call that it repeats. */
   private marksOf(who: Address, same?: string): ReadonlyArray<Reach> {
     const account = this.known.get(who.conversation)?.spending.agents.get(who.agent)
     const found = account === undefined ? undefined : unusual(account)
@@ -296,7 +296,7 @@ class BudgetTable implements Allowances {
   }
 
   private write(drafts: ReadonlyArray<RuneDraft>): Effect.Effect<void> {
-    // one by one: a conversation that is closed takes nothing, and keeps no other from being told
+    // one by one: a closed conversation takes no runes, and must not keep others from being reported
     return Effect.forEach(
       drafts,
       (draft) =>
@@ -360,7 +360,7 @@ class BudgetTable implements Allowances {
         if (stream !== DAEMON_STREAM && !ConversationId.mayBe(stream)) continue
         const read = yield* this.whole(stream)
         const costs = read === undefined ? [] : costsOf(read.spending, stream, since, options)
-        // of a conversation that was archived a moment ago all is at hand still
+        // a conversation that was just archived is still in memory, and must not be counted twice
         all.push(...costs.filter((cost) => cost.conversation === stream || !this.isLive(cost.conversation)))
       }
       return all
@@ -371,7 +371,7 @@ class BudgetTable implements Allowances {
     return this.known.get(conversation)?.isLive === true
   }
 
-  /** With its rows; undefined where it cannot be read. */
+  /** Everything a stream has spent, including its rows; undefined if it cannot be read. */
   private readonly whole = (stream: string): Effect.Effect<Read | undefined> =>
     Effect.suspend(() =>
       this.isLive(stream)
@@ -385,7 +385,7 @@ class BudgetTable implements Allowances {
     Effect.map(this.whole(conversation), (read) => (read === undefined ? undefined : archivedOf(read.spending)))
 }
 
-/** The allowances are there at once; a conversation's part as soon as one of its agents has joined. */
+/** The service is ready at once; a conversation's part is read when one of its agents joins. */
 export const layer = (options: Options) =>
   Layer.effect(
     Allowance,

@@ -1,6 +1,4 @@
-/**
- * Limits: which limits hold for an agent, and what of each is spent. Pure.
- */
+/** Limits: computes which limits apply to an agent, and how much of each is spent. Pure. */
 import { Duration } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
 import type { Period, Reach, Resource, Whose } from "../domain/Allowance.ts"
@@ -92,10 +90,10 @@ export const reaches = (whose: Whose, budget: BudgetConfig, account: Account, no
     })
   )
 
-/** Earlier turns without which nothing is usual, and how many times that a turn's cost is worth a word. */
+/** Minimum number of earlier turns for a comparison, and the multiple of their cost that is reported. */
 const [LEAST, TIMES] = [3, 10]
 
-/** The turn has cost ten times what the agent's turns usually do: in USD where that is known, else in tokens. */
+/** Set if the turn has cost ten times the median of the agent's earlier turns: in USD if known, else in tokens. */
 export const unusual = ({ turn, usual = [] }: Account): Reach | undefined => {
   const resource = turn.sum.usd > 0 ? "usd" : "tokens"
   const costs = usual.map((one) => one[resource]).filter((cost) => cost > 0)
@@ -107,6 +105,9 @@ export const unusual = ({ turn, usual = [] }: Account): Reach | undefined => {
 
 export const isSpent = ({ limit, spent }: Reach): boolean => spent >= limit
 
-/** Whether the limit keeps agents from beginning turns: that of a turn ends it and no more; an agent's and a project's whole are kept elsewhere. */
+/**
+ * Whether the limit keeps agents from beginning turns. A limit per turn only ends that turn. The totals of agents and
+ * projects are enforced elsewhere.
+ */
 export const bars = (reach: Reach): boolean =>
   reach.period === "day" || reach.period === "month" || (reach.period === "total" && reach.whose === "machine")

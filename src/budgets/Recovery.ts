@@ -1,6 +1,4 @@
-/**
- * Recovery: what each conversation has spent, and which warnings were given, from the log.
- */
+/** Recovery: reads from the log what each conversation has spent, and which warnings were given. */
 import { Effect } from "effect"
 import * as ConversationId from "../domain/ConversationId.ts"
 import { EventLog } from "../core/event-log/EventLog.ts"
@@ -8,7 +6,7 @@ import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import { apply, fresh, kinds, type Spending } from "./Spending.ts"
 
-/** Null: nothing of it is in the stream. */
+/** Null if the stream has no runes about spending. */
 export const fold: StreamFold<Spending | null> = {
   name: "spending",
   version: 3,
@@ -24,7 +22,7 @@ export const fold: StreamFold<Spending | null> = {
 
 export interface Read {
   readonly spending: Spending
-  /** The newest rune that is counted. */
+  /** `eventId` of the newest rune that is counted. */
   readonly eventId: number
 }
 

@@ -1,9 +1,9 @@
 /**
- * Spending: what one conversation has spent, as its runes say it: by agent and in all, of the turn, the day, the month
- * and in total, and by day, agent, model and goal for who asks what it cost; the newest hours, too.
+ * Spending: what one conversation has spent, from its runes. It has sums by agent and overall, for the turn, day, month
+ * and total. For cost reports it also has rows by day, agent, model and goal, and rows of the newest hours.
  *
- * Guarantees: bounded, however long the log: days that are long ago become months, then one sum; the newest agents are
- * kept. What a person was told of once is known.
+ * Guarantees: memory is bounded for any length of the log: old days are merged into months, then into one sum, and only
+ * the newest agents are stored. Warnings that were given are remembered.
  */
 import * as Calendar from "../domain/Calendar.ts"
 import type { Cost } from "../domain/Allowance.ts"
@@ -16,25 +16,25 @@ export interface Sum {
   readonly tokens: number
   readonly usd: number
   readonly toolCalls: number
-  /** ms */
+  /** Duration, ms. */
   readonly wallTime: number
 }
 
 export const nothing: Sum = { tokens: 0, usd: 0, toolCalls: 0, wallTime: 0 }
 
-/** A sum, and the turn, day or month that it is of. */
+/** A sum, and the turn, day or month that it belongs to. */
 interface Of {
   readonly label: string
   readonly sum: Sum
-  /** The day or month before: a clock that was ahead for a moment has ended it too early. */
+  /** The previous day or month, in case a clock that was ahead for a moment ended it too early. */
   readonly before?: Omit<Of, "before">
 }
 
 /** The sums of one agent, or of all. */
 export interface Account {
-  /** Of its newest turn: spending that nobody believes. */
+  /** Implausible spending reported for the newest turn, and that turn's id. */
   readonly unlikely?: NonNullable<Usage["unlikely"]> & { readonly turn: string }
-  /** The costs of the turns before, the newest last. */
+  /** Costs of earlier turns, newest last. */
   readonly usual?: ReadonlyArray<Pick<Sum, "tokens" | "usd">>
   readonly total: Sum
   readonly turn: Of
@@ -45,19 +45,19 @@ export interface Account {
 const none: Of = { label: "", sum: nothing }
 export const empty: Account = { total: nothing, turn: none, day: none, month: none }
 
-/** `conversation`: of one that is archived, in the daemon's stream. */
+/** `conversation` is set for an archived conversation, in the daemon's stream. */
 type Row = Omit<Cost, "conversation"> & { readonly conversation?: string }
 
-/** Changed in place: a conversation's own. */
+/** Mutable: each conversation has its own. */
 export interface Spending {
-  /** All of it, whatever began anew. */
+  /** Everything ever spent, without any reset. */
   ever: Sum
   project: Account
   readonly agents: Map<string, Account>
   readonly rows: Map<string, Row>
-  /** Of the newest hours, whose names stand in the place of the day; of no goal. */
+  /** Rows of the newest hours, without goals. `day` contains the hour. */
   readonly hours: Map<string, Row>
-  /** Warnings that a person was given, by their keys. */
+  /** Keys of the warnings that a person was given. */
   readonly told: Set<string>
 }
 
@@ -74,9 +74,9 @@ const MAX_AGENTS = 2_000
 const MAX_ROWS = 4_000
 const MAX_HOURS = 2_000
 const MAX_TOLD = 1_000
-/** Turns that say what is usual. */
+/** Number of earlier turns that define the usual cost. */
 const MAX_USUAL = 20
-/** The name of all days that are older than what is kept. */
+/** The `day` of rows that are older than all stored months. */
 const EARLIER = "earlier"
 
 export const add = (a: Sum, b: Sum): Sum => ({
@@ -87,8 +87,8 @@ export const add = (a: Sum, b: Sum): Sum => ({
 })
 
 /**
- * The sum of the period that the day is in. A clock that was set back makes none begin anew that has begun; one that a
- * clock far ahead has begun counts for what was before it.
+ * The sum of the period that contains the day. A clock that was set back does not restart a period. If a clock far
+ * ahead began a period, its sum is added to the period before.
  */
 export const present = (of: Of, day: string, now: string): Of => {
   const { before, label, sum } = of
@@ -102,7 +102,7 @@ const into = (of: Of, day: string, now: string, more: Sum): Of => {
   return { ...period, sum: add(sum, more) }
 }
 
-/** With what was spent on that day. */
+/** Adds what was spent on that day. */
 export const spent = (account: Account, day: string, more: Sum): Account => ({
   ...account,
   total: add(account.total, more),
@@ -113,7 +113,7 @@ export const spent = (account: Account, day: string, more: Sum): Account => ({
 const intoTurn = ({ label, sum }: Of, turn: string, more: Sum): Of =>
   label === turn ? { label, sum: add(sum, more) } : { label: turn, sum: more }
 
-/** With the cost of the turn that is over by now. */
+/** Adds the cost of the previous turn, if a new one has begun. */
 const usualOf = ({ turn: { label, sum }, usual = [] }: Account, turn: string): NonNullable<Account["usual"]> =>
   label === turn || label === "" ? usual : [...usual, { tokens: sum.tokens, usd: sum.usd }].slice(-MAX_USUAL)
 
@@ -130,7 +130,7 @@ export const sumOf = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime 
   wallTime
 })
 
-/** The agent's own sums, with what is not believed of it. */
+/** The agent's own sums, including implausible spending. */
 const usedByIt = (account: Account, { turn_id: turn, unlikely }: Usage, day: string, more: Sum): Account => {
   if (unlikely === undefined) return used(account, turn, day, more)
   const { tokens = 0, usd = 0 } = account.unlikely?.turn === turn ? account.unlikely : {}
@@ -164,7 +164,10 @@ const addRow = (rows: Map<string, Row>, row: Row): void => {
   )
 }
 
-/** Rows of the oldest days become rows of their month without goals; of the oldest months, one for each model. */
+/**
+ * Merges rows of the oldest days into rows of their month without goals. When no days are left, merges months into one
+ * row per model.
+ */
 const shorten = (rows: Map<string, Row>): void => {
   while (rows.size > MAX_ROWS) {
     const all = [...rows.values()]
@@ -232,7 +235,7 @@ const keep = <V>(map: Map<string, V>, key: string, value: V, most: number): void
   if (map.size > most && oldest !== undefined) map.delete(oldest)
 }
 
-/** `at`: of its rune, ms since the epoch. Answers with the day that it counts for. */
+/** `at`: time of the rune, ms since the epoch. Returns the day for which the usage counts. */
 export const use = (spending: Spending, usage: Usage, at: number): string => {
   const { agent_id: agent, turn_id: turn } = usage
   const day = usage.day ?? Calendar.dayOf(at)
@@ -249,7 +252,7 @@ export const use = (spending: Spending, usage: Usage, at: number): string => {
   return day
 }
 
-/** Warnings of a total that begins anew are due again. */
+/** Forgets warnings of a total that is reset, so that they are given again. */
 const forget = (told: Set<string>, beginning: string): void => {
   for (const key of told) if (key.startsWith(beginning)) told.delete(key)
 }
@@ -271,14 +274,14 @@ export const tell = (told: Set<string>, key: string): void => {
   if (told.size > MAX_TOLD && oldest !== undefined) told.delete(oldest)
 }
 
-/** Rows that the rune of an archive may hold. */
+/** Maximum number of rows in the rune of an archive. */
 const MAX_ARCHIVED = 200
 
 export const archivedOf = ({ ever, project, rows }: Spending): ArchivedSpending => {
   const all = new Map<string, Row>()
   const isLong = rows.size > MAX_ARCHIVED
   for (const one of rows.values()) {
-    // the rune of an archive has what counts
+    // only plausible spending is archived
     const { unlikely: _, ...row } = one
     const month = row.day.length === 10 ? Calendar.monthOf(row.day) : row.day
     addRow(all, isLong ? { ...row, day: month, goal: "" } : row)
@@ -298,14 +301,14 @@ export const archivedOf = ({ ever, project, rows }: Spending): ArchivedSpending 
   }
 }
 
-/** Adds the part of an archive that is of the newest period. */
+/** Adds an archive's part, if it belongs to the newest period. */
 const newest = (of: Of, { label, tokens, usd }: ArchivedSpending["day"]): Of => {
   const sum: Sum = { ...nothing, tokens, usd }
   if (label < of.label) return of
   return { label, sum: label === of.label ? add(of.sum, sum) : sum }
 }
 
-/** A conversation was archived: its part is the daemon's. */
+/** A conversation was archived: its sums are added to the daemon's. */
 const archived = (spending: Spending, conversation: string, of: ArchivedSpending): void => {
   const { costs, day, month, tokens, usd } = of
   spending.ever = add(spending.ever, { ...nothing, tokens, usd })
@@ -341,7 +344,9 @@ export const apply = (spending: Spending, rune: Rune): void => {
   if (said !== undefined) tell(spending.told, said.payload.key)
 }
 
-/** Rows with what is not priced: a model's tokens that have no cost at all. `hours`: by the hour, which stands for the day. */
+/**
+ * Rows with unpriced tokens: those of a model without any cost. `hours`: rows by hour; `day` then contains the hour.
+ */
 export const costsOf = (
   spending: Spending,
   conversation: string,

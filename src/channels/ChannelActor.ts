@@ -1,15 +1,14 @@
 /**
- * ChannelActor: one channel with all its seats, as one event-sourced actor in a commit scope
- * of its own.
+ * ChannelActor: one channel with all its seats, as one event-sourced actor in its own commit scope.
  *
  *     mail → decide (pure) → one append of all its runes → answer → act
  *
- * The seats are parts of it and have no mailboxes of their own: a hand-over moves two of
- * them in one append. So nothing that crashes finds the floor with two agents, or with none.
+ * The seats are parts of the actor and have no mailboxes. Handing over the floor moves two seats in one append, so
+ * after a crash exactly one of them has the floor.
  *
- * Guarantees: the channel that others read is the fold of its durable runes; who has the
- * floor as stepped, ahead of the log, is known to all channels at once (Presence); without
- * mail, and with no agent in turn, it holds no fiber.
+ * Guarantees: the channel that others read is the fold of its durable runes. A decision on the floor is known to all
+ * channels at once (Presence), before it is durable. Without mail and without an agent in turn, the actor needs no
+ * fiber.
  */
 import { Clock, Effect, type Scope } from "effect"
 import type { System } from "../core/event-actor/ActorSystem.ts"
@@ -31,23 +30,23 @@ export interface Surroundings {
   readonly system: System
   readonly agents: AgentPort["Service"]
   readonly presence: Presence
-  /** Outlives the channels: for what a channel does not wait for. */
+  /** Scope for work that a channel does not wait for. It outlives the channels. */
   readonly scope: Scope.Scope
 }
 
 type Actings = Acting<Channel, Input, CommandRefused>
 
-/** How long an agent that took no message is left alone, ms, where it does not say when its next run begins. */
+/** How long an agent that accepted no message is left alone, ms, if the time of its next run is unknown. */
 const TRY_AGAIN = 60_000
 
 export class ChannelActor implements Place {
-  /** A child for a supervisor. */
+  /** The actor's scope, to be added to a supervisor. */
   readonly scope: CommitScope
   readonly conversation: string
   readonly name: string
   private readonly around: Surroundings
   private readonly actor: Member<Channel, Input, CommandRefused>
-  /** By the deadline's key. */
+  /** When deadlines began, on the monotonic clock, by key. */
   private readonly beginnings = new Map<string, { readonly since: number; readonly at: number }>()
 
   constructor(around: Surroundings, channel: Channel) {
@@ -59,7 +58,7 @@ export class ChannelActor implements Place {
     this.scope = new CommitScope(around.system, {
       id: `${conversation}/${self}`,
       stream: conversation,
-      // one that is closed ends by itself
+      // a closed channel ends its actor, which is not restarted
       restart: "transient"
     })
     this.actor = this.scope.add(self, this.definition(channel), channel)
@@ -86,12 +85,12 @@ export class ChannelActor implements Place {
     })
   }
 
-  /** Committed. */
+  /** The committed state. */
   get channel(): Channel {
     return this.actor.state
   }
 
-  /** Answers when what it led to is durable. */
+  /** Sends an input. Answers when its runes are durable. */
   ask(input: Input) {
     return this.actor.ask<Done>(input)
   }
@@ -101,18 +100,18 @@ export class ChannelActor implements Place {
   }
 
   look(): void {
-    // Where no agent is in the cycle, there is nothing to look for.
+    // No agent is in the cycle, so there is nothing to look for.
     if (this.actor.ahead.queue.line.length > 0) this.actor.tellNow({ _tag: "Look" })
   }
 
-  /** Waits until it has ended, and all that it led to is done. */
+  /** Waits until the actor has ended, and all its acts are done. */
   readonly ended: Effect.Effect<void> = Effect.callback((resume) => {
     const { incarnation } = this.scope
     if (incarnation === undefined) resume(Effect.void)
     else incarnation.onExit({ childExited: () => resume(Effect.void) })
   })
 
-  /** When the turn or the wait of a seat ends by itself. */
+  /** When the turn or the wait of a seat ends by itself, ms since the epoch; null for no limit. */
   endOf(agent: string): number | null {
     const seated = seatOf(this.channel, agent)
     return seated === undefined ? null : Deadlines.endOf(seated, this.view.aliveAt(agent))
@@ -134,7 +133,7 @@ export class ChannelActor implements Place {
       idle: (agent) => presence.idle(conversation, agent, this),
       waits: (agent) => this.around.agents.waits?.({ conversation, agent }) === true,
       aliveAt: (agent) => {
-        // only a person can lead it on: that time is not its own
+        // time in which only a person can let it go on does not count
         if (this.around.agents.waits?.({ conversation, agent }) === true) return now
         const heard = presence.heardAt(conversation, agent)
         return heard === undefined ? 0 : now - (system.monotonic() - heard)
@@ -143,7 +142,7 @@ export class ChannelActor implements Place {
     }
   }
 
-  /** When a deadline began, on the monotonic clock, as its timer has it: a step of the wall clock ends nothing. */
+  /** When a deadline began, on the monotonic clock, so that a change of the wall clock has no effect. */
   private began({ key, since }: Deadline): number {
     const known = this.beginnings.get(key)
     if (known?.since === since) return known.at
@@ -153,7 +152,7 @@ export class ChannelActor implements Place {
     return at
   }
 
-  /** Tells presence of the floor and the seats ahead of the log: two channels may give theirs before either is durable. */
+  /** Updates presence before the runes are durable: two channels could give the floor to one agent otherwise. */
   private stepped(before: Channel, after: Channel): void {
     const { conversation } = this
     const { presence } = this.around
@@ -206,7 +205,9 @@ export class ChannelActor implements Place {
     )
   }
 
-  /** Leaves an agent that takes no message alone: it is tried again after a while, or when it, or a person, is heard of. */
+  /**
+   * Leaves an agent alone that accepts no message. It is tried again after a while, or when it, or a person, shows up.
+   */
   private leaveAlone(agent: string): Effect.Effect<void> {
     const { presence, scope } = this.around
     presence.shut(this.conversation, agent, true)
@@ -218,7 +219,7 @@ export class ChannelActor implements Place {
     return Effect.asVoid(Effect.forkIn(waits, scope))
   }
 
-  /** How long until the agent is called again, ms: in time to have the floor as its next run begins. */
+  /** How long until the agent is called again, ms: early enough that it has the floor when its next run begins. */
   private readonly restOf = Effect.fnUntraced({ self: this }, function* (this: ChannelActor, agent: string) {
     const members = yield* this.around.agents.members(this.conversation)
     const until = members.find((member) => member.agent === agent)?.restsUntil
@@ -230,9 +231,9 @@ export class ChannelActor implements Place {
   private steer({ agent, floor, from, messageId, text }: Extract<Act, { _tag: "Steer" }>): Effect.Effect<void> {
     const message = { messageId, from, text: Floor.aside(this.name, from, text, floor), alone: false }
     const { agents } = this.around
-    // one that does not have the floor is taken from no task of its own: it hears of it with its next turn
+    // an agent without the floor is not taken from its own task: it gets the message with its next turn
     const told = floor ? agents.steer(this.to(agent), message) : agents.post(this.to(agent), message)
-    // It stands in the channel, and is unread until a turn has carried it.
+    // The post is in the channel, and unread until a turn has carried it.
     return Effect.catch(Effect.asVoid(told), (error) =>
       Effect.logDebug(`${this.actor.address}: ${agent} hears of it later: ${error.message}`)
     )
@@ -250,12 +251,12 @@ export class ChannelActor implements Place {
       Effect.gen({ self: this }, function* () {
         const isBack = yield* agents.withdraw(this.to(agent), [messageId])
         if (isBack || end === null) return isBack
-        // Ending a turn takes its grace: the channel does not wait for it.
+        // Ending a turn can take its whole grace period, so the channel does not wait for it.
         yield* Effect.forkIn(quietly(agents.interrupt(this.to(agent), messageId, end)), scope)
         return false
       })
     if (typeof finish !== "string") return quietly(Effect.forEach(messageIds, one, { discard: true }))
-    // where a turn carries one of them, that turn is of this floor, and so is what comes after that one
+    // if a turn carries one of the messages, that turn belongs to this floor, and so do the later messages
     return agents.withdraw(this.to(agent), messageIds).pipe(
       Effect.flatMap((isBack) =>
         isBack ? self.tell({ _tag: "Recalled", agent, prompt: finish, messageIds }) : Effect.void

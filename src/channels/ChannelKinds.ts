@@ -11,7 +11,7 @@ import * as SeatMachine from "./SeatMachine.ts"
 const text = Schema.String
 
 const turnConfig = TurnConfig.mapFields(Struct.map(Schema.toType))
-/** As they were written, which may be by an older agentd: `completed` fills in what came later. */
+/** Settings as they were written, perhaps by an older agentd. `completed` adds the newer fields. */
 const settings = ChannelConfig.mapFields(Struct.map(Schema.toType)).mapFields(({ rejoin, ...fields }) => ({
   ...fields,
   rejoin: Schema.optionalKey(rejoin),
@@ -22,7 +22,7 @@ const settings = ChannelConfig.mapFields(Struct.map(Schema.toType)).mapFields(({
 }))
 
 const person = Schema.Struct({ by: text })
-/** An older agentd did not say it. */
+/** Missing in runes of an older agentd. */
 const by = Schema.optional(Schema.NullOr(text))
 
 export const seatKinds = machineKinds(SeatMachine, { "seat.moved": { fields: { agentId: text, channel: text } } })
@@ -39,9 +39,9 @@ export const channelKinds = {
       by: Schema.Literals(["person", "agent"]),
       from: text,
       text,
-      /** The message with which the one that has the floor was told of it. */
+      /** Id of the message that told the agent with the floor of the post. */
       injected: Schema.optional(Schema.NullOr(text)),
-      /** The agent's turn whose answer it is. */
+      /** The agent's turn that gave this answer. */
       turnId: Schema.optional(Schema.NullOr(text))
     })
   ),
@@ -53,7 +53,9 @@ export const channelKinds = {
     Schema.Struct({
       agent: text,
       upTo: Schema.Int,
-      /** Posts of after `upTo` that it had been told of: the turn that carried them came to nothing, and they wait again. */
+      /**
+       * Posts after `upTo` that were sent to the agent. The turn that carried them failed, so they are unread again.
+       */
       again: Schema.optional(Schema.Array(Schema.Struct({ messageId: text, seq: Schema.Int })))
     })
   ),

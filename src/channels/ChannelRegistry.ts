@@ -1,9 +1,9 @@
 /**
- * ChannelRegistry: all channels that live, by conversation and name, and by the agents that
- * sit in them; and who a name means.
+ * ChannelRegistry: all open channels, by conversation and name, and by the agents that have seats in them. It also
+ * resolves names of channels.
  *
- * Guarantees: names are found from within the caller's project first; a name that
- * means nothing, or several things, is refused with what to say instead.
+ * Guarantees: a name is searched in the caller's project first. A name that matches no channel, or several, is rejected
+ * with what to say instead.
  */
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { Member } from "../domain/AgentPort.ts"
@@ -13,11 +13,11 @@ import { ChannelActor } from "./ChannelActor.ts"
 import type { Presence } from "./Presence.ts"
 import * as ChannelView from "./ChannelView.ts"
 
-/** A project's conversation, as it is named now. */
+/** A project's conversation, with the project's present name. */
 export interface Home {
   readonly conversation: string
   readonly project: string
-  /** Absolute path of its `agentd.jsonc`. */
+  /** Absolute path of the project's `agentd.jsonc`. */
   readonly config: string
 }
 
@@ -32,7 +32,7 @@ export class ChannelRegistry {
     this.presence = presence
   }
 
-  // --- what there is
+  // --- the channels
 
   enter(actor: ChannelActor): void {
     const { channel, conversation, name } = actor
@@ -50,7 +50,7 @@ export class ChannelRegistry {
     this.presence.leave(actor)
   }
 
-  /** From now on channels give their floors. */
+  /** From now on channels give floors. */
   settle(): void {
     this.presence.isSettled = true
     for (const actor of this.all) actor.look()
@@ -76,19 +76,19 @@ export class ChannelRegistry {
     return [...this.presence.places(conversation, agent)].filter((place) => place instanceof ChannelActor)
   }
 
-  /** Lets the channel's agents be tried again. */
+  /** Lets the channel get messages to its agents again, even to those that recently accepted none. */
   forgive({ channel }: ChannelActor): void {
     for (const agent of Object.keys(channel.seats)) this.presence.shut(channel.conversation, agent, false)
   }
 
-  /** `needs`: why the agent that has the floor does not go on without a person, and since when. */
+  /** `needs`: why the agent with the floor cannot go on without a person, and since when. */
   info(actor: ChannelActor, needs?: Member["needs"]): ChannelInfo {
     const { conversation } = actor.channel
     const project = this.homes.get(conversation)?.project ?? conversation
     return ChannelView.info(actor.channel, project, actor.view, (agent) => actor.endOf(agent), needs)
   }
 
-  // --- who is meant
+  // --- channels by name
 
   home(home: Home): void {
     // A project has one conversation at a time.
@@ -149,7 +149,7 @@ export class ChannelRegistry {
     return refuse("not_found", `There is no channel "${name}".`, remedy)
   }
 
-  /** Where the agent has the floor; of several the one that is named. */
+  /** The channel in which the agent has the floor, or the named channel. */
   floorOf(conversation: string, agent: string, name: string | undefined): ChannelActor | CommandRefused {
     const plain = name?.replace(/^#/, "")
     const own = this.of(conversation)

@@ -1,10 +1,8 @@
 /**
- * ChannelState: what a channel is at a point of the log: its seats, its turn queue, its
- * newest posts, and the floor. A pure fold of its own runes and its seats' moves;
- * nothing else is kept of it.
+ * ChannelState: a channel's state at a point of the log: its seats, turn queue, newest posts, and floor. A pure fold of
+ * its own runes and its seats' moves.
  *
- * Guarantees: bounded, however long it is in use; the seat that is ACTIVE is the
- * queue's current one.
+ * Guarantees: the state is bounded. The seat that is ACTIVE is the queue's current one.
  */
 import { type ChannelConfig, completed } from "../config/ChannelConfig.ts"
 import type { ChannelPost, Signal } from "../domain/ChannelMessages.ts"
@@ -15,66 +13,66 @@ import { channelKinds, readChannel } from "./ChannelKinds.ts"
 import * as SeatMachine from "./SeatMachine.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
-/** Posts that are kept at hand, whichever limit is reached first; all of them are in the log. */
+/** Maximum number of posts in memory, and maximum number of their characters. All posts are in the log. */
 const MAX_POSTS = 100
 const MAX_CHARS = 128 * 1024
 
 export interface Post extends ChannelPost {
-  /** The same for the same matter: it is posted once. */
+  /** Id of the post. A post with the same id is not added again. */
   readonly messageId: string
 }
 
 export interface Seated {
   readonly agent: string
   readonly stand: Snapshot<SeatMachine.State, SeatMachine.Data>
-  /** The newest post that it was told of. */
+  /** Sequence number of the newest post that was sent to the agent. */
   readonly told: number
-  /** The newest post of the last turn that the agent ended itself: from there on it is told again. */
+  /** Sequence number of the newest post of the last turn that the agent finished. Later posts are sent to it again. */
   readonly spoke: number
-  /** The message that its newest turn was begun with; the same however often it is sent. */
+  /** Id of the message that began its newest turn. A repetition has the same id. */
   readonly prompt: string | null
 }
 
 /** The turn of the ACTIVE agent. */
 export interface Floor {
   readonly agent: string
-  /** A person's posts that were sent to the agent meanwhile: not yet seen to be carried by a turn. */
+  /** A person's posts sent to the agent during the turn, which no turn is known to carry yet. */
   readonly injected: ReadonlyArray<{ readonly messageId: string; readonly seq: number }>
-  /** All that was sent to it so: each may be a turn of its own, and that is of this floor. */
+  /** All messages sent to it during the turn. Each can begin a turn of its own, which belongs to this floor. */
   readonly sent: ReadonlyArray<string>
-  /** The agent's turns whose answers are dealt with. */
+  /** The agent's turns whose answers have been handled. */
   readonly answered: ReadonlyArray<string>
-  /** When it answered without a signal, ms since the epoch. */
+  /** When it answered without a signal, ms since the epoch; null if it did not. */
   readonly answeredAt: number | null
-  /** Given through its tools: it counts when the turn ends. */
+  /** The signal that the agent gave through its tools. It counts when the turn ends. */
   readonly signal: Signal | null
 }
 
 export interface Channel {
   readonly conversation: string
   readonly name: string
-  /** The rune that created it. */
+  /** `eventId` of the rune that created the channel; 0 before. */
   readonly epoch: number
   readonly origin: "config" | "person"
   readonly settings: ChannelConfig
   readonly paused: boolean
-  /** ms since the epoch; undefined: it is not paused. */
+  /** When it was paused, ms since the epoch; undefined if it is not paused. */
   readonly pausedAt?: number | undefined
   readonly closed: boolean
-  /** Whom the channel wants in its cycle, there or not. */
+  /** Agents that belong in the cycle, whether present or not. */
   readonly assigned: ReadonlyArray<string>
   readonly registered: ReadonlyArray<string>
   readonly seats: { readonly [agent: string]: Seated }
   readonly queue: TurnQueue.TurnQueue
   readonly posts: ReadonlyArray<Post>
-  /** Of the newest post. */
+  /** Sequence number of the newest post. */
   readonly head: number
-  /** Posts of agents since a person, a task or a message from outside had its say. */
+  /** Number of posts of agents since the last input of a person, a task or a message from outside. */
   readonly amongAgents: number
-  /** Turns granted so far. */
+  /** Number of turns granted so far. */
   readonly grants: number
   readonly floor: Floor | null
-  /** The newest rune. */
+  /** `eventId` of the newest rune. */
   readonly restsOn: number
 }
 
@@ -98,7 +96,7 @@ export const channelActor = (name: string): string => `channel/${name}`
 export const seatActor = (name: string, agent: string): string => `seat/${name}/${agent}`
 export const isSeatOf = (name: string, actor: string): boolean => actor.startsWith(`seat/${name}/`)
 
-/** Where it begins: before its first rune. */
+/** The state before the first rune. */
 export const unborn = (conversation: string, name: string, settings: ChannelConfig): Channel => ({
   conversation,
   name,
@@ -127,11 +125,11 @@ export const seatsOf = (channel: Channel): ReadonlyArray<Seated> => Object.value
 export const holder = (channel: Channel): Seated | undefined =>
   channel.queue.current === null ? undefined : seatOf(channel, channel.queue.current)
 
-/** True where agents have talked for long enough among themselves: a person decides how it goes on. */
+/** True if agents have made the maximum number of posts among themselves: a person decides how it goes on. */
 export const isResting = ({ amongAgents, settings }: Channel): boolean =>
   amongAgents >= settings.turnConfig.restAfterPosts
 
-/** An agent that has something to read while nobody is in the cycle: only a person sets the channel going. */
+/** An agent with unread posts while no agent is in the cycle: only a person can restart the channel. */
 export const strandedIn = (channel: Channel): string | undefined =>
   channel.queue.line.length === 0
     ? seatsOf(channel).find((seated) => seated.stand.state === "IDLE" && hasUnread(channel, seated))?.agent
@@ -140,31 +138,31 @@ export const strandedIn = (channel: Channel): string | undefined =>
 /** The rights of an agent in its seat's state. */
 export const propertiesOf = ({ stand }: Seated) => SeatMachine.properties[stand.state]
 
-/** From outside of all channels: a person's or a task's, not what a channel tells an agent. */
+/** True for a message of a person or a task; false for what a channel sends to an agent. */
 export const isFromOutside = (messageId: string): boolean => !/^(?:channel|note):/.test(messageId)
 
-/** All messages to agents that are this channel's. */
+/** True for all messages that this channel sends to agents. */
 export const isOfChannel = (name: string, messageId: string): boolean => messageId.startsWith(`channel:${name}:`)
 
-/** The prompt of a turn, or something sent along with it. */
+/** True for the prompt of a turn, and for messages sent along with it. */
 export const isOfTurn = (prompt: string, messageId: string): boolean =>
   messageId === prompt || messageId.startsWith(`${prompt}/`)
 
-/** The post that was sent along with the message, whose id ends with it. */
+/** Sequence number of the post that the message carries; the message id ends with it. */
 export const seqOf = (injected: string): number => Number(injected.slice(injected.lastIndexOf("/") + 1))
 
-/** Whether somebody else said something beyond what it was told; what the channel itself says wakes nobody. */
+/** Whether others have posted something that the agent was not sent. Notices of the channel do not count. */
 export const hasUnread = (channel: Channel, { agent, told }: Seated): boolean => {
   for (let index = channel.posts.length - 1; index >= 0; index--) {
     const post = channel.posts[index]!
     if (post.seq <= told) return false
     if (isFor(post, agent)) return true
   }
-  // What is no longer at hand counts as news.
+  // Posts that are no longer in memory count as unread.
   return (channel.posts[0]?.seq ?? 0) > told + 1
 }
 
-/** News to it: neither the channel's own notices nor its own words. */
+/** True for posts that are news to the agent: neither notices nor its own posts. */
 export const isFor = (post: Post, agent: string): boolean =>
   post.kind !== "notice" && !(post.kind === "agent" && post.from === agent)
 
@@ -199,7 +197,7 @@ const withPost = (
 const withFloor = (channel: Channel, change: (floor: Floor) => Partial<Floor>): Channel =>
   channel.floor === null ? channel : { ...channel, floor: { ...channel.floor, ...change(channel.floor) } }
 
-/** Of a turn: a person who talks more than this is heard with the next one. */
+/** Maximum number of posts added to one turn. Further ones are sent with the next turn. */
 export const MAX_INJECTED = 64
 const MAX_ANSWERED = 64
 
@@ -272,7 +270,7 @@ const follow = (channel: Channel, agent: string, action: SeatMachine.Action): Ch
       return { ...channel, queue: TurnQueue.pause(queue, agent) }
     case "ClaimFloor":
       return { ...channel, queue: TurnQueue.claim(queue, agent) }
-    // What is said and what the agent is told: ChannelTransaction.
+    // ChannelTransaction handles notices and messages to the agent.
     case "InterruptTurn":
     case "PostNotice":
       return channel
@@ -291,7 +289,7 @@ const marked = (
   }
   const answered = from === "ACTIVE" && (channel.floor?.answered.length ?? 0) > 0
   if (answered || event._tag === "TURN_COMPLETE" || event._tag === "WaitRequested") return { spoke: told }
-  // It has not dealt with what it was told of: it is told again when it is back.
+  // The agent has not handled these posts: they are sent again when it is back.
   const untold = (event._tag === "TurnFailed" || event._tag === "TurnTimedOut") && event.untold === true
   return untold || event._tag === "AgentLeft" || event._tag === "Removed" ? { told: spoke } : {}
 }
@@ -368,18 +366,17 @@ const changed = (channel: Channel, rune: ChannelRune): Channel => {
   }
 }
 
-/** Folds one rune in. A move that does not step is a broken log: it throws. */
+/** Folds one rune in. Throws if a move does not fit the table: the log is broken. */
 export const apply = (channel: Channel, rune: Recorded): Channel => {
   const known = readChannel(rune)
   return known === undefined ? channel : { ...changed(channel, known), restsOn: rune.eventId }
 }
 
-/** The end of something, by time. */
 export interface Deadline {
-  /** The agent and what: a name has no blank. */
+  /** Agent and kind of limit, separated by a blank. Names contain no blank. */
   readonly key: string
-  /** From when it counts, ms since the epoch. */
+  /** Start, ms since the epoch. */
   readonly since: number
-  /** ms */
+  /** Duration, ms. */
   readonly after: number
 }

@@ -1,10 +1,9 @@
 /**
- * ChannelTransaction: one thing that happens in a channel, worked out: the runes that record
- * it, in the order in which they are appended together, and what is to be done
- * once they are durable. Pure: it acts on nothing and reads no clock.
+ * ChannelTransaction: works out what one input changes in a channel: the runes, which are appended together in order,
+ * and the acts to do when they are durable. Pure: it performs no act and reads no clock.
  *
- * Guarantees: a move that the seat's machine refuses leaves no rune; after it the
- * floor is with somebody, or there is nobody for it.
+ * Guarantees: a move that the seat's machine rejects leaves no rune. Afterwards an agent has the floor, or no agent can
+ * take it.
  */
 import { MAX_POST_BYTES } from "../domain/ChannelMessages.ts"
 import type { Payload } from "../core/event-log/Rune.ts"
@@ -26,51 +25,53 @@ import {
 } from "./ChannelState.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
-/** The present knowledge of the agents: volatile, and true of the moment. */
+/** The present state of the agents. Volatile: it is true only at this moment. */
 export interface View {
-  /** ms since the epoch */
+  /** The current time, ms since the epoch. */
   readonly now: number
-  /** True once it is settled who is alive: the floor may be given. */
+  /** True when the agents' state is known after a start, so that floors can be given. */
   readonly open: boolean
   readonly online: (agent: string) => boolean
-  /** A turn of its own is under way, whatever it is about. */
+  /** The agent has a turn in progress, in a channel or elsewhere. */
   readonly busy: (agent: string) => boolean
-  /** True where the agent's turn under way is of the floor that was given with that prompt. */
+  /** True if the agent's current turn belongs to the floor that was given with this prompt. */
   readonly carries: (agent: string, prompt: string) => boolean
-  /** True where the agent could take a turn here at once: online, not busy, and without the floor of another channel. */
+  /**
+   * True if the agent could take a turn here at once: it is online, not busy, and without the floor of another channel.
+   */
   readonly idle: (agent: string) => boolean
-  /** The agent's last sign of life, ms since the epoch; 0 when there was none. */
+  /** The agent's last sign of life, ms since the epoch; 0 if there was none. */
   readonly aliveAt: (agent: string) => number
-  /** True where the agent can only be led on by a person. */
+  /** True if only a person can let the agent go on. */
   readonly waits?: (agent: string) => boolean
-  /** Whether its time has passed, whatever the wall clock was set to meanwhile. */
+  /** Whether the deadline has passed. Changes of the wall clock have no effect. */
   readonly isOver: (deadline: Deadline) => boolean
 }
 
-/** Acts that follow once the runes are durable, in order. */
+/** Acts to do when the runes are durable, in order. */
 export type Act =
-  /** The floor is its: tell it what is new, under the id that the turn has. */
+  /** The agent has the floor: send it the prompt with what is new, under the turn's message id. */
   | { readonly _tag: "Prompt"; readonly agent: string }
-  /** Put the post into its turn. */
+  /** Add a post to the agent's turn. */
   | {
       readonly _tag: "Steer"
       readonly agent: string
       readonly messageId: string
       readonly from: string
       readonly text: string
-      /** True with the floor; false: the message only informs. */
+      /** True if the agent has the floor. Otherwise the message only informs it. */
       readonly floor: boolean
     }
-  /** Take the messages back; where a turn carries them already and `end` is given, that turn is ended for this reason. */
+  /** Withdraw the messages. If a turn already carries them and `end` is not null, end that turn for this reason. */
   | {
       readonly _tag: "Recall"
       readonly agent: string
       readonly messageIds: ReadonlyArray<string>
       readonly end: string | null
-      /** The turn that is over once all of them are back. */
+      /** The prompt of the turn that is over when all messages are withdrawn. */
       readonly finish?: string | null
     }
-  /** Gives the agent no floor for a while. */
+  /** Give the agent no floor for a while. */
   | { readonly _tag: "LeaveAlone"; readonly agent: string }
   | { readonly _tag: "Warn"; readonly agent: string; readonly text: string }
 
@@ -128,7 +129,7 @@ export class ChannelTransaction {
     })
   }
 
-  /** A fact about the channel itself. */
+  /** Appends a rune of the channel itself. */
   record(kind: Kind, payload: Payload, trigger: string): void {
     this.append({ kind, actor: channelActor(this.channel.name), trigger, payload })
   }
@@ -137,7 +138,9 @@ export class ChannelTransaction {
     if (isWanted) this.record("channel.notice", { text }, "notice")
   }
 
-  /** Agents that talk among themselves are bounded: it is said when the channel comes to rest. */
+  /**
+   * Posts a notice when the channel starts to rest: the number of posts that agents make without a person is limited.
+   */
   settleRest(before: Channel): void {
     if (isResting(before) || !isResting(this.channel) || this.channel.closed) return
     const { amongAgents, name } = this.channel
@@ -147,7 +150,7 @@ export class ChannelTransaction {
     )
   }
 
-  /** Moves a seat by an event; false where its machine refuses it. */
+  /** Moves a seat by an event. False if its machine rejects the event. */
   move(agent: string, event: SeatMachine.Event): boolean {
     const before = this.seat(agent)
     if (before === undefined) return false
@@ -166,7 +169,7 @@ export class ChannelTransaction {
     const ends = state === "ACTIVE" && result.state !== "ACTIVE"
     const cut = result.actions.some(({ _tag }) => _tag === "InterruptTurn") || (ends && event._tag === "AgentLeft")
     const late = ends ? (floor?.injected ?? []).map(({ messageId }) => messageId) : []
-    // A turn that is cut may be one that carries what a person said meanwhile.
+    // A turn that is ended may carry what a person said during it.
     if (cut && before.prompt !== null) this.recall(agent, [before.prompt, ...(floor?.sent ?? [])], reasonOf(event))
     else if (late.length > 0) this.recall(agent, late, null)
     for (const action of result.actions) this.follow(agent, action, event)
@@ -182,24 +185,24 @@ export class ChannelTransaction {
     this.acts.push({ _tag: "Recall", agent, messageIds, end })
   }
 
-  /** Carries out what an action of a move says, or has the agent told; ChannelState folds its changes of the channel. */
+  /** Adds the acts and notices for an action of a move. ChannelState applies the action to the channel itself. */
   private follow(agent: string, action: SeatMachine.Action, event: SeatMachine.Event): void {
     const { announceDisconnects, announceTimeouts } = this.channel.settings.turnConfig
     if (action._tag === "NotifyAgent" || action._tag === "ResumeTurn") this.acts.push({ _tag: "Prompt", agent })
     else if (action._tag === "PostNotice") {
-      // one that cannot start is called again and again
+      // an agent that cannot start is called repeatedly: its timeout is announced once
       const isSaid = this.alone === agent && this.channel.posts.at(-1)?.kind === "notice"
       this.notice(action.text, event._tag === "AgentLeft" ? announceDisconnects : announceTimeouts && !isSaid)
     }
   }
 
-  /** To that one, whoever is next. */
+  /** Gives the floor to this agent, regardless of the queue's order. */
   give(agent: string): boolean {
     const { epoch, grants } = this.channel
     return this.move(agent, { _tag: "TurnGranted", turnId: `${epoch}.${grants + 1}`, at: this.view.now })
   }
 
-  /** Something was said: who rests alone wakes, whose wait was for it goes on. */
+  /** Handles a new post: wakes an agent that rests alone, and resolves waits that the post ends. */
   news(from: string | null, by: "person" | "agent", messageId: string): void {
     for (const seated of seatsOf(this.channel)) {
       const { agent } = seated
@@ -213,7 +216,7 @@ export class ChannelTransaction {
     }
   }
 
-  /** Ends an agent's wait whose condition is met: it goes on at once where nobody has the floor. */
+  /** Ends an agent's wait whose condition is met. The agent goes on at once if the floor is free. */
   resolve(agent: string): boolean {
     const seated = this.seat(agent)
     if (seated === undefined || seated.stand.data.wait?.resolved !== false) return false
@@ -226,7 +229,7 @@ export class ChannelTransaction {
     return this.view.open && !this.channel.paused && !this.channel.closed && !isResting(this.channel)
   }
 
-  /** The floor goes to the next, where there is one that is idle and has something to read. */
+  /** Gives the floor to the next agent that is idle and has something to read, if there is one. */
   advance(): void {
     if (!this.isGiving || this.channel.queue.current !== null) return
     const { settings } = this.channel

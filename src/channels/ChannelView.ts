@@ -1,6 +1,4 @@
-/**
- * ChannelView: a channel as a person is shown it. Pure.
- */
+/** ChannelView: builds the view of a channel that people see. Pure. */
 import type { ChannelInfo, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
 import type { Member } from "../domain/AgentPort.ts"
 import * as Words from "../domain/Words.ts"
@@ -17,7 +15,7 @@ import {
 import type { View } from "./ChannelTransaction.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
-/** When the turn or the wait of a seat ends by itself. */
+/** When the turn or the wait of a seat ends by itself, ms since the epoch; null for no limit. */
 type EndOf = (agent: string) => number | null
 
 const unreadOf = (channel: Channel, seated: Seated): number =>
@@ -66,7 +64,7 @@ const seatInfo = (channel: Channel, seated: Seated, view: View, endOf: EndOf): S
   detail: seatDetail(channel, seated, view)
 })
 
-/** The matter that only a person can set going again, with the remedy; null where there is none. */
+/** Why the channel waits for a person, with the remedy; null if it does not. */
 const waitsOf = (channel: Channel, project: string): string | null => {
   const { closed, paused } = channel
   const name = `${project}/${channel.name}`
@@ -95,7 +93,7 @@ const detail = (channel: Channel, project: string, seats: ReadonlyArray<SeatInfo
   return waiting.length === 0 ? "nobody has anything new to read" : `waits for ${waiting[0]} to be idle`
 }
 
-/** `needs`: why the agent that has the floor does not go on without a person, and since when. */
+/** `needs`: why the agent with the floor cannot go on without a person, and since when. */
 export const info = (
   channel: Channel,
   project: string,

@@ -1,16 +1,15 @@
 /**
- * Channels: the rooms in which agents and people take turns: what a project's
- * config says of them, what people do to them, and what agents say in them.
+ * Channels: the service for channels, in which agents and people take turns. It applies what a project's config says of
+ * them, commands of people, and posts of agents.
  *
  *     config ────┐                         ┌ runes
  *     people ────┼─► ChannelActor ─────────┤
  *     AgentPort ─┘   (with its seats)      └ prompts, steers, interrupts ──► AgentPort
  *
- * Guarantees: a reply reports what is durable; at most one agent has the floor of
- * a channel, and no other's words are posted there but people's; what was posted is
- * read by every agent that sits there once it has the floor. After a start it is settled
- * who is alive, and what became of the turns that were under way, before any floor is
- * given; the layer is there at once. A channel that fails touches no other.
+ * Guarantees: what a reply reports is durable. At most one agent has the floor of a channel, and besides people only it
+ * can post there. Every agent with a seat reads what was posted when it gets the floor. After a start the daemon first
+ * finds out which agents are alive and how their turns ended, before it gives any floor; the layer is ready at once. A
+ * channel that fails affects no other.
  */
 import { Context, Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { ActorSystem } from "../core/event-actor/ActorSystem.ts"
@@ -34,26 +33,29 @@ import { settle } from "./TurnRecovery.ts"
 
 type Command = Effect.Effect<Done, CommandRefused | StorageError>
 
-/** A channel is named from within its project, else as `project/channel`. */
+/**
+ * The channels in which agents and people take turns. A channel is named `channel` within its project, and
+ * `project/channel` elsewhere.
+ */
 export class Channels extends Context.Service<
   Channels,
   {
-    /** Takes the channels of the project's file: call it when the project is registered, and whenever its file has changed. */
+    /** Applies the channels of a project's file. Call it when the project is registered, and when its file changes. */
     readonly configure: (home: Home, channels: ChannelsConfig) => Effect.Effect<void, StorageError>
-    /** Whether that was said of a conversation, and its channels are there. */
+    /** Whether `configure` is done for a conversation. */
     readonly isConfigured: (conversation: string) => Effect.Effect<boolean>
-    /** Waits until that was said of it, and its channels are there. */
+    /** Waits until `configure` is done for a conversation. */
     readonly configured: (conversation: string) => Effect.Effect<void>
     /** Lists the channels that are not closed. */
     readonly list: Effect.Effect<ReadonlyArray<ChannelInfo>>
     readonly show: (name: string, caller: Caller) => Effect.Effect<Shown, CommandRefused>
-    /** In the caller's project. */
+    /** Creates a channel in the caller's project. */
     readonly create: (name: string, config: ChannelConfig, caller: Caller) => Command
     readonly close: (name: string, caller: Caller) => Command
     readonly assign: (name: string, agent: string, caller: Caller) => Command
     readonly remove: (name: string, agent: string, caller: Caller) => Command
     readonly post: (name: string, text: string, caller: Caller) => Command
-    /** The agents named stand first, in that order. */
+    /** Sets the order of turns. The named agents go first, in that order. */
     readonly order: (name: string, order: Order, agents: ReadonlyArray<string>, caller: Caller) => Command
     readonly grant: (name: string, agent: string, caller: Caller) => Command
     readonly skip: (name: string, caller: Caller) => Command
@@ -61,22 +63,21 @@ export class Channels extends Context.Service<
     readonly requeue: (name: string, agent: string, caller: Caller) => Command
     readonly pause: (name: string, paused: boolean, caller: Caller) => Command
     /**
-     * An agent speaks through its tools; `channel` may be left out where it has one
-     * floor only. `messageId` is of the tool call's making: once more under the same
-     * id it changes nothing.
+     * An agent posts or signals through its tools. `channel` can be omitted if the agent has only one floor.
+     * `messageId` comes from the tool call: a repetition with the same id changes nothing.
      */
     readonly voice: (
       agent: Address,
       utterance: Utterance,
       options?: { readonly channel?: string; readonly messageId?: string }
     ) => Command
-    /** Whether liveness is settled: before that no floor is given. */
+    /** Whether the agents' state is known after a start. Before that no floor is given. */
     readonly ready: Effect.Effect<boolean>
   }
 >()("agentd/channels/Channels") {}
 
 export interface Options {
-  /** Where the channels belong in the supervision tree. */
+  /** The supervisor under which the channels' actors run. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
 }
 
@@ -84,9 +85,9 @@ class LiveChannels {
   readonly registry: ChannelRegistry
   private readonly around: Surroundings
   private readonly supervisor: DynamicSupervisor.DynamicSupervisor
-  /** The log is folded, and the channels of it are started. */
+  /** Done when the log is folded, and its channels are started. */
   readonly started: Deferred.Deferred<void, StorageError>
-  /** Done for conversations whose file was heard of, open for those of which somebody waits for that. */
+  /** By conversation: done when its channels are configured; open while a caller waits for that. */
   private readonly configured = new Map<string, Deferred.Deferred<void>>()
 
   constructor(
@@ -115,7 +116,7 @@ class LiveChannels {
     return actor
   })
 
-  /** Of a command: refusals in a person's words. */
+  /** Sends an input for a command; errors are worded for a person. */
   private asked(actor: ChannelActor, input: Input): Command {
     return actor.ask(input).pipe(
       Effect.catchIf(
@@ -136,7 +137,7 @@ class LiveChannels {
     )
   }
 
-  /** A new one; where there is one of that name, it says so. */
+  /** Creates a channel. If one of that name exists, the command is rejected. */
   private readonly make = Effect.fnUntraced(
     { self: this },
     function* (this: LiveChannels, conversation: string, name: string, input: Extract<Input, { _tag: "Create" }>) {
@@ -152,7 +153,7 @@ class LiveChannels {
       const actor = yield* this.enter(unborn(conversation, name, input.settings))
       return yield* Effect.onError(this.asked(actor, input), () =>
         Effect.suspend(() => {
-          // One that never came to be leaves no name.
+          // A channel whose creation failed keeps no name.
           if (actor.channel.epoch > 0) return Effect.void
           return this.forget(actor)
         })
@@ -165,7 +166,7 @@ class LiveChannels {
     function* (this: LiveChannels, home: Home, config: ChannelsConfig) {
       yield* Deferred.await(this.started)
       this.registry.home(home)
-      // Before that it is settled for all of them at once.
+      // Before that, `settle` handles all members at once.
       if (this.around.presence.isSettled) {
         for (const member of yield* this.around.agents.members(home.conversation)) this.around.presence.settle(member)
       }
@@ -216,7 +217,7 @@ class LiveChannels {
     { self: this },
     function* (this: LiveChannels, actor: ChannelActor, by: string) {
       const done = yield* this.asked(actor, { _tag: "Close", by })
-      // Answered when what the close led to has been done.
+      // Answers when all acts of the close are done.
       yield* actor.ended
       yield* this.forget(actor)
       return done
@@ -230,7 +231,7 @@ class LiveChannels {
 
   readonly post = (name: string, text: string, caller: Caller): Command =>
     Effect.flatMap(Ids.messageId, (messageId) => {
-      // Who took no message a moment ago is tried again: somebody waits now.
+      // Agents that recently accepted no message are tried again, because a person waits now.
       const found = this.registry.find(name, caller)
       if (found instanceof ChannelActor) this.registry.forgive(found)
       return this.on(name, caller, { _tag: "Post", messageId, from: caller.by, text })
@@ -279,7 +280,7 @@ class LiveChannels {
     })
 }
 
-/** Tells an agent's channels of its report. */
+/** Passes an agent's report to its channels. */
 const hear = Effect.fnUntraced(function* (
   agents: AgentPort["Service"],
   registry: ChannelRegistry,
@@ -310,7 +311,7 @@ const hear = Effect.fnUntraced(function* (
       return yield* tell({ _tag: "Came", agent })
     case "Offline":
       registry.presence.set(conversation, agent, { online: false, busy: false, carries: [] })
-      // A whole conversation goes offline one after the other: none of the others is given the floor meanwhile.
+      // The agents of a conversation go offline one after the other: none of the others must get the floor in between.
       for (const other of yield* agents.members(conversation)) {
         if (!other.online) registry.presence.set(conversation, other.agent, { online: false })
       }
@@ -320,7 +321,7 @@ const hear = Effect.fnUntraced(function* (
   }
 })
 
-/** Reports wait until it is settled who is alive: what they tell comes after it. */
+/** Queues reports until the agents' state is known, because they follow it. */
 const listen = (agents: AgentPort["Service"], registry: ChannelRegistry) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -344,7 +345,7 @@ const make = Effect.fnUntraced(function* ({ supervisor }: Options) {
   const around = { system: yield* ActorSystem, agents, presence: new Presence(), scope }
   const live = new LiveChannels(around, supervisor, yield* Deferred.make<void, StorageError>())
   const { registry, started } = live
-  // The channels first: what is reported finds them.
+  // The channels are started first, so that reports find them.
   const reports = { id: "reports", start: Effect.as(Deferred.succeed(started, undefined), listen(agents, registry)) }
   yield* recover.pipe(
     Effect.flatMap(
@@ -363,6 +364,6 @@ const make = Effect.fnUntraced(function* ({ supervisor }: Options) {
   return live.service()
 })
 
-/** Channels, kept alive. Their supervisor belongs under another one, below the agents'. */
+/** The channels service. `nest`, the channels' supervisor, must be under another supervisor, below the agents'. */
 export const layer = (options: Options): Layer.Layer<Channels, never, ActorSystem | AgentPort | EventLog> =>
   Layer.effect(Channels, make(options))

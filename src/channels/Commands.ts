@@ -1,8 +1,7 @@
 /**
- * Commands: what people do to a channel, and what it leads to. Pure.
+ * Commands: decides what a person's command to a channel leads to. Pure.
  *
- * Guarantees: a command that cannot be carried out is refused with a remedy, and
- * changes nothing.
+ * Guarantees: a command that cannot be carried out is rejected with a remedy, and changes nothing.
  */
 import { Equal } from "effect"
 import { refuse } from "../domain/Messages.ts"
@@ -86,10 +85,9 @@ export const post = (transaction: ChannelTransaction, input: Extract<Input, { _t
 }
 
 /**
- * Whether a word may be put into the turn of the one that has the floor. Not before a turn has
- * begun with its prompt: the word would overtake it. Not while its agent is at work on something
- * else: that would be steered away. Nor past a post that waits for the next floor: what it is
- * told of is all up to one post.
+ * Whether a post may be added to the turn of the agent with the floor. Not before a turn has begun with its prompt: the
+ * post would overtake the prompt. Not while the agent works on something else: steering would take it away from that.
+ * Not while an earlier post is unread, because an agent always receives all posts up to one.
  */
 const mayHear = ({ channel, view }: ChannelTransaction, { agent, prompt, told }: Seated): boolean => {
   const { answered = [], injected = [], sent = [] } = channel.floor ?? {}
@@ -100,7 +98,7 @@ const mayHear = ({ channel, view }: ChannelTransaction, { agent, prompt, told }:
   )
 }
 
-/** Tells the agents that are at work: they hear of it with their next turn, and can answer when the floor is theirs. */
+/** Sends the post to agents at work. They get it with their next turn, and can answer when they have the floor. */
 const tellOthers = (transaction: ChannelTransaction, from: string, text: string): void => {
   const { head, name, queue } = transaction.channel
   for (const agent of queue.line) {
@@ -123,7 +121,7 @@ export const arrange = (
   return `#${name} goes by ${order}${agents.length === 0 ? "" : `, ${agents.join(", ")} first`}.`
 }
 
-/** The floor by hand: whoever has it gives it up. */
+/** Gives the floor to an agent. The agent that has it loses it. */
 export const grant = (transaction: ChannelTransaction, agent: string, by: string) => {
   const { name } = transaction.channel
   const { holder, view } = transaction
@@ -166,7 +164,7 @@ export const skip = (transaction: ChannelTransaction, by: string) => {
   return `${holder.agent} has lost the floor of #${name}.`
 }
 
-/** Forfeits the agent's turn, under way or paused: it has the last place of the queue. */
+/** Ends the agent's turn, whether it has the floor or is paused. The agent goes to the end of the queue. */
 export const requeue = (transaction: ChannelTransaction, agent: string, by: string) => {
   const { name } = transaction.channel
   const state = transaction.seat(agent)?.stand.state

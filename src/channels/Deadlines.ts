@@ -1,10 +1,9 @@
 /**
- * Deadlines: what ends by itself in a channel if nothing happens: a turn without a
- * sign of life, a wait, an answer without a signal. Pure.
+ * Deadlines: the time limits in a channel: of a turn without a sign of life, of a wait, and of an answer without a
+ * signal. Pure.
  *
- * Guarantees: a channel in which no agent has the floor or waits has none. A deadline counts
- * from what the channel's runes say; a sign of life that is not in them is seen when the
- * deadline is reached, and moves it.
+ * Guarantees: a channel in which no agent has the floor or waits has no deadlines. A deadline counts from the channel's
+ * runes. A later sign of life, which has no rune, is checked when the deadline is reached, and extends it.
  */
 import { type Channel, type Deadline, holder, type Seated, seatOf } from "./ChannelState.ts"
 import type { View } from "./ChannelTransaction.ts"
@@ -17,7 +16,7 @@ export const read = (key: string): { readonly agent: string; readonly what: What
   return { agent, what: what as What }
 }
 
-/** The time limit of the seat's state, as its table has it. */
+/** The time limit of the seat's state, from the machine's table. */
 const limitOf = ({ agent, stand }: Seated): Deadline | undefined => {
   const { at, data, state } = stand
   const { timeout } = Seat.states[state]
@@ -27,7 +26,7 @@ const limitOf = ({ agent, stand }: Seated): Deadline | undefined => {
   return after === Infinity ? undefined : { key: `${agent} ${timeout}`, since, after }
 }
 
-/** A turn that gives signs of life keeps the floor for so many of its time limits at most. */
+/** A turn with signs of life keeps the floor for at most this multiple of its time limit. */
 const CAP = 10
 
 const capOf = ({ agent, stand }: Seated): Deadline | undefined => {
@@ -38,7 +37,7 @@ const capOf = ({ agent, stand }: Seated): Deadline | undefined => {
     : { key: `${agent} cap`, since: data.beganAt ?? at, after }
 }
 
-/** When the turn or the wait of a seat ends by itself; null for no limit. */
+/** When the seat's turn or wait ends by itself, ms since the epoch; null for no limit. */
 export const endOf = (seated: Seated, aliveAt: number): number | null => {
   const limit = limitOf(seated)
   if (limit === undefined) return null
@@ -53,7 +52,7 @@ const timeOf = ({ agent, stand }: Seated): Deadline | undefined => {
   return { key: `${agent} time`, since: stand.at, after: Math.max(0, wait.until.at - stand.at) }
 }
 
-/** When an answer without a signal counts as the turn's end; undefined where it does not. */
+/** When an answer without a signal counts as the end of the turn; undefined if it does not. */
 const silenceOf = (channel: Channel): Deadline | undefined => {
   const { floor, settings } = channel
   const { autoDetectSilenceSeconds, autoDetectTurnEnd } = settings.turnConfig
@@ -62,7 +61,7 @@ const silenceOf = (channel: Channel): Deadline | undefined => {
   return { key: `${floor.agent} silence`, since, after: 1000 * autoDetectSilenceSeconds }
 }
 
-/** Whether who has the floor has answered, and has been silent for long enough since. */
+/** Whether the agent with the floor has answered, and has been silent for the required time since. */
 export const isSilent = (channel: Channel, view: View): boolean => {
   const silence = silenceOf(channel)
   if (silence === undefined || channel.floor === null || view.busy(channel.floor.agent)) return false

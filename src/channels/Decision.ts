@@ -1,8 +1,8 @@
 /**
- * Decision: what everything that can happen in a channel leads to. Pure.
+ * Decision: decides what an input to a channel leads to. Pure.
  *
- * Guarantees: every input is decided; what is refused changes nothing; after it
- * the floor is with somebody, or there is nobody for it.
+ * Guarantees: every input is decided; a rejected one changes nothing. Afterwards an agent has the floor, or no agent
+ * can take it.
  */
 import { CommandRefused, refuse } from "../domain/Messages.ts"
 import type { Channel } from "./ChannelState.ts"
@@ -12,7 +12,7 @@ import { type Input, isFact } from "./Input.ts"
 import { ChannelTransaction, type First, type View } from "./ChannelTransaction.ts"
 
 export interface Decision extends Pick<ChannelTransaction, "drafts" | "acts" | "channel"> {
-  /** In plain words what was done; or why nothing was. */
+  /** The result in plain words, or why the input was rejected. */
   readonly reply: string | CommandRefused
 }
 
@@ -26,7 +26,7 @@ export const decide = (channel: Channel, view: View, input: Input, first: First)
   return { drafts: transaction.drafts, acts: transaction.acts, channel: transaction.channel, reply }
 }
 
-/** A command comes too late, a fact concerns nobody any more. */
+/** The channel is closed: a command is rejected, a fact is ignored. */
 const over = ({ name }: Channel, input: Input): string | CommandRefused =>
   isFact(input) ? "" : refuse("closed", `#${name} is closed.`, "Make a new one: agentd channel new NAME")
 

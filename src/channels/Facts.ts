@@ -1,9 +1,8 @@
 /**
- * Facts: what agents do, what becomes of them, and what time does to a channel, and
- * what that leads to. Pure.
+ * Facts: decides what reports on agents, words of agents, and time lead to in a channel. Pure.
  *
- * Guarantees: an answer is posted once, and only while its agent has the floor;
- * what comes of an earlier turn moves nothing.
+ * Guarantees: an answer is posted once, and only while its agent has the floor. Results of an earlier turn have no
+ * effect.
  */
 import type { Signal as SaidSignal } from "../domain/ChannelMessages.ts"
 import * as HalfAnswer from "../domain/HalfAnswer.ts"
@@ -29,7 +28,7 @@ export const told = (transaction: ChannelTransaction, input: Fact): void => {
     case "Unreachable":
       return unreachable(transaction, input)
     case "Due":
-      // What is due before it is settled who is alive is looked for once it is.
+      // A deadline that passes before the agents' state is known is handled by the `Look` that follows.
       if (transaction.view.open) due(transaction, input.key)
       return
     case "Resumed":
@@ -74,7 +73,7 @@ export const say = (
 export const came = (transaction: ChannelTransaction, agent: string): void => {
   transaction.move(agent, { _tag: "AgentStarted" })
   const stand = transaction.seat(agent)?.stand
-  // One that rests is a member already.
+  // A resting agent is a member already.
   if (stand?.state === "IDLE" && !stand.data.member && transaction.channel.assigned.includes(agent)) {
     transaction.move(agent, { _tag: "Assigned" })
   }
@@ -87,7 +86,7 @@ const left = (transaction: ChannelTransaction, { agent, how }: Extract<Input, { 
   transaction.notice("⚠ No agents available in this channel", isEmpty && settings.turnConfig.announceDisconnects)
 }
 
-/** The seat, where it may respond and these messages are of the turn that it has now. */
+/** The seat, if it may respond and these messages belong to its current turn. */
 const turnOf = (
   transaction: ChannelTransaction,
   agent: string,
@@ -98,7 +97,7 @@ const turnOf = (
   return messageIds.some((id) => isOfTurn(seated.prompt ?? "", id)) ? seated : undefined
 }
 
-/** A task or a message from outside has reached an agent of the cycle: what is said from here on is not among agents only. */
+/** A task or message from outside has reached an agent of the cycle: restarts the count of posts among agents. */
 const stirred = (transaction: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
   const seated = transaction.seat(agent)
   const messageId = messageIds.find(isFromOutside)
@@ -108,14 +107,14 @@ const stirred = (transaction: ChannelTransaction, agent: string, messageIds: Rea
     transaction.record("channel.stirred", { agent, messageId }, "carried")
 }
 
-/** Records that a person's posts of meanwhile have reached the agent. */
+/** Records that posts that a person made during the turn have reached the agent. */
 const carried = (transaction: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
   const injected = transaction.channel.floor?.injected ?? []
   const upTo = Math.max(0, ...injected.filter(({ messageId }) => messageIds.includes(messageId)).map(({ seq }) => seq))
   if (upTo > 0 && transaction.holder?.agent === agent) transaction.record("channel.read", { agent, upTo }, "carried")
 }
 
-/** Records that posts of meanwhile are new to the agent still: whether their turn had told it anything is not known. */
+/** Records that posts made during the turn are unread again: it is unknown whether their turn had heard them. */
 const offered = (transaction: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
   const { channel, holder } = transaction
   if (holder?.agent !== agent || channel.floor === null) return
@@ -124,12 +123,12 @@ const offered = (transaction: ChannelTransaction, agent: string, messageIds: Rea
     .filter((id) => messageIds.includes(id) && !injected.some(({ messageId }) => messageId === id))
     .map((messageId) => ({ messageId, seq: seqOf(messageId) }))
   const seqs = again.map(({ seq }) => seq)
-  // where a later turn has told it more, that turn goes on from what these had said
+  // if a later turn has heard more, it goes on from there
   if (again.length === 0 || Math.max(...seqs) !== holder.told) return
   transaction.record("channel.read", { agent, upTo: Math.min(...seqs) - 1, again }, "offered")
 }
 
-/** The turn's last words; of half an answer, too, a signal is no part. */
+/** The last words of the turn. A signal is not part of them, even in half an answer. */
 const answerIn = (output: string, now: number): Signal.Answer => {
   const { signal, text } = Signal.read(HalfAnswer.partOf(output), now)
   return { signal, text: HalfAnswer.isMarked(output) ? HalfAnswer.marked(text) : text }
@@ -147,7 +146,7 @@ const ended = (transaction: ChannelTransaction, input: Ended): void => {
   if (outcome === "error" && HalfAnswer.isMarked(answer.text)) half(transaction, seated, turnId, answer)
   else withhold(transaction, input, answer.text, `the turn ended: ${outcome}`)
   const floor = transaction.channel.floor!
-  // It is offered again, or goes on with what a person said meanwhile: it is still its turn.
+  // The message is offered again, or the turn goes on with what a person said: it still has the floor.
   if (input.again) offered(transaction, agent, input.messageIds)
   if (input.again || (outcome === "interrupted" && floor.injected.length > 0)) return
   const reason = input.reason ?? outcome
@@ -188,7 +187,7 @@ const post = (
   )
 }
 
-/** Half an answer is news like a whole one, but its turn has failed. */
+/** Posts half an answer. It counts as news like a whole one, but its turn has failed. */
 const half = (transaction: ChannelTransaction, seated: Seated, turnId: string, answer: Signal.Answer): void => {
   if (answer.text === "") return
   post(transaction, seated, turnId, answer)
@@ -207,7 +206,10 @@ const complete = (transaction: ChannelTransaction, seated: Seated, turnId: strin
   if (signal !== null) finish(transaction, seated, signal)
 }
 
-/** Finishes a turn. A person's post of meanwhile may be the agent's next turn already, which is still of this floor; else the post is taken back first. */
+/**
+ * Finishes a turn. A post that a person made during it can already be the agent's next turn, which belongs to this
+ * floor. Otherwise the post is withdrawn first.
+ */
 const finish = (transaction: ChannelTransaction, seated: Seated, signal: SaidSignal): void => {
   const { agent, prompt } = seated
   const injected = (transaction.channel.floor?.injected ?? []).map(({ messageId }) => messageId)
@@ -216,12 +218,12 @@ const finish = (transaction: ChannelTransaction, seated: Seated, signal: SaidSig
   transaction.acts.push({ _tag: "Recall", agent, messageIds: injected, end: null, finish: prompt })
 }
 
-/** Nothing more comes within its turn. */
+/** The withdrawal is done: ends the turn, as nothing more can come within it. */
 const recalled = (transaction: ChannelTransaction, input: Extract<Input, { _tag: "Recalled" }>): void => {
   const { agent, messageIds, prompt } = input
   const { holder } = transaction
   if (holder?.agent !== agent || holder.prompt !== prompt) return
-  // a turn that carried them may have begun and failed before they were taken back
+  // a turn that carried the messages may have begun and failed before they were withdrawn
   offered(transaction, agent, messageIds)
   const signal = transaction.channel.floor?.signal ?? null
   if (signal !== null) signalled(transaction, holder, signal)
@@ -246,17 +248,17 @@ const signalled = (transaction: ChannelTransaction, seated: Seated, signal: Said
   })
 }
 
-/** Ends the rest of an agent that rests alone, and was spoken to before its turn had ended. */
+/** Wakes an agent that rests alone if someone posted before its turn had ended. */
 const rest = (transaction: ChannelTransaction, agent: string): void => {
   if (transaction.seat(agent)?.stand.state === "IDLE") transaction.news(null, "agent", "unread")
 }
 
-/** All that belongs to its turn is sent once more: what has arrived already changes nothing. */
+/** Sends everything that belongs to the current turn once more. Messages that have arrived already have no effect. */
 const resumed = (transaction: ChannelTransaction): void => {
   const { holder } = transaction
   if (holder === undefined) return
   const { agent } = holder
-  // the time without a daemon is not its own
+  // the time without a daemon does not count against the agent
   live(transaction, holder, transaction.view.now, true)
   transaction.acts.push({ _tag: "Prompt", agent })
   for (const { messageId, seq } of transaction.channel.floor?.injected ?? []) {
@@ -267,7 +269,7 @@ const resumed = (transaction: ChannelTransaction): void => {
   }
 }
 
-/** Handles an agent that could not be told: all is new to it still. */
+/** Handles an agent that could not be reached: all posts are still unread. */
 const unreachable = (
   transaction: ChannelTransaction,
   { agent, prompt, reason }: Extract<Input, { _tag: "Unreachable" }>
@@ -276,9 +278,9 @@ const unreachable = (
   if (holder?.agent === agent && holder.prompt === prompt) fail(transaction, holder, reason, true)
 }
 
-// --- what time does
+// --- deadlines
 
-/** Liveness is settled, or an agent is idle: what is overdue ends, whatever a timer has said before. */
+/** Handles all deadlines that have passed, even if their timers fired before the agents' state was known. */
 const look = (transaction: ChannelTransaction): void => {
   if (!transaction.view.open) return
   for (const { key } of Deadlines.of(transaction.channel).filter(transaction.view.isOver)) due(transaction, key)
@@ -305,7 +307,7 @@ const due = (transaction: ChannelTransaction, key: string): void => {
   else if (what === "silence" && transaction.channel.floor?.answeredAt != null) silent(transaction, seated)
 }
 
-/** Moves the end of its turn; the time in which a person is waited for is not the agent's. */
+/** Extends the turn. Time in which it waits for a person does not count against the agent. */
 const live = (transaction: ChannelTransaction, { agent, stand }: Seated, at: number, isOthers = false): void => {
   const { aliveAt, beganAt = stand.at, turnId } = stand.data
   const isWait = isOthers || transaction.view.waits?.(agent) === true
@@ -313,18 +315,18 @@ const live = (transaction: ChannelTransaction, { agent, stand }: Seated, at: num
   transaction.move(agent, { _tag: "SignOfLife", turnId: turnId ?? "", at, ...waited })
 }
 
-/** Whether a turn of its floor is under way, or was. */
+/** Whether a turn of this floor is running, or has run. */
 const isTold = ({ channel: { floor }, view }: ChannelTransaction, { agent, prompt }: Seated): boolean =>
   view.carries(agent, prompt ?? "") ||
   (floor !== null && (floor.answered.length > 0 || floor.sent.length > floor.injected.length))
 
-/** Handles an agent that cannot start for now: it is called for the same again, after a while. */
+/** Handles an agent that cannot start now: it gets the same posts again, after a while. */
 const untold = (transaction: ChannelTransaction, agent: string, turnId: string): void => {
   transaction.leaveAlone(agent)
   transaction.move(agent, { _tag: "TurnTimedOut", turnId, untold: true })
 }
 
-/** Ends the turn of an agent that has answered and said nothing since, unless it is at work again. */
+/** Ends the turn of an agent that has answered and been silent since, unless it is working again. */
 const silent = (transaction: ChannelTransaction, { agent, stand }: Seated): void => {
   const { channel, view } = transaction
   const turnId = stand.data.turnId ?? ""

@@ -1,14 +1,14 @@
 /**
- * Floor: what an agent is told when the floor is its: what is new since it last
- * spoke, who else is there, and how to answer. Pure.
+ * Floor: builds the prompt for an agent that gets the floor: what is new since it last spoke, who else is there, and
+ * how to answer. Pure.
  *
- * Guarantees: bounded, the newest kept, and what is left out is said; what others
- * wrote is quoted (Frame), so that it cannot be taken for the channel's own words.
+ * Guarantees: the prompt is bounded; the newest posts are included, and it says how many are left out. The text of
+ * posts is quoted (Frame), so that it cannot be taken for the channel's own words.
  */
 import * as Frame from "../domain/Frame.ts"
 import { type Channel, type Post, type Seated, seatsOf } from "./ChannelState.ts"
 
-/** Of all that is quoted, and of one post, in characters. */
+/** Maximum length of all quoted text, and of one post, in characters. */
 const MAX_QUOTED = 32 * 1024
 const MAX_POST = 8 * 1024
 const MAX_POSTS = 50
@@ -19,7 +19,7 @@ const quote = (text: string): string =>
 
 const clock = (at: number): string => new Date(at).toISOString().slice(11, 16)
 
-/** The name of one who posts by a command, which an agent can, too. */
+/** The author of a post made by a command. An agent can also use that command; its name contains a colon. */
 const person = (from: string): string => (from.includes(":") ? Frame.line(from) : `${Frame.line(from)} (a person)`)
 
 const entry = (post: Post): string =>
@@ -27,7 +27,7 @@ const entry = (post: Post): string =>
     ? `(${Frame.line(post.text)})`
     : `${post.kind === "person" ? person(post.from) : Frame.line(post.from)}, ${clock(post.at)} UTC:\n${quote(post.text)}`
 
-/** The newest that fit, oldest first. */
+/** The newest posts that fit, oldest first. */
 const fitting = (posts: ReadonlyArray<Post>): ReadonlyArray<string> => {
   const kept: Array<string> = []
   let size = 0
@@ -63,7 +63,10 @@ WAIT: for <what>, until message
 WAIT: for <what>, until person
 WAIT: for <what>, until 120s`
 
-/** The news for a seat: posts since the agent last spoke that count as told, but for its own. A later post is told later. */
+/**
+ * The unread posts of others that the prompt includes: those after the agent's last turn, up to the newest post when
+ * the turn began.
+ */
 const news = (channel: Channel, { agent, spoke, told }: Seated): ReadonlyArray<Post> =>
   channel.posts.filter(
     (post) => post.seq > spoke && post.seq <= told && !(post.kind === "agent" && post.from === agent)
@@ -87,7 +90,7 @@ export const prompt = (channel: Channel, seated: Seated): string => {
   ].join("\n")
 }
 
-/** Said by a person while it is at work: to one that does not have the floor with its next turn. */
+/** The message for an agent at work when a person posts. An agent without the floor gets it with its next turn. */
 export const aside = (channel: string, from: string, text: string, hasFloor: boolean): string =>
   [
     hasFloor

@@ -1,12 +1,9 @@
-/**
- * Input: everything that can happen in a channel: what people do, what agents do
- * and what becomes of them, and time.
- */
+/** Input: the inputs of a channel: commands of people, words of agents, reports on agents, and time. */
 import type { ChannelConfig, Order } from "../config/ChannelConfig.ts"
 import type { Utterance } from "../domain/ChannelMessages.ts"
 import type { Departure, TurnOutcome } from "../domain/AgentPort.ts"
 
-/** An agent's turn is over, whatever it was about. */
+/** An agent's turn is over, in a channel or elsewhere. */
 export interface Ended {
   readonly _tag: "Ended"
   readonly agent: string
@@ -35,15 +32,15 @@ export type Input =
   | { readonly _tag: "Requeue"; readonly agent: string; readonly by: string }
   | { readonly _tag: "Pause"; readonly paused: boolean; readonly by: string }
   | { readonly _tag: "Close"; readonly by: string }
-  /** An agent speaks through its tools. */
+  /** An agent posts or signals through its tools. */
   | { readonly _tag: "Say"; readonly agent: string; readonly messageId: string; readonly utterance: Utterance }
   | { readonly _tag: "Came"; readonly agent: string }
   | { readonly _tag: "Left"; readonly agent: string; readonly how: Departure }
   | { readonly _tag: "Carried"; readonly agent: string; readonly messageIds: ReadonlyArray<string> }
   | Ended
-  /** The agent could not be told that the floor is its own. */
+  /** The agent could not be given the prompt of its turn. */
   | { readonly _tag: "Unreachable"; readonly agent: string; readonly prompt: string; readonly reason: string }
-  /** The agent has ended its turn, and a person's posts of meanwhile are taken back: no turn has come to an end with them. */
+  /** The agent has ended its turn, and posts that a person made during it were withdrawn before a turn handled them. */
   | {
       readonly _tag: "Recalled"
       readonly agent: string
@@ -51,14 +48,16 @@ export type Input =
       readonly messageIds: ReadonlyArray<string>
     }
   | { readonly _tag: "Due"; readonly key: string }
-  /** A new daemon has found who has the floor at work, or not told of it: its time begins anew. */
+  /**
+   * Sent after a restart: the agent with the floor is working, or has not received its prompt. Its time limit restarts.
+   */
   | { readonly _tag: "Resumed" }
-  /** Something may have become possible: an agent is idle, liveness is settled. */
+  /** Something may have become possible: an agent is idle, or the daemon now knows which agents are alive. */
   | { readonly _tag: "Look" }
 
 const FACTS = ["Came", "Left", "Carried", "Ended", "Unreachable", "Recalled", "Due", "Resumed", "Look"] as const
 
-/** Inputs that are facts: no refusal changes them. */
+/** Inputs that are facts, which cannot be rejected. */
 export type Fact = Extract<Input, { _tag: (typeof FACTS)[number] }>
 
 export const isFact = (input: Input): input is Fact => (FACTS as ReadonlyArray<string>).includes(input._tag)

@@ -1,16 +1,15 @@
 /**
- * Presence: what is known of the agents at this moment: who is there, who is at work, where
- * each has a seat, and in which channel the floor. Not durable: it is asked for again after
- * a restart.
+ * Presence: the present state of the agents: which are online and busy, in which channels each has a seat, and in which
+ * it has the floor. Not durable: it is queried again after a restart.
  *
- * Guarantees: an agent that has the floor in one channel is idle for no other, from the
- * moment in which that is stepped, ahead of the log.
+ * Guarantees: an agent with the floor in one channel is not idle for any other. This holds from the moment the channel
+ * decides so, before its runes are durable.
  */
 import type { Member } from "../domain/AgentPort.ts"
 
-/** A channel, as far as presence knows one. */
+/** A channel, as far as this module needs it. */
 export interface Place {
-  /** Something may have become possible. */
+  /** Called when something may have become possible. */
   look(): void
 }
 
@@ -18,13 +17,16 @@ interface Known {
   online: boolean
   busy: boolean
   spent: boolean
-  /** The last sign of life, on the monotonic clock; undefined where there was none. */
+  /** The last sign of life, on the monotonic clock; undefined if there was none. */
   heardAt: number | undefined
-  /** The messages of the turn that is under way. */
+  /** Ids of the messages of the current turn. */
   carries: ReadonlyArray<string>
-  /** True where the agent took no message: it is left alone for a while. */
+  /** True if the agent accepted no message: it gets no floor for a while. */
   shut: boolean
-  /** Where it has the floor, as stepped: one, but for the moment in which a failed append is undone. */
+  /**
+   * Channels in which it has the floor, including decisions that are not durable yet. Usually one; two only while a
+   * failed append is undone.
+   */
   readonly floors: Set<Place>
   readonly places: Set<Place>
 }
@@ -34,7 +36,7 @@ type Change = Partial<Pick<Known, "heardAt" | "busy" | "carries" | "online">>
 const keyOf = (conversation: string, agent: string): string => `${conversation}/${agent}`
 
 export class Presence {
-  /** True once it is settled who is alive: before that no floor is given. */
+  /** True when the agents' state is known after a start. Before that no floor is given. */
   isSettled = false
   private readonly agents = new Map<string, Known>()
 
@@ -64,7 +66,7 @@ export class Presence {
     this.of(conversation, agent).places.add(place)
   }
 
-  /** The channel is gone. */
+  /** Removes a channel that is gone. */
   leave(place: Place): void {
     for (const known of this.agents.values()) {
       known.places.delete(place)
@@ -98,7 +100,7 @@ export class Presence {
     return this.agents.get(keyOf(conversation, agent))?.carries ?? []
   }
 
-  /** Found out after a start. */
+  /** Records the current message of an agent, as found after a start. */
   carry(conversation: string, agent: string, messageId: string): void {
     this.of(conversation, agent).carries = [messageId]
   }
@@ -109,7 +111,7 @@ export class Presence {
     return known.floors.size === 0 || (known.floors.size === 1 && known.floors.has(place))
   }
 
-  /** Records whether the agent takes messages. */
+  /** Records that the agent accepts no messages, or accepts them again. */
   shut(conversation: string, agent: string, shut: boolean): void {
     this.of(conversation, agent).shut = shut
   }
@@ -118,7 +120,7 @@ export class Presence {
     this.of(conversation, agent).floors.add(place)
   }
 
-  /** Takes the agent's floor; the other channels in which it sits look again. */
+  /** Takes the floor from the agent. The other channels in which it has a seat look again. */
   release(conversation: string, agent: string, from: Place): void {
     const { floors, places } = this.of(conversation, agent)
     if (!floors.delete(from) || floors.size > 0) return

@@ -1,8 +1,8 @@
 /**
- * Recovery: what the log says of the channels of one conversation. Pure.
+ * Recovery: rebuilds the channels of a conversation from the log. The fold is pure.
  *
- * Guarantees: a channel whose runes do not fold (a log of a newer agentd, a damaged one) is
- * set aside and touches no other; a conversation that is closed takes its channels with it.
+ * Guarantees: a channel whose runes do not fold (a log of a newer agentd, or a damaged one) is set aside and affects no
+ * other. When a conversation is closed, its channels are gone.
  */
 import { Effect } from "effect"
 import { decodeChannel } from "../config/ChannelConfig.ts"
@@ -16,12 +16,12 @@ import { channelKinds } from "./ChannelKinds.ts"
 import type { Home } from "./ChannelRegistry.ts"
 import { apply as applyTo, type Channel, unborn } from "./ChannelState.ts"
 
-/** The channels of a conversation, as its stream says. Plain data. */
+/** The channels of a conversation, from its stream. Plain data. */
 export interface Records {
-  /** The home of the channels: their project's name and file. */
+  /** The project of the channels: its conversation, name and file. Null if unknown. */
   readonly home: Home | null
   readonly channels: { readonly [name: string]: Channel }
-  /** Channels whose runes do not fold, with the reason. */
+  /** Channels whose runes do not fold, by name, with the reason. */
   readonly broken: { readonly [name: string]: string }
 }
 
@@ -29,7 +29,7 @@ export const empty: Records = { home: null, channels: {}, broken: {} }
 
 const CLOSES = "session.closed"
 
-/** The runes that say where channels are at home. */
+/** The runes from which the project of the channels is known. */
 const homeKinds = {
   "project.registered": projectKinds["project.registered"],
   "project.config_changed": projectKinds["project.config_changed"]
@@ -83,7 +83,9 @@ export const fold: StreamFold<Records> = {
   apply
 }
 
-/** Every conversation, each from its own stream; one that cannot be read, or is halted, stops no other. */
+/**
+ * Recovers every conversation from its own stream. One that cannot be read, or is halted, does not affect the others.
+ */
 export const recover = Effect.gen(function* () {
   const log = yield* EventLog
   const halted = new Set((yield* log.damaged).map(({ stream }) => stream))

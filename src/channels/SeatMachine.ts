@@ -1,10 +1,9 @@
 /**
- * SeatMachine: an agent's place in one channel, and whether it has the floor there.
+ * SeatMachine: the state machine of an agent's seat in one channel, including whether it has the floor there.
  *
- * Guarantees: only an ACTIVE seat may speak; nothing from an earlier turn moves
- * it; a turn without a sign of life, and a wait without an answer, end in time.
- * That one seat of a channel is ACTIVE at most is the channel's part: it alone
- * grants the floor.
+ * Guarantees: only an ACTIVE seat may speak. Events of an earlier turn have no effect. A turn without a sign of life,
+ * and a wait without an answer, time out. The channel ensures that at most one seat is ACTIVE: only it grants the
+ * floor.
  */
 import { Schema } from "effect"
 import type { Departure } from "../domain/AgentPort.ts"
@@ -14,7 +13,10 @@ export type State = "OFFLINE" | "IDLE" | "QUEUED" | "ACTIVE" | "WAITING"
 
 const turnId = Schema.String
 
-/** The condition that ends a wait before its deadline: news in the channel, a person's word there, or a time (ms since the epoch). */
+/**
+ * The condition that ends a wait before its deadline: a message in the channel, a person's message there, or a time (ms
+ * since the epoch).
+ */
 export const Until = Schema.Union([
   Schema.TaggedStruct("Message", {}),
   Schema.TaggedStruct("Person", {}),
@@ -23,23 +25,29 @@ export const Until = Schema.Union([
 export type Until = typeof Until.Type
 
 export const Event = Schema.Union([
-  /** Presence is the agent's, and reaches all its seats. */
+  /** Presence belongs to the agent, and is reported to all its seats. */
   Schema.TaggedStruct("AgentStarted", {}),
   Schema.TaggedStruct("AgentLeft", { how: Schema.Literals(["stopped", "disconnected", "crashed"]) }),
   Schema.TaggedStruct("Assigned", {}),
   Schema.TaggedStruct("Removed", { by: Schema.String }),
   Schema.TaggedStruct("TurnGranted", { turnId, at: Schema.Finite }),
-  /** `solo`: nobody else is in the channel's cycle. `detected`: it said nothing more for a while, and no signal. */
+  /**
+   * `solo`: no other agent is in the channel's cycle. `detected`: no signal came, but the agent has been silent for a
+   * while.
+   */
   Schema.TaggedStruct("TURN_COMPLETE", {
     turnId,
     solo: Schema.Boolean,
     detected: Schema.optional(Schema.Boolean)
   }),
-  /** Nothing more comes of it: it ended with an error, was ended by a person, or never began (`untold`). */
+  /** The turn has no further result: it failed, a person ended it, or it never began (`untold`). */
   Schema.TaggedStruct("TurnFailed", { turnId, reason: Schema.String, untold: Schema.optional(Schema.Boolean) }),
-  /** The turn's run has said something; told every few seconds at most. `beganAt`: its time counts from then, where some of it was a person's. */
+  /**
+   * The turn's run has said something; reported at most every few seconds. `beganAt`: new start of the time limit, if a
+   * person caused part of the delay.
+   */
   Schema.TaggedStruct("SignOfLife", { turnId, at: Schema.Finite, beganAt: Schema.optional(Schema.Finite) }),
-  /** `untold`: no turn began in all that time that told it what is new. */
+  /** `untold`: in all that time no turn began with the prompt. */
   Schema.TaggedStruct("TurnTimedOut", { turnId, untold: Schema.optional(Schema.Boolean) }),
   Schema.TaggedStruct("WaitRequested", {
     turnId,
@@ -54,50 +62,49 @@ export const Event = Schema.Union([
     to: Schema.Literals(["QUEUED", "ACTIVE"]),
     at: Schema.Finite
   }),
-  /** A signal only: the text is in the channel. */
+  /** Only a signal: the text is in the channel. */
   Schema.TaggedStruct("MessageArrived", { messageId: Schema.String })
 ])
 export type Event = typeof Event.Type
 
 /**
- * Actions of a move. ChannelState carries out those on the channel's own state
- * (who is registered, the turn queue), as part of the fold; ChannelTransaction those that
- * say something or tell the agent.
+ * Actions of a move. ChannelState applies those that change the channel (who is registered, the turn queue), as part of
+ * the fold. ChannelTransaction handles those that post a notice or tell the agent something.
  */
 export type Action =
-  /** The agent is there: the channel counts on the seat. */
+  /** The agent has arrived: its seat is registered in the channel. */
   | { readonly _tag: "RegisterSeat" }
-  /** The agent is gone. After a failure the channel assigns the agent no more, unless it says `rejoin`. */
+  /** The agent has left. After a failure it is no longer assigned to the channel, unless the channel has `rejoin`. */
   | { readonly _tag: "DeregisterSeat"; readonly how: Departure }
   /** The seat takes the last place of the queue. */
   | { readonly _tag: "JoinQueue" }
   /** The seat gives up its place, and the floor if it has it. */
   | { readonly _tag: "LeaveQueue" }
-  /** The seat is the queue's current one, and its agent is told what is unread. */
+  /** The seat gets the floor, and its agent is sent the unread posts. */
   | { readonly _tag: "NotifyAgent"; readonly turnId: string | null }
-  /** The turn is over: the seat goes to the end of the queue, the floor is free for the next. */
+  /** The turn is over: the seat goes to the end of the queue, and the floor is free. */
   | { readonly _tag: "AdvanceQueue" }
-  /** The wait is over but the floor is taken: the seat is the next. */
+  /** The wait is over but the floor is taken: the seat is next. */
   | { readonly _tag: "ClaimFloor"; readonly turnId: string | null }
-  /** The seat keeps its place, and the floor is free for the next. */
+  /** The seat keeps its place, and the floor is free. */
   | { readonly _tag: "PauseTurn"; readonly turnId: string | null }
-  /** The seat is the queue's current one again, and its agent is told what is unread. */
+  /** The seat gets the floor again, and its agent is sent the unread posts. */
   | { readonly _tag: "ResumeTurn"; readonly turnId: string | null }
-  /** Takes back the agent's prompt; a turn that carries it is ended. */
+  /** Withdraws the agent's prompt. A turn that carries it is ended. */
   | { readonly _tag: "InterruptTurn"; readonly turnId: string | null }
-  /** Said in the channel, where its config wants such notices. */
+  /** Posted in the channel if its config enables such notices. */
   | { readonly _tag: "PostNotice"; readonly text: string }
 
 export interface Data {
   readonly agentId: string
   readonly channel: string
-  /** Whether the channel counts it among its members. */
+  /** Whether the agent is a member of the channel. */
   readonly member: boolean
-  /** The turn that it has, has paused, or had last. */
+  /** The turn that the agent has, has paused, or had last. */
   readonly turnId: string | null
   /** The last sign of life of the turn, ms since the epoch. */
   readonly aliveAt: number | null
-  /** From then on its time with the floor counts, ms since the epoch; an older daemon kept none. */
+  /** Start of the time limit for the floor, ms since the epoch. Undefined in runes of an older daemon. */
   readonly beganAt?: number
   readonly wait: {
     readonly reason: string
@@ -108,9 +115,9 @@ export interface Data {
   readonly limits: Limits
 }
 
-/** All in ms. */
+/** Time limits, in ms. */
 export interface Limits {
-  /** of silence */
+  /** Maximum silence of a turn. */
   readonly turnTimeout: number
   readonly waitTimeout: number
 }
@@ -131,9 +138,9 @@ export const kinds = ["seat.moved"] as const
 export type Kind = (typeof kinds)[number]
 
 /**
- * The rights of an agent in its seat. `receives`: "yes" is told of posts at once,
- * "observes" hears of them with its next turn and may end its wait for them, "no" is told
- * nothing. `responds`: its words are posted. `inQueue`: its place in the turn queue.
+ * The rights of an agent by its seat's state. `receives`: with "yes" it gets posts at once; with "observes" it gets
+ * them with its next turn, and they can end its wait; with "no" it gets none. `responds`: its words are posted.
+ * `inQueue`: its place in the turn queue.
  */
 export const properties = {
   OFFLINE: { receives: "no", responds: false, inQueue: "no" },
@@ -149,15 +156,15 @@ export const properties = {
   }
 }
 
-/** The effects of a person's message on the turn in progress. */
+/** How a person's message affects the turn in progress. */
 export const INTERRUPT_MODES = ["queue", "interrupt", "inject", "parallel"] as const
 export const DEFAULT_INTERRUPT_MODE: (typeof INTERRUPT_MODES)[number] = "inject"
 
 const SIGNAL = "TURN_COMPLETE"
 
 /**
- * Whether an answer gives the floor back, and what of it is to be posted: the signal
- * is a last line of its own, `/(^|\n)\s*TURN_COMPLETE\s*$/`, read in linear time.
+ * Splits an answer into its text and whether it gives the floor back. The signal is the last line, on its own:
+ * `/(^|\n)\s*TURN_COMPLETE\s*$/`, matched in linear time.
  */
 export const readAnswer = (text: string): { readonly complete: boolean; readonly text: string } => {
   const body = text.trimEnd()
@@ -200,7 +207,7 @@ export const Seat = define<State, Event, Data, Action, Kind>()({
   rune: "seat.moved",
   fenced: (data, event) => {
     if (event._tag === "MessageArrived") return !data.member
-    // A seat that waits gets the floor only once its wait is resolved.
+    // A waiting seat gets the floor only when its wait is resolved.
     if (event._tag === "TurnGranted") return data.wait !== null && !data.wait.resolved
     return "turnId" in event && event.turnId !== data.turnId
   },

@@ -1,12 +1,12 @@
 /**
- * Signal: what an agent's answer says besides its text: that its turn is over, or
- * that it waits. Pure; the prompt (Floor) teaches the same words.
+ * Signal: reads the signal in an agent's answer, apart from its text: that its turn is over, or that it waits. Pure.
+ * The prompt (Floor) teaches agents the same words.
  *
  *     TURN_COMPLETE
  *     WAIT: for the build, until 120s
  *     WAIT: for your decision, until person
  *
- * Guarantees: only a last line of its own counts, and it is not part of the text.
+ * Guarantees: a signal counts only as the last line, on its own. It is not part of the text.
  */
 import { readAnswer } from "./SeatMachine.ts"
 import type { Signal } from "../domain/ChannelMessages.ts"
@@ -19,7 +19,7 @@ export interface Answer {
 const MAX_REASON = 500
 const MAX_WAIT_SECONDS = 86_400
 
-/** Longest last line that is looked at. */
+/** Maximum length of the last line, in characters. A longer one is not read as a signal. */
 const MAX_LINE = 1_000
 const WAIT = /^\s*WAIT:(.*)$/
 const UNTIL = /(?<![\s,;])[\s,;]*\buntil\s+(message|person|(?:in\s+)?\d{1,6}\s*s(?:econds)?|(?=\S*\d)\S+)\s*\.?$/
@@ -34,7 +34,7 @@ const untilOf = (word: string, now: number): "message" | "person" | number | und
 
 const bound = (seconds: number): number => Math.min(MAX_WAIT_SECONDS, Math.max(1, Math.ceil(seconds)))
 
-/** A wait that names no end is for news in the channel. */
+/** Parses a wait. If it names no end, it waits for a message in the channel. */
 export const readWait = (words: string, now: number): Signal => {
   const named = UNTIL.exec(words)
   const until = named === null ? undefined : untilOf(named[1]!, now)
@@ -50,7 +50,7 @@ export const readWait = (words: string, now: number): Signal => {
   }
 }
 
-/** `now` is when it was given, ms since the epoch: a time of day is told as so many seconds. */
+/** `now` is when the answer was given, ms since the epoch. A time of day becomes a number of seconds from then. */
 export const read = (output: string, now: number): Answer => {
   const { complete, text } = readAnswer(output)
   if (complete) return { signal: { _tag: "TurnComplete" }, text: text.trim() }

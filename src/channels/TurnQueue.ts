@@ -1,14 +1,14 @@
 /**
- * TurnQueue: whose turn it is in a channel, and who is next. Pure.
+ * TurnQueue: the order of turns in a channel: who has the floor, and who is next. Pure.
  *
- *     line: [pm, dev, qa]      the first is next; who has had its turn goes to the end
- *     current: pm              who has the floor; it stands in the line, too
- *     paused: [dev]            who has paused its turn, and keeps its place in the line
- *     claims: [dev]            paused ones that may go on: they are next, the first first
+ *     line: [pm, dev, qa]      the first is next; an agent that has had its turn goes to the end
+ *     current: pm              the agent with the floor; it is in the line, too
+ *     paused: [dev]            agents that have paused their turn, and keep their place in the line
+ *     claims: [dev]            paused agents that may go on: they are next, in this order
  *
- * Guarantees: no agent stands in it twice; at most one has the floor, and it stands
- * in the line; who joins stands at the end; who leaves moves those behind it up by
- * one and no others; who claims the floor is paused, who is paused stands in the line.
+ * Guarantees: no agent is in the line twice. At most one agent has the floor, and it is in the line. An agent that
+ * joins is added at the end. When an agent leaves, only those behind it move up. An agent that claims the floor is
+ * paused, and a paused agent is in the line.
  */
 import type { Order } from "../config/ChannelConfig.ts"
 
@@ -24,7 +24,7 @@ export const empty: TurnQueue = { line: [], current: null, paused: [], claims: [
 const without = (line: ReadonlyArray<string>, agent: string) =>
   line.includes(agent) ? line.filter((other) => other !== agent) : line
 
-/** Ends the agent's turn: neither under way nor paused. */
+/** Ends the agent's turn, whether it has the floor or is paused. */
 const over = (queue: TurnQueue, agent: string): TurnQueue => ({
   ...queue,
   current: queue.current === agent ? null : queue.current,
@@ -32,7 +32,7 @@ const over = (queue: TurnQueue, agent: string): TurnQueue => ({
   claims: without(queue.claims, agent)
 })
 
-/** At the end: its turn comes after everybody else's. */
+/** Adds the agent at the end. */
 export const join = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.line.includes(agent) ? queue : { ...queue, line: [...queue.line, agent] }
 
@@ -41,7 +41,7 @@ export const leave = (queue: TurnQueue, agent: string): TurnQueue => ({
   line: without(queue.line, agent)
 })
 
-/** The floor is taken by one at a time, and only from within the line. */
+/** Gives the floor to an agent in the line, if no agent has it. */
 export const grant = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.current === null && queue.line.includes(agent) ? { ...over(queue, agent), current: agent } : queue
 
@@ -49,7 +49,7 @@ export const grant = (queue: TurnQueue, agent: string): TurnQueue =>
 export const rotate = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.line.includes(agent) ? { ...over(queue, agent), line: [...without(queue.line, agent), agent] } : queue
 
-/** Gives the floor to others; the agent keeps its place. */
+/** Frees the floor; the agent keeps its place. */
 export const pause = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.current === agent ? { ...queue, current: null, paused: [...queue.paused, agent] } : queue
 
@@ -57,32 +57,35 @@ export const pause = (queue: TurnQueue, agent: string): TurnQueue =>
 export const claim = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.paused.includes(agent) && !queue.claims.includes(agent) ? { ...queue, claims: [...queue.claims, agent] } : queue
 
-/** Arranges the queue: the named agents first, in that order; the others after them as they stood. */
+/** Puts the named agents first, in that order. The others follow in their present order. */
 export const arrange = (queue: TurnQueue, agents: ReadonlyArray<string>): TurnQueue => {
   const named = [...new Set(agents)].filter((agent) => queue.line.includes(agent))
   return { ...queue, line: [...named, ...queue.line.filter((agent) => !named.includes(agent))] }
 }
 
-/** From 1; null when it does not stand in it. */
+/** Position in the line, from 1; null if the agent is not in it. */
 export const positionOf = (queue: TurnQueue, agent: string): number | null => {
   const index = queue.line.indexOf(agent)
   return index === -1 ? null : index + 1
 }
 
-/** Nobody else is in the cycle. */
+/** True if the agent is alone in the line. */
 export const isSolo = (queue: TurnQueue, agent: string): boolean => queue.line.length === 1 && queue.line[0] === agent
 
 export interface Rule {
   readonly order: Order
-  /** The higher, the sooner; read with order `priority` only. */
+  /** Higher values go first. Used only with order `priority`. */
   readonly priority: (agent: string) => number
-  /** True where the agent could take a turn at once: of those that claim the floor, before all others and whatever the order. */
+  /**
+   * True if the agent could take a turn at once. Among claiming agents the first idle one goes before all others, in
+   * any order.
+   */
   readonly idle: (agent: string) => boolean
-  /** True where the agent may take the floor, and would have something to do. */
+  /** True if the agent may take the floor, and has something to read. */
   readonly ready: (agent: string) => boolean
 }
 
-/** The agent that takes the floor now; null while somebody has it, or when there is nobody for it. */
+/** The agent that takes the floor now. Null while an agent has it, or if no agent can take it. */
 export const next = (queue: TurnQueue, rule: Rule): string | null => {
   if (queue.current !== null) return null
   const claiming = queue.claims.find(rule.idle)

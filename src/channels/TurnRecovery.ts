@@ -1,10 +1,9 @@
 /**
- * TurnRecovery: what is found out before the first floor is given: who is there, and
- * what became of the turns that were under way.
+ * TurnRecovery: finds out after a restart, before the first floor is given, which agents are there, and how the turns
+ * in progress ended.
  *
- * Guarantees: an answer that was given while nobody listened is posted, once; a
- * turn that goes on goes on with a fresh time limit; one that nobody knows of is
- * begun again under the same id.
+ * Guarantees: an answer that was given while the daemon was down is posted once. A turn that is still running continues
+ * with a fresh time limit. A turn that no agent knows is started again under the same id.
  */
 import { Effect } from "effect"
 import type { AgentPort, Fate, Member } from "../domain/AgentPort.ts"
@@ -16,7 +15,7 @@ import type { ChannelRegistry } from "./ChannelRegistry.ts"
 
 type Agents = AgentPort["Service"]
 
-/** The input for a message's fate; undefined: its turn is still to come, or under way. */
+/** The input for a message's fate. Undefined if the message still waits, or its turn is running. */
 const overOf = (agent: string, messageId: string, fate: Fate, again: boolean): Input | undefined => {
   switch (fate._tag) {
     case "Ended": {
@@ -39,7 +38,7 @@ const overOf = (agent: string, messageId: string, fate: Fate, again: boolean): I
   }
 }
 
-/** The turn that is under way there, if one is. */
+/** Settles the turn of the agent with the floor, if there is one. */
 const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: ChannelRegistry, actor: ChannelActor) {
   const seated = holder(actor.channel)
   if (seated === undefined || seated.prompt === null) return
@@ -55,26 +54,26 @@ const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: Ch
   const later = fates.slice(1)
   const goesOn = later.some(([, { _tag }]) => _tag === "Carried" || _tag === "Waiting" || _tag === "Ended")
   for (const [messageId, fate] of fates) {
-    // the channel had not heard of it: the agent is gone before its turn is over
+    // the channel had not learned of this: the agent left before its turn was over
     if (fate._tag === "Ended" && fate.died === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
     const isPrompt = messageId === prompt
-    // a run that is only being started has told it nothing, and may never
+    // a run that is only starting has not received the prompt, and may never receive it
     const isTold = fate._tag === "Carried" && fate.begun
     if (isPrompt && isTold) presence.carry(to.conversation, agent, prompt)
-    // One that was taken back said nothing, and stays new.
+    // A withdrawn message was not heard, and stays unread.
     const over = fate._tag === "Dropped" && !isPrompt ? undefined : overOf(agent, messageId, fate, isPrompt && goesOn)
     if (over !== undefined) yield* actor.tell(over)
     else if (isTold) yield* actor.tell({ _tag: "Carried", agent, messageIds: [messageId] })
   }
-  // a signal that it gave in another turn ends no floor whose prompt it has still to hear
+  // a signal that the agent gave in another turn does not end a floor whose prompt it has not heard yet
   const isOver = fates.every(([, { _tag }]) => _tag !== "Carried" && _tag !== "Waiting")
-  // It had ended its turn, and nothing that was said meanwhile keeps it.
+  // The agent had ended its turn, and no later post of a person extends it.
   const messageIds = later.flatMap(([id, { _tag }]) => (_tag === "Dropped" ? [id] : []))
   if (isOver) yield* actor.tell({ _tag: "Recalled", agent, prompt, messageIds })
   yield* actor.tell({ _tag: "Resumed" })
 })
 
-/** Takes back again what a daemon took back and could not say before it died. */
+/** Withdraws messages again: an earlier daemon may have died before it recorded the withdrawal. */
 const recallAgain = Effect.fnUntraced(function* (agents: Agents, { channel }: ChannelActor) {
   for (const { agent, prompt, stand } of seatsOf(channel)) {
     if (prompt === null || stand.state === "ACTIVE") continue
@@ -83,7 +82,7 @@ const recallAgain = Effect.fnUntraced(function* (agents: Agents, { channel }: Ch
       Effect.flatMap((isBack) =>
         isBack ? Effect.void : agents.interrupt(to, prompt, "its turn in the channel is over")
       ),
-      // an agent that is gone carries nothing
+      // an agent that is gone carries no message
       Effect.ignore
     )
   }
@@ -99,14 +98,14 @@ const settleChannel = Effect.fnUntraced(function* (
   for (const { agent, disconnected } of members) {
     if (disconnected === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
   }
-  // The turn first: what it came to is posted even if its agent has gone since.
+  // The turn comes first: its answer is posted even if its agent has left since.
   yield* settleTurn(agents, registry, actor)
   for (const agent of Object.keys(actor.channel.seats)) {
     const isOnline = registry.presence.online(conversation, agent)
     yield* actor.tell(isOnline ? { _tag: "Came", agent } : { _tag: "Left", agent, how: "stopped" })
   }
   yield* recallAgain(agents, actor)
-  // All of it is in the log before any floor is given.
+  // Everything is in the log before any floor is given.
   yield* Effect.ignore(actor.ask({ _tag: "Look" }))
 })
 

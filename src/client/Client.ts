@@ -1,8 +1,9 @@
 /**
- * Client: a program's way to its user's daemon, for programs that use Effect.
+ * Client: connects a program that uses Effect to its user's daemon.
  *
- * Guarantees: whatever keeps the daemon from answering is one typed error that says what and what to do; a daemon that
- * does not speak this protocol is asked nothing; a refusal of the daemon is an error of the call, with its remedy.
+ * Guarantees: if the daemon cannot answer, the call fails with one typed error that has a message and a remedy; no
+ * command is sent to a daemon that does not speak this protocol; if the daemon refuses a command, the call fails
+ * with the refusal and its remedy.
  */
 import { Config, Effect, Option, Queue, Stream } from "effect"
 import type { RpcClientError } from "effect/rpc"
@@ -16,13 +17,13 @@ export { CommandRefused } from "../domain/Messages.ts"
 export { StorageError } from "../core/event-log/EventLog.ts"
 export { OLDEST_PROTOCOL, PROTOCOL, VERSION } from "../api/rpc/Version.ts"
 
-/** The procedures of the protocol, each a method: `client.Send({ … })`; those that stream give a Stream. */
+/** The procedures of the protocol, each a method: `client.Send({ … })`. A streaming procedure returns a Stream. */
 export type Client = ControlClient.Client
 
 export interface Options {
-  /** The daemon's state folder; left out: that of the user's own daemon. */
+  /** State directory of the daemon. If omitted, that of the user's own daemon. */
   readonly state?: string | undefined
-  /** The path of its socket, where it is known. */
+  /** Path of the daemon's socket. If set, `state` is ignored. */
   readonly socket?: string | undefined
 }
 
@@ -41,21 +42,21 @@ export const socketOf = ({ socket, state }: Options = {}): Effect.Effect<string>
       })
 
 /**
- * As whom a program calls: `by` is in the log with all that it does, a login or a program's name; `config`: the
- * agentd.jsonc whose agents a bare name means, null where names are whole ("shop/builder").
+ * The caller of a command. `by`: a login or a program's name, recorded in the log with each action. `config`: path of
+ * the agentd.jsonc in which a bare agent name is looked up; null if names are full ("shop/builder").
  */
 export const caller = (by: string = userInfo().username, config: string | null = null): Caller => ({ by, config })
 
-/** How what is asked of a client fails. */
+/** Errors of a client's calls. A transport error is reported as DaemonUnreachable. */
 export type Refused<E> = Exclude<E, RpcClientError.RpcClientError> | ControlClient.DaemonUnreachable
 
-/** Connects, lets the client be used, for as many calls as there are, and closes. */
+/** Connects, runs `calls` (which can make any number of calls), and closes the connection. */
 export const use =
   (options: Options = {}) =>
   <A, E, R>(calls: (client: Client) => Effect.Effect<A, E, R>) =>
     Effect.flatMap(socketOf(options), (socket) => ControlClient.call(socket, calls))
 
-/** The same for a stream: connected as long as it is read. */
+/** Like `use`, for a stream: the connection stays open while the stream is read. */
 export const stream =
   (options: Options = {}) =>
   <A, E>(values: (client: Client) => Stream.Stream<A, E>) =>

@@ -1,8 +1,8 @@
 /**
- * Promises: the same way to the daemon for programs without Effect: each call a promise, each stream an async iterable.
+ * Promises: the client for programs without Effect: each call is a promise, each stream an async iterable.
  *
- * Guarantees: those of Client; what fails is an Error with its `remedy`; nothing has to be closed: a call is a
- * connection of its own, and a stream's ends with its loop.
+ * Guarantees: those of Client; a failure is an Error with a `remedy`; the caller has nothing to close: each call has
+ * its own connection, and a stream's connection closes when its loop ends.
  */
 import { Effect, Stream } from "effect"
 import type { Caller } from "../domain/Messages.ts"
@@ -12,19 +12,19 @@ import * as Client from "./Client.ts"
 /** The name of a procedure that answers once. */
 export type CallTag = Exclude<Tag, StreamTag>
 
-/** A procedure's payload; who calls is filled in where it is left out. */
+/** A procedure's payload. `caller` is optional: by default it is the caller of the connection. */
 export type Input<T extends Tag> =
   PayloadOf<T> extends { readonly caller: Caller }
     ? Omit<PayloadOf<T>, "caller"> & { readonly caller?: Caller }
     : PayloadOf<T>
 
-/** Left out where there is none. */
+/** The payload is optional if the procedure has none. */
 export type Arguments<T extends Tag> = PayloadOf<T> extends null ? [payload?: null] : [payload: Input<T>]
 
 export interface Options extends Client.Options {
-  /** As whom it calls; left out: the login. */
+  /** Name of the caller in the log. If omitted, the login. */
   readonly by?: string | undefined
-  /** The agentd.jsonc whose agents a bare name means; left out: names are whole, "shop/builder". */
+  /** The agentd.jsonc in which a bare agent name is looked up. If omitted, names must be full: "shop/builder". */
   readonly config?: string | undefined
 }
 
@@ -35,7 +35,7 @@ export interface Connection {
 
 type Methods = { readonly [tag: string]: (payload: unknown) => unknown }
 
-/** Nothing is connected yet. */
+/** Opens no connection yet: each call and each stream opens its own. */
 export const connect = (options: Options = {}): Connection => {
   const caller = Client.caller(options.by, options.config ?? null)
   const use = Client.use(options)

@@ -1,5 +1,5 @@
 /**
- * AgentConfig: what a config says of one agent. Every default is filled in.
+ * AgentConfig: the config of one agent, with every default filled in.
  */
 import { Schema } from "effect"
 import { BackendConfig } from "./BackendConfig.ts"
@@ -43,7 +43,7 @@ const Amounts = Schema.Struct({
 
 const off = Schema.Literal("off")
 
-/** The limits of one turn, each of which may be off. */
+/** The limits of one turn; each can be off. */
 const TurnAmounts = Schema.Struct({
   tokens: optional(Schema.Union([off, Tokens]), 'Input and output tokens; "off": no limit. Default: off.'),
   usd: optional(
@@ -73,7 +73,10 @@ const periods = {
   )
 }
 
-/** The budget of an agent in one incarnation, or of a conversation between two resets; a field left out sets no limit. */
+/**
+ * The budget of an agent in one incarnation, or of a conversation between two resets. An omitted
+ * field sets no limit.
+ */
 export const BudgetConfig = Schema.Struct({
   tokens: optional(Tokens, "Input and output tokens."),
   toolCalls: optional(whole(1, 1_000_000_000), "Tool calls."),
@@ -93,7 +96,7 @@ const Dollars = Schema.Finite.check(
   Schema.isBetween({ minimum: 0, maximum: 1_000_000 }, { message: "must be a number from 0 to 1000000" })
 )
 
-/** Costs of models' tokens, by the models' names. */
+/** Prices of tokens, by model name. */
 export const PricesConfig = Schema.Record(
   Word,
   Schema.Struct({
@@ -128,7 +131,7 @@ export type ApprovalPolicy = typeof ApprovalPolicy.Type
 export const VOICES = ["inbox", "message", "post", "report", "ask", "spawn"] as const
 export type Voice = (typeof VOICES)[number]
 
-/** Backends of one agent besides its own. */
+/** Maximum number of backends of an agent besides its own. */
 const MAX_FALLBACKS = 8
 
 const MAX_LABELS = 20
@@ -227,6 +230,9 @@ export const AgentConfig = Schema.Struct({
 )
 export type AgentConfig = typeof AgentConfig.Type
 
-/** 0 is its own, the others are its fallbacks; one that the file does not name any more is its own. */
+/**
+ * Index 0 is the agent's own backend, the others are its fallbacks. An index without a fallback
+ * gives its own backend.
+ */
 export const backendAt = ({ backend, fallback }: Pick<AgentConfig, "backend" | "fallback">, index: number) =>
   index === 0 ? backend : (fallback[index - 1] ?? backend)

@@ -1,9 +1,10 @@
 /**
- * Attempt: a reading that may fail, where no reader asks why: a file that is gone, a text that is no JSON. Free of
- * imports: the entries of the program use it before anything else is loaded.
+ * Attempt: runs a function that may fail, if the reason does not matter: a file that is gone, a
+ * text that is not JSON. It has no imports, because the program's entries use it before anything
+ * else is loaded.
  */
 
-/** Undefined where it fails. */
+/** The result, or undefined if the function throws. */
 export const attempt = <A>(read: () => A): A | undefined => {
   try {
     return read()

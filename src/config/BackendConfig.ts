@@ -1,5 +1,5 @@
 /**
- * BackendConfig: the ways to run an agent that a config can name, by `type`.
+ * BackendConfig: the backends that a config can name, by `type`.
  */
 import { Schema } from "effect"
 import {
@@ -30,7 +30,7 @@ const passEnv = optional(
   'Variables of the daemon that are handed on, by name: ["GITHUB_TOKEN"]. Without it a program sees only what any needs, and a coding agent its own settings and key.'
 )
 
-/** A place in the project and what is set there: what all backends with a process share. */
+/** Working directory, environment and kill timeout, for all backends with a process. */
 const process = {
   cwd: optional(FilePath, "Where it runs, relative to the project's root or the agent's worktree. Default: there."),
   env: Environment.pipe(
@@ -42,14 +42,14 @@ const process = {
 
 const BaseUrl = Schema.String.check(matching(/^https?:\/\/[^\s]+$/u, "must be a URL such as https://api.example.org"))
 
-/** Where the key of a provider is: never in what the agent sees. */
+/** Where a provider's key is stored; the agent never sees it. */
 const key = {
   baseUrl: optional(BaseUrl, "Where the API is. Default: the provider's own."),
   keyEnv: optional(Word, "The environment variable of the daemon that holds the key. Default: the provider's own."),
   keyFile: optional(FilePath, "A file whose first line is the key.")
 }
 
-/** Interfaces of models, and where each has its address and its key. */
+/** The APIs of models, each with its address and the variable of its key. */
 export const APIS = {
   anthropic: { url: "https://api.anthropic.com", key: "ANTHROPIC_API_KEY" },
   openai: { url: "https://api.openai.com/v1", key: "OPENAI_API_KEY" },
@@ -98,7 +98,7 @@ const confinement = {
   )
 }
 
-/** The choice of whose word on spending counts. */
+/** Whether the agent's or the gateway's token counts are used. */
 const metering = {
   metering: optional(
     Schema.Literals(["agent", "gateway"]),
@@ -113,7 +113,10 @@ const needsProvider = Schema.makeFilter(
       : true
 )
 
-/** Any program, run anew for each run: the prompt goes in, its lines come out, its exit code is the outcome. */
+/**
+ * Any program, started for each run. The prompt is its input, its lines are the output, its exit
+ * code is the outcome.
+ */
 export const CommandBackend = Schema.Struct({
   type: described(Schema.Literal("command"), "Which kind of backend."),
   argv: optional(Argv, 'The program and its arguments, as they are: ["claude", "-p"]. Either this or shell.'),
@@ -159,7 +162,7 @@ const reached = {
   )
 }
 
-/** The Claude Code CLI, spoken to in stream-json. */
+/** The Claude Code CLI, controlled by stream-json. */
 export const ClaudeBackend = Schema.Struct({
   type: described(Schema.Literal("claude"), "Claude Code."),
   binary: Word.pipe(withDefault("claude", "The program: a name on the PATH, or a path.")),
@@ -209,7 +212,7 @@ export const AcpBackend = Schema.Struct({
 }).check(needsProvider)
 export type AcpBackend = typeof AcpBackend.Type
 
-/** Any program that speaks agentd's own records, a line of JSON each: docs/exec-backend.md. */
+/** Any program that speaks agentd's own protocol, one JSON record per line: docs/exec-backend.md. */
 export const ExecBackend = Schema.Struct({
   type: described(Schema.Literal("exec"), "A program that speaks agentd's own records over its input and output."),
   argv: described(
@@ -228,7 +231,10 @@ export const ExecBackend = Schema.Struct({
 }).check(needsProvider)
 export type ExecBackend = typeof ExecBackend.Type
 
-/** A server of the Model Context Protocol: a program that is started with each run, or one that is reached by HTTP. */
+/**
+ * A server of the Model Context Protocol: a program that is started with each run, or a server that
+ * is reached by HTTP.
+ */
 export const McpServerConfig = Schema.Struct({
   argv: optional(
     Argv,
@@ -257,10 +263,10 @@ export type McpServerConfig = typeof McpServerConfig.Type
 
 export const MODEL_TOOLS = ["shell", "read", "write", "edit", "list", "search"] as const
 
-/** Where a provider's key is looked for unless the config says otherwise. */
+/** The environment variable with the provider's key, unless the config names another. */
 export const KEY_ENV = { anthropic: APIS.anthropic.key, openai: APIS.openai.key } as const
 
-/** A model behind a provider's API: the turn loop and the tools are agentd's own. */
+/** A model behind a provider's API; the turn loop and the tools are agentd's own. */
 export const ModelBackend = Schema.Struct({
   type: described(Schema.Literal("model"), "A model behind an API; agentd itself runs the turns and the tools."),
   provider: described(

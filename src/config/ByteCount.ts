@@ -1,8 +1,9 @@
 /**
- * ByteCount: a number of bytes as a person reads it. Pure, and light: the quick entry loads it.
+ * ByteCount: a number of bytes in readable form. Pure, and without imports: the quick entry of the
+ * CLI loads it.
  */
 
-/** 4.2 MB and the like. */
+/** For example "4.2 MB". */
 export const shown = (count: number): string => {
   const units = ["B", "kB", "MB", "GB", "TB"]
   const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, count)) / 3))

@@ -1,7 +1,7 @@
 /**
- * ChannelConfig: what a config says of a channel: who sits in it, in which order
- * they take the floor, and how turns begin and end. Every default is filled in.
- * A decoded one is JSON, so that the log can keep it as it is.
+ * ChannelConfig: the config of a channel: its agents, the order in which they get the floor, and
+ * how turns begin and end. Every default is filled in. A decoded config is JSON, so that the log
+ * can store it.
  */
 import { Schema } from "effect"
 import { described, Name, NAME_FORM, optional, Text, whole, withDefault } from "./Fields.ts"
@@ -87,17 +87,17 @@ export const ChannelsConfig = Schema.Record(Name, described(ChannelConfig, `A ch
 )
 export type ChannelsConfig = typeof ChannelsConfig.Type
 
-/** As if a config said no more of it than this. */
+/** Decodes a channel; omitted settings get their defaults. */
 export const decodeChannel = Schema.decodeUnknownSync(ChannelConfig)
 
 const DEFAULTS = decodeChannel({})
 
-/** As a log may have it: an older agentd knew fewer settings. */
+/** Settings in a log: an older agentd had fewer of them. */
 export interface Kept extends Partial<Omit<ChannelConfig, "turnConfig">> {
   readonly turnConfig?: Partial<TurnConfig>
 }
 
-/** Settings as an older agentd kept them: what they do not say is as its default says. */
+/** Completes settings that an older agentd stored: missing ones get their defaults. */
 export const completed = (settings: Kept): ChannelConfig => ({
   ...DEFAULTS,
   ...settings,

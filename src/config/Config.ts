@@ -1,10 +1,9 @@
 /**
- * Config: what a project says about its agents, and a user about mail and the daemon.
+ * Config: the config of a project, and the user's own config for mail and the daemon.
  *
- * Guarantees: a decoded config is complete (every default is filled in), every
- * number and length in it is bounded, and no text in it holds a NUL byte. Each
- * field carries its description, so that the JSON Schema for editors, the error
- * messages and the documentation come from this one place.
+ * Guarantees: a decoded config is complete (every default is filled in). Every number and length in
+ * it is limited, and no text in it contains a NUL byte. Each field has its description here, so
+ * that the JSON Schema for editors, the error messages and the documentation have one source.
  */
 import { Schema } from "effect"
 import { AgentConfig, BudgetConfig, MachineBudget, PricesConfig } from "./AgentConfig.ts"
@@ -78,7 +77,7 @@ export const MailConfig = Schema.Struct({
 })
 export type MailConfig = typeof MailConfig.Type
 
-/** The first of the ports of which each user has one; below those that the kernel gives out. */
+/** The first of the per-user ports. All of them are below the ports that the kernel assigns by itself. */
 const FIRST_PORT = 20_000
 const PORTS = 10_000
 
@@ -107,7 +106,7 @@ export const HttpConfig = Schema.Struct({
 })
 export type HttpConfig = typeof HttpConfig.Type
 
-/** The port to listen on; undefined: none was asked for. */
+/** The port to listen on; undefined if none was requested. */
 export const portOf = ({ enabled, port }: Pick<HttpConfig, "enabled" | "port">, uid: number): number | undefined =>
   (enabled ?? port !== undefined) ? (port ?? FIRST_PORT + (uid % PORTS)) : undefined
 
@@ -153,13 +152,13 @@ export type ConversationConfig = typeof ConversationConfig.Type
 
 const Schema$ = optional(Schema.String, "The JSON Schema of this file, for editors: see `agentd schema`.")
 
-/** A name that stands for an agent, and where. */
+/** A reference to an agent, with its place in the file. */
 interface Named {
   readonly path: ReadonlyArray<PropertyKey>
   readonly name: string | undefined
 }
 
-/** Every place where a file names an agent of its own. */
+/** Every place where a file names one of its own agents. */
 const namedIn = ({ agents, channels, goals, schedules }: Rooms): ReadonlyArray<Named> => [
   ...Object.entries(agents).map(([name, { parent }]) => ({ path: ["agents", name, "parent"], name: parent })),
   ...Object.entries(channels).flatMap(([channel, seats]) =>
@@ -187,7 +186,7 @@ const nobody = (name: string, { agents }: Rooms): string => {
   return `there is no agent "${name}" in this file${meant === undefined ? "" : `; did you mean "${meant}"?`}`
 }
 
-/** A slip of the pen would leave a seat empty for ever, and say nothing. */
+/** A misspelled name would leave a seat empty forever without a message. */
 const unknownAgents = (rooms: Rooms) =>
   namedIn(rooms)
     .filter((named): named is Named & { readonly name: string } =>
@@ -231,7 +230,7 @@ export const TelemetryConfig = Schema.Struct({
 })
 export type TelemetryConfig = typeof TelemetryConfig.Type
 
-/** `$XDG_CONFIG_HOME/agentd/config.jsonc`: the daemon's own settings, and what holds for projects that say nothing else. */
+/** `$XDG_CONFIG_HOME/agentd/config.jsonc`: settings of the daemon, and defaults for projects. */
 export const UserConfig = Schema.Struct({
   $schema: Schema$,
   http: HttpConfig.pipe(withDefault({}, "Whether the daemon answers on a port, too.")),

@@ -1,17 +1,17 @@
 /**
- * ConfigChange: what a changed `agentd.jsonc` would do, and how its text differs. Pure.
+ * ConfigChange: the consequences of a changed `agentd.jsonc`, and the difference of its text. Pure.
  *
  * Guarantees: every field that differs is named, the dangerous ones first. A field counts as
- * dangerous unless it is known to be harmless, or is known to be tightened: one that a later
- * agentd adds is never passed over. Of the text nothing is left out but unchanged lines.
+ * dangerous unless it is known to be harmless, or to be tightened: so a field that a later agentd
+ * adds is never overlooked. The text difference leaves out only unchanged lines.
  */
 import { Schema, TextDiff } from "effect"
 import type { AgentConfig } from "./AgentConfig.ts"
 import type { Project } from "./ConfigFile.ts"
 
-/** A difference in what the config says, in plain words. */
+/** A difference in the config, in plain words. */
 export const Consequence = Schema.Struct({
-  /** True where it gives somebody more than before: a program to run, a place for keys, fewer questions. */
+  /** True if it allows more than before: a program to run, a place for keys, fewer questions. */
   dangerous: Schema.Boolean,
   text: Schema.String
 })
@@ -22,7 +22,7 @@ type Path = ReadonlyArray<string>
 const below = (place: string, names: string): ReadonlyArray<string> =>
   names.split(" ").map((name) => `${place}.${name}`)
 
-/** Fields of which no value does harm; `*` stands for any name, `**` for all that is below. */
+/** Fields that are harmless with any value. `*` stands for any name, `**` for everything below. */
 const HARMLESS = [
   "name",
   "channels.**",
@@ -49,9 +49,9 @@ const SCALES: ReadonlyArray<readonly [pattern: string, scale: ReadonlyArray<unkn
   ["mail.smtp.rejectUnauthorized", [true, false]]
 ]
 
-/** Lists whose further entries loosen, and the one whose fewer do. */
+/** Lists that allow more when entries are added. `SHRINKING`: lists that allow more when entries are removed. */
 const GROWING = ["agents.*.approvals.never", "agents.*.may", "agents.*.backend.tools"]
-/** Numbers of which a greater one loosens. */
+/** Numbers that allow more when they grow. */
 const RISING = ["agents.*.limits", "goals.limits"].flatMap((place) => below(place, "memory tasks cpuWeight disk"))
 const SHRINKING = ["agents.*.approvals.always"]
 
@@ -77,7 +77,7 @@ const isObject = (value: unknown): value is { readonly [name: string]: unknown }
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-/** A value as it would stand in the file. */
+/** A value in the form of the file. */
 const shown = (value: unknown): string => (value === undefined ? "nothing" : JSON.stringify(value))
 
 const entriesOf = (value: unknown): ReadonlyArray<unknown> =>
@@ -88,7 +88,7 @@ const adds = (before: unknown, after: unknown): boolean => {
   return entriesOf(after).some((entry) => !known.has(entry))
 }
 
-/** A field of a fallback is what it is in the agent's own backend. */
+/** Treats a field of a fallback like the same field of the agent's own backend. */
 const asOwn = (path: Path): Path =>
   path[0] === "agents" && path[2] === "fallback" && path.length > 4
     ? ["agents", path[1]!, "backend", ...path.slice(4)]
@@ -106,7 +106,7 @@ const isDangerous = (at: Path, before: unknown, after: unknown): boolean => {
   return from === -1 || to === -1 || to > from
 }
 
-/** Fields that differ, each at its deepest place; what is there on one side only is one field. */
+/** The fields that differ, each as deep as possible. A value that exists on one side only is one field. */
 const differences = (before: unknown, after: unknown, path: Path = []): ReadonlyArray<Consequence> => {
   if (same(before, after)) return []
   if (isObject(before) && isObject(after)) {
@@ -117,7 +117,7 @@ const differences = (before: unknown, after: unknown, path: Path = []): Readonly
   return [{ dangerous: isDangerous(path, before, after), text }]
 }
 
-/** Fallbacks by their places: one that stays of its kind differs by its fields, others are named by what they run. */
+/** Fallbacks by their position: if the type is the same, by their fields, otherwise by what they run. */
 const ofFallbacks = (name: string, before: AgentConfig, after: AgentConfig): ReadonlyArray<Consequence> =>
   Array.from({ length: Math.max(before.fallback.length, after.fallback.length) }, (_, index) => {
     const [old, next] = [before.fallback[index], after.fallback[index]]
@@ -165,10 +165,10 @@ const born = (name: string, agent: AgentConfig): Consequence => {
   }
 }
 
-/** The part of a project that its file says. */
+/** The part of a project that comes from its file. */
 const said = ({ agents: _agents, id: _id, path: _path, root: _root, $schema: _schema, ...rest }: Project) => rest
 
-/** All that would be different, the dangerous first; where nothing was in force, all agents are new. */
+/** All consequences, the dangerous ones first. If no config was in force, all agents are new. */
 export const consequencesOf = (before: Project | undefined, after: Project): ReadonlyArray<Consequence> => {
   const known = before?.agents ?? {}
   const names = new Set([...Object.keys(known), ...Object.keys(after.agents)])
@@ -183,13 +183,13 @@ export const consequencesOf = (before: Project | undefined, after: Project): Rea
   return [...all.filter(({ dangerous }) => dangerous), ...all.filter(({ dangerous }) => !dangerous)]
 }
 
-/** Unchanged lines around a change. */
+/** Number of unchanged lines around a change. */
 const CONTEXT = 3
-/** Changed lines that are compared; of texts with more some are told as taken out and put in whole. */
+/** Maximum number of changed lines that are compared. Beyond it, some lines appear as removed and added. */
 const MAX_EDITS = 4_000
 const SIGNS = { Delete: "-", Insert: "+", Equal: " " } as const
 
-/** The lines taken out (`-`), put in (`+`), and some around them; `@ N`: what follows begins at line N of the new text. */
+/** Removed (`-`) and added (`+`) lines with some context. `@ N`: the next line is line N of the new text. */
 export const diffOf = (before: string, after: string): ReadonlyArray<string> => {
   const edits = TextDiff.diff(before.split("\n"), after.split("\n"), { maxEdits: MAX_EDITS })
   const lines = edits.flatMap(({ _tag, items }) => items.map((text) => [SIGNS[_tag], text] as const))

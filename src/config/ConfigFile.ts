@@ -1,12 +1,11 @@
 /**
  * ConfigFile: reads `agentd.jsonc` and the user's `config.jsonc`.
  *
- * Guarantees: a file is either taken whole, with every default filled in and
- * every file that it names made absolute, or refused with all of its problems,
- * each with line, column, field, what is wrong and the remedy. (Broken syntax
- * hides what is behind it; a rule over several fields is checked once each of
- * them is right by itself.) No input makes it throw. A file that somebody else
- * could have written is not obeyed.
+ * Guarantees: a file is either accepted as a whole or refused with all of its problems. In an
+ * accepted file every default is filled in, and every path is absolute. Each problem has a line,
+ * column, field, message and remedy. (Broken syntax hides the problems after it; a rule over
+ * several fields is checked only if each of them is valid.) No input makes the reader throw. A file
+ * that another user could have written is refused.
  */
 import { dirname, isAbsolute, resolve } from "node:path"
 import { Effect, Result, Schema } from "effect"
@@ -20,20 +19,20 @@ import * as Jsonc from "./Jsonc.ts"
 import type { ChannelConfig, NotifyConfig, SecretConfig } from "./NotifyConfig.ts"
 import * as OwnFile from "./OwnFile.ts"
 
-/** No config that a person writes comes near it. */
+/** Maximum size of a file; far more than a person writes. */
 const MAX_BYTES = 1024 * 1024
 
-/** The file is not in force. `message` holds every problem, one a line, ready to be shown. */
+/** The file is not in force. `message` contains every problem, one per line, ready to be shown. */
 export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError", {
   path: Schema.String,
-  /** missing: there is no such file. unreadable: no text can be got from it. invalid: see the problems. */
+  /** `missing`: there is no such file. `unreadable`: its text cannot be read. `invalid`: see `problems`. */
   reason: Schema.Literals(["missing", "unreadable", "invalid"]),
   problems: Schema.Array(ConfigProblem),
   message: Schema.String,
   remedy: Schema.String
 }) {}
 
-/** A project as its file describes it. */
+/** A project, as described by its file. */
 export interface Project extends Config {
   readonly name: string
   /** The conversation's id. */
@@ -45,7 +44,7 @@ export interface Project extends Config {
 
 type JsonObject = { readonly [key: string]: unknown }
 
-/** Made when it is asked for: only editors and refusals need it. */
+/** A function, because only editors and error messages need the schema. */
 const documentOf = (schema: Schema.Constraint): JsonObject => {
   const { schema: body, definitions } = Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" })
   return { ...body, ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions }) }
@@ -56,11 +55,11 @@ export const jsonSchema = (kind: "project" | "user" = "project"): JsonObject => 
   $schema: "https://json-schema.org/draft/2020-12/schema",
   title: kind === "project" ? "agentd.jsonc" : "agentd's config.jsonc",
   ...(kind === "project" ? FallbackEntry.withParts(documentOf(Config)) : documentOf(UserConfig)),
-  // Editors read this one: without it they mark the commas that the reader lets pass.
+  // Editors use this keyword: without it they mark the trailing commas that the reader accepts.
   allowTrailingCommas: true
 })
 
-/** `agentd.jsonc:7:20: agents.builder.mode: …` */
+/** Format: `agentd.jsonc:7:20: agents.builder.mode: …` */
 export const renderProblem = (path: string, problem: ConfigProblem): string => {
   const field = problem.field === "" ? "" : `${problem.field}: `
   return `${path}:${problem.line}:${problem.column}: ${field}${problem.message}${problem.remedy === "" ? "" : `\n  ${problem.remedy}`}`
@@ -81,7 +80,7 @@ const unreadable = (path: string, message: string, remedy: string): ConfigError 
 const TOO_LARGE = `is larger than ${MAX_BYTES / 1024} KiB`
 const TOO_LARGE_REMEDY = "Move long texts into files of the project and name them in the prompt."
 
-/** A fallback that has taken over a field that is wrong says nothing more of it. */
+/** If a fallback inherits an invalid field of the agent's own backend, the problem is reported only once. */
 const onceEach = (problems: ReadonlyArray<ConfigProblem>): ReadonlyArray<ConfigProblem> => {
   const said = new Set(problems.map(({ field, message }) => `${field}: ${message}`))
   return problems.filter(({ field, message }) => {
@@ -109,7 +108,7 @@ const decode = <T>(schema: Schema.ConstraintDecoder<T>, text: string, path: stri
   return syntax.length > 0 ? Result.fail(invalid(path, syntax)) : Result.succeed(decoded.success)
 }
 
-/** Files are named relative to the file that names them. */
+/** Paths are relative to the file that contains them. */
 const placedMail = (mail: MailConfig, root: string): MailConfig => {
   const { passwordFile, caFile } = mail.smtp
   return {
@@ -146,7 +145,7 @@ const placedChannel = (channel: ChannelConfig, root: string): ChannelConfig => {
     }
     case "command": {
       const [program, ...rest] = channel.argv
-      // a bare name is found by PATH
+      // A bare name is searched in PATH.
       return program?.includes("/") ? { ...channel, argv: [resolve(root, program), ...rest] } : channel
     }
     default:
@@ -169,7 +168,7 @@ const placedAgent = (agent: AgentConfig, root: string): AgentConfig => ({
   fallback: agent.fallback.map((backend) => placedBackend(backend, root))
 })
 
-/** `path` is absolute: it names the conversation. */
+/** `path` must be absolute: the conversation's id is derived from it. */
 export const parse = (text: string, path: string): Effect.Effect<Project, ConfigError> =>
   Effect.map(Effect.fromResult(decode(Config, text, path)), (config) => {
     const root = dirname(path)
@@ -219,20 +218,20 @@ const readError =
 
 const textOf = (path: string) => Effect.mapError(OwnFile.readText(path, MAX_BYTES), readError(path))
 
-/** A project's file, by its path as the daemon keeps it. */
+/** Reads a project's file, by its absolute path. */
 export const load = (path: string) => Effect.map(read(path), ({ config }) => config)
 
-/** The same with its text. */
+/** Like `load`, with the file's text. */
 export const read = Effect.fn("ConfigFile.read")(function* (path: string) {
   if (!isAbsolute(path)) return yield* unreadable(path, "is not an absolute path", "Name it from the root: /home/….")
   const text = yield* textOf(path)
   return { text, config: yield* parse(text, path) }
 })
 
-/** The user's own file; one that is not there says nothing. */
+/** Reads the user's own file. A missing file counts as empty. */
 export const loadUser = (path: string) => Effect.map(readUser(path), ({ config }) => config)
 
-/** The same with its text. */
+/** Like `loadUser`, with the file's text. */
 export const readUser = Effect.fn("ConfigFile.readUser")(function* (path: string) {
   const text = yield* Effect.catchIf(
     textOf(path),

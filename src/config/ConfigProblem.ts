@@ -1,9 +1,9 @@
 /**
- * ConfigProblem: a schema issue put the way a person can mend it: where, which
- * field, what is wrong, what to do.
+ * ConfigProblem: turns a schema issue into a problem that a person can fix: the place, the field,
+ * the message and the remedy.
  *
- * Pure. What a field may be is read from the generated JSON Schema, so that the
- * messages and the editor never disagree.
+ * Pure. The allowed values of a field are read from the generated JSON Schema, so that messages and
+ * editors never disagree.
  */
 import { Predicate, Schema, type SchemaIssue } from "effect"
 import * as Jsonc from "./Jsonc.ts"
@@ -11,7 +11,7 @@ import * as Jsonc from "./Jsonc.ts"
 export const ConfigProblem = Schema.Struct({
   line: Schema.Int,
   column: Schema.Int,
-  /** `agents.builder.backend.argv`; empty for the file as a whole. */
+  /** For example `agents.builder.backend.argv`; empty for the file as a whole. */
   field: Schema.String,
   message: Schema.String,
   remedy: Schema.String
@@ -34,7 +34,7 @@ export interface Shape {
 
 type Path = ReadonlyArray<PropertyKey>
 
-/** More problems than this help nobody, and more are not looked for. */
+/** Maximum number of reported problems; the search stops there. */
 export const MAX_PROBLEMS = 50
 
 const TYPES: { readonly [type: string]: string } = {
@@ -55,21 +55,21 @@ const literal = (value: unknown): string => {
   return text.length > 80 ? `${text.slice(0, 77)}…` : text
 }
 
-/** "must be X": what a shape takes, in words. */
+/** The X of "must be X": what a shape accepts, in words. */
 const expectation = (shape: Shape | undefined): string => {
   if (shape?.enum !== undefined) return shape.enum.map(literal).join(" or ")
   if (shape?.anyOf !== undefined) return [...new Set(shape.anyOf.map(expectation))].join(", or ")
   return TYPES[shape?.type ?? ""] ?? "something else"
 }
 
-/** Of several alternatives those that the value's own `type` is of; all where it says none that is known. */
+/** The alternatives that match the value's own `type`; all of them if it has no known type. */
 const fitting = (alternatives: ReadonlyArray<Shape>, value: unknown): ReadonlyArray<Shape> => {
   const type = Predicate.hasProperty(value, "type") ? value.type : undefined
   const same = alternatives.filter(({ properties }) => properties?.["type"]?.enum?.includes(type) === true)
   return same.length > 0 ? same : alternatives
 }
 
-/** The shape below one segment, through alternatives; `value` is what stands there now. */
+/** The shape below one segment, through alternatives. `value` is the current value there. */
 const below = (shape: Shape | undefined, segment: PropertyKey, value: unknown): Shape | undefined => {
   if (shape === undefined) return undefined
   if (typeof segment === "number" && shape.items !== undefined) return shape.items
@@ -81,12 +81,11 @@ const below = (shape: Shape | undefined, segment: PropertyKey, value: unknown): 
   const found = fitting(shape.anyOf ?? [], value)
     .map((one) => below(one, segment, value))
     .filter((one) => one !== undefined)
-  // a word that tells the alternatives apart may be that of any of them
+  // If the alternatives differ in an enum (such as `type`), the field can have the values of any of them.
   const words = [...new Set(found.flatMap((one) => one.enum ?? []))]
   return found.length > 1 && found.every((one) => one.enum !== undefined) ? { ...found[0], enum: words } : found[0]
 }
 
-/** The schema of a file, and the file's value. */
 interface Root {
   readonly shape: Shape
   readonly value: unknown
@@ -110,7 +109,7 @@ const knownKeys = (shape: Shape | undefined, value: unknown): ReadonlyArray<stri
   ])
 ]
 
-/** Edits (insert, delete, replace, swap of neighbours) from one word to another. */
+/** The edit distance between two words (insert, delete, replace, swap of neighbours). */
 const distance = (a: string, b: string): number => {
   const rows = Array.from({ length: a.length + 1 }, (_, i) => [i, ...Array.from({ length: b.length }, () => 0)])
   rows[0] = Array.from({ length: b.length + 1 }, (_, j) => j)
@@ -126,7 +125,7 @@ const distance = (a: string, b: string): number => {
   return rows[a.length]![b.length]!
 }
 
-/** The known word that was most likely meant. */
+/** The known word that was most likely intended. */
 export const didYouMean = (word: string, known: ReadonlyArray<string>): string | undefined => {
   if (word.length > 64) return undefined
   const lower = word.toLowerCase()
@@ -135,7 +134,7 @@ export const didYouMean = (word: string, known: ReadonlyArray<string>): string |
       candidate,
       most: Math.max(1, Math.floor(Math.max(lower.length, candidate.length) / 3))
     }))
-    // as many edits as the lengths differ by are the least
+    // Skip words whose length differs too much: the difference is the minimum number of edits.
     .filter(({ candidate, most }) => Math.abs(lower.length - candidate.length) <= most)
     .map(({ candidate, most }) => ({ candidate, most, away: distance(lower, candidate.toLowerCase()) }))
     .filter(({ away, most }) => away <= most)
@@ -154,11 +153,11 @@ interface Found {
   readonly path: Path
   readonly message: string
   readonly remedy: string
-  /** The place is the key, not its value. */
+  /** True if the key is the place of the problem, not its value. */
   readonly key: boolean
 }
 
-/** The field's purpose and its default. */
+/** The field's description and default. */
 const about = (shape: Shape | undefined): string => {
   const fallback = shape?.default === undefined ? "" : ` Default: ${literal(shape.default)}.`
   return `${shape?.description ?? ""}${fallback}`.trim()
@@ -210,7 +209,7 @@ const wrong = (path: Path, root: Root): Found => {
   }
 }
 
-/** The problems, found as they are asked for: a reader who has enough costs no more. */
+/** The problems, generated lazily, so that a caller who has enough can stop. */
 const found = function* (issue: SchemaIssue.Issue, path: Path, root: Root): Generator<Found> {
   const spoken = (message: unknown): Found | undefined =>
     typeof message === "string" ? { path, key: false, message, remedy: about(shapeAt(root, path)) } : undefined
@@ -241,26 +240,26 @@ const found = function* (issue: SchemaIssue.Issue, path: Path, root: Root): Gene
   }
 }
 
-/** A value that is of one alternative's type is told what is wrong with it there. */
+/** If the value has the type of one alternative, reports what is wrong with that one. */
 const alternatives = function* (issues: ReadonlyArray<SchemaIssue.Issue>, path: Path, root: Root): Generator<Found> {
   const typed = issues.find((issue) => issue._tag !== "InvalidType")
   if (typed !== undefined) return yield* found(typed, path, root)
   const type = [...path, "type"]
-  // No alternative has this `type`: that field is what is wrong, not the object.
+  // No alternative has this `type`: so that field is wrong, not the whole object.
   if (Predicate.isObject(valueAt(root, path)) && shapeAt(root, type) !== undefined) {
     return yield valueAt(root, type) === undefined ? missing(type, root) : wrong(type, root)
   }
   yield wrong(path, root)
 }
 
-/** The problems of one decoding, by place: the first `MAX_PROBLEMS`. */
+/** The first `MAX_PROBLEMS` problems of a decoding, sorted by place. */
 export const problemsOf = (
   issue: SchemaIssue.Issue,
   text: string,
   root: Jsonc.Node,
   shape: Shape
 ): ReadonlyArray<ConfigProblem> => {
-  // Two rules of one field may have one message between them.
+  // Two rules of one field can have the same message; it is reported once.
   const all = new Map<string, Found>()
   for (const one of found(issue, [], { shape, value: root.value })) {
     all.set(`${fieldOf(one.path)}: ${one.message}`, one)

@@ -1,15 +1,16 @@
 /**
- * CronTimes: the times that a cron expression means in a time zone, with the DST rules that people expect. Pure.
+ * CronTimes: the times of a cron expression in a time zone, with the DST rules that people expect.
+ * Pure.
  *
- * Guarantees: a daily time that a clock change leaves out comes as much later as the clock was set ahead; one that it
- * brings twice comes the first time only; an expression whose hours are `*` goes on evenly through either. Never two
- * times in the wrong order.
+ * Guarantees: if a clock change skips a daily time, it comes later by the amount of the change. If
+ * a clock change repeats it, only the first one counts. An expression with `*` as hours continues
+ * evenly through both. The times are always in order.
  */
 import { Cron, DateTime, Result } from "effect"
 import { attempt } from "./Attempt.ts"
 
 export interface CronTimes {
-  /** The first one later than that, ms since the epoch; undefined where none comes. */
+  /** The next time after `after`, in ms since the epoch; undefined if there is none. */
   readonly next: (after: number) => number | undefined
   readonly last: (before: number) => number | undefined
 }
@@ -18,13 +19,13 @@ export const ownZone = (): string => DateTime.zoneToString(DateTime.zoneMakeLoca
 
 const FIELDS = ["minute", "hour", "day of the month", "month", "day of the week"] as const
 
-/** Any time at which to try whether an expression has times at all. */
+/** An arbitrary time, to test whether an expression has any times at all. */
 const ANY = Date.UTC(2026, 0, 1)
 
 const parsed = (cron: string, timeZone: string | undefined) => {
   const [minute, hour = "", ...days] = cron.trim().split(/\s+/u)
   const alone = Cron.parse(`0 ${hour} * * *`)
-  // every hour is every hour, however it is written, also the one that comes twice
+  // All 24 hours count as `*`, however they are written, including the hour that comes twice.
   const hours = Result.isSuccess(alone) && alone.success.hours.size === 24 ? "*" : hour
   return Cron.parse([minute, hours, ...days].join(" "), timeZone, {
     onDstOverlap: hours.startsWith("*") ? "both" : "earlier"
@@ -34,7 +35,7 @@ const parsed = (cron: string, timeZone: string | undefined) => {
 const stepping =
   (cron: Cron.Cron, step: typeof Cron.next) =>
   (from: number): number | undefined =>
-    // it searches so many years, and throws
+    // The search covers a limited number of years, then throws.
     attempt(() => step(cron, from).getTime())
 
 const wrongField = (fields: ReadonlyArray<string>): string | undefined => {
@@ -46,7 +47,7 @@ const wrongField = (fields: ReadonlyArray<string>): string | undefined => {
   return undefined
 }
 
-/** Why it is no expression; undefined: it is one. */
+/** Why the text is not a cron expression; undefined if it is one. */
 export const problemOf = (cron: string): string | undefined => {
   const fields = cron.trim().split(/\s+/u)
   const form = 'five fields: minute, hour, day of the month, month, day of the week, such as "30 2 * * *"'
@@ -58,7 +59,7 @@ export const problemOf = (cron: string): string | undefined => {
     : undefined
 }
 
-/** Of an expression and a zone that were checked. */
+/** The expression and the zone must have been checked. */
 export const of = (cron: string, timeZone: string): CronTimes => {
   const found = Result.getOrThrow(parsed(cron, timeZone))
   return { next: stepping(found, Cron.next), last: stepping(found, Cron.prev) }

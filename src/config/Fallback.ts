@@ -1,28 +1,31 @@
 /**
- * Fallback: what an agent's fallbacks have in common with its own backend. Pure.
+ * Fallback: what an agent's fallbacks share with its own backend. Pure.
  */
 import type { AgentConfig } from "./AgentConfig.ts"
 import type { BackendConfig } from "./BackendConfig.ts"
 
-/** Whether a run of one goes on with the conversation of the other: where it lies is theirs both. */
+/**
+ * True if a run with one backend can continue the conversation of the other, because both store it
+ * in the same place.
+ */
 export const sharesMemory = (one: BackendConfig, other: BackendConfig): boolean => {
   if (one.type === "claude" && other.type === "claude")
     return one.env["CLAUDE_CONFIG_DIR"] === other.env["CLAUDE_CONFIG_DIR"] && one.sandbox === other.sandbox
   return one.type === "model" && other.type === "model"
 }
 
-/** An agent as it is with one of its backends. */
+/** An agent with one of its backends. */
 export interface One {
   readonly agent: string
-  /** "builder", "builder (fallback 1)". */
+  /** For example "builder" or "builder (fallback 1)". */
   readonly label: string
   readonly config: AgentConfig
 }
 
-/** The agent's name with the backend at this place: 0 is its own. */
+/** The agent's name with the backend at this place; place 0 is its own backend. */
 export const labelOf = (agent: string, place: number): string => (place === 0 ? agent : `${agent} (fallback ${place})`)
 
-/** Each agent with its own backend, and with each that it falls back to. */
+/** Each agent with its own backend, and with each of its fallbacks. */
 export const each = (agents: { readonly [name: string]: AgentConfig }): ReadonlyArray<One> =>
   Object.entries(agents).flatMap(([agent, config]) =>
     [config.backend, ...config.fallback].map((backend, place) => ({

@@ -1,9 +1,11 @@
 /**
- * FallbackEntry: an entry of `fallback` as the file has it. One with a `type` is a whole backend; one without is the
- * agent's own backend with these fields in place of its own. Pure: JSON in, JSON out, before anything is decoded.
+ * FallbackEntry: an entry of `fallback` in the file. An entry with a `type` is a complete backend.
+ * An entry without one is the agent's own backend, changed in the named fields. Pure: JSON in, JSON
+ * out, before decoding.
  *
- * Guarantees: what belongs to another field goes with it: a key to its provider, a price and a size to their model; a
- * variable of the environment, and a field of `provider`, is changed by itself.
+ * Guarantees: dependent fields are dropped with the field that they belong to: a key with its
+ * provider, a price and a context size with their model. Each variable of the environment, and each
+ * field of `provider`, is changed separately.
  */
 import type { Shape } from "./ConfigProblem.ts"
 
@@ -13,7 +15,7 @@ interface Json {
 
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Fields of the agent's own that an entry does not take over where it names this one. */
+/** For each field that an entry names: fields of the agent's own backend that are then not inherited. */
 const INSTEAD: { readonly [named: string]: ReadonlyArray<string> } = {
   api: ["baseUrl", "keyEnv", "keyFile"],
   provider: ["baseUrl", "keyEnv", "keyFile"],
@@ -37,7 +39,7 @@ const changed = (own: Json, entry: Json): Json => {
   return Object.fromEntries([...kept, ...named])
 }
 
-/** An agent whose entries are whole backends. */
+/** An agent with complete backends as its fallbacks. */
 const filledAgent = (agent: unknown): unknown => {
   if (!isObject(agent)) return agent
   const { backend, fallback } = agent
@@ -50,24 +52,24 @@ const filledAgent = (agent: unknown): unknown => {
   }
 }
 
-/** The file with every entry whole. What has another form than it should stays as it is. */
+/** The file with complete entries. Values of an unexpected form are left unchanged. */
 export const filled = (file: unknown): unknown => {
   if (!isObject(file) || !isObject(file["agents"])) return file
   const agents = Object.entries(file["agents"]).map(([name, agent]) => [name, filledAgent(agent)] as const)
   return { ...file, agents: Object.fromEntries(agents) }
 }
 
-/** `agents.ann.fallback[0].model` is `agents.ann.backend.model` where the entry says nothing of it. */
+/** `agents.ann.fallback[0].model` becomes `agents.ann.backend.model`, where an inherited value comes from. */
 export const ownField = (field: string): string => field.replace(/^(agents\..+)\.fallback\[\d{1,4}\]/u, "$1.backend")
 
-/** Of each kind of backend the fields without which it has in the agent's own, for editors. */
+/** For editors: a backend's schema without `type`, with all fields optional and without defaults. */
 const part = ({ properties = {}, ...rest }: Shape): Shape => {
   const { type: _, ...fields } = properties
   const open = Object.entries(fields).map(([name, { default: _own, ...shape }]) => [name, shape] as const)
   return { ...rest, properties: Object.fromEntries(open), required: [] }
 }
 
-/** The JSON Schema of the file, whose entries may be such parts. */
+/** The JSON Schema of the file, extended by entries without a type. */
 export const withParts = (file: Shape): Shape => {
   const { agents } = file.properties ?? {}
   if (agents === undefined) return file

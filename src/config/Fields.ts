@@ -1,17 +1,17 @@
 /**
- * Fields: what the sections of a config are made of: texts, numbers and names with
- * bounds, each with the description that editors, errors and docs show.
+ * Fields: the building blocks of config sections: texts, numbers and names with limits. Each has
+ * the description that editors, errors and docs show.
  *
- * Guarantees: no text holds a NUL byte; every number is bounded; a pattern is part
- * of the JSON Schema (flag `u`).
+ * Guarantees: no text contains a NUL byte. Every number is limited. A pattern is part of the JSON
+ * Schema (flag `u`).
  */
 import { Effect, Schema } from "effect"
 
-/** Names of agents and projects: safe in a path, an address, a subject and a unit name. */
+/** Names of agents and projects: safe in a path, an address, a mail subject and a unit name. */
 export const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/u
 export const NAME_FORM = "lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 63"
 
-/** Describes a field for editors, errors and docs. The schema is rebuilt with the same types, which the compiler cannot see. */
+/** Describes a field for editors, errors and docs. The cast is safe: the rebuilt schema has the same types. */
 export const described = <S extends Schema.Top>(
   schema: S,
   description: string,
@@ -23,17 +23,17 @@ export const withDefault =
   (schema: S) =>
     Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(described(schema, description, { default: value }))
 
-/** A field that may be left out and then is not there. */
+/** A field that can be omitted; it is then missing in the decoded value. */
 export const optional = <S extends Schema.Top>(schema: S, description: string) =>
   Schema.optionalKey(described(schema, description))
 
-/** Patterns carry the flag `u`, which is what makes them part of the JSON Schema. */
+/** Patterns need the flag `u` to become part of the JSON Schema. */
 export const matching = (pattern: RegExp, message: string) => Schema.isPattern(pattern, { message })
 
 /** A NUL byte would end an argument or a path in the kernel. */
 // oxlint-disable-next-line no-control-regex
 export const Text = Schema.String.check(matching(/^[^\u0000]*$/u, "must not hold a NUL byte"))
-// One pattern each: a description is lost behind a second check. Linear: the look-ahead runs once.
+// One pattern each, because a second check would lose the description. Linear: the look-ahead runs once.
 // oxlint-disable-next-line no-control-regex
 export const Word = Schema.String.check(matching(/^(?=[^\u0000]*$)\s*\S/u, "must not be empty or hold a NUL byte"))
 export const FilePath = Schema.String.check(

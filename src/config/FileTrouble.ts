@@ -1,20 +1,20 @@
 /**
- * FileTrouble: what a file system's refusal means to a person, and what helps. Pure.
+ * FileTrouble: explains file system errors to a person, with a remedy. Pure.
  */
 import { PlatformError } from "effect"
 
-/** How a file is told whose folder has been deleted or moved. */
+/** The message for a file whose folder has been deleted or moved. */
 export const GONE = "its folder is not there any more"
 
 interface Trouble {
   readonly says: string
-  /** Undefined: it depends on the file. */
+  /** Undefined if the remedy depends on the file. */
   readonly remedy?: string
 }
 
 const ROOM = "Make room there, or choose another place."
 
-/** By errno's names; see errno(3). */
+/** By error code; see errno(3). */
 const troubles: { readonly [code: string]: Trouble } = {
   EACCES: { says: "permission denied" },
   EPERM: { says: "not permitted" },
@@ -36,7 +36,7 @@ const troubles: { readonly [code: string]: Trouble } = {
   EXDEV: { says: "the two places are on different disks" }
 }
 
-/** Of an error of Node's own, or of what Effect makes of it. */
+/** The code of a Node error, or of Effect's error around it. */
 const codeOf = (error: unknown): string | undefined => {
   const cause = error instanceof PlatformError.PlatformError ? error.reason.cause : error
   return typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string"
@@ -46,10 +46,10 @@ const codeOf = (error: unknown): string | undefined => {
 
 const known = (error: unknown): Trouble | undefined => troubles[codeOf(error) ?? ""]
 
-/** In plain words: `permission denied`, `no space is left on its disk`. */
+/** The error in plain words: `permission denied`, `no space is left on its disk`. */
 export const troubleOf = (error: unknown): string =>
   known(error)?.says ?? codeOf(error) ?? (error instanceof Error ? error.message : String(error))
 
-/** The remedy for the refusal itself, whichever file it is; else the caller's for this file. */
+/** The remedy for this kind of error, whatever the file; otherwise the caller's remedy for this file. */
 export const remedyOf = (error: PlatformError.PlatformError, otherwise: string): string =>
   known(error)?.remedy ?? otherwise

@@ -1,6 +1,6 @@
 /**
- * GoalConfig: what a project says of the goals that it is given. Each can be said
- * otherwise when a goal is submitted. Every default is filled in.
+ * GoalConfig: a project's settings for goals. Each can be overridden when a goal is submitted.
+ * Every default is filled in.
  */
 import { Schema } from "effect"
 import { BackoffConfig } from "./AgentConfig.ts"
@@ -8,7 +8,7 @@ import { Environment, Name, optional, whole, withDefault, Word } from "./Fields.
 import { LimitsConfig } from "./LimitsConfig.ts"
 import { Span } from "./Span.ts"
 
-/** More commands than this are a script. */
+/** Maximum number of check commands; use a script for more. */
 export const MAX_CHECKS = 32
 
 const names = (most: number) =>

@@ -1,23 +1,21 @@
 /**
- * Jsonc: JSON with comments and trailing commas, read so that every mistake has
- * a place.
+ * Jsonc: reads JSON with comments and trailing commas, and gives the place of every mistake.
  *
- * Guarantees: total over any text (it never throws, nesting is bounded); every
- * value, key and problem has its offset; a key that is there twice is a problem;
- * a missing comma is reported and reading goes on, other broken syntax ends it.
+ * Guarantees: it accepts any text without throwing, and nesting is limited. Every value, key and
+ * problem has its offset. A duplicate key is a problem. A missing comma is reported, and reading
+ * continues; other broken syntax ends the reading.
  *
- * The reader of jsonc-parser is no substitute: deep nesting overflows the stack there, a key
- * that is there twice is none of its errors, and after broken syntax it reports what follows
- * from its own recovery.
+ * The reader of jsonc-parser is no substitute: deep nesting overflows its stack, it does not report
+ * a duplicate key, and after broken syntax it reports the consequences of its own recovery.
  */
 
-/** A value and where it stands; `value` is what `JSON.parse` would give. */
+/** A value with its offset; `value` is the result that `JSON.parse` would give. */
 export interface Node {
   readonly offset: number
   readonly value: unknown
-  /** Of an object, by key. */
+  /** The members of an object, by key. */
   readonly members?: ReadonlyMap<string, Member>
-  /** Of an array. */
+  /** The items of an array. */
   readonly items?: ReadonlyArray<Node>
 }
 
@@ -33,7 +31,7 @@ export interface Problem {
 }
 
 export interface Reading {
-  /** Undefined when the syntax is broken. */
+  /** Undefined if the syntax is broken. */
   readonly root: Node | undefined
   readonly problems: ReadonlyArray<Problem>
 }
@@ -48,7 +46,7 @@ const CONSTANTS = new Map<string, unknown>([
   ["null", null]
 ])
 
-/** Ends the reading; caught in `read` alone. */
+/** Thrown to end the reading; only `read` catches it. */
 class Broken {
   readonly problem: Problem
   constructor(problem: Problem) {
@@ -74,7 +72,7 @@ class Reader {
     this.problems.push({ offset, message, remedy })
   }
 
-  /** How the text goes on, for a message. */
+  /** The next character or text, for a message. */
   found(): string {
     if (this.at >= this.text.length) return "the end of the file"
     const char = String.fromCodePoint(this.text.codePointAt(this.at)!)
@@ -84,7 +82,7 @@ class Reader {
       : `"${char}"`
   }
 
-  /** Past white space and comments. */
+  /** Skips white space and comments. */
   skip(): void {
     for (;;) {
       const char = this.text[this.at]
@@ -131,7 +129,7 @@ class Reader {
     )
   }
 
-  /** `at` is on the opening quote. */
+  /** Requires `at` to be on the opening quote. */
   string(): string {
     const offset = this.at
     for (let index = offset + 1; index < this.text.length; index++) {
@@ -207,7 +205,7 @@ class Reader {
     return { offset, items, value: items.map((item) => item.value) }
   }
 
-  /** Elements with commas between them up to the closing bracket; one comma too many at the end is let pass. */
+  /** Reads elements with commas between them up to the closing bracket. A trailing comma is accepted. */
   list(close: string, element: () => void): void {
     const open = this.at++
     const name = close === "}" ? "object" : "list"
@@ -256,14 +254,14 @@ export const read = (text: string): Reading => {
   }
 }
 
-/** Line and column of an offset, both from 1, as editors count. */
+/** Line and column of an offset, both counted from 1, as editors count. */
 export const position = (text: string, offset: number): { readonly line: number; readonly column: number } => {
   const before = text.slice(text.startsWith("\uFEFF") ? 1 : 0, offset)
   const start = before.lastIndexOf("\n") + 1
   return { line: before.split("\n").length, column: before.length - start + 1 }
 }
 
-/** The node at a path, or the nearest one above it; a key's own place where `key` is asked for. */
+/** The offset of the node at a path, or of the nearest one above it; with `key`, the offset of its key. */
 export const locate = (root: Node, path: ReadonlyArray<PropertyKey>, key: boolean): number => {
   let node = root
   for (const [index, segment] of path.entries()) {

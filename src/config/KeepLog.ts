@@ -1,8 +1,9 @@
 /**
- * KeepLog: how much of the log a person keeps, as it is written in a config: a time, or a size on the disk.
+ * KeepLog: how much of the log is kept, as written in a config: a time, or a size on disk.
  *
- * Guarantees: `"90 days"` and `"20 GB"` decode; a number without a unit and anything else are refused with a message
- * that shows the right form. What was written is kept: people are told of it in their own words.
+ * Guarantees: `"90 days"` and `"20 GB"` decode. A number without a unit, and anything else, is
+ * refused with a message that shows the right form. The original text is kept, so that messages can
+ * quote it.
  */
 import { Duration, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { Size } from "./Size.ts"
@@ -11,11 +12,11 @@ import { Span } from "./Span.ts"
 const FORM = 'a length of time such as "90 days", or a size such as "20 GB"'
 
 export const Kept = Schema.Struct({
-  /** In the person's words. */
+  /** The text as the person wrote it. */
   text: Schema.String,
-  /** Older runes go; null: no matter how old. */
+  /** Older runes are deleted; null: no age limit. */
   time: Schema.NullOr(Schema.Duration),
-  /** Runes beyond it go, the oldest first; null: no matter how much. */
+  /** If the log is larger, its oldest runes are deleted; null: no size limit. */
   bytes: Schema.NullOr(Schema.Finite)
 })
 export type Kept = typeof Kept.Type
@@ -38,7 +39,7 @@ export const KeepLog = Schema.String.annotate({ expected: FORM }).pipe(
   })
 )
 
-/** The bounds of segments, now; `others`: bytes of the log that are in no segment. */
+/** The current limits for segments. `others`: bytes of the log that are in no segment. */
 export const boundsOf = ({ bytes, time }: Kept, now: number, others: number) => ({
   before: time === null ? 0 : now - Duration.toMillis(time),
   keepBytes: bytes === null ? Number.MAX_SAFE_INTEGER : Math.max(0, bytes - others)

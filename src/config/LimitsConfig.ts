@@ -1,5 +1,6 @@
 /**
- * LimitsConfig: the part of the machine that a run, or a check of a goal, may take. Every default is filled in.
+ * LimitsConfig: the resources of the machine that a run, or a check of a goal, may use. Every
+ * default is filled in.
  */
 import { Schema } from "effect"
 import { whole, withDefault } from "./Fields.ts"

@@ -1,4 +1,7 @@
-/** MailAddress: mail addresses as people have them; no quoting, no comments, nothing that could end a header. */
+/**
+ * MailAddress: mail addresses in their usual form: no quoting, no comments, nothing that could end
+ * a header.
+ */
 import { Schema } from "effect"
 import { matching } from "./Fields.ts"
 
@@ -8,7 +11,7 @@ export const MailAddress = Schema.String.check(
   matching(new RegExp(`^${ADDRESS}$`, "u"), "must be one mail address such as ada@example.org")
 )
 
-/** An address, or a name with it. */
+/** An address, optionally with a name. */
 export const Sender = Schema.String.check(
   matching(
     new RegExp(String.raw`^(${ADDRESS}|[^<>"\\\u0000-\u001f\u007f]{1,100} <${ADDRESS}>)$`, "u"),

@@ -1,8 +1,8 @@
 /**
- * NotifyConfig: by which channels a person is told of what, and when not.
+ * NotifyConfig: through which channels a person is notified of what, and when not.
  *
- * Guarantees: a secret is named by where it is, never written into the config; each name of a channel that
- * is used is one of a channel that is there.
+ * Guarantees: a secret is referenced by its location and never written into the config. Each
+ * channel name that is used is the name of a defined channel.
  */
 import { Schema } from "effect"
 import { didYouMean } from "./ConfigProblem.ts"
@@ -202,7 +202,7 @@ interface Raw {
   readonly escalate?: { readonly to: ReadonlyArray<string> }
 }
 
-/** A slip of the pen would tell nobody, and say nothing. */
+/** A notice to a misspelled channel would reach nobody, without a message. */
 const unknownChannels = ({ channels, escalate, tell }: Raw) => {
   const used = [
     ...Object.entries(tell).flatMap(([kind, names]) => names.map((name, at) => ({ name, path: ["tell", kind, at] }))),
@@ -238,7 +238,7 @@ export const NotifyConfig = Schema.Struct({
 }).check(Schema.makeFilter(unknownChannels))
 export type NotifyConfig = typeof NotifyConfig.Type
 
-/** Channels that mail, where there is no section that says by which server. */
+/** Names of the channels of type mail; they need a mail section. */
 export const mailless = (notify: NotifyConfig): ReadonlyArray<string> =>
   Object.entries(notify.channels).flatMap(([name, { type }]) => (type === "mail" ? [name] : []))
 

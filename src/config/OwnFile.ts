@@ -1,12 +1,12 @@
 /**
- * OwnFile: the bytes of a file that nobody but this user (or root) can have written. A
- * reference: a simulation has files of its own.
+ * OwnFile: reads a file that only this user (or root) can have written. A reference, so that a
+ * simulation can provide its own files.
  *
- * Guarantees: the file, every folder above it and every link on the way belong to this user or
- * to root, and nobody else can write there; a folder with the sticky bit (/tmp) lets others add
- * files, not change ours, and a group of which this user is the only member is no one else. Owner, mode and bytes
- * come from one descriptor, which is opened without following a link. Opening does not wait, as it
- * would at a pipe; no more is read than may be taken, and one byte.
+ * Guarantees: the file, every folder above it and every link on the way belong to this user or to
+ * root, and nobody else can write there. Others can add files to a folder with the sticky bit
+ * (/tmp), but cannot change ours. A group whose only member is this user does not count as someone
+ * else. Owner, mode and bytes come from one descriptor, which is opened without following a link.
+ * Opening does not block, as it would with a pipe. At most the allowed size plus one block is read.
  */
 import { Context, Effect, Result, Schema } from "effect"
 import { constants, type Stats } from "node:fs"
@@ -14,21 +14,21 @@ import { type FileHandle, lstat, open, readFile, readlink } from "node:fs/promis
 import { dirname, isAbsolute, join, resolve } from "node:path"
 import { GONE, troubleOf } from "./FileTrouble.ts"
 
-/** `reason`: foreign: somebody else could have written it. */
+/** `foreign`: another user could have written the file. */
 export class OwnFileRefused extends Schema.TaggedError<OwnFileRefused>()("OwnFileRefused", {
   reason: Schema.Literals(["missing", "unreadable", "noFile", "tooLarge", "foreign"]),
-  /** The trouble, without the file's path: `is no file`. */
+  /** The problem, without the file's path: `is no file`. */
   message: Schema.String,
-  /** Empty: it depends on what the file is for. */
+  /** Empty if the remedy depends on the purpose of the file. */
   remedy: Schema.String
 }) {}
 
 export type Read = (path: string, most: number) => Effect.Effect<Uint8Array, OwnFileRefused>
 
-/** As many as Linux follows. */
+/** The number of links that Linux follows. */
 const MAX_LINKS = 40
 const A_READ = 64 * 1024
-/** Of /etc/group and /etc/passwd: on a machine that has more, a group counts as shared. */
+/** Maximum number of characters of /etc/group and of /etc/passwd; entries beyond it are not seen. */
 const MAX_ACCOUNTS = 1024 * 1024
 
 const refused = (reason: OwnFileRefused["reason"], message: string, remedy = "") =>
@@ -36,7 +36,7 @@ const refused = (reason: OwnFileRefused["reason"], message: string, remedy = "")
 
 const partsOf = (path: string): ReadonlyArray<string> => path.split("/").filter((part) => part !== "")
 
-/** Whether a group is this user's alone: none else is in it by /etc/group, or begins in it by /etc/passwd. */
+/** True if a group is this user's alone: /etc/group lists no other member, and /etc/passwd no other primary member. */
 const isPrivate = async (gid: number, uid: number): Promise<boolean> => {
   const read = (file: string) => readFile(file, "utf8").then((text) => text.slice(0, MAX_ACCOUNTS).split("\n"))
   const [groups, users] = await Promise.all([read("/etc/group"), read("/etc/passwd")]).catch(() => [[], []])
@@ -51,7 +51,7 @@ const isPrivate = async (gid: number, uid: number): Promise<boolean> => {
   )
 }
 
-/** Refuses what somebody else than `uid` or root owns, or can write. */
+/** Refuses a file or folder that someone other than `uid` or root owns or can write. */
 const checkOwn = async (stat: Stats, path: string, uid: number): Promise<void> => {
   const isFolder = stat.isDirectory()
   const what = isFolder ? `the folder ${path}` : stat.isSymbolicLink() ? `the link ${path}` : path
@@ -64,7 +64,7 @@ const checkOwn = async (stat: Stats, path: string, uid: number): Promise<void> =
         : `If you have read it and agree, copy it into a folder of your own, or make it yours: chown ${uid} ${path}`
     )
   }
-  // the mode of a link says nothing
+  // The mode of a link has no meaning.
   const isShared = (stat.mode & 0o002) !== 0 || ((stat.mode & 0o020) !== 0 && !(await isPrivate(stat.gid, uid)))
   if (stat.isSymbolicLink() || !isShared || (isFolder && (stat.mode & 0o1000) !== 0)) return
   throw refused(
@@ -74,7 +74,7 @@ const checkOwn = async (stat: Stats, path: string, uid: number): Promise<void> =
   )
 }
 
-/** The path without links, every step of it checked. */
+/** The path without links; every step is checked. */
 const walk = async (path: string, uid: number): Promise<string> => {
   let [at, rest, links] = ["/", partsOf(resolve(path)), 0]
   await checkOwn(await lstat(at), at, uid)
@@ -135,7 +135,7 @@ const errorOf = async (error: unknown, path: string): Promise<OwnFileRefused> =>
   return refused("missing", isFolder ? "there is no such file" : GONE)
 }
 
-/** Reads a file of this user's, or of the one that is given. */
+/** Reads files of this user, or of the user with this id. */
 export const reading =
   (uid: number = process.getuid?.() ?? 0): Read =>
   (path, most) =>
@@ -146,7 +146,7 @@ export const reading =
       Effect.fromResult
     )
 
-/** The service that reads such files; by default from this machine, as the user who runs this. */
+/** The service that reads such files; by default on this machine, as the current user. */
 export const OwnFile = Context.Reference<Read>("agentd/config/OwnFile", { defaultValue: () => reading() })
 
 export const readText = (path: string, most: number): Effect.Effect<string, OwnFileRefused> =>
@@ -159,7 +159,7 @@ export const readText = (path: string, most: number): Effect.Effect<string, OwnF
     )
   )
 
-/** A key, a password or a certificate is short. */
+/** Maximum size of a key, a password or a certificate, in bytes. */
 const MAX_SECRET = 64 * 1024
 
 export const readSecret = (path: string) => readText(path, MAX_SECRET)

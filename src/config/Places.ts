@@ -1,10 +1,10 @@
 /**
- * Places: where a user's daemon keeps its state and answers, by what the environment says. Pure.
+ * Places: where a user's daemon keeps its state and its socket, by environment variables. Pure.
  *
- * State: `$XDG_STATE_HOME/agentd`, else `~/.local/state/agentd`. Socket:
- * `$XDG_RUNTIME_DIR/agentd/control.sock`; without that variable, and with a state folder of
- * one's own choice, in the state folder. XDG variables that are not absolute count as unset, as
- * their specification says.
+ * State: `$XDG_STATE_HOME/agentd`, or `~/.local/state/agentd`. Socket:
+ * `$XDG_RUNTIME_DIR/agentd/control.sock`. If that variable is unset, or if another state directory
+ * was chosen, the socket is in the state directory. XDG variables that are not absolute count as
+ * unset, as their specification says.
  */
 import * as NodePath from "node:path"
 
@@ -17,7 +17,7 @@ export interface Environment {
 }
 
 export interface Places {
-  /** Absolute. */
+  /** Absolute path of the state directory. */
   readonly state: string
   readonly defaultState: string
   readonly sockets: string
@@ -36,7 +36,7 @@ export const placesOf = ({ home, runtime, stateHome }: Environment, chosen: stri
   return { state, defaultState, sockets, socket: NodePath.join(sockets, "control.sock") }
 }
 
-/** Where a project's config may lie, nearest first: from a folder upward. */
+/** Paths where a project's config can be, from this folder upward, the nearest first. */
 export const configsFrom = (folder: string): ReadonlyArray<string> => {
   const found: Array<string> = []
   for (let at = NodePath.resolve(folder); ; at = NodePath.dirname(at)) {
@@ -45,6 +45,6 @@ export const configsFrom = (folder: string): ReadonlyArray<string> => {
   }
 }
 
-/** The folder that hints have to name; null for the user's own world. */
+/** The state directory that hints must name; null for the default one. */
 export const worldOf = ({ defaultState, state }: Pick<Places, "defaultState" | "state">): string | null =>
   state === defaultState ? null : state

@@ -1,13 +1,13 @@
 /**
- * ProjectName: how a project and its conversation get their names. Pure.
+ * ProjectName: the names of a project and its conversation. Pure.
  *
- * Guarantees: the same config path always names the same conversation.
+ * Guarantees: the same config path always gives the same conversation id.
  */
 import { basename, dirname } from "node:path"
 
 const SLUG_CHARS = 40
 
-/** Letters that are no other letter with a mark, or are written so without theirs. */
+/** Letters that Unicode does not decompose, or that are usually written in another way without their marks. */
 const LETTERS: { readonly [letter: string]: string } = {
   ä: "ae",
   ö: "oe",
@@ -24,7 +24,7 @@ const LETTERS: { readonly [letter: string]: string } = {
   ı: "i"
 }
 
-/** In letters without marks: `büro` is `buero`, `café` is `cafe`. */
+/** The text in letters without marks: `büro` becomes `buero`, `café` becomes `cafe`. */
 const unmarked = (text: string): string =>
   [...text.toLowerCase().normalize("NFC")]
     .map((letter) => (Object.hasOwn(LETTERS, letter) ? LETTERS[letter]! : letter))
@@ -32,10 +32,10 @@ const unmarked = (text: string): string =>
     .normalize("NFKD")
     .replaceAll(/\p{M}/gu, "")
 
-/** A name that config, paths and addresses take, out of any text. */
+/** Makes a name that is valid in config, paths and addresses from any text. */
 export const slug = (text: string): string => form(unmarked(text))
 
-/** The same of what other letters are in: conversations were named so from the first. */
+/** Like `slug`, but replaces other letters: conversation ids have always been made this way. */
 const form = (text: string): string =>
   text
     .toLowerCase()
@@ -44,10 +44,10 @@ const form = (text: string): string =>
     .slice(0, SLUG_CHARS)
     .replace(/(?<![^a-z0-9])[^a-z0-9]+$/, "") || "project"
 
-/** The default name of a project: the folder of its config. */
+/** The default name of a project: the name of the folder of its config. */
 export const projectName = (configPath: string): string => slug(basename(dirname(configPath)))
 
-/** A name that is free, for a project whose own is not: with the folder above its own, else with a number. */
+/** A free name for a project whose own is taken: with the folder above as a prefix, or else with a number. */
 export const distinguished = (configPath: string, name: string, isTaken: (name: string) => boolean): string => {
   const above = slug(`${basename(dirname(dirname(configPath)))}-${name}`)
   if (basename(dirname(dirname(configPath))) !== "" && !isTaken(above)) return above
@@ -57,20 +57,20 @@ export const distinguished = (configPath: string, name: string, isTaken: (name: 
   }
 }
 
-/** A project's conversation, by the absolute path of its config: `myproj-1a2b3c4d`. */
+/** The id of a project's conversation, from the absolute path of its config: `myproj-1a2b3c4d`. */
 export const conversationId = (configPath: string): string => {
-  // loaded when it is needed: most verbs of the quick entry name nothing
+  // Loaded only when needed: most commands of the quick entry need no id.
   const { createHash } = process.getBuiltinModule("node:crypto")
   return `${form(basename(dirname(configPath)))}-${createHash("sha256").update(configPath).digest("hex").slice(0, 8)}`
 }
 
-/** Whether the file is of the conversation's project: its own, or the copy in an agent's worktree. */
+/** True if the file belongs to the conversation's project: its own config, or the copy in an agent's worktree. */
 export const isOf = (configPath: string, conversation: string): boolean => {
   const first = conversation.replace(/\.\d+$/, "")
   return conversationId(configPath) === first || configPath.includes(`/worktrees/${first}/`)
 }
 
-/** Why a bare name means nothing in a folder whose project is not started. */
+/** The error for an agent's bare name in a folder whose project is not started. */
 export const unstarted = (configPath: string, name: string) => ({
   message: `"${name}" is an agent of this folder's project here, and the daemon does not keep ${configPath}.`,
   remedy: "Start this folder's project: agentd start. An agent of another project: PROJECT/AGENT"

@@ -1,6 +1,6 @@
 /**
- * ScheduleConfig: what a project says of messages and goals that are due at certain times. Every default is filled in,
- * but the machine's own time zone.
+ * ScheduleConfig: a project's config for messages and goals that are due at certain times. Every
+ * default is filled in, except the machine's own time zone.
  */
 import { Schema } from "effect"
 import * as CronTimes from "./CronTimes.ts"
@@ -25,7 +25,7 @@ const SendConfig = Schema.Struct({
   text: described(Word, "The message.")
 })
 
-/** A goal as a schedule submits it: the rest is as `goals` says. */
+/** A goal that a schedule submits. Omitted settings come from `goals`. */
 const ScheduledGoal = Schema.Struct({
   text: described(Word, "What is to be achieved."),
   planner: optional(Name, "Who makes its plan. Default: goals.planner."),

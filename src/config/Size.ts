@@ -1,8 +1,8 @@
 /**
- * Size: an amount of memory or of disk as a person writes it in a config.
+ * Size: an amount of memory or disk space, as a person writes it in a config.
  *
- * Guarantees: `"4 GB"`, `"512MB"`, `"1.5 GiB"` and a plain number (bytes) decode to a whole number of bytes;
- * anything else, less than a megabyte and more than a petabyte are refused with a message that shows the right form.
+ * Guarantees: `"4 GB"`, `"512MB"`, `"1.5 GiB"` and a plain number (bytes) decode to a whole number
+ * of bytes. Anything else, less than 1 MB, or more than 1000 TB is refused with a message.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 

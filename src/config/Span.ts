@@ -1,9 +1,9 @@
 /**
- * Span: a length of time as a person writes it in a config.
+ * Span: a length of time, as a person writes it in a config.
  *
- * Guarantees: `"30 seconds"`, `"2s"`, `"1.5 minutes"`, `"500ms"` and a plain
- * number (milliseconds) decode to a `Duration`; anything else, a negative span
- * and one above 365 days are refused with a message that shows the right form.
+ * Guarantees: `"30 seconds"`, `"2s"`, `"1.5 minutes"`, `"500ms"` and a plain number (milliseconds)
+ * decode to a `Duration`. Anything else, a negative span, or one above 365 days is refused with a
+ * message.
  */
 import { Duration, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
@@ -40,7 +40,7 @@ const UNITS: { readonly [word: string]: keyof typeof MS_PER_UNIT } = {
   days: "d"
 }
 
-/** Longer than a timer that a person means, and below what a timer of Node can hold many times over. */
+/** Longer than any reasonable setting. Effect splits a longer wait than Node's timers allow into several timers. */
 const LONGEST_MS = 365 * 86_400_000
 
 const FORM = 'a length of time such as "30 seconds", "2s", "1.5 minutes", "500ms", or a number of milliseconds'
@@ -72,16 +72,16 @@ export const Span = Schema.Union([Schema.String, Schema.Finite])
     })
   )
 
-/** A limit of time that can be switched off. */
+/** A timeout that can be switched off. */
 export const SpanOrOff = Schema.Union([Schema.Literal("off"), Span])
 
-/** The limit in ms; null where it is off. */
+/** The timeout in ms; null if it is off. */
 export const limitIn = (limit: typeof SpanOrOff.Type): number | null =>
   limit === "off" ? null : Duration.toMillis(limit)
 
 const millisIn = (text: string): number => millisOf(text) ?? Infinity
 
-/** A span of at least and at most so much, each in its own words. */
+/** A span within limits, which are given as text and shown in the message. */
 export const spanBetween = (least: string, most: string) =>
   Span.check(
     Schema.makeFilter(

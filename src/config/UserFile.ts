@@ -1,8 +1,9 @@
 /**
- * UserFile: the user's own `config.jsonc` as it is in force: as the file stands, or where that cannot be used, as it was
- * when it last could, over restarts too. Its text is kept in the state folder, beside the projects'.
+ * UserFile: the user's own `config.jsonc` that is in force. If the file cannot be used, the last
+ * usable version stays in force, also after a restart. Its text is stored in the state directory,
+ * next to those of the projects.
  *
- * Guarantees: where nothing was ever in force, a file that cannot be used is refused.
+ * Guarantees: if no version was ever in force, an unusable file is refused.
  */
 import { dirname, join } from "node:path"
 import { Effect, FileSystem } from "effect"
@@ -15,14 +16,14 @@ export interface Place {
 }
 
 export interface Look {
-  /** In force. */
+  /** The config in force. */
   readonly config: UserConfig
-  /** Of the file, where it can be used. */
+  /** The text of the file, if it can be used. */
   readonly text: string | undefined
   readonly trouble: ConfigError | undefined
 }
 
-/** Beside the projects' texts. */
+/** In the same folder as the projects' texts. */
 const placeOf = ({ state }: Place): string => join(state, "configs", "user.jsonc")
 
 const look = Effect.fnUntraced(function* (place: Place) {
@@ -38,7 +39,7 @@ const look = Effect.fnUntraced(function* (place: Place) {
 
 export const inForce = (place: Place) => Effect.map(look(place), ({ config }) => config)
 
-/** Keeps the text, whole or not at all. */
+/** Stores the text; it is written completely or not at all. */
 const keep = Effect.fnUntraced(
   function* (place: Place, text: string) {
     const files = yield* FileSystem.FileSystem
@@ -51,6 +52,6 @@ const keep = Effect.fnUntraced(
   Effect.catch((error) => Effect.logWarning(`the user's config could not be kept: ${error.message}`))
 )
 
-/** Looks, and keeps what can be used. */
+/** Reads the file, and stores its text if it can be used. */
 export const take = (place: Place) =>
   Effect.tap(look(place), ({ text }) => (text === undefined ? Effect.void : keep(place, text)))

@@ -1,8 +1,8 @@
 /**
- * Zone: the time zones that a person may name, in a config or on a command line.
+ * Zone: the time zones that a person can name, in a config or on a command line.
  *
- * Guarantees: one that is taken can be used for times of the day as well as for cron expressions: each of their
- * readers takes some that the other does not.
+ * Guarantees: an accepted zone works for times of day and for cron expressions. Each of their two
+ * parsers accepts some names that the other does not.
  */
 import { DateTime, Option, Schema } from "effect"
 import { attempt } from "./Attempt.ts"

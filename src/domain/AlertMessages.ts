@@ -1,62 +1,63 @@
-/**
- * AlertMessages: what people were told, and whether it came to them, as the daemon says it.
- */
+/** AlertMessages: alerts and whether they were delivered, as they cross the control socket. */
 import { Schema } from "effect"
 import { Word } from "./BoardMessages.ts"
 
 export const ALERT_STATES = ["waiting", "failed", "sent", "given up", "nobody"] as const
 
-/** A trouble of which people are told. */
+/** A problem that people are notified of. */
 export const AlertRow = Schema.Struct({
-  /** Of the newest cause, ms since the epoch. */
+  /** Time of the newest cause, ms since the epoch. */
   at: Schema.Finite,
   word: Word,
   /** The kind of trouble: `agent.stopped`, else the kind of its rune. */
   kind: Schema.String,
-  /** Null: not known any more. */
+  /** Null: no longer known. */
   project: Schema.NullOr(Schema.String),
-  /** `project/agent` of whom it tells; null: of none. */
+  /** `project/agent` that the alert is about; null: no agent. */
   agent: Schema.NullOr(Schema.String),
-  /** `project/goal`; null: of none. */
+  /** `project/goal`; null: no goal. */
   goal: Schema.NullOr(Schema.String),
-  /** As the mail's subject has it. */
+  /** The subject of the mail. */
   subject: Schema.String,
   reason: Schema.String,
   remedy: Schema.NullOr(Schema.String),
-  /** So often within its mail. */
+  /** How often it occurred within this mail. */
   count: Schema.Int,
-  /** Of the rune that caused it. */
+  /** eventId of the rune that caused it. */
   restsOn: Schema.Int,
-  /** `nobody`: no address is configured; `failed`: it is tried again; `waiting`: for its time, or for others to be told with. */
+  /**
+   * `nobody`: no address is configured; `failed`: will be retried; `waiting`: until its time, or to be sent together
+   * with others.
+   */
   state: Schema.Literals(ALERT_STATES),
-  /** Addresses that have taken it, or will be tried. */
+  /** Addresses that have accepted the mail, or will be tried. */
   to: Schema.Array(Schema.String),
-  /** Addresses that the server did not take. */
+  /** Addresses that the mail server rejected. */
   rejected: Schema.Array(Schema.String),
-  /** ms since the epoch; null: not, or too long ago to say. */
+  /** ms since the epoch; null: not sent, or too long ago to be known. */
   sentAt: Schema.NullOr(Schema.Finite),
   attempts: Schema.Int,
-  /** The last attempt's. */
+  /** Error of the last attempt. */
   error: Schema.NullOr(Schema.String),
-  /** When it is tried next, ms since the epoch. */
+  /** Time of the next attempt, ms since the epoch. */
   nextAt: Schema.NullOr(Schema.Finite)
 })
 export type AlertRow = typeof AlertRow.Type
 
-/** A way in which people are told besides by the mail section of a project. */
+/** A way to notify people, in addition to the mail section of a project. */
 export const NotifyRow = Schema.Struct({
   name: Schema.String,
   type: Schema.String,
   kinds: Schema.Array(Schema.String),
-  /** Whether it could be used now, without a message being sent. */
+  /** Whether it could be used now; checked without sending a message. */
   ok: Schema.Boolean,
-  /** In words: where it goes, or what is wrong. */
+  /** Plain text: where notifications go, or what is wrong. */
   detail: Schema.String,
   /** The remedy, with a command; null: nothing is wrong. */
   remedy: Schema.NullOr(Schema.String),
-  /** Notices that wait for it: for their time, or to be tried again. */
+  /** Queued notices: they wait for their time or for a retry. */
   waiting: Schema.Int,
-  /** The newest failure of those; null: none has failed. */
+  /** The newest error among those; null: none has failed. */
   error: Schema.NullOr(Schema.String),
   quiet: Schema.Boolean
 })

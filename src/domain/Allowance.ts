@@ -1,6 +1,6 @@
 /**
- * Allowance: what agents may still spend, as they ask for it and tell of it: limits of a turn, an agent, a project and
- * the machine, in total, by the day and by the month. The feature behind it is budgets/; without one nothing is limited.
+ * Allowance: what agents may still spend, and what they report as spent. Limits apply to a turn, an agent, a project
+ * and the machine: in total, per day and per month. The feature behind it is budgets/; without it nothing is limited.
  */
 import { Context, Duration, Effect, type Scope } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
@@ -14,99 +14,104 @@ export type Whose = "agent" | "project" | "machine"
 export type Period = "turn" | "day" | "month" | "total"
 export type Resource = "tokens" | "usd" | "tool_calls" | "wall_time"
 
-/** A limit, and what of it is spent. */
+/** A limit, and how much of it is spent. */
 export interface Reach {
   readonly whose: Whose
   readonly period: Period
-  /** The turn, the day or the month, by name; empty for all time. */
+  /** Name of the turn, the day or the month; empty: all time. */
   readonly label: string
   readonly resource: Resource
   readonly spent: number
   readonly limit: number
-  /** When it begins anew by itself, ms since the epoch; null: never. */
+  /** When the limit resets by itself, ms since the epoch; null: never. */
   readonly until: number | null
-  /** True where its agents are ended and do not wait. */
+  /** True: agents that reach the limit are ended; they do not wait. */
   readonly stops: boolean
-  /** No limit: something about the turn that a person would want to know. */
+  /** Set if this is not a limit, but something about the turn that a person would want to know. */
   readonly mark?: string
 }
 
-/** An agent that lives. */
+/** A live agent. */
 export interface Spender extends Address {
-  /** As the file says now. */
+  /** The limits that the config file has now. */
   readonly limits: () => { readonly agent: BudgetConfig; readonly project: BudgetConfig }
-  /** Ends the turn; `keep`: what it was asked is offered again; `turnId`: that turn alone, and the agent waits for a person. */
+  /**
+   * Ends the turn. `keep`: its messages are offered again. `turnId`: end only that turn; the agent then waits for a
+   * person.
+   */
   readonly interrupt: (reason: string, keep: boolean, turnId?: string) => Effect.Effect<void>
   readonly turn?: () => string | undefined
   /** Ends the agent for good. */
   readonly exhaust: (reach: Reach) => Effect.Effect<void>
 }
 
-/** A limit, and whom it holds: the agent, or its project; of the machine neither. */
+/** A limit, and the agent or project that it applies to; both are empty for the machine. */
 export interface Limited extends Reach {
   readonly conversation: string
   readonly agent: string
 }
 
-/** Tokens and cost that belong together. */
+/** Tokens and cost with the same keys. */
 export interface Cost {
-  /** The local day, or the month of one that is long ago; the hour where hours were asked for: "2026-11-24T07". */
+  /** The local day, or only the month if it is long ago; the hour if hours were requested: "2026-11-24T07". */
   readonly day: string
   readonly conversation: string
   readonly agent: string
-  /** Empty: not named. */
+  /** Empty: the agent did not name it. */
   readonly model: string
-  /** Empty: none. */
+  /** Empty: no goal. */
   readonly goal: string
-  /** With the parts of a cache. */
+  /** Includes the tokens read from and written to a cache. */
   readonly input: number
   readonly output: number
   readonly cacheRead: number
   readonly cacheWrite: number
   readonly usd: number
-  /** Tokens of which nobody said what they cost, and whose model has no price. */
+  /** Tokens without a known cost: none was reported, and the model has no price. */
   readonly unpriced: number
-  /** Said by the agent, and not believed: in no sum. */
+  /** Reported by the agent, but implausible: not part of any sum. */
   readonly unlikely?: { readonly tokens: number; readonly usd: number }
 }
 
 export interface Standing {
-  /** The limit that keeps it from its next turn. */
+  /** The limit that keeps the agent from its next turn. */
   readonly reached: Reach | undefined
   readonly near: ReadonlyArray<Reach>
 }
 
 export interface Allowances {
   readonly machine: BudgetConfig
-  /** For as long as the scope is open; what its conversation has spent is known when it answers. */
+  /** Registers the agent while the scope is open. When this returns, the spending of its conversation is known. */
   readonly join: (spender: Spender) => Effect.Effect<void, never, Scope.Scope>
   /**
-   * The limit that keeps the agent from a turn; `wake` is called when it is worth asking again. `spent`: by its
-   * incarnation up to now, of which the newest may not have been told yet.
+   * The limit that keeps the agent from a turn. `wake` is called when it is worth asking again. `spent`: spending of
+   * the current incarnation, of which the newest part might not be reported yet.
    */
   readonly admits: (
     who: Address,
     spent: { readonly tokens: number; readonly usd: number },
     wake: () => void
   ) => Reach | "unread" | undefined
-  /** The rune `agent.usage` is durable. */
+  /** Call after the rune `agent.usage` is durable. */
   readonly used: (who: Address, usage: Usage, ref: RuneRef) => Effect.Effect<void>
-  /** A new incarnation: its total begins anew. */
+  /** A new incarnation: its total restarts at zero. */
   readonly began: (who: Address, ref: RuneRef) => Effect.Effect<void>
-  /** The conversation was resumed from a suspension: its total begins anew. */
+  /** The conversation was resumed from a suspension: its total restarts at zero. */
   readonly renewed: (conversation: string, ref: RuneRef) => Effect.Effect<void>
   readonly standing: (who: Address) => Standing
-  /** A file says something else now: those that wait ask again. */
+  /** A config file has changed: waiting agents ask again. */
   readonly wake: Effect.Effect<void>
-  /** For the rune that archives the conversation; undefined: nothing is known. */
+  /** Spending for the rune that archives the conversation; undefined: nothing is known. */
   readonly archived: (conversation: string) => Effect.Effect<ArchivedSpending | undefined>
-  /** All that was spent since the day, by conversation, agent, model, goal and day; a stream that cannot be read is left out. */
+  /**
+   * All spending since the day, by conversation, agent, model, goal and day. A stream that cannot be read is left out.
+   */
   readonly costs: (
     since: string,
-    /** By the hour: the newest alone are known. */
+    /** Group by hour; only the newest hours are known. */
     options?: { readonly hours: boolean }
   ) => Effect.Effect<ReadonlyArray<Cost>, StorageError>
-  /** Every limit of agents that live, of their projects and of the machine, but those of a turn, once each. */
+  /** Every limit of live agents, of their projects and of the machine, once each; limits of turns are left out. */
   readonly limits: () => ReadonlyArray<Limited>
 }
 
@@ -128,12 +133,12 @@ export const Allowance = Context.Reference<Allowances>("agentd/domain/Allowance"
 
 const SHARE = 0.8
 
-/** Whether so much of a limit is spent that a person is warned. */
+/** Whether enough of a limit is spent to warn a person. */
 export const isNear = (spent: number, limit: number): boolean => spent >= SHARE * limit
 
 const TURN_REACHED = "the turn reached"
 
-/** Whether a turn was interrupted for that. */
+/** Whether a turn was interrupted because it reached its own limit. */
 export const isTurnLimit = (reason: string | null | undefined): boolean => reason?.startsWith(TURN_REACHED) === true
 
 const OF = { agent: "the agent", project: "the project", machine: "this machine" } as const

@@ -1,8 +1,8 @@
 /**
- * BoardRow: the rows of the board in order, and how they follow each other. Pure.
+ * BoardRow: ids of board rows, and their order. Pure.
  *
- * Guarantees: a row's id is the same for as long as its thing is there; a row moves only when its word changes, or since
- * when it needs a person.
+ * Guarantees: a row's id stays the same while its subject exists. A row moves only when its word changes, or when the
+ * time since which it needs a person changes.
  */
 import type { BoardNews, BoardRow } from "./BoardMessages.ts"
 import { rankOf } from "./Words.ts"
@@ -16,7 +16,7 @@ export const ofGoal = ({ conversation, goalId }: { readonly conversation: string
 export const ofChannel = ({ conversation, name }: { readonly conversation: string; readonly name: string }) =>
   `channel/${conversation}/${name}`
 
-/** By code units: the first `localeCompare` of a process loads ICU's collator, for 8 ms. */
+/** Compares by code units: the first `localeCompare` of a process loads ICU's collator, which takes 8 ms. */
 const alike = (a: string, b: string): number => Number(a > b) - Number(a < b)
 
 const isDigit = (text: string, at: number): boolean => {
@@ -30,11 +30,11 @@ const numberEnd = (text: string, at: number): number => {
   return end
 }
 
-/** By their numbers where they have some: `worker9` before `worker10`. */
+/** Compares numbers in names by value: `worker9` before `worker10`. */
 export const byName = (a: string, b: string): number => {
   let at = 0
   while (at < a.length && a.charCodeAt(at) === b.charCodeAt(at)) at++
-  // a difference within a number is one of the whole number
+  // if the difference lies within a number, compare the whole number
   while (at > 0 && isDigit(a, at - 1)) at--
   const [endA, endB] = [numberEnd(a, at), numberEnd(b, at)]
   if (endA === at || endB === at) return alike(a, b)
@@ -44,18 +44,18 @@ export const byName = (a: string, b: string): number => {
 
 const called = ({ name, project }: BoardRow): string => `${project}/${name}`
 
-/** The oldest first; what nobody knows the time of last. */
+/** The oldest first; rows of unknown age last. */
 export const bySince = (a: { readonly since: number }, b: { readonly since: number }): number =>
   (a.since || Number.MAX_SAFE_INTEGER) - (b.since || Number.MAX_SAFE_INTEGER)
 
-/** By who acts next; what needs a person by its age, what has failed the newest first, all else by name. */
+/** Sorts by who acts next. Rows that need a person: oldest first. Failed rows: newest first. All others: by name. */
 export const order = (a: BoardRow, b: BoardRow): number =>
   rankOf(a.word) - rankOf(b.word) ||
   (a.word === "needs you" ? bySince(a, b) : a.word === "failed" ? b.since - a.since : 0) ||
   byName(called(a), called(b)) ||
   alike(a.id, b.id)
 
-/** The same board, some news later. */
+/** The rows after these news. */
 export const after = (rows: ReadonlyMap<string, BoardRow>, news: BoardNews): ReadonlyMap<string, BoardRow> => {
   const next = new Map(rows)
   for (const id of news.gone) next.delete(id)

@@ -1,7 +1,7 @@
 /**
- * Calendar: days and months as the people of this machine count them. Pure but for the machine's time zone.
+ * Calendar: days and months in the local time of this machine. Pure except for the machine's time zone.
  *
- * Guarantees: a day begins at its own midnight, also where the clocks change.
+ * Guarantees: a day begins at local midnight, also when the clocks change.
  */
 
 const two = (number: number) => `${number}`.padStart(2, "0")
@@ -24,7 +24,10 @@ export const dayAfter = (at: number): number => {
   return new Date(date.getFullYear(), date.getMonth(), date.getDate() + 1).getTime()
 }
 
-/** Whether the day, or month, is over by that day: so is one later than the next, which a clock that was ahead has begun. */
+/**
+ * Whether the day or month is over on `day`. A label later than the next day counts as over, too: a clock that was
+ * ahead began it.
+ */
 export const isOver = (label: string, day: string): boolean => {
   const next = dayOf(dayAfter(new Date(`${day}T12:00`).getTime()))
   return label === "" || label < day.slice(0, label.length) || label > next.slice(0, label.length)

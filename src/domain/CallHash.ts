@@ -1,8 +1,8 @@
 /**
- * CallHash: the name of what a person decides: the SHA-256 of one call with all that it would do.
+ * CallHash: the hash that identifies what a person decides: the SHA-256 of one call with everything that it would do.
  * Pure.
  *
- * Guarantees: whatever changes of the call changes the hash, and the order of names does not.
+ * Guarantees: any change of the call changes the hash. The order of field names does not.
  */
 import { createHash } from "node:crypto"
 import { canonical } from "../runs/CanonicalJson.ts"
@@ -14,16 +14,16 @@ export interface HashedCall {
   readonly call: string
   readonly tool: string
   readonly folder: string
-  /** Parsed once: this very value is shown, hashed, and handed back as what may run. */
+  /** Parsed once: exactly this value is shown, hashed and run. */
   readonly input: unknown
 }
 
-/** Fewer digits could be met by a call that was made for it. */
+/** With fewer digits, somebody could construct another call with the same prefix. */
 export const SHORTEST = 32
-/** A person decides no longer input, in bytes of JSON: the agent does it in smaller pieces. */
+/** Maximum size of an input that a person can approve, in bytes of JSON. The agent must split larger ones. */
 export const MAX_INPUT = 1024 * 1024
 
-/** Undefined for an input that has no JSON, as one that is nested too deeply. */
+/** Undefined for an input that cannot be written as JSON, such as one that is nested too deeply. */
 export const hashOf = ({ agent, call, folder, input, run, tool }: HashedCall): string | undefined => {
   try {
     const text = canonical({ agent, call, folder, input: input ?? null, run, tool })
@@ -33,12 +33,12 @@ export const hashOf = ({ agent, call, folder, input, run, tool }: HashedCall): s
   }
 }
 
-/** As it is shown and typed. */
+/** The form that is shown and typed. */
 export const short = (hash: string): string => hash.slice(0, SHORTEST)
 
 export const names = (typed: string, hash: string): boolean => typed.length >= SHORTEST && hash.startsWith(typed)
 
-/** Why an answer does not go to a call; undefined where the answer names what is asked. */
+/** Why an answer does not apply to a call; undefined if its hash matches the call. */
 export const refusalOf = (
   id: string,
   typed: string | undefined,

@@ -1,12 +1,12 @@
 /**
- * CallWords: a tool call in a few words, for rows and sentences: what it does, to what. Pure.
+ * CallWords: a tool call in a few words, for rows and sentences: the tool, and what it works on. Pure.
  *
- * Guarantees: bounded, one line; an input that was cut in its midst is read as far as it goes. Who decides about a call
- * is shown all of it elsewhere.
+ * Guarantees: the result is one line of bounded length. A truncated input is read as far as it goes. A person who
+ * decides about a call sees all of it elsewhere.
  */
 import { attempt } from "../config/Attempt.ts"
 
-/** Fields that tell most of a call, what tells more first. */
+/** Fields that say most about a call, the most informative first. */
 const TELLING = [
   "command",
   "cmd",
@@ -29,7 +29,7 @@ const MOST = 80
 
 const unquoted = (text: string): string => attempt(() => JSON.parse(`"${text}"`) as string) ?? text
 
-/** A text as one line of at most so many characters. */
+/** The text as one line, at most `most` characters. */
 export const oneLine = (text: string, most = MOST): string => {
   const line = text
     .slice(0, 4 * most)
@@ -38,12 +38,15 @@ export const oneLine = (text: string, most = MOST): string => {
   return line.length <= most && text.length <= 4 * most ? line : `${line.slice(0, most).toWellFormed()}…`
 }
 
-/** A string of JSON, perhaps cut, or a sign between. */
+/** A JSON string, possibly truncated, or a punctuation character. */
 const TOKEN = /"((?:[^"\\]|\\.)*)"?|[{}[\]:,]/gu
-/** A field with the whole input in it: ACP's. */
+/** ACP's field that contains the whole input. */
 const WRAPPED = "rawInput"
 
-/** The input's own texts, by their fields: of one that is there twice the last, as who runs the call reads it; none of what lies deeper. */
+/**
+ * Top-level texts of the input by field. If a field occurs twice, the last one counts, as it does for the program that
+ * runs the call. Deeper fields are ignored.
+ */
 const textsIn = (input: string): ReadonlyMap<string, string> => {
   const found = new Map<string, string>()
   const path: Array<string> = []
@@ -58,14 +61,14 @@ const textsIn = (input: string): ReadonlyMap<string, string> => {
   return found
 }
 
-/** `input`: JSON, perhaps cut. The part of it that tells most; empty: there is none. */
+/** The most informative part of the input; empty: there is none. `input`: JSON, possibly truncated. */
 export const telling = (input: string, most = MOST): string => {
   const texts = textsIn(input)
   const field = TELLING.find((name) => (texts.get(name) ?? "") !== "")
   return field === undefined ? "" : oneLine(texts.get(field)!, most)
 }
 
-/** `shell: npm test`; an input without such a part is shown as it is, cut. */
+/** `shell: npm test`; an input without an informative part is shown as it is, truncated. */
 export const named = (tool: string, input: string, most = MOST): string => {
   const part = telling(input, most) || (/^(\{\}|null|)$/.test(input) ? "" : oneLine(input, most))
   return part === "" ? tool : `${tool}: ${part}`
@@ -81,7 +84,7 @@ const DOES: ReadonlyArray<readonly [tool: RegExp, does: string]> = [
   [/^web_?search$/i, "searches the web for"]
 ]
 
-/** The work that an agent does by the call, in the words of a row: `runs npm test`, `reads src/cart.ts`. */
+/** The call as an activity, in the words of a row: `runs npm test`, `reads src/cart.ts`. */
 export const doing = (tool: string, input: string): string => {
   const part = telling(input)
   const does = DOES.find(([name]) => name.test(tool))?.[1]

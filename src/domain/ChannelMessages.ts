@@ -1,6 +1,6 @@
 /**
- * ChannelMessages: what channels tell a person, and what an agent says in one:
- * the shapes that cross a boundary.
+ * ChannelMessages: shapes of channels that cross a boundary: what a channel shows to a person, and what an agent says
+ * in one.
  */
 import { Schema } from "effect"
 import { Order, TurnConfig } from "../config/ChannelConfig.ts"
@@ -10,7 +10,7 @@ import { Word } from "./BoardMessages.ts"
 export const MAX_POST_BYTES = 64 * 1024
 
 export const ChannelPost = Schema.Struct({
-  /** The post's place in the channel, from 1. */
+  /** Position of the post in the channel, from 1. */
   seq: Schema.Int,
   eventId: Schema.Int,
   /** ms since the epoch */
@@ -33,7 +33,7 @@ export const SeatInfo = Schema.Struct({
   restsOn: Schema.Int,
   /** The seat's place in the turn queue, from 1; null when it is in none. */
   position: Schema.NullOr(Schema.Int),
-  /** Posts that it has not been told of. */
+  /** Number of posts that it has not been sent yet. */
   unread: Schema.Int,
   /** When the turn or the wait ends by itself, ms since the epoch. */
   until: Schema.NullOr(Schema.Finite),
@@ -53,14 +53,14 @@ export const ChannelInfo = Schema.Struct({
   paused: Schema.Boolean,
   closed: Schema.Boolean,
   floor: Schema.NullOr(Schema.String),
-  /** In the order of the queue, then those that are in none. */
+  /** Seats in the turn queue in its order, then all others. */
   seats: Schema.Array(SeatInfo),
   posts: Schema.Int,
   /** In plain words: what it does, or why nothing happens. */
   detail: Schema.String,
-  /** When it began to wait for a person, ms since the epoch; not there: it does not. */
+  /** When it began to wait for a person, ms since the epoch; undefined: it does not wait. */
   since: Schema.optionalKey(Schema.Finite),
-  /** The matter that waits for a person, with the remedy; null while nothing does. */
+  /** The matter that waits for a person, with the remedy; null: nothing waits. */
   waits: Schema.NullOr(Schema.String),
   /** The newest rune of the channel. */
   restsOn: Schema.Int
@@ -70,14 +70,14 @@ export type ChannelInfo = typeof ChannelInfo.Type
 export const ChannelView = Schema.Struct({
   channel: ChannelInfo,
   turnConfig: TurnConfig,
-  /** Oldest first; as many as are kept at hand. */
+  /** Oldest first; only those that are still in memory. */
   posts: Schema.Array(ChannelPost)
 })
 export type ChannelView = typeof ChannelView.Type
 
 /** An agent's signal about its turn: over, or waiting. */
 export const Signal = Schema.Union([
-  /** Until news in the channel, a person's word there, or so many seconds have passed. */
+  /** Waits for news in the channel, for a person's post there, or for a number of seconds. */
   Schema.TaggedStruct("Wait", {
     reason: Schema.String,
     until: Schema.Union([Schema.Literals(["message", "person"]), Schema.Finite])
@@ -86,6 +86,6 @@ export const Signal = Schema.Union([
 ])
 export type Signal = typeof Signal.Type
 
-/** An agent's act in a channel through its tools; the same as in plain text. */
+/** An agent's act in a channel through its tools; equivalent to the plain-text form. */
 export const Utterance = Schema.Union([Schema.TaggedStruct("Post", { text: Schema.String }), ...Signal.members])
 export type Utterance = typeof Utterance.Type

@@ -1,8 +1,8 @@
 /**
- * Conversations: what a feature may know of the conversation that its work belongs
- * to: whether work goes on there. Agents keep this contract.
+ * Conversations: tells features whether work continues in the conversation that they belong to. Agents implement this
+ * contract.
  *
- * Guarantees: a change is told after its rune is durable, in the order of the log.
+ * Guarantees: a change is reported after its rune is durable, in the order of the log.
  */
 import { Context, type Effect, type Stream } from "effect"
 import type { StorageError } from "../core/event-log/EventLog.ts"
@@ -10,19 +10,22 @@ import type { StorageError } from "../core/event-log/EventLog.ts"
 export type Standing =
   /** Agents of the conversation take messages. */
   | "working"
-  /** Paused, suspended, or about to be closed: its agents take none now. */
+  /** Paused, suspended, or about to be closed: its agents take no messages now. */
   | "resting"
-  /** Closed or archived: its log takes nothing more. */
+  /** Closed or archived: its log accepts no more runes. */
   | "sealed"
 
 export class Conversations extends Context.Service<
   Conversations,
   {
-    /** All conversations of the log; answers once every one is known. */
+    /** All conversations of the log; returns when all of them are known. */
     readonly known: Effect.Effect<ReadonlyArray<string>>
-    /** A plain read; one that is not known works. All of the log are known once `AgentPort.recovered` answers. */
+    /**
+     * A plain read; an unknown conversation counts as "working". All conversations are known after
+     * `AgentPort.recovered`.
+     */
     readonly standing: (conversation: string) => Standing
-    /** From the subscription on, all conversations. */
+    /** Changes of all conversations, from the subscription on. */
     readonly changes: Stream.Stream<{ readonly conversation: string; readonly standing: Standing }, StorageError>
   }
 >()("agentd/domain/Conversations") {}

@@ -6,21 +6,24 @@ export const DiffInfo = Schema.Struct({
   project: Schema.String,
   agent: Schema.String,
   folder: Schema.String,
-  /** The commit that the files are compared with: where the agent's commits part from the person's, or its own HEAD. */
+  /**
+   * The commit that the files are compared with: the merge base of the agent's and the person's commits, or the agent's
+   * HEAD.
+   */
   base: Schema.String,
   files: Schema.Array(
     Schema.Struct({
       path: Schema.String,
-      /** Lines; null for a file that is not text. */
+      /** Number of lines; null: not a text file. */
       added: Schema.NullOr(Schema.Int),
       removed: Schema.NullOr(Schema.Int)
     })
   ),
-  /** New files that are in neither, since there are too many. */
+  /** Number of new files that are neither listed nor in the patch, because there are too many. */
   more: Schema.Int,
-  /** As git writes it, without colour; at most 524,288 characters. */
+  /** The patch as git prints it, without colour; at most 524,288 characters. */
   patch: Schema.String,
-  /** The patch is longer than that. */
+  /** True: the patch was truncated to that length. */
   isCut: Schema.Boolean
 })
 export type DiffInfo = typeof DiffInfo.Type

@@ -1,4 +1,4 @@
-/** Endings: why a run ended that counts as no error, in the words that people read. Pure. */
+/** Endings: why a run ended without counting as an error, in the words that people read. Pure. */
 export const ENDINGS = {
   quota: "its quota is used up",
   unavailable: "its provider could not be had",

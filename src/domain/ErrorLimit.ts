@@ -1,6 +1,6 @@
 /**
- * ErrorLimit: an agent's errors in all are never counted down, so that one that runs for a
- * year may reach their limit by flakes: people are warned before, at three quarters.
+ * ErrorLimit: warns before an agent reaches its limit of total errors. That count never goes down, so an agent that
+ * runs for a year can reach it by flakes alone. The warning comes at three quarters.
  */
 
 export interface Errors {
@@ -8,7 +8,7 @@ export interface Errors {
   readonly maxTotalErrors: number
 }
 
-/** The error with which people are warned: the 15th of 20. */
+/** Number of errors that triggers the warning: the 15th of 20. */
 export const warnsAt = (maxTotalErrors: number): number => Math.ceil(maxTotalErrors * 0.75)
 
 export const isNear = ({ maxTotalErrors, totalErrors }: Errors): boolean =>
@@ -21,5 +21,5 @@ export const warning = ({ maxTotalErrors, totalErrors }: Errors): string =>
 /** "1 error", "2 errors". */
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
-/** Words that a log of before holds, with a count of one put right. */
+/** Corrects "1 errors" and similar in texts that an older version wrote into the log. */
 export const putRight = (words: string): string => words.replace(/^1 (error|turn|agent|run)s /u, "1 $1 ")

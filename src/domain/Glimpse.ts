@@ -1,12 +1,12 @@
 /**
- * Glimpse: the board as it stands in a page when it comes: the rows that a screen can show, and how many there are
- * besides, so that nothing jumps when they come. Pure.
+ * Glimpse: the part of the board that is embedded in a page when it loads: the rows that fit a screen, and the number
+ * of all others. So nothing jumps when the others arrive. Pure.
  */
 import { order } from "./BoardRow.ts"
 import type { Board, BoardHead, BoardRow } from "./BoardMessages.ts"
 import type { Word } from "./Words.ts"
 
-/** Rows of one project in one word, which are not here. */
+/** Number of rows of one project and one word that are left out. */
 export interface Crowd {
   readonly project: string
   readonly word: Word
@@ -19,7 +19,7 @@ export interface Glimpse {
   readonly beyond: ReadonlyArray<Crowd>
 }
 
-/** A screen of 2,160 pixels has 60 of them in sight. */
+/** A screen of 2,160 pixels shows 60 rows. */
 const MOST = 80
 
 export const glimpseOf = ({ head, rows }: Board): Glimpse => {

@@ -1,13 +1,10 @@
-/**
- * GoalMessages: the shapes of goals, plans and tasks that cross a boundary: the
- * plan file, the log, the control socket.
- */
+/** GoalMessages: shapes of goals, plans and tasks that cross a boundary: the plan file, the log, the control socket. */
 import { Schema } from "effect"
 import { described, matching, Name, optional, Text, whole, withDefault, Word } from "../config/Fields.ts"
 import { Span } from "../config/Span.ts"
 import * as Board from "./BoardMessages.ts"
 
-/** Most tasks of a new plan or of an addition to one, and bytes of its file, which is parsed in one go. */
+/** Maximum number of tasks in a new plan or an addition, and size in bytes of a plan's file, which is parsed at once. */
 export const MAX_TASKS = 2_000
 export const MAX_PLAN_BYTES = 4 * 1024 * 1024
 export const MAX_TITLE = 500
@@ -42,13 +39,13 @@ export const PlannedTask = Schema.Struct({
 })
 export type PlannedTask = typeof PlannedTask.Type
 
-/** A plan's file, or a planner's answer. */
+/** Content of a plan file, or a planner's answer. */
 export const PlanDocument = Schema.Struct({
   $schema: Schema.optionalKey(Schema.String),
   tasks: described(Schema.Array(PlannedTask), `The tasks, at most ${MAX_TASKS}, in the order of their age.`)
 })
 
-/** A task as it is kept: times in ms. */
+/** A task as it is stored: times in ms. */
 export const Task = Schema.Struct({
   id: Schema.String,
   title: Schema.String,
@@ -58,17 +55,17 @@ export const Task = Schema.Struct({
   owner: Schema.NullOr(Schema.String),
   needs: Schema.Array(Schema.String),
   timeout: Schema.NullOr(Schema.Finite),
-  /** True if the task is done only with a commit. */
+  /** True if the task counts as done only with a commit. */
   commit: Schema.optionalKey(Schema.Boolean)
 })
 export type Task = typeof Task.Type
 
-/** How a goal is to be worked off: settled when it is submitted, and part of its first rune. */
+/** How a goal is worked on: fixed when it is submitted, and part of its first rune. */
 export const GoalOptions = Schema.Struct({
-  /** Null: the plan came with the goal. */
+  /** Null: the plan was submitted with the goal. */
   planner: Schema.NullOr(Schema.String),
   critic: Schema.NullOr(Schema.String),
-  /** Null: all but the planner, the critic and sub-agents. */
+  /** Null: all agents except the planner, the critic and sub-agents. */
   workers: Schema.NullOr(Schema.Array(Schema.String)),
   checks: Schema.Array(Schema.String),
   checkTimeout: Schema.Finite,
@@ -85,35 +82,35 @@ export const GoalOptions = Schema.Struct({
 export type GoalOptions = typeof GoalOptions.Type
 
 export const Evidence = Schema.Struct({
-  /** Where it was done; null where that is not known. */
+  /** Folder in which the task was done; null: unknown. */
   cwd: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String),
-  /** The commits before and after; null outside git. */
+  /** Commits before and after the task; null outside git. */
   base: Schema.NullOr(Schema.String),
   head: Schema.NullOr(Schema.String),
-  /** `<hash> <subject>`, newest first, the newest hundred. */
+  /** `<hash> <subject>`, newest first, at most 100. */
   commits: Schema.Array(Schema.String),
-  /** Evidence that the agent names itself: commands with their output, paths. */
+  /** Evidence that the agent itself reported: commands with their output, paths. */
   reported: Schema.Array(Schema.String),
-  /** The end of its answer. */
+  /** The end of the agent's answer. */
   output: Schema.String
 })
 export type Evidence = typeof Evidence.Type
 
-/** Whether a task that was done in a repository has left no commit there. */
+/** Whether a task that was done in a repository left no commit there. */
 export const lacksCommit = ({ base, commits, head }: Pick<Evidence, "base" | "commits" | "head">): boolean =>
   base !== null && head !== null && commits.length === 0
 
-/** A finding of the gate or the critic. */
+/** A problem found by the gate or the critic. */
 export const Finding = Schema.Struct({
   severity: Schema.Literals(["error", "warning", "info"]),
-  /** The task that it is about; left out where it is about the whole. */
+  /** The task that it is about; undefined: the whole goal. */
   task: Schema.optionalKey(Schema.String),
   message: Schema.String,
   fix: Schema.optionalKey(Schema.String),
-  /** The plan itself is wrong. */
+  /** True: the plan itself is wrong. */
   needsReplan: Schema.optionalKey(Schema.Boolean),
-  /** No agent can mend it: no task comes of it. */
+  /** True: no agent can fix it, so no task is created for it. */
   forPerson: Schema.optionalKey(Schema.Boolean)
 })
 export type Finding = typeof Finding.Type
@@ -142,22 +139,22 @@ export const GoalInfo = Schema.Struct({
   submittedAt: Schema.Finite,
   /** The word for people: who acts next. */
   word: Board.Word,
-  /** The autonomy machine's state. */
+  /** State of the autonomy state machine. */
   state: Schema.String,
   since: Schema.Finite,
   restsOn: Schema.Int,
-  /** The goal's present activity, or the reason for its wait, in plain words. */
+  /** Plain text: what the goal does now, or why it waits. */
   detail: Schema.String,
-  /** An agent of it does not go on without a person: the agent, what it needs, and the command. */
+  /** Set if an agent of the goal needs a person to continue: the agent, what it needs, and the command. */
   behind: Schema.optionalKey(Schema.String),
-  /** Why it is blocked or stopped. */
+  /** Why the goal is blocked or stopped; null: it is neither. */
   reason: Schema.NullOr(Schema.String),
   total: Schema.Int,
   tasks: TaskCounts,
-  /** Reviews that did not pass, of those that it may have. */
+  /** Number of reviews that did not pass, and their limit. */
   rounds: Schema.Int,
   maxRounds: Schema.Int,
-  /** ms until the tasks are done, as far as the done ones tell; null where nothing is known. */
+  /** Estimated ms until all tasks are done, based on the completed ones; null: unknown. */
   estimate: Schema.NullOr(Schema.Finite),
   options: GoalOptions
 })
@@ -169,16 +166,16 @@ export const TaskInfo = Schema.Struct({
   state: Schema.Literals(TASK_STATES),
   dependsOn: Schema.Array(Schema.String),
   priority: Schema.Finite,
-  /** The agent that has it or had it last, else the one that the plan names. */
+  /** The agent that has the task or had it last; before that, the one that the plan names. */
   owner: Schema.NullOr(Schema.String),
   needs: Schema.Array(Schema.String),
-  /** Tries that ended with an error. */
+  /** Number of attempts that ended with an error. */
   errors: Schema.Int,
   /** When the state was entered, ms since the epoch. */
   since: Schema.Finite,
   /** The newest error. */
   error: Schema.NullOr(Schema.String),
-  /** Where its result stands in the log; null before that. */
+  /** eventId of the rune with its result; null: there is no result yet. */
   restsOn: Schema.NullOr(Schema.Int),
   head: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String),
@@ -187,7 +184,7 @@ export const TaskInfo = Schema.Struct({
 })
 export type TaskInfo = typeof TaskInfo.Type
 
-/** So many tasks one reply holds, and so many that are named wherever they stand. */
+/** Maximum number of tasks in one reply, and of tasks in its `named` list. */
 export const TASKS_A_PAGE = 500
 export const TASKS_NAMED = 100
 
@@ -195,35 +192,35 @@ export const GoalPage = Schema.Struct({
   goal: GoalInfo,
   /** In the order of the plan. */
   tasks: Schema.Array(TaskInfo),
-  /** Of a plan that is longer: those under way and those that failed, wherever they stand; the first of them. */
+  /** For a longer plan: tasks that are under way or have failed, wherever they are in the plan; only the first ones. */
   named: Schema.Array(TaskInfo),
   /** Findings of the newest review. */
   findings: Schema.Array(Finding),
-  /** From where to ask for more; null at the end. */
+  /** Where the next page begins; null at the end. */
   next: Schema.NullOr(Schema.Int)
 })
 export type GoalPage = typeof GoalPage.Type
 
-/** The plan that waits for approval, whole: what each agent would be told. */
+/** The plan that waits for approval, in full: everything that each agent would receive. */
 export const AskedPlan = Schema.Struct({
   goalId: Schema.String,
   project: Schema.String,
   goal: Schema.String,
   options: GoalOptions,
-  /** Of all of it. */
+  /** Hash of the whole plan. */
   hash: Schema.String,
   total: Schema.Int,
   /** In the order of the plan. */
   tasks: Schema.Array(Task),
-  /** From where to ask for more; null at the end. */
+  /** Where the next page begins; null at the end. */
   next: Schema.NullOr(Schema.Int)
 })
 export type AskedPlan = typeof AskedPlan.Type
 
-/** A goal as it is submitted. What is left out is as the project's config says. */
+/** A goal as it is submitted. Missing fields default to the project's config. */
 export const GoalRequest = Schema.Struct({
   goal: Schema.String,
-  /** Absolute path of a plan's file. */
+  /** Absolute path of a plan file. */
   plan: Schema.NullOr(Schema.String),
   planner: Schema.optionalKey(Schema.String),
   critic: Schema.optionalKey(Schema.String),
@@ -236,7 +233,7 @@ export type GoalRequest = typeof GoalRequest.Type
 
 export const MergeResult = Schema.Struct({
   branch: Schema.String,
-  /** The commit that was to be merged. */
+  /** The commit to be merged. */
   head: Schema.String,
   tasks: Schema.Array(Schema.String),
   outcome: Schema.Literals(["merged", "up-to-date", "conflict"]),
@@ -245,12 +242,15 @@ export const MergeResult = Schema.Struct({
 export type MergeResult = typeof MergeResult.Type
 
 export const MergeReply = Schema.Struct({
-  /** 0 where nothing has happened yet. */
+  /** 0: nothing has happened yet. */
   eventId: Schema.Int,
   message: Schema.String,
   target: Schema.String,
   results: Schema.Array(MergeResult),
-  /** The branch is checked out there: the person's own git brings it to that commit, then the merge is asked for as done. */
+  /**
+   * Set if the branch is checked out in `folder`: the person's own git must move it to `commit`. Then the merge is
+   * requested again, as done.
+   */
   toCheckout: Schema.optionalKey(Schema.Struct({ folder: Schema.String, from: Schema.String, commit: Schema.String }))
 })
 export type MergeReply = typeof MergeReply.Type

@@ -1,9 +1,8 @@
 /**
- * Ids: names for what is made while the daemon runs.
+ * Ids: ids for things that the daemon creates while it runs.
  *
- * Guarantees: ids of runs, turns and messages sort by the millisecond in which they
- * were made, hold 80 bits of chance besides, and are safe in a path, an address and
- * an environment.
+ * Guarantees: ids of runs, turns and messages sort by the millisecond in which they were created. Each also has 80
+ * random bits. They are safe in a path, a URL and an environment variable.
  */
 import { Clock, Effect, Random } from "effect"
 import { createHash } from "node:crypto"
@@ -30,7 +29,7 @@ const unique: Effect.Effect<string> = Effect.gen(function* () {
   return text
 })
 
-/** Derives an id in code that may not draw a random one: for each `n` as unique as `salt`, which was drawn. */
+/** Derives an id in code that must not use randomness. For each `n` the id is as unique as `salt`, which was random. */
 export const derived = (salt: string, at: number, n: number): string => {
   const digest = createHash("sha256").update(`${salt}#${n}`).digest()
   let text = timePart(at)
@@ -38,10 +37,10 @@ export const derived = (salt: string, at: number, n: number): string => {
   return text
 }
 
-/** A run's, never used twice. */
+/** Id of a run, never used twice. */
 export const runId: Effect.Effect<string> = unique
 
-/** A turn's, never used twice. */
+/** Id of a turn, never used twice. */
 export const turnId: Effect.Effect<string> = unique
 
 export const messageId: Effect.Effect<string> = unique

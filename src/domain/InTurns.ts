@@ -1,16 +1,16 @@
 /**
- * InTurns: a long computation on the daemon's one thread, a little at a time.
+ * InTurns: runs a long computation on the daemon's only thread in small slices.
  *
- * Guarantees: a computation says what each of its steps costs; once they have cost a turn, all others that want
- * to run do so before it goes on; its answer is the one that it has where it is run at once. Interrupted, it
- * ends at the next turn.
+ * Guarantees: a computation reports the cost of each step. When the costs add up to `TURN`, all other fibers that are
+ * ready run before it continues. Its result is the same as without slices. If it is interrupted, it ends at the next
+ * slice.
  */
 import { Effect } from "effect"
 
-/** Yields the cost of each step, in what a small step costs (some 10 µs). */
+/** Yields the cost of each step; 1 is the cost of a small step (some 10 µs). */
 export type Steps<A> = Generator<number, A>
 
-/** The cost of a turn: about 1 ms, since a call of somebody else waits for several. */
+/** Cost of one slice: about 1 ms, because another caller's request waits for several slices. */
 export const TURN = 100
 
 export const inTurns = <A>(steps: Steps<A>): Effect.Effect<A> => {
@@ -25,7 +25,7 @@ export const inTurns = <A>(steps: Steps<A>): Effect.Effect<A> => {
   return turn
 }
 
-/** The answer, without a turn for anybody else. */
+/** The result, without yielding to other fibers. */
 export const atOnce = <A>(steps: Steps<A>): A => {
   for (;;) {
     const step = steps.next()

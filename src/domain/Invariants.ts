@@ -1,22 +1,21 @@
 /**
- * Invariants: every promise that agentd makes about its own behaviour and can
- * check, in one table.
+ * Invariants: one table of all promises about agentd's own behaviour that agentd can check.
  *
- * FATAL halts the stream's writer and mails; ERROR refuses the rune where it is
- * checked on append, writes `invariant.violated` and mails; WARN writes it. A
- * test holds that each row is broken on purpose by a test named after its id.
+ * FATAL stops the stream's writer and sends a mail. ERROR rejects the rune if it is checked on append, writes
+ * `invariant.violated` and sends a mail. WARN only writes the rune. A test ensures that for each row another test,
+ * named after its id, breaks it on purpose.
  */
 
 export type Where =
   /** By the guard, before a rune is written. */
   | "append"
-  /** From time to time while the daemon runs. */
+  /** Periodically while the daemon runs. */
   | "sweep"
   /** By `agentd verify`, which re-reads the whole store. */
   | "verify"
   | "test"
 
-/** An empty `checked`: agentd does not do yet what the row speaks of. */
+/** An empty `checked`: agentd does not yet have the feature that the row is about. */
 export interface Invariant {
   readonly id: string
   readonly holds: string
@@ -141,5 +140,5 @@ export type InvariantId = (typeof invariants)[number]["id"]
 
 const severities = new Map<string, Invariant["severity"]>(invariants.map(({ id, severity }) => [id, severity]))
 
-/** Undefined for a rule that is no invariant (a rune's size, its schema). */
+/** Undefined if the rule is not an invariant (the size of a rune, its schema). */
 export const severityOf = (rule: string): Invariant["severity"] | undefined => severities.get(rule)

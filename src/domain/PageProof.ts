@@ -1,17 +1,18 @@
 /**
- * PageProof: what a page and the daemon prove to each other, as texts under a key that both have (HMAC-SHA256). Pure.
+ * PageProof: texts that a page and the daemon sign under a shared key (HMAC-SHA256), to prove themselves to each other.
+ * Pure.
  *
- * A link's code is the first key: the page shows the code's handle, and is sent its own key sealed by the code. Of that
- * key and a word of each side a session's key is made, which proves each request and each answer.
+ * A link's code is the first key. The page shows the code's handle, and receives its own key, sealed with the code. A
+ * session's key is derived from that key and a random word of each side. It proves each request and each answer.
  */
 
-/** The text of one purpose; no other purpose or parts have the same one. */
+/** The text to sign for one purpose; no other purpose or other parts produce the same text. */
 export const text = (
   purpose: "handle" | "name" | "seal" | "granted" | "hello" | "session" | "request" | "answer" | "item",
   ...parts: ReadonlyArray<string | number | boolean>
 ): string => JSON.stringify(["agentd", purpose, ...parts])
 
-/** The name of a session: a page's own word and the daemon's. */
+/** A session is named by a word of the page and a word of the daemon. */
 export interface Session {
   readonly id: string
   readonly page: string
@@ -19,7 +20,7 @@ export interface Session {
 }
 
 export interface Signature extends Session {
-  /** Of the session's requests; no two have the same. */
+  /** Number of the request within its session, never used twice. */
   readonly n: number
   /** SHA-256 of the body. */
   readonly body: string
@@ -28,26 +29,26 @@ export interface Signature extends Session {
 
 export interface Asked {
   readonly method: string
-  /** With its query. */
+  /** Path with the query. */
   readonly path: string
-  /** Where a stream goes on. */
+  /** Position at which a stream continues. */
   readonly after: string
 }
 
 export const requestText = ({ after, method, path }: Asked, { body, n }: Pick<Signature, "n" | "body">): string =>
   text("request", n, method, path, after, body)
 
-/** `policy`: what the page may load and do, as its answer's header says it. */
+/** `policy`: the answer's content-security-policy header, which says what the page may load and do. */
 export const answerText = (n: number, status: number, hash: string, policy: string): string =>
   text("answer", n, status, hash, policy)
 
 export const POLICY = "content-security-policy"
 export const SCHEME = "Agentd"
-/** The header of an answer that proves it. */
+/** Header that proves an answer. */
 export const PROOF = "x-agentd-proof"
-/** `field` of a refusal that the daemon does not know the session: what only reads is asked again in another one … */
+/** `field` of a refusal because the daemon does not know the session. The page repeats a read in a new session … */
 export const OVER = "session"
-/** … and what acts is not: it may have been done. */
+/** … but not a write: it might have been carried out. */
 export const UNSURE = "act"
 
 export const header = ({ body, daemon, id, mac, n, page }: Signature): string =>

@@ -1,19 +1,20 @@
 /**
- * Prices: what a model's tokens cost, in USD for a million of each kind. Pure.
+ * Prices: prices of each model's tokens, in USD per million of each kind. Pure.
  *
- * The table holds only lines that somebody has read on a public page, each with that page and the day on which it was
- * read; prices change, and some accounts have others. A config's own `prices` come first.
+ * The table has only prices that somebody read on a public page, each with that page and the day. Prices change, and
+ * some accounts have others, so `prices` in a config take precedence.
  *
- * Guarantees: a model that is not in the table, nor in a config, has no price: none is guessed from another's.
+ * Guarantees: a model that is neither in the table nor in a config has no price. No price is guessed from another
+ * model's.
  */
 import { plainModel } from "../runs/gateway/Estimated.ts"
 import { Context } from "effect"
 
 export interface Price {
-  /** Tokens that no cache gave. */
+  /** Price of tokens that did not come from a cache. */
   readonly input: number
   readonly output: number
-  /** Left out: as `input`. */
+  /** Undefined: as `input`. */
   readonly cacheRead?: number | undefined
   readonly cacheWrite?: number | undefined
 }
@@ -22,7 +23,7 @@ export type Prices = { readonly [model: string]: Price }
 
 interface Line extends Price {
   readonly page: string
-  /** The day on which it was read. */
+  /** The day on which somebody read the price. */
   readonly read: string
 }
 
@@ -30,7 +31,7 @@ const ANTHROPIC = "https://platform.claude.com/docs/en/about-claude/pricing"
 const ANTHROPIC_ZH = "https://platform.claude.com/docs/zh-CN/about-claude/pricing"
 const overview = (model: string) => `https://platform.claude.com/docs/zh-CN/models/${model}/overview`
 
-/** Cache writes are those for five minutes. */
+/** Cache writes are priced as those for five minutes. */
 const line = (
   page: string,
   [input, cacheWrite, cacheRead, output]: readonly [number, number, number, number]
@@ -52,11 +53,11 @@ export const TABLE: { readonly [model: string]: Line } = {
   "claude-haiku-4-5": line(ANTHROPIC_ZH, [1, 1.25, 0.1, 5])
 }
 
-/** Where a program says which provider's model it is, and the day of the model's snapshot. */
+/** A provider's prefix and the date of a model snapshot, which some programs add to a model's name. */
 const PREFIX = /^(?:anthropic|openai|google)\//
 const SNAPSHOT = /-20\d{6}$/
 
-/** Undefined: the model is unpriced. `own`: what configs say, the nearest first. */
+/** Undefined: the model has no price. `own`: prices of configs, the nearest config first. */
 export const priceOf = (model: string, ...own: ReadonlyArray<Prices>): Price | undefined => {
   const told = plainModel(model)
   const plain = told.replace(PREFIX, "")
@@ -68,7 +69,7 @@ export const priceOf = (model: string, ...own: ReadonlyArray<Prices>): Price | u
   return undefined
 }
 
-/** The parts of a cache are in the input. */
+/** `input` includes the tokens read from and written to a cache. */
 export interface Tokens {
   readonly input: number
   readonly output: number
@@ -76,7 +77,7 @@ export interface Tokens {
   readonly cacheWrite: number
 }
 
-/** USD. */
+/** The cost in USD. */
 export const costOf = (price: Price, { cacheRead, cacheWrite, input, output }: Tokens): number =>
   ((input - cacheRead - cacheWrite) * price.input +
     cacheRead * (price.cacheRead ?? price.input) +
@@ -84,5 +85,5 @@ export const costOf = (price: Price, { cacheRead, cacheWrite, input, output }: T
     output * price.output) /
   1e6
 
-/** The prices that the user's own config names, for all projects. */
+/** Prices in the user's own config, for all projects. */
 export const UserPrices = Context.Reference<Prices>("agentd/domain/UserPrices", { defaultValue: () => ({}) })

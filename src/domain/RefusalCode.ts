@@ -1,9 +1,9 @@
 /**
- * RefusalCode: the codes by which a program knows why it was refused, and what it can do. Pure; the
- * quick entry loads it without a schema.
+ * RefusalCode: codes that tell a program why a command was refused, and what it can do. Pure: the quick entry loads it
+ * without a schema.
  */
 
-/** The meaning of each code, and the status of an HTTP answer that has it. */
+/** The meaning of each code, and the status of the HTTP answer. */
 export const refusalCodes = {
   not_found: { status: 404, means: "what was named is not there" },
   ambiguous: { status: 409, means: "a name fits several: name one of them in full" },
@@ -24,7 +24,7 @@ export type RefusalCode = keyof typeof refusalCodes
 export const isRefusalCode = (code: unknown): code is RefusalCode =>
   typeof code === "string" && Object.hasOwn(refusalCodes, code)
 
-/** Codes of errors that have none of their own, by their tag. */
+/** Codes of errors without a code of their own, by their tag. */
 export const codesByTag: { readonly [tag: string]: RefusalCode } = {
   ActorStopped: "not_now",
   BackupRefused: "conflict",
@@ -52,7 +52,7 @@ export const codesByTag: { readonly [tag: string]: RefusalCode } = {
   WorktreeError: "unavailable"
 }
 
-/** The code of an error; undefined: it is no refusal, or of a daemon that sends none that is known here. */
+/** The code of an error. Undefined: the error is no refusal, or its daemon sends none that is known here. */
 export const codeOf = (error: object): RefusalCode | undefined => {
   const { _tag, code, reason } = error as { readonly [field in "_tag" | "code" | "reason"]?: unknown }
   if (_tag === "StorageError" && reason === "full") return "full"

@@ -1,13 +1,11 @@
-/**
- * ScheduleMessages: the shapes of schedules that cross a boundary: the log, the control socket.
- */
+/** ScheduleMessages: shapes of schedules that cross a boundary: the log, the control socket. */
 import { Schema } from "effect"
 
 const text = Schema.String
 /** ms since the epoch */
 const time = Schema.Finite
 
-/** A goal as a schedule submits it: what is left out is as the project's config says. */
+/** A goal that a schedule submits. Missing fields default to the project's config. */
 const Goal = Schema.Struct({
   text,
   planner: Schema.optionalKey(text),
@@ -18,14 +16,14 @@ const Goal = Schema.Struct({
   target: Schema.optionalKey(text)
 })
 
-/** The work that is due: one of the two. */
+/** The work that is due: either `send` or `goal` is set. */
 export const Work = Schema.Struct({
   send: Schema.optionalKey(Schema.Struct({ agent: text, text })),
   goal: Schema.optionalKey(Goal)
 })
 export type Work = typeof Work.Type
 
-/** Characters of a text in a row; the log, or the file, has all of it. */
+/** Maximum length of a text in a row, in characters; the log or the config file has the whole text. */
 const MAX_SHOWN = 500
 
 export const shown = ({ goal, send }: Work): Work => {
@@ -38,23 +36,22 @@ export const shown = ({ goal, send }: Work): Work => {
 
 /** The newest run of a schedule. */
 const Run = Schema.Struct({
-  /** When it was due; of one that a person asked for, when that was. */
+  /** When it was due; for a run that a person requested, the time of the request. */
   due: time,
   at: time,
-  /** The rune that is both the run and what it sent. */
+  /** eventId of the rune that records both the run and what it sent. */
   eventId: Schema.Int,
   asked: Schema.Boolean,
-  /** The message, or the goal. */
   messageId: Schema.NullOr(text),
   goalId: Schema.NullOr(text),
-  /** Whether what it sent is not over: the message waits or is worked on, the goal goes on. */
+  /** Whether its work is not over yet: the message waits or is worked on, or the goal is not finished. */
   underWay: Schema.Boolean
 })
 
-/** The newest of its times that passed without a run. */
+/** The newest of the schedule's times that passed without a run. */
 export const Skipped = Schema.Struct({
   due: time,
-  /** So many times, this the last of them; 100 stands for more, too. */
+  /** Number of skipped times, of which this is the last; 100 also means more. */
   count: Schema.Int,
   reason: text,
   at: time
@@ -67,16 +64,16 @@ export const ScheduleInfo = Schema.Struct({
   name: text,
   conversation: text,
   project: text,
-  /** Null: it is for one time. */
+  /** Null: the schedule has only one time. */
   cron: Schema.NullOr(text),
   timeZone: text,
   work: Work,
   catchUp: Schema.Literals(["once", "all", "none"]),
-  /** held: its conversation takes no work. done: it was for one time, which is over. */
+  /** `held`: the conversation takes no work now. `done`: its only time is over. */
   state: Schema.Literals(SCHEDULE_STATES),
   /** When it is due next; null: never again. */
   next: Schema.NullOr(time),
-  /** The person who made it, where it is not in the project's file; the one who paused it. */
+  /** The person who created it, if it is not in the project's file; the person who paused it. */
   by: Schema.NullOr(text),
   pausedBy: Schema.NullOr(text),
   last: Schema.NullOr(Run),

@@ -1,17 +1,16 @@
 /**
- * Strangers: the connections that have said nothing yet by which they are let in. They hold a room of
- * their own, apart from those that are let in, so that however many there are, hooks and commands have
- * theirs.
+ * Strangers: connections that have not identified themselves yet. They have a limit of their own, separate from
+ * admitted connections. So however many there are, hooks and commands still get a connection.
  *
- * Guarantees: pure; one that comes is never turned away for those that are there: the one that has been
- * silent for longest goes. One that has just come is heard first: many that come at once are more than
- * the room, until each could be read once (the kernel's queue bounds them).
+ * Guarantees: pure. A new connection is never rejected because of those that exist: the one that has been silent for
+ * longest is closed. New connections are read once before they can be closed. If many come at once, they exceed the
+ * limit until then (the kernel's queue bounds them).
  */
 export class Strangers<A> {
   private readonly max: number
   private readonly hangUp: (one: A) => void
   private readonly fresh = new Set<A>()
-  /** Strangers that could be read once, the oldest first. */
+  /** Connections that were read once, the oldest first. */
   private readonly silent = new Set<A>()
 
   constructor(max: number, hangUp: (one: A) => void) {
@@ -28,14 +27,14 @@ export class Strangers<A> {
     this.makeRoom()
   }
 
-  /** Notes that a stranger could be read once. */
+  /** Notes that the connection was read once. */
   settle(one: A): void {
     if (!this.fresh.delete(one)) return
     this.silent.add(one)
     this.makeRoom()
   }
 
-  /** Forgets one that is let in, or gone; true where it was there. */
+  /** Forgets a connection that is admitted or closed; true if it was a stranger. */
   leave(one: A): boolean {
     return this.fresh.delete(one) || this.silent.delete(one)
   }

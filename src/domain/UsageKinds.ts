@@ -1,17 +1,15 @@
-/**
- * UsageKinds: the rune that says what an agent has spent: agents write it, budgets are a fold of it.
- */
+/** UsageKinds: the rune that records what an agent has spent. Agents write it; budgets are a fold of it. */
 import { Schema } from "effect"
 import { kind, reader } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
 
 const ModelUsage = Schema.Struct({
-  /** Empty: its run does not name it. */
+  /** Empty: the run does not name its model. */
   model: text,
   input: Schema.Finite,
   output: Schema.Finite,
-  /** Parts of the input. */
+  /** Included in `input`. */
   cache_read: Schema.optionalKey(Schema.Finite),
   cache_write: Schema.optionalKey(Schema.Finite),
   usd: Schema.optionalKey(Schema.Finite)
@@ -25,30 +23,30 @@ const Usage = Schema.Struct({
   /** ms */
   wall_time: Schema.Finite,
   usd: Schema.Finite,
-  /** ms in which every open call of the turn waited for a person: they count against no limit. */
+  /** ms during which every open call of the turn waited for a person; they count against no limit. */
   waited: Schema.optionalKey(Schema.Finite),
-  /** The turn has made the same call so often that a person is told. */
+  /** Set if the turn has made the same call so often that a person is notified. */
   same: Schema.optionalKey(text),
-  /** Said by the agent, and more than is possible in its time: against its own budget alone. */
+  /** Reported by the agent, but more than is possible in its time: counts only against the agent's own budget. */
   unlikely: Schema.optionalKey(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite })),
-  /** The tokens and their cost by model; older runes say only the sums. */
+  /** Tokens and cost by model; older runes have only the sums. */
   models: Schema.optionalKey(Schema.Array(ModelUsage)),
   goal: Schema.optionalKey(text),
-  /** The day on which it was spent, by the calendar of the machine: "2026-11-24". */
+  /** Local day on which it was spent: "2026-11-24". */
   day: Schema.optionalKey(text)
 })
 export type Usage = typeof Usage.Type
 
 const Period = Schema.Struct({ label: text, tokens: Schema.Finite, usd: Schema.Finite })
 
-/** The spending of a conversation when it was archived: its runes tell it no more. */
+/** The spending of a conversation when it was archived, because its runes can no longer be read for it. */
 export const ArchivedSpending = Schema.Struct({
   tokens: Schema.Finite,
   usd: Schema.Finite,
-  /** Of the newest day and month. */
+  /** Spending of the newest day and month. */
   day: Period,
   month: Period,
-  /** By month or day, agent and model. */
+  /** Spending by month or day, agent and model. */
   costs: Schema.Array(
     Schema.Struct({
       day: text,

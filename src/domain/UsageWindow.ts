@@ -1,34 +1,36 @@
 /**
- * UsageWindow: how a window of an account's use stands: how much of it is used, whether it is near its end, whether
- * that is worth a rune. Pure, without Effect.
+ * UsageWindow: a usage window of a provider's account: how much of it is used, whether it is near its limit, and
+ * whether a change deserves a rune. Pure, without Effect.
  *
- * Guarantees: runes are few: a window that was not known, one that got worse by a level or a word, one that began anew
- * or got better some time after its last rune; never one for each request.
+ * Guarantees: runes are rare, never one per request. A rune is written for a window that is new, has reset, or got
+ * worse by a level or a status. It is also written for one that got better some time after its last rune.
  */
 import type { UsageWindow } from "../runs/gateway/LimitHeaders.ts"
 
-/** As it was told last: `at` is ms since the epoch. */
+/** The window as last reported; `at` is ms since the epoch. */
 export interface Noted extends UsageWindow {
   readonly at: number
 }
 
-/** Parts at which a person would want to know. */
+/** Used fractions at which a person would want to know. */
 const LEVELS = [0.5, 0.8, 0.95, 1]
-/** From this part on it is near its end. */
+/** From this fraction on, a window is near its limit. */
 export const NEAR = 0.8
 
 const MINUTE = 60_000
-/** A rate that tells of no end, and a window that tells of none, count for nothing so much later. */
+/** Windows without a reset time expire this long after their report: first rates, then all others. */
 const RATE_LASTS = 10 * MINUTE
 const WINDOW_LASTS = 24 * 60 * MINUTE
-/** The least time from one rune of a window to one that says that it got better: a rate does so each minute. */
+/** Minimum time between a rune and one that says the window got better. Rates get better every minute. */
 const RATE_BETTER = 60 * MINUTE
 const BETTER = MINUTE
 
-/** Renews within minutes, and again and again. */
+/** A rate limit resets within minutes, again and again. */
 const isRate = ({ limit }: UsageWindow): boolean => limit !== undefined
 
-/** Whether it has begun anew since it was told, or a clock that was ahead has told it. */
+/**
+ * Whether the window has reset since it was reported, or its report has a time in the future because a clock was ahead.
+ */
 export const isOver = (window: Noted, now: number): boolean =>
   window.at > now + WINDOW_LASTS || now >= (window.resetsAt ?? window.at + (isRate(window) ? RATE_LASTS : WINDOW_LASTS))
 
@@ -38,10 +40,10 @@ const WORSE = ["allowed", "warning", "rejected"] as const
 
 const wordOf = ({ status = "allowed" }: UsageWindow): number => WORSE.indexOf(status)
 
-/** Whether a rune is due for what is told now. `known`: as the newest rune has it. */
+/** Whether the reported window deserves a rune. `known`: the window in the newest rune. */
 export const isNews = (known: Noted | undefined, told: UsageWindow, now: number): boolean => {
   if (known === undefined) return true
-  // a rate that began anew is not told each minute
+  // a rate that has reset is not reported every minute
   const isAnew = isOver(known, now) && !isRate(known)
   const [level, word] = isAnew ? [0, 0] : [levelOf(known), wordOf(known)]
   if (levelOf(told) > level || wordOf(told) > word) return true
@@ -49,7 +51,7 @@ export const isNews = (known: Noted | undefined, told: UsageWindow, now: number)
   return isBetter && Math.abs(now - known.at) >= (isRate(known) ? RATE_BETTER : BETTER)
 }
 
-/** The newest ones, by name; the oldest go where there are too many. */
+/** The newest windows by name; if there are more than `most`, the oldest are discarded. */
 export const merged = (
   before: ReadonlyArray<Noted>,
   told: ReadonlyArray<Noted>,
@@ -63,11 +65,11 @@ export const merged = (
   return [...all.values()].slice(-most)
 }
 
-/** Whether so much of it is used that a person would want to know. */
+/** Whether so much of the window is used that a person would want to know. */
 export const isNear = (window: Noted, now: number): boolean =>
   !isOver(window, now) && ((window.used ?? 0) >= NEAR || wordOf(window) > 0)
 
-/** How much of it is used, in words: "93 %"; nothing was told: "not said". */
+/** How much of the window is used, in words: "93 %"; "not said" if nothing was reported. */
 export const usedWords = (window: Noted, now: number): string => {
   if (isOver(window, now)) return "begun anew"
   const { limit, remaining, status, used } = window

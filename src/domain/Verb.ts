@@ -1,29 +1,32 @@
-/** Verb: a procedure of the protocol as doors that are no socket call it: by name, with values as JSON has them. */
+/**
+ * Verb: a procedure of the protocol for entry points other than the socket (HTTP, MCP): called by name, with JSON
+ * values.
+ */
 import type { Effect, Schema, Stream } from "effect"
 import type { StorageError } from "../core/event-log/EventLog.ts"
 import type { CommandRefused } from "./Messages.ts"
 
 export type Problem = CommandRefused | StorageError
 
-/** The caller, as the door knows it. */
+/** The caller, as the entry point knows it. */
 export interface Asker {
   readonly by: string
 }
 
-/** The form of a verb: all that is known of it without a daemon. */
+/** The shape of a verb: everything that is known about it without a daemon. */
 export interface VerbForm {
   readonly name: string
-  /** True: nothing is changed by it. */
+  /** True: it changes nothing. */
   readonly reads: boolean
-  /** True: it answers with many values. */
+  /** True: it answers with a stream of values. */
   readonly streams: boolean
-  /** Schemas of what a door takes and answers; of the payload undefined: it takes nothing. */
+  /** Schemas of the payload and the answer; undefined payload: it takes none. */
   readonly payload: Schema.Codec<unknown, unknown> | undefined
   readonly success: Schema.Codec<unknown, unknown>
 }
 
 export interface Verb extends VerbForm {
-  /** Answers with one value. */
+  /** Returns one value. */
   readonly call: (payload: unknown, asker: Asker) => Effect.Effect<unknown, Problem>
   readonly stream: (payload: unknown, asker: Asker) => Stream.Stream<unknown, Problem>
 }

@@ -1,23 +1,22 @@
 /**
  * Visible: foreign text in a form that a person can judge. Pure.
  *
- * Guarantees: nothing is left out and nothing is hidden: every character shows as itself or as a
- * mark, and the original can be read back from the marked text (`read(visible(text)) === text`).
- * Time and space are linear. A mark is `\u{…}`; backslashes before a mark, or before what looks
- * like one, are doubled.
+ * Guarantees: nothing is left out or hidden. Every character shows as itself or as a mark, and the original can be read
+ * back from the marked text (`read(visible(text)) === text`). Time and space are linear. A mark is `\u{…}`; backslashes
+ * before a mark, or before text that looks like one, are doubled.
  */
 
 /**
- * Controls, formats, halves of characters, private and unassigned ones, separators, blanks that
- * are no space, what fonts draw as nothing. Joiners and variation selectors count: in a command
- * they are never innocent.
+ * Characters that do not show as themselves. They are control and format characters, lone surrogates, private and
+ * unassigned ones, separators, and blanks other than the space. Characters that fonts draw as nothing belong to them,
+ * too. So do joiners and variation selectors: in a command they are never innocent.
  */
 const HIDDEN =
   /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}\u{13441}\u{13442}\ufffc\ufffd]|(?! )\p{Zs}/u
 const COMBINING = /\p{M}/u
-/** More marks on one letter reach into other lines. */
+/** More combining marks on one letter reach into other lines. */
 const MAX_COMBINING = 2
-/** A longer row of spaces pushes what follows out of sight. */
+/** A longer run of spaces pushes the text after it out of sight. */
 const MAX_SPACES = 8
 
 const markOf = (character: string): string => `\\u{${character.codePointAt(0)!.toString(16)}}`
@@ -26,7 +25,7 @@ const markOf = (character: string): string => `\\u{${character.codePointAt(0)!.t
 export const visible = (text: string): string => {
   let shown = ""
   let combining = 0
-  /** True where a combining mark has something visible to stand on. */
+  /** True if a combining mark has a visible character to stand on. */
   let base = false
   let spaces = 0
   const endSpaces = () => {
@@ -44,7 +43,7 @@ export const visible = (text: string): string => {
     }
     if (spaces > 0) endSpaces()
     if (code > 32 && code < 127 && code !== 92) {
-      // most of most commands
+      // the fast path: most characters of most commands
       combining = 0
       base = true
       shown += character
@@ -66,7 +65,7 @@ export const visible = (text: string): string => {
       while (text[end] === "\\") end++
       const run = text.slice(at, end)
       const next = end < text.length ? String.fromCodePoint(text.codePointAt(end)!) : ""
-      // what is no mark must not read as one; ordinary commands stay as they are
+      // text that is no mark must not read as one; ordinary commands stay unchanged
       const isTaken = text.startsWith("u{", end) || (next !== "\n" && next !== " " && HIDDEN.test(next))
       shown += isTaken ? run + run + character : run
       at = end
@@ -76,7 +75,7 @@ export const visible = (text: string): string => {
   return shown
 }
 
-/** The original of a visible text. */
+/** The original of a text that `visible` returned. */
 export const read = (shown: string): string =>
   shown.replace(
     /(?<!\\)(\\+)u\{(?:([0-9a-f]+)\}(?:\{(\d+)\})?)?/g,
@@ -93,7 +92,10 @@ const SCRIPTS = ["Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic",
 )
 const MAX_NAMED = 20
 
-/** Words that may be read as others: of two alphabets, of dressed-up Latin letters, or of such as look Latin. A hint, no verdict. */
+/**
+ * Words that can be mistaken for others: of two alphabets, of styled Latin letters, or of letters that look Latin. A
+ * hint, not proof.
+ */
 export const lookalikes = (text: string): ReadonlyArray<string> => {
   const found = new Set<string>()
   for (const [word] of text.matchAll(/[\p{L}\p{N}]{1,256}/gu)) {

@@ -1,16 +1,16 @@
 /**
- * Weather: whether a provider of models can be had, as agents ask for it and tell of it. The
- * feature behind it is providers/; without one it is always fair.
+ * Weather: whether a provider of models is available, as agents ask for it and report it. The feature behind it is
+ * providers/; without it every provider counts as available.
  */
 import { Context, Effect, Schema } from "effect"
 import type { UsageWindow } from "../runs/gateway/LimitHeaders.ts"
 import type { Noted } from "./UsageWindow.ts"
 
-/** A provider of models, and on whose account it is asked: agents with the same two share the weather. */
+/** A provider of models, and the account that is used: agents with the same pair share its availability. */
 export interface Account {
   /** A name, or the host of an address: "anthropic", "127.0.0.1:8080", "opencode acp". */
   readonly provider: string
-  /** The place of the key, never the key: "ANTHROPIC_API_KEY", "login". */
+  /** Where the key comes from, never the key: "ANTHROPIC_API_KEY", "login". */
   readonly account: string
 }
 
@@ -23,17 +23,17 @@ export type News =
       readonly _tag: "failed"
       readonly began: number
       readonly message: string
-      /** When the provider says to ask again, ms since the epoch. */
+      /** When the provider asks to retry, ms since the epoch. */
       readonly retryAt?: number | undefined
-      /** How long an outage lasts before a person is told, ms; left out: 15 minutes. */
+      /** How long an outage lasts before a person is notified, ms; undefined: 15 minutes. */
       readonly lasts?: number
     }
   | { readonly _tag: "refused"; readonly began: number; readonly message: string }
   | { readonly _tag: "limited"; readonly message: string; readonly until: number }
-  /** The windows of the account's use, as an answer tells them. */
+  /** The usage windows of the account, as an answer reports them. */
   | { readonly _tag: "used"; readonly windows: ReadonlyArray<UsageWindow> }
 
-/** A window as the log and the control socket have it. */
+/** A usage window as the log and the control socket store it. */
 export const Window = Schema.Struct({
   name: Schema.String,
   used: Schema.optionalKey(Schema.Finite),
@@ -46,7 +46,7 @@ export const Window = Schema.Struct({
 
 export type Sky = "Available" | "Degraded" | "Unavailable" | "LimitedUntil" | "LoginNeeded"
 
-/** Trouble of an account in words, but for its own. */
+/** The account's problem in words, without the provider's own message. */
 export const troubles: { readonly [state in Sky]: string } = {
   Available: "",
   Degraded: "cannot be had",
@@ -57,31 +57,37 @@ export const troubles: { readonly [state in Sky]: string } = {
 
 export interface Standing extends Account {
   readonly state: Sky
-  /** When the trouble began; ms since the epoch, as `until`. */
+  /** When the trouble began, ms since the epoch, like `until`. */
   readonly since: number
-  /** When it is asked again. */
+  /** When the next request is allowed. */
   readonly until: number
   readonly message: string
-  /** The newest rune of it. */
+  /** eventId of the newest rune about the account. */
   readonly restsOn: number
 }
 
-/** An account that has told something of itself; `windows`: as they were told last. */
+/** An account that has reported something; `windows`: as last reported. */
 export interface AccountStanding extends Standing {
   readonly windows: ReadonlyArray<Noted>
 }
 
 export interface Forecast {
-  /** Whether `who` may ask now. If not, `wake` is called as soon as it is worth asking again; the newest one counts. */
+  /**
+   * Whether `who` may send a request now. If not, `wake` is called as soon as it is worth asking again; only the newest
+   * `wake` counts.
+   */
   readonly admits: (account: Account, who: string, wake: () => void) => boolean
-  /** Tells of a request; trouble is durable then. Costs next to nothing where the weather is fair. */
+  /**
+   * Reports the outcome of a request; trouble is durable when this returns. Costs almost nothing while the provider is
+   * available.
+   */
   readonly tell: (account: Account, who: string, news: News) => Effect.Effect<void>
-  /** Undefined where nothing was ever amiss. */
+  /** Undefined if there was never any trouble. */
   readonly standing: (account: Account) => Standing | undefined
   readonly near: (account: Account) => ReadonlyArray<Noted>
-  /** Every account of which something was told. */
+  /** Every account that was reported on. */
   readonly accounts: () => ReadonlyArray<AccountStanding>
-  /** Outages that last so long that a person was told, and logins that a person is to renew. */
+  /** Outages that were long enough to notify a person, and logins that a person must renew. */
   readonly lasting: () => ReadonlyArray<Standing>
 }
 

@@ -1,8 +1,8 @@
 /**
- * Words: the one vocabulary that people read, and where each state of each machine goes in it. Pure.
+ * Words: the status words that people read, and the mapping from each state of each state machine to its word. Pure.
  *
- * Guarantees: each state of each machine has its cases, of which the first that holds is its word, and
- * the last always holds; a word says who acts next: the person, nobody, or the thing itself.
+ * Guarantees: each state of each machine has a list of cases. The first case that holds gives the word, and the last
+ * always holds. A word says who acts next: the person, nobody, or the agent itself.
  */
 
 /** In the order in which a person looks for them. */
@@ -28,7 +28,7 @@ export type Group = (typeof GROUPS)[number]
 
 export interface Look {
   readonly glyph: string
-  /** Where a terminal has no UTF-8. */
+  /** Used if a terminal has no UTF-8. */
   readonly ascii: string
   readonly colour: "you" | "failed" | "work" | "quiet" | "good"
   readonly group: Group
@@ -47,23 +47,23 @@ export const LOOKS: { readonly [word in Word]: Look } = {
   done: { glyph: "✓", ascii: "+", colour: "good", group: "Idle", next: "nobody: it is over" }
 }
 
-/** The place of a word in a list: what needs a person comes first. */
+/** Position of a word in a list: "needs you" comes first. */
 export const rankOf = (word: Word): number => WORDS.indexOf(word)
 
-/** Whether an agent with this word is started and not restarted. */
+/** Whether an agent with this word was started and is not restarted. */
 export const isOver = (word: Word): boolean => word === "failed" || word === "stopped" || word === "done"
 
-/** A word, and when it is the one: the first case that holds counts. */
+/** A word and its condition: the first case that holds counts. */
 export interface Case<F> {
   readonly word: Word
-  /** The condition, for people; left out: it always holds. */
+  /** The condition, for people; undefined: it always holds. */
   readonly when?: string
   readonly holds?: (facts: F) => boolean
 }
 type Cases<F> = readonly [...ReadonlyArray<Required<Case<F>>>, Case<F>]
 export type Table<S extends string, F> = { readonly [state in S]: Cases<F> }
 
-/** The states are the keys. */
+/** Makes a table whose keys are the states. */
 const table =
   <F>() =>
   <S extends string>(cases: { readonly [state in S]: Cases<F> }): Table<S, F> =>
@@ -71,23 +71,23 @@ const table =
 
 const is = (word: Word): readonly [{ readonly word: Word }] => [{ word }]
 
-/** The facts of an agent beside its worker's state. */
+/** Facts about an agent besides its worker's state. */
 export interface AgentFacts {
-  /** A call or a question of it, or work that came to no answer, waits for a person. */
+  /** A call, a question or unanswered work of the agent waits for a person. */
   readonly asks: boolean
   /** The project takes no turns: it is paused or suspended. */
   readonly held: boolean
-  /** A turn, or a run without turns, is under way; or work goes on beside its turns. */
+  /** A turn, or a run without turns, is under way; or work continues in the background between turns. */
   readonly works: boolean
-  /** Whether the program asks its model again by itself. */
+  /** Whether the program itself retries its request to the model. */
   readonly retries: boolean
-  /** Set where it goes on by itself: why it waits until then. */
+  /** The reason for the wait if the agent continues by itself; null: it does not wait. */
   readonly waits: Reason | null
   /** A person stopped it. */
   readonly wasStopped: boolean
-  /** The agent that began it has ended it: its work is over. */
+  /** The agent that spawned it has ended it: its work is over. */
   readonly isOver: boolean
-  /** Messages wait that nobody takes while it is not started. */
+  /** Messages are queued, and nobody takes them until the agent is started. */
   readonly holds: boolean
 }
 
@@ -202,9 +202,9 @@ const BEHIND = {
 export const autonomy = table<{
   /** The project is paused or suspended. */
   readonly held: boolean
-  /** A whole plan waits for a person's leave, or a plan for its file. */
+  /** A complete plan waits for approval, or a plan waits for its file. */
   readonly asks: boolean
-  /** An agent that it stands behind waits for a person. */
+  /** An agent that the goal waits for needs a person. */
   readonly behind: boolean
   readonly wasCancelled: boolean
 }>()({
@@ -257,7 +257,7 @@ export const provider = table<unknown>()({
   LoginNeeded: is("needs you")
 })
 
-/** Every machine with its states, by the machine's name. */
+/** Every state machine with its states, by the machine's name. */
 export const TABLES = { worker, plate, turn, tool, conversation, agent, autonomy, task, seat, provider } as const
 
 export const wordOf = <S extends string, F>(table: Table<S, F>, state: S, facts: F): Word =>
@@ -273,7 +273,7 @@ export const channelWord = ({
   readonly closed: boolean
   readonly paused: boolean
   readonly floor: string | null
-  /** The matter that waits for a person. */
+  /** The matter that waits for a person; null: none. */
   readonly waits: string | null
   readonly seats: ReadonlyArray<Word>
 }): Word => {
@@ -290,7 +290,7 @@ const DAY = 86_400_000
 const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-/** Local time of what is to come: `14:00` within a day, `Tue 14:00` within a week, `3 Dec` later. */
+/** Local time: `14:00` on the same day, `Tue 14:00` within six days, `3 Dec` otherwise. */
 export const moment = (at: number, now: number): string => {
   const date = new Date(at)
   const clock = `${two(date.getHours())}:${two(date.getMinutes())}`
@@ -300,7 +300,7 @@ export const moment = (at: number, now: number): string => {
     : `${date.getDate()} ${MONTHS[date.getMonth()]}`
 }
 
-/** `8 s`, `4 min`, `2 h`, `3 d`: one unit. */
+/** `8 s`, `4 min`, `2 h`, `3 d`: in one unit. */
 export const span = (ms: number): string => {
   const seconds = Math.max(0, Math.round(ms / 1_000))
   if (seconds < 60) return `${seconds} s`
@@ -309,7 +309,7 @@ export const span = (ms: number): string => {
   return `${Math.floor(seconds / 86_400)} d`
 }
 
-/** A wait shorter than this is told by what is left of it, ms. */
+/** A wait shorter than this is shown as its remaining time, ms. */
 const SOON = 90_000
 
 const FOR: { readonly [reason in Reason]: string } = {
@@ -340,7 +340,7 @@ export const phrase = (
   return until - now < SOON ? `${word} ${span(until - now)}${tail}` : `${word} until ${moment(until, now)}${tail}`
 }
 
-/** The same as what is said of it: `needs you`, `has failed`, `is retrying in 8 s`. */
+/** `phrase` as a predicate: `needs you`, `has failed`, `is retrying in 8 s`. */
 export const predicate = (of: Parameters<typeof phrase>[0], now: number): string => {
   if (of.word === "needs you") return "needs you"
   return of.word === "failed" ? "has failed" : `is ${phrase(of, now)}`

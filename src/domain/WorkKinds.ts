@@ -1,6 +1,6 @@
 /**
- * WorkKinds: what other features read of an agent's work: its reports, which messages a turn
- * of its carried, whether it was completed, and why it came to no answer. The agents' own table has these kinds with all that they say.
+ * WorkKinds: runes of an agent's work that other features read: its reports, the messages of each turn, whether a turn
+ * completed, and why it has no answer. The agents' own table has these kinds with all fields.
  */
 import { Schema } from "effect"
 import { kind, reader } from "../core/event-log/EventKinds.ts"
@@ -8,7 +8,7 @@ import { Report } from "./Messages.ts"
 
 const text = Schema.String
 
-/** Payload fields of the ends of turns beside the machine's event. */
+/** Payload fields at the end of a turn, in addition to the machine's event. */
 export const turnEnds = {
   "turn.interrupted": {
     turn_id: text,
@@ -40,7 +40,7 @@ export const workKinds = {
 
 export const readWork = reader(workKinds)
 
-/** The calls of a turn: what each was of, and what it came to. */
+/** Calls of a turn: which turn each belongs to, and its result. */
 export const readCall = reader({
   "tool.call": kind(Schema.Struct({ event: Schema.Struct({ turnId: text }) })),
   "tool.result": kind(Schema.Struct({ status: text, event: Schema.Struct({ _tag: text }) }))

@@ -1,7 +1,7 @@
 /**
- * Activities: what a goal does in each of its states: have it decomposed, have its
- * plan approved or revised, carry it out, have the result reviewed, wait for what
- * keeps it from going on. Each answers by a move that leads out of its state.
+ * Activities: the work that a goal does in each of its states. It gets a plan made, approved or revised, executes it,
+ * has the result reviewed, or waits until a blocked plan can go on. Each activity ends with an event that leads out of
+ * its state.
  */
 import { Cause, Effect, Result } from "effect"
 import { ActorStopped } from "../core/event-actor/ActorError.ts"
@@ -20,13 +20,13 @@ import * as Planner from "./Planner.ts"
 import * as Query from "./Query.ts"
 import { decide } from "./Scheduler.ts"
 
-/** The goal as the rune left it that entered the state. */
+/** The goal's state right after the rune that entered the machine's state. */
 type Entered = GoalState
 
-/** Tasks whose evidence a review reads, the newest. */
+/** Maximum number of tasks, the newest, whose evidence a review reads. */
 const MAX_EVIDENCE = 100
 
-/** Answers with a usable answer or with the reason for none; fails only where the log fails. */
+/** Returns a usable answer, or the reason for none. Fails only if the log fails. */
 const asks = <A>(
   goal: GoalActor,
   entered: Entered,
@@ -61,7 +61,7 @@ const asks = <A>(
     })
   )
 
-/** Ends the goal whose planner gives no plan: no answer is usable, or the budget is spent. */
+/** Ends a goal whose planner produces no plan: no answer was usable, or its budget was exceeded. */
 const giveUp = (goal: GoalActor, error: Query.BudgetSpent | Query.QueryFailed) =>
   goal.moveIfStill({
     _tag: error._tag === "BudgetSpent" ? "budget_exhausted" : "unresolvable",
@@ -72,7 +72,7 @@ const decompose = (goal: GoalActor) =>
   Effect.fnUntraced(function* (entered: Entered) {
     const { planner } = goal.options
     if (goal.entering) goal.detail = "its plan is being taken"
-    // a plan that is sent back at once may not be whole yet
+    // a plan that was rejected at once may still be incomplete
     while (goal.entering) yield* goal.news()
     if (planner === null) {
       goal.detail = `it waits for a plan: agentd goal plan ${goal.goalId} FILE`
@@ -137,7 +137,7 @@ const evidenceOf = Effect.fnUntraced(function* (goal: GoalActor) {
 
 const isError = ({ severity }: Finding): boolean => severity === "error"
 
-/** Runs the checks, then asks the critic where the checks found no error. */
+/** Runs the checks, then asks the critic if they found no error. */
 const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) {
   const { checks, checkTimeout, critic, target } = goal.options
   const project = yield* goal.around.project
@@ -208,7 +208,10 @@ const review = (goal: GoalActor) =>
     }
   })
 
-/** The event that leads a blocked plan on: a task could be given out now, or every able agent has spent its budget. */
+/**
+ * The event that ends a block: a task can be assigned again, or every able agent has exceeded its budget. Undefined if
+ * the plan is still blocked.
+ */
 const wayOut = Effect.fnUntraced(function* (goal: GoalActor) {
   const { data } = goal.state.stand
   if (data.rounds >= data.maxRounds) return undefined
@@ -230,7 +233,7 @@ const watch = (goal: GoalActor) =>
     yield* goal.around.agents.recovered
     const { blockedTimeout } = goal.options
     const began = yield* goal.now
-    // a clock that was set back must not prolong the wait for ever
+    // a clock that was set back must not extend the wait
     const until = Math.min(stand.at + blockedTimeout, began + blockedTimeout)
     const { data } = stand
     const again = data.rounds >= data.maxRounds || goal.state.plan.counts.failed > 0
@@ -247,12 +250,12 @@ const watch = (goal: GoalActor) =>
     }
   })
 
-/** The pauses between attempts that fail. */
+/** Delays between attempts of an activity that fail, ms. */
 const STUMBLED: Backoff.Policy = { base: 1_000, factor: 2, cap: 60_000, jitter: 0 }
 
 /**
- * Contains a failure within its goal: the failure is said, and the activity tried again after a while. A log
- * that takes nothing more of the goal (its conversation is closed) ends it; a log that fails ends all.
+ * Contains a failure within its goal: logs it, and retries the activity after a delay. If the log rejects the goal's
+ * runes (its conversation is closed), the activity waits for its end. A failing log fails the actor.
  */
 const contained =
   <E, R>(goal: GoalActor, activity: (entered: Entered) => Effect.Effect<void, E, R>) =>
@@ -262,7 +265,7 @@ const contained =
         const error = Cause.squash(cause)
         if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
         if (error instanceof StorageError) return Effect.fail(error)
-        // the actor ends, and the activity with the actor
+        // the actor is ending, and its activity with it
         if (error instanceof ActorStopped) return Effect.never
         goal.detail = `it cannot go on: ${error instanceof Error ? error.message : String(error)}`
         const then =
@@ -274,7 +277,7 @@ const contained =
     return attempt(1)
   }
 
-/** The activities of one goal, by the names in the machine's table. */
+/** The activities of one goal, by their names in the machine's table. */
 export const of = (goal: GoalActor) => ({
   DecomposeGoal: contained(goal, decompose(goal)),
   RefinePlan: contained(goal, refine(goal)),
@@ -283,7 +286,9 @@ export const of = (goal: GoalActor) => ({
   WatchDependencies: contained(goal, watch(goal))
 })
 
-/** Takes away what an ended goal leaves behind: the actor may be gone before all tasks are taken back. */
+/**
+ * Cleans up after an ended goal. It must cancel tasks itself: the actor can end before its CancelTasks action is done.
+ */
 export const tidy = Effect.fnUntraced(function* (goal: GoalActor) {
   yield* goal.silence
   yield* goal.cancelTasks(Object.keys(goal.state.stand.data.inFlight))

@@ -1,6 +1,6 @@
 /**
- * Answer: the JSON in what an agent answered: in a fenced block, the last one that
- * can be read; else the whole text; else from its first brace to its last. Pure.
+ * Answer: finds the JSON in an agent's answer. It takes the last fenced block that can be parsed; otherwise the whole
+ * text; otherwise the part from the first brace to the last. Pure.
  */
 import { Result } from "effect"
 
@@ -14,10 +14,10 @@ const read = (text: string): Result.Result<unknown, string> => {
   }
 }
 
-/** Text that a prompt can hold: a NUL byte would end an argument in the kernel. */
+/** The text without NUL bytes, so that it can be a program's argument: the kernel ends an argument at a NUL byte. */
 export const sendable = (text: string): string => text.replaceAll("\u0000", "\uFFFD").toWellFormed()
 
-/** True for an object or a list; plain words that happen to be JSON are no answer. */
+/** True for an object or a list. Other valid JSON, such as a number, is not taken as an answer. */
 const isWhole = (value: unknown): boolean => typeof value === "object" && value !== null
 
 export const jsonIn = (text: string): Result.Result<unknown, string> => {

@@ -1,12 +1,12 @@
 /**
- * CheckCommand: one command of a review's checks, run to its end. A reference: a simulation
- * says how commands end.
+ * CheckCommand: runs one command of a review's checks to its end. The service can be replaced: a simulation decides how
+ * commands end.
  *
- * Guarantees: the command is code of agents', and is held in its folder like a tool of theirs
- * where the machine has a sandbox; where it has none, it runs only if the project does not
- * require one, and the outcome says so. The command sees no variable of the daemon's but those
- * that any program needs: no key. The command has a limit of time, of memory, of processes and of what it
- * writes, and no process of it is left, whatever becomes of the daemon; what it prints is kept to its end, up to a limit.
+ * Guarantees: the command is code of agents. Like their tools it is sandboxed to its folder, if the machine has a
+ * sandbox. Without one, it runs only if the project does not require a sandbox, and the outcome says so. Of the
+ * daemon's variables the command sees only those that any program needs, and no key. Its time, memory, processes and
+ * disk writes are limited. None of its processes survives, even if the daemon ends. Only the end of its output is kept,
+ * up to a limit.
  */
 import { Context, Duration, Effect, type FileSystem } from "effect"
 import { BackendError } from "../runs/Backend.ts"
@@ -22,16 +22,16 @@ import * as Repository from "../runs/git/Repository.ts"
 import * as Ids from "../domain/Ids.ts"
 
 export interface Command {
-  /** A line for `sh`. */
+  /** A command line for `sh`. */
   readonly command: string
   readonly cwd: string
-  /** ms */
+  /** Timeout, ms. */
   readonly timeout: number
   readonly store: string
-  /** The daemon's, of which little is handed on. */
+  /** The daemon's environment, of which little is passed on. */
   readonly environment: Environment
   readonly manner: Manner
-  /** Folders that it reads besides, where it is held. */
+  /** Additional folders that a sandboxed command can read. */
   readonly shared: ReadonlyArray<string>
 }
 
@@ -40,22 +40,22 @@ export type Manner = Pick<GoalConfig, "env" | "limits" | "network" | "sandbox">
 
 export interface Ended {
   readonly status: ExitStatus
-  /** The end of what it wrote to both of its outputs. */
+  /** The end of stdout and stderr together. */
   readonly printed: string
-  /** Whether a sandbox held it. */
+  /** Whether the command ran in a sandbox. */
   readonly held: boolean
 }
 
-/** Undefined where the command took too long, and was ended. */
+/** Undefined if the command exceeded its timeout and was ended. */
 export type Run = (
   of: Command
 ) => Effect.Effect<Ended | undefined, BackendError, FileSystem.FileSystem | ProcessTree | Reaper>
 
-/** Characters that are kept of a command's output, from its end. */
+/** Maximum number of characters of a command's output; the end is kept. */
 const KEPT = 4_000
 const GRACE = Duration.seconds(5)
 
-/** Reads a pipe to its end and keeps the last of it. */
+/** Reads a pipe to its end, and returns the last part. */
 const tail = Effect.fnUntraced(function* (pipe: RunProcess.RunProcess["stdout"]) {
   const decoder = new TextDecoder()
   let kept = ""
@@ -65,7 +65,7 @@ const tail = Effect.fnUntraced(function* (pipe: RunProcess.RunProcess["stdout"])
   return kept
 })
 
-/** The daemon's variables that any program needs, and those of the config. */
+/** The daemon's variables that any program needs, and those of the project's config. */
 export const environmentOf = (environment: Environment, { env, network }: Manner): Environment => ({
   ...ChildEnvironment.given(environment, { offline: !network }),
   GIT_TERMINAL_PROMPT: "0",
@@ -79,7 +79,7 @@ const unheld = new BackendError({
 })
 
 const run: Run = Effect.fnUntraced(function* ({ command, cwd, environment, manner, shared, store, timeout }) {
-  // the whole checkout: a command in a folder of it may look around there
+  // the sandbox covers the whole checkout, as a command may use files outside its folder
   const top = (yield* Repository.find(cwd))?.top ?? cwd
   const confine = yield* (yield* Confine)(top, { network: manner.network, shared })
   if (confine === undefined && manner.sandbox === "required") return yield* unheld
@@ -121,5 +121,5 @@ const run: Run = Effect.fnUntraced(function* ({ command, cwd, environment, manne
   return ended._tag === "Some" ? ended.value : undefined
 }, Effect.scoped)
 
-/** The service that runs a command; by default this machine does. */
+/** Runs a command, by default on this machine. */
 export const CheckCommand = Context.Reference<Run>("agentd/goals/CheckCommand", { defaultValue: () => run })

@@ -1,7 +1,6 @@
 /**
- * Critic: what an agent is told that is to review a result, how its answer is read,
- * and what follows from findings: the goal is met, tasks are added, or the plan is
- * revised. Pure.
+ * Critic: builds the prompt for an agent that reviews a result, reads its answer, and decides what follows. The goal is
+ * met, tasks are added, or the plan is revised. Pure.
  */
 import { Effect, Result, Schema, Struct } from "effect"
 import { type Evidence, Finding, lacksCommit, MAX_TITLE, type Task } from "../domain/GoalMessages.ts"
@@ -12,9 +11,9 @@ import { cut } from "./Excerpt.ts"
 
 const MAX_MESSAGE = 4_000
 const MAX_TASK = 100
-/** Most bytes of findings, or of the tasks that findings become, as JSON. */
+/** Maximum size of findings, or of the tasks made from them, as JSON, in bytes. */
 const MAX_BYTES = 300_000
-/** Most characters of a prompt that all evidence together may take. */
+/** Maximum length of all evidence in a prompt, in characters. */
 const MAX_EVIDENCE = 120_000
 const MAX_ONE = 4_000
 
@@ -51,7 +50,7 @@ const evidenceText = (evidence: Evidence): string => {
   )
 }
 
-/** The results task by task, as long as there is room. */
+/** The results of the tasks, until the limit is reached. */
 const results = (goal: GoalState, shown: ReadonlyMap<string, Evidence>): string => {
   let text = ""
   let left = 0
@@ -73,7 +72,7 @@ export const review = (goal: GoalState, shown: ReadonlyMap<string, Evidence>, ga
     FORM
   ].join("\n\n")
 
-/** The critic cannot say that a finding is for a person to mend. */
+/** The critic cannot mark a finding as one that only a person can fix. */
 const Said = Schema.Struct(Struct.omit(Finding.fields, ["forPerson"]))
 const decode = Schema.decodeUnknownResult(Schema.Struct({ findings: Schema.Array(Said) }))
 
@@ -86,14 +85,14 @@ export const read = (output: string): Effect.Effect<ReadonlyArray<Finding>, { re
     : Effect.succeed(decoded.success.findings)
 }
 
-/** The first entries that fit into a rune, which holds each twice; one at least. */
+/** The first entries that fit into a rune, which contains each twice; at least one. */
 const fitting = <A>(all: ReadonlyArray<A>): ReadonlyArray<A> => {
   let bytes = 0
   const end = all.findIndex((one, index) => (bytes += Buffer.byteLength(JSON.stringify(one))) > MAX_BYTES && index > 0)
   return end === -1 ? all : all.slice(0, end)
 }
 
-/** The findings as the log keeps them: the errors first where there is no room for all. */
+/** The findings as they are logged. If there is no room for all, errors come first. */
 export const bounded = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> => {
   const short = findings.map((finding) => ({
     ...finding,
@@ -115,7 +114,10 @@ export type Verdict =
 const titleOf = ({ fix, message }: Finding): string =>
   cut((fix ?? message).replaceAll(/\s+/g, " ").trim() || "Mend it", MAX_TITLE)
 
-/** The follow-up of a failed task may go to any agent; that of a completed task goes to the agent that did the task. */
+/**
+ * The follow-up of a completed task goes to the agent that did it, if that is still a worker. The follow-up of a failed
+ * task can go to any agent.
+ */
 const followUp = (goal: GoalState, id: string, finding: Finding, workers: ReadonlyArray<string>): Task => {
   const node = finding.task === undefined ? undefined : goal.plan.find(finding.task)
   const had = node?.state === "completed" && node.agent !== null && workers.includes(node.agent) ? node.agent : null
@@ -159,6 +161,6 @@ export const verdict = (
     while (known.has(id)) id = `${id}x`
     return followUp(goal, id, finding, workers)
   })
-  // what does not fit is found again by the next review
+  // findings that do not fit are found again by the next review
   return { _tag: "Issues", tasks: fitting(tasks) }
 }

@@ -1,6 +1,6 @@
 /**
- * Excerpt: as much of a text as there is room for; that something is left out is
- * seen, and no character is cut in two. Pure.
+ * Excerpt: shortens a text to a maximum length. An ellipsis shows that something is left out, and no character is cut
+ * in two. Pure.
  */
 
 export const cut = (text: string, length: number): string =>

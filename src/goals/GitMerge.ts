@@ -1,12 +1,11 @@
 /**
- * GitMerge: done work, brought together in the daemon's own store of the repository: in a
- * commit that no branch knows, for the checks; or for a target branch.
+ * GitMerge: merges completed work in the daemon's own store of the repository: into a commit without a branch, for the
+ * checks, or for a target branch.
  *
- * Guarantees: no git runs in a folder that an agent writes; nothing is forced: a branch moves
- * only from where it was looked at, by a fast-forward; a checkout is not touched: into a branch
- * that is checked out, the person's own git merges; what conflicts is named by its files and
- * left alone. Only commits of done tasks are merged, not what an agent has done since; of a
- * branch on which other goals have worked, too, those of the goal alone, as picks.
+ * Guarantees: git does not run in a folder that an agent can write. Nothing is forced: a branch is only fast-forwarded,
+ * from the commit that was read. A checkout is not changed: a branch that is checked out is merged by the person's own
+ * git. Conflicts are reported by file and left alone. Only commits of completed tasks are merged, not later ones. If
+ * other goals worked on the branch, too, only this goal's commits are picked.
  */
 import { Effect, Schema } from "effect"
 import { type Answer, type Call, git } from "../runs/git/Git.ts"
@@ -19,17 +18,17 @@ export class MergeRefused extends Schema.TaggedError<MergeRefused>()("MergeRefus
   remedy: Schema.String
 }) {}
 
-/** Most characters of a commit's subject with its hash. */
+/** Maximum length of a commit's hash and subject, in characters. */
 const MAX_SUBJECT = 200
 
 export interface Work {
   readonly branch: string
-  /** The commit of its last done task. */
+  /** The commit of its last completed task. */
   readonly head: string
   readonly tasks: ReadonlyArray<string>
-  /** The commits between which the tasks were worked on; a span without a known beginning counts for nothing. */
+  /** The commits between which the tasks were worked on. A span without a known start is ignored. */
   readonly spans: ReadonlyArray<{ readonly from: string | null; readonly to: string }>
-  /** Spans of the branch that are taken, oldest first; undefined: all of it. */
+  /** Spans of the branch that are merged, oldest first; undefined for the whole branch. */
   readonly picks?: ReadonlyArray<Span>
 }
 
@@ -38,14 +37,14 @@ interface Span {
   readonly to: string
 }
 
-/** A task's last try on a branch; `to` is null where no commit is known to have ended it. */
+/** A task's last attempt on a branch. `to` is null if no commit is known to have ended it. */
 export interface Try {
   readonly goalId: string
   readonly from: string
   readonly to: string | null
 }
 
-/** Commits that a branch has before the target, of which this many are looked at. */
+/** Maximum number of commits ahead of the target that are read. */
 const MAX_COMMITS = 10_000
 
 const refuse = (message: string, remedy: string) => new MergeRefused({ message, remedy })
@@ -62,13 +61,13 @@ type Joined =
   | { readonly _tag: "Conflict"; readonly files: ReadonlyArray<string> }
 
 const conflictsIn = ({ stdout }: Answer): ReadonlyArray<string> => {
-  // the tree, then the files up to an empty line, then words
+  // the output is the tree, the files up to an empty line, then messages
   const lines = stdout.split("\n").slice(1)
   const end = lines.indexOf("")
   return [...new Set(lines.slice(0, end === -1 ? undefined : end))].filter((line) => line !== "")
 }
 
-/** The tree of two commits merged, or what conflicts. */
+/** The merged tree of two commits, or the conflicting files. */
 const mergeTrees = Effect.fnUntraced(function* ({ gitDir }: Store.Store, into: string, head: string) {
   yield* Store.count(gitDir, head)
   const call: Call = { gitDir, command: "merge-tree", options: ["--write-tree", "--name-only"], names: [into, head] }
@@ -93,7 +92,7 @@ const treeOf = ({ gitDir }: Store.Store, commit: string) => {
   return Effect.map(Store.must(call), (id) => id.trim())
 }
 
-/** The work between some commits of a branch, on top of another commit. */
+/** Applies the changes between some commits of a branch on top of another commit. */
 const pick = Effect.fnUntraced(function* (
   store: Store.Store,
   into: string,
@@ -103,7 +102,7 @@ const pick = Effect.fnUntraced(function* (
   let commit = into
   for (const { from, to } of picks) {
     const [before, ours, theirs] = yield* Effect.forEach([from, commit, to], (one) => treeOf(store, one))
-    // git 2.38 merges from where two commits come from: one that no branch has
+    // git 2.38 needs a common ancestor: a commit that no branch has
     const base = yield* record(store, before!, "base")
     const sides = [yield* record(store, ours!, "ours", base), yield* record(store, theirs!, "theirs", base)] as const
     const merged = yield* mergeTrees(store, ...sides)
@@ -113,7 +112,7 @@ const pick = Effect.fnUntraced(function* (
   return (commit === into ? { _tag: "UpToDate" } : { _tag: "Merged", commit }) as Joined
 })
 
-/** The merge of two commits, as a commit that no branch points to. */
+/** Merges two commits into a commit that no branch points to. */
 const join = Effect.fnUntraced(function* (store: Store.Store, into: string, head: string, message: string) {
   if (yield* Store.isAncestor(store, head, into)) return { _tag: "UpToDate" } as Joined
   if (yield* Store.isAncestor(store, into, head)) return { _tag: "Merged", commit: head } as Joined
@@ -122,7 +121,7 @@ const join = Effect.fnUntraced(function* (store: Store.Store, into: string, head
   return { _tag: "Merged", commit: yield* record(store, merged.tree, message, into, head) } as Joined
 })
 
-/** Joins spans that begin where another ends: a thousand tasks in a row are one question to git. */
+/** Joins adjacent spans, so that a thousand consecutive tasks need one call of git. */
 const joined = (spans: Work["spans"]): Work["spans"] => {
   const open = new Map(spans.flatMap(({ from, to }) => (from === to ? [] : [[`${from} ${to}`, { from, to }] as const])))
   const next = new Map([...open.values()].map((span) => [span.from, span]))
@@ -130,7 +129,7 @@ const joined = (spans: Work["spans"]): Work["spans"] => {
   const starts = [...open.values()].filter((span) => !ends.has(span.from ?? "") || next.get(span.from) !== span)
   return starts.map(({ from, to }) => {
     let end = to
-    // an agent may have taken its branch back to where it was
+    // an agent may have moved its branch back to an earlier commit
     const seen = new Set<string | null>([from, to])
     for (let on = next.get(end); on !== undefined && !seen.has(on.to); on = next.get(end)) {
       end = on.to
@@ -140,7 +139,7 @@ const joined = (spans: Work["spans"]): Work["spans"] => {
   })
 }
 
-/** `<hash> <subject>` of commits, newest first. */
+/** Lines of `git log` in the given format, newest first. */
 const listed = (store: Store.Store, most: number, format: string, ...range: ReadonlyArray<string>) =>
   Effect.map(
     Store.must({
@@ -153,7 +152,7 @@ const listed = (store: Store.Store, most: number, format: string, ...range: Read
     (lines) => lines.split("\n").filter((line) => line !== "")
   )
 
-/** `<hash> <subject>` of what a branch would bring along that no task of the goal has made, newest first. */
+/** `<hash> <subject>` of the branch's new commits that no task of the goal has made, newest first. */
 export const foreign = Effect.fnUntraced(function* (
   store: Store.Store,
   target: string,
@@ -169,7 +168,7 @@ export const foreign = Effect.fnUntraced(function* (
     .map((line) => `${line.slice(0, 12)}${line.slice(line.indexOf(" "))}`.slice(0, MAX_SUBJECT))
 })
 
-/** The commits that a branch has before the target, oldest first, in runs of one goal, or of none. */
+/** The commits that a branch is ahead of the target, oldest first, grouped into runs of one goal, or of none. */
 export const parted = Effect.fnUntraced(function* (
   store: Store.Store,
   target: string,
@@ -195,7 +194,7 @@ export const parted = Effect.fnUntraced(function* (
   return runs
 })
 
-/** Merges one work after the other; a conflict is left out and named. */
+/** Merges the works one after the other. A work that conflicts is left out and reported. */
 export const combine = Effect.fnUntraced(function* (
   store: Store.Store,
   base: string,
@@ -219,19 +218,19 @@ export const combine = Effect.fnUntraced(function* (
   return { commit, results }
 })
 
-/** The branch that work goes into by default. */
+/** The default target branch. */
 export const currentBranch = Effect.fnUntraced(function* ({ person }: Store.Store) {
   return (yield* Repository.headOf(person.gitDir))?.branch
 })
 
-/** The outcome of a merge: the branch has moved, or the person's git has to move it in its checkout. */
+/** The outcome of a merge: the branch was moved, or the person's git must move it in its checkout. */
 export interface Merged {
   readonly results: ReadonlyArray<MergeResult>
-  /** A checkout of the branch, and the commit that it is to be brought to: the repository has that. */
+  /** A checkout of the branch, and the commit to which it must be moved. The repository has that commit. */
   readonly toCheckout: { readonly folder: string; readonly from: string; readonly commit: string } | undefined
 }
 
-/** Merges works into a branch, as far as nothing conflicts. */
+/** Merges all works that do not conflict into a branch. */
 export const into = Effect.fn("Merge.into")(function* (
   store: Store.Store,
   branch: string,
@@ -250,7 +249,7 @@ export const into = Effect.fn("Merge.into")(function* (
   const give = (to: string) => ({ gitDir: commonDir, command: "fetch", names: [store.gitDir, `${ref}:${to}`] }) as const
   const checkout = (yield* Repository.checkouts(store.person)).find((one) => one.branch === branch)
   if (checkout !== undefined) {
-    // the branch is another checkout's to move: the commit is put where the person's git finds it
+    // the branch is checked out elsewhere: the commit is stored where the person's git finds it
     yield* Store.must({ ...give(""), names: [store.gitDir, `+${ref}:refs/agentd/merges/${of.goalId}`] }, "person")
     return { results, toCheckout: { folder: checkout.folder, from, commit } } as Merged
   }
@@ -261,7 +260,7 @@ export const into = Effect.fn("Merge.into")(function* (
   return yield* Store.failed(call, answer)
 })
 
-/** The results of a merge that the person's git has carried out in a checkout. */
+/** The results of a merge that the person's git has done in a checkout. */
 export const seen = Effect.fnUntraced(function* (
   store: Store.Store,
   branch: string,
@@ -275,9 +274,9 @@ export const seen = Effect.fnUntraced(function* (
   return { results, toCheckout: undefined } as Merged
 })
 
-/** The commits from one to another: `<hash> <subject>`, newest first. */
+/** The commits between two commits: `<hash> <subject>`, newest first. */
 export const commitsBetween = (store: Store.Store, base: string, head: string, most: number) =>
   Effect.map(listed(store, most, "%h %s", head, `^${base}`), (lines) => lines.map((line) => line.slice(0, MAX_SUBJECT)))
 
-/** Tracked files of a checkout that are changed and not committed. */
+/** Tracked files of a checkout that have uncommitted changes. */
 export const uncommitted = (store: Store.Store, folder: string) => Store.changes(store, folder, "no")

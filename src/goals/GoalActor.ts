@@ -1,12 +1,12 @@
 /**
- * GoalActor: one goal as an event-sourced actor, and what is beside it while it is alive.
+ * GoalActor: one goal as an event-sourced actor, with its in-memory data.
  *
- * The actor's state is the goal's: the table decides each move, and what each state does
- * is an activity. Beside it there is only what no rune needs to tell: what the goal waits
- * for, in words, and what agents said of the turns that they are in.
+ * The actor's state is the goal's state: the table decides each move, and the work of each state is an activity. In
+ * memory are only data that need no rune: what the goal waits for, in words, and agents' reports on their current
+ * turns.
  *
- * Guarantees: what a state does is found again after a crash by the keys of its messages,
- * so no question is posed and no task given out twice.
+ * Guarantees: after a crash an activity finds its messages again by their keys. So no question is asked twice, and no
+ * task is assigned twice.
  */
 import { Clock, Effect, Fiber, type FileSystem, Latch, type Scope, Semaphore, Stream } from "effect"
 import type { GoalConfig } from "../config/GoalConfig.ts"
@@ -30,7 +30,7 @@ import type { Worker } from "./Scheduler.ts"
 
 export interface Project {
   readonly name: string
-  /** The absolute path of the folder that holds the config. */
+  /** Absolute path of the folder with the config. */
   readonly root: string
 }
 
@@ -41,50 +41,56 @@ export interface Surroundings {
   readonly agents: AgentPort["Service"]
   readonly log: EventLog["Service"]
   readonly project: Effect.Effect<ConfiguredProject | undefined>
-  /** Whether the conversation takes work; a goal waits where it does not. */
+  /** Whether the conversation takes work. A goal waits while it does not. */
   readonly takesWork: () => boolean
-  /** A plan is entered to its last piece in this scope, even if the caller goes away. */
+  /** A plan is entered to its last piece in this scope, even if the caller is interrupted. */
   readonly scope: Scope.Scope
-  /** A folder of agentd's own: checkouts for checks are made in it. */
+  /** A folder of agentd's own, for checkouts in which checks run. */
   readonly scratch: string
-  /** Where the daemon's own git folders lie. */
+  /** The folder of the daemon's own git repositories. */
   readonly stores: string
   readonly store: string
   readonly environment: Environment
-  /** A lock of each agent: goals give it tasks one after the other, each where the one before has ended. */
+  /**
+   * The lock of an agent: goals assign tasks to it one at a time, so that each task starts where the previous one
+   * ended.
+   */
   readonly giving: (agent: string) => Semaphore.Semaphore
-  /** Whether an agent has a task of another goal that is under way, or that goal has not yet looked at its end. */
+  /** Whether an agent has a task of another goal that is still in progress, as far as that goal knows. */
   readonly worksForAnother: (agent: string) => boolean
   /** Wakes all goals of the conversation. */
   readonly wakeAll: () => void
 }
 
 export type Handle = ActorHandle<GoalState, GoalMachine.Event, never>
-/** The actions of the table, and the goal's end. */
+/** The actions of the table, plus `Retire` at the goal's end. */
 export type Action = GoalMachine.Action | { readonly _tag: "Retire" }
 export type Needs = FileSystem.FileSystem | ProcessTree | Reaper
-/** The activities, by their names in the table. */
+/** Names of the activities in the table. */
 export type Doing = Exclude<(typeof GoalMachine.Autonomy)["states"][GoalMachine.State]["enter"], undefined>
 
-/** Most ms between two looks, in case no report comes. */
+/** Maximum time between two looks, in case no report comes, ms. */
 const LOOK_AGAIN = 30_000
-/** Most bytes of one piece of a plan, as JSON, unless a task has more: a rune holds each piece twice. */
+/**
+ * Maximum size of one piece of a plan, as JSON, in bytes. A single larger task is still one piece. A rune contains each
+ * piece twice.
+ */
 const PIECE_BYTES = 60_000
-/** Bytes that are counted at the cost of a small step (InTurns). */
+/** Number of bytes that cost as much as one small step (InTurns). */
 const COUNTED = 10_000
 const MAX_REPORTS = 16
-/** Of the newest ends of turns so many are searched for one turn. */
+/** Number of newest ends of turns that are searched for one turn. */
 const MAX_ENDS = 256
-/** The author of moves that no person asked for. */
+/** The author of moves that no person requested. */
 export const OURSELVES = "agentd"
 
 export const RESTS = "the conversation takes no work: it goes on when that is resumed"
 
-/** The folder of agentd's own in which a goal's checks are made. */
+/** The folder in which a goal's checks run. */
 export const scratchOf = (folder: string, conversation: string, goalId: string): string =>
   `${folder}/${conversation}/${goalId}`
 
-/** Moves after which other goals may give the agent a task. */
+/** Events after which other goals can assign a task to the agent. */
 const frees: ReadonlySet<GoalMachine.Event["_tag"]> = new Set([
   "task_completed",
   "task_failed",
@@ -93,7 +99,7 @@ const frees: ReadonlySet<GoalMachine.Event["_tag"]> = new Set([
   "user_cancel"
 ])
 
-/** Cuts tasks into pieces, each of which a rune holds. */
+/** Splits tasks into pieces that fit into a rune. */
 export const pieces = function* (tasks: ReadonlyArray<Task>): Steps<ReadonlyArray<ReadonlyArray<Task>>> {
   const all: Array<Array<Task>> = [[]]
   let bytes = 0
@@ -115,13 +121,13 @@ export const pieces = function* (tasks: ReadonlyArray<Task>): Steps<ReadonlyArra
 export class GoalActor {
   readonly goalId: string
   readonly around: Surroundings
-  /** The actor's handle: events go in, the committed state is read. */
+  /** The actor's handle: it takes events, and shows the committed state. */
   readonly self: Handle
-  /** The goal's present activity, or the reason for its wait, in plain words. */
+  /** The goal's current activity, or the reason for its wait, in plain words. */
   detail = ""
-  /** Agents whose repositories git does not read, and since when. */
+  /** Agents whose repositories git cannot read, and since when, ms since the epoch. */
   readonly unreadSince = new Map<string, number>()
-  /** True where one of these keeps a task waiting for a person. */
+  /** True if one of these repositories has been unreadable for a minute: a person is needed. */
   isStuck = false
   asking: { readonly agent: string; readonly messageId: string } | undefined = undefined
   /** A plan is being entered, piece by piece. */
@@ -136,12 +142,11 @@ export class GoalActor {
     this.self = join(this)
   }
 
-  /** The folder in which the goal's checks are made. */
+  /** The folder in which the goal's checks run. */
   get scratch(): string {
     return scratchOf(this.around.scratch, this.around.conversation, this.goalId)
   }
 
-  /** The committed state. */
   get state(): GoalState {
     return this.self.state
   }
@@ -155,7 +160,7 @@ export class GoalActor {
     this.latch.openUnsafe()
   }
 
-  /** Waits until something has changed or so many ms have passed; never long. */
+  /** Waits until something has changed, at most `atMost` ms and at most `LOOK_AGAIN`. */
   news(atMost = LOOK_AGAIN): Effect.Effect<void> {
     return Effect.andThen(
       Effect.timeoutOption(this.latch.await, Math.max(0, Math.min(atMost, LOOK_AGAIN))),
@@ -179,7 +184,7 @@ export class GoalActor {
     return found?.turnId === turnId ? found.said : []
   }
 
-  /** Says how an interrupted or failed turn ended, as the turn's last rune has it. */
+  /** Describes how an interrupted or failed turn ended, from the turn's last rune. */
   readonly howEnded = (turnId: string, outcome: TurnOutcome, after: number) =>
     Effect.map(
       this.around.log.tail(
@@ -199,14 +204,14 @@ export class GoalActor {
       }
     )
 
-  /** Makes one move; the rune is durable, and `state` shows it, when the effect answers. */
+  /** Sends an event. On return its rune is durable, and `state` includes it. */
   move(event: GoalMachine.Event): Effect.Effect<Committed<GoalState>, AskError> {
     return Effect.tap(this.self.ask(event), () =>
       Effect.sync(() => (frees.has(event._tag) ? this.around.wakeAll() : this.wake()))
     )
   }
 
-  /** Makes a move; a move that comes too late is no failure. */
+  /** Sends an event; an event that comes too late is not an error. */
   readonly moveIfStill = (event: GoalMachine.Event) =>
     Effect.catchIf(
       Effect.asVoid(this.move(event)),
@@ -227,7 +232,10 @@ export class GoalActor {
     return this.enter(tasks, (added) => ({ _tag: "plan_updated", added, cancelled: [], total }))
   }
 
-  /** Each piece is a macrostep of its own, with other mail in between. Runs to the last piece even if the caller ends: the first piece may end the activity that began it. */
+  /**
+   * Enters a plan piece by piece; other events are handled in between. All pieces are entered even if the caller is
+   * interrupted: the first piece can end the activity that started this.
+   */
   private enter(tasks: ReadonlyArray<Task>, event: (piece: ReadonlyArray<Task>, index: number) => GoalMachine.Event) {
     const all = Effect.suspend(() => {
       this.entering = true
@@ -253,7 +261,7 @@ export class GoalActor {
     return !this.entering && this.state.plan.size >= this.state.total
   }
 
-  /** The agents that may be given tasks. */
+  /** The agents that can be given tasks. */
   get members(): Effect.Effect<ReadonlyArray<Member>> {
     return Effect.map(this.around.agents.members(this.around.conversation), (all) =>
       all.filter((member) => isWorker(this.options, member))
@@ -272,7 +280,7 @@ export class GoalActor {
     }))
   }
 
-  /** Takes an open question back. */
+  /** Withdraws an open question. */
   readonly silence = Effect.suspend(() => {
     const { asking } = this
     this.asking = undefined
@@ -284,7 +292,7 @@ export class GoalActor {
     return takeBack(agents, { conversation, agent }, messageId, this.goalId)
   }
 
-  /** Takes back the tasks that were in flight when the plan stopped; a repetition changes nothing. */
+  /** Withdraws the tasks that were in progress when the plan stopped. Repeating it changes nothing. */
   readonly cancelTasks = (taskIds: ReadonlyArray<string>): Effect.Effect<void> =>
     this.cancelling.withPermit(
       Effect.forEach(
@@ -316,7 +324,6 @@ export const takeBack = (
     Effect.catch((error) => Effect.logDebug(`${to.agent}: ${error.message}`))
   )
 
-/** The goal, as its scope steps it. */
 export const definition = (of: {
   readonly perform: (action: Action) => Effect.Effect<void>
   readonly run: (activity: Doing, entered: GoalState) => Effect.Effect<void, StorageError>
@@ -327,7 +334,7 @@ export const definition = (of: {
       const decided = table.decide(stand, event, context)
       if (typeof decided === "string" || decided instanceof Refuse) return decided
       const { acts = [], runes, state } = decided
-      // the goal's next state is what `apply` makes of the rune as it is stored
+      // the goal's next state is computed by `apply` from the stored rune
       return { runes, acts: state !== undefined && isFinal(state) ? [...acts, { _tag: "Retire" }] : acts }
     },
     apply,
@@ -341,7 +348,10 @@ export const definition = (of: {
     run: ({ name }, { state }) => of.run(name as Doing, state)
   })
 
-/** Folds one goal from the log, up to the first rune that `takes` refuses. Of an archived conversation the log holds no goals. */
+/**
+ * Folds one goal from the log, up to the first rune that `takes` rejects. Fails if the conversation is archived: its
+ * goals are no longer in the log.
+ */
 export const readGoal = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   conversation: string,

@@ -1,9 +1,8 @@
 /**
- * GoalHistory: what led a goal to where it stands, for whoever was not there: what was
- * asked for, what went wrong on the way, how much is done and where that work lies.
+ * GoalHistory: summarizes how a goal came to its present state. It lists what was asked for, what went wrong, how much
+ * is done, and on which branches.
  *
- * Pure but for the reading. It tells of no rune after the one that it is asked about,
- * and is never long.
+ * Pure, except for reading the log. The summary covers no rune after the given one, and its length is bounded.
  */
 import { Effect } from "effect"
 import type { EventLog } from "../core/event-log/EventLog.ts"
@@ -19,14 +18,14 @@ export interface Line {
   readonly text: string
 }
 
-/** Most steps and branches that are named, the newest. */
+/** Maximum number of steps and of branches that are listed; the newest are kept. */
 const MAX_STEPS = 12
 const MAX_BRANCHES = 10
 const MAX_TEXT = 300
 
 const lineOf = (text: string): string => cut(text.replaceAll(/\s+/g, " ").trim(), MAX_TEXT)
 
-/** The step in words; undefined for a step that goes well, and for one that the reader is told anyway. */
+/** Describes the step. Undefined for a successful step, and for one that the reader learns otherwise. */
 const stepOf = (rune: Rune): string | undefined => {
   const event = eventOf(rune)
   switch (event?._tag) {
@@ -63,7 +62,7 @@ const standing = ({ plan, total }: GoalState): string => {
   ].join(", ")
 }
 
-/** The branches that hold the work of completed tasks. */
+/** The branches that contain the work of completed tasks. */
 const works = (goal: GoalState): ReadonlyArray<string> => {
   const all = ReviewGate.worksOf(goal.plan)
   const more = all.length > MAX_BRANCHES ? [`done, on ${all.length - MAX_BRANCHES} more branches`] : []
@@ -75,7 +74,7 @@ const works = (goal: GoalState): ReadonlyArray<string> => {
   ]
 }
 
-/** Tells the story up to a rune; empty for an actor that is no goal. */
+/** Summarizes the goal up to a rune; empty if the actor is not a goal. */
 export const story = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   of: { readonly stream: string; readonly actor: string; readonly upTo: number }

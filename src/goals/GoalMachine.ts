@@ -1,20 +1,20 @@
 /**
- * GoalMachine: works off one goal: plan it, run the tasks, review the result, until
- * the goal is met or the plan stops.
+ * GoalMachine: the state machine of one goal: make a plan, run the tasks, review the result, until the goal is met or
+ * the plan stops.
  *
- * Guarantees: review begins only when every task is terminal; success always goes
- * through the review; the rounds of review are limited. The graph of the tasks is
- * the plan's; the machine counts them and knows those in flight.
+ * Guarantees: the review begins only when every task is terminal. Success always requires a passed review. The number
+ * of review rounds is limited. The dependency graph is in the plan; the machine only counts tasks and knows those in
+ * progress.
  */
 import { Schema } from "effect"
 import { Evidence, Finding, GoalOptions, Task } from "../domain/GoalMessages.ts"
 import { define, illegal, on, stale, to } from "../core/event-actor/StateMachine.ts"
 
 export type State =
-  /** Before the goal. */
+  /** The state before the goal is submitted. */
   "[*]" | "goal_received" | "planning" | "executing" | "reviewing" | "blocked" | "goal_met" | "stopped"
 
-/** A task as its plan holds it; the machine reads only how many there are. */
+/** Tasks as their plan has them. The machine uses only their number. */
 const tasks = Schema.Array(Task)
 const taskId = Schema.String
 const planId = Schema.String
@@ -24,20 +24,20 @@ export const Event = Schema.Union([
     planId,
     goal: Schema.String,
     by: Schema.String,
-    /** Of a schedule's: which time of which schedule it is the run of. */
+    /** Only for a goal of a schedule: which schedule, and which of its due times. */
     key: Schema.optionalKey(Schema.String),
     options: Schema.optionalKey(GoalOptions)
   }),
-  /** The plan's first tasks, at most `FIRST_TASKS`; the rest come by `plan_updated`. */
+  /** The plan's first tasks, at most `FIRST_TASKS`; the rest follow as `plan_updated`. */
   Schema.TaggedStruct("decompose_goal", {
     tasks,
-    /** The plan's tasks once all pieces are there. */
+    /** Number of tasks when all pieces of the plan have been added. */
     total: Schema.optionalKey(Schema.Int)
   }),
   Schema.TaggedStruct("plan_updated", {
     added: tasks,
     cancelled: Schema.Array(taskId),
-    /** The plan's tasks once all pieces of the change are there. */
+    /** Number of tasks when all pieces of the change have been added. */
     total: Schema.optionalKey(Schema.Int)
   }),
   Schema.TaggedStruct("plan_approved", { by: Schema.String }),
@@ -47,19 +47,19 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("task_assigned", {
     taskId,
     agentId: Schema.String,
-    /** The message that carries the task: the same after a crash. */
+    /** Id of the message that carries the task; the same after a crash. */
     messageId: Schema.optionalKey(Schema.String),
-    /** The commit that the agent's folder stands at; null where that is not known yet. */
+    /** The current commit of the agent's folder; null if it is not known yet. */
     base: Schema.optionalKey(Schema.NullOr(Schema.String))
   }),
   Schema.TaggedStruct("task_started", { taskId, base: Schema.optionalKey(Schema.NullOr(Schema.String)) }),
-  /** A try has ended, another may follow. */
+  /** An attempt has ended; another can follow. */
   Schema.TaggedStruct("task_retried", {
     taskId,
     error: Schema.String,
-    /** False where the error was not the task's. */
+    /** False if the error was not caused by the task. */
     counts: Schema.Boolean,
-    /** The next try begins not before, ms since the epoch. */
+    /** Earliest time of the next attempt, ms since the epoch. */
     until: Schema.Finite
   }),
   Schema.TaggedStruct("task_completed", { taskId, result: Schema.Unknown, evidence: Schema.NullOr(Evidence) }),
@@ -68,18 +68,18 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("all_runnable_blocked", { reason: Schema.String }),
   Schema.TaggedStruct("dependency_resolved", {
     reason: Schema.String,
-    /** Failed tasks that are to be tried again. */
+    /** Failed tasks to retry. */
     tasks: Schema.optionalKey(Schema.Array(taskId))
   }),
-  /** A blocked plan was not let go on in time, or the planner gives no plan that can be used. */
+  /** A blocked plan was not resumed in time, or the planner gives no usable plan. */
   Schema.TaggedStruct("unresolvable", { reason: Schema.String }),
-  /** Findings of the gate and the critic; the verdict follows. */
+  /** Findings of the gate and the critic. The verdict follows. */
   Schema.TaggedStruct("critique", { findings: Schema.Array(Finding) }),
   Schema.TaggedStruct("critique_passed", { summary: Schema.String }),
-  /** `tasks` are the follow-ups that the errors became. */
+  /** `tasks` are the follow-ups made from the errors. */
   Schema.TaggedStruct("critique_found_issues", { tasks }),
   Schema.TaggedStruct("needs_replan", { reason: Schema.String }),
-  /** Every agent that could go on (a worker, the planner, the critic) has spent its budget. */
+  /** Every agent that could go on (a worker, the planner, the critic) has exceeded its budget. */
   Schema.TaggedStruct("budget_exhausted", { reason: Schema.String }),
   Schema.TaggedStruct("user_cancel", { by: Schema.String, reason: Schema.String })
 ])
@@ -90,12 +90,12 @@ export type Action = { readonly _tag: "CancelTasks"; readonly taskIds: ReadonlyA
 export interface Data {
   readonly planId: string | null
   readonly goal: string | null
-  /** All tasks of the plan, and how many of them are completed, failed or cancelled. */
+  /** Number of all tasks of the plan, and of those that are completed, failed or cancelled. */
   readonly tasks: number
   readonly terminal: number
-  /** Assigned or running, by task id; as many as there are agents. */
+  /** Assigned or running tasks by id; at most one per agent. */
   readonly inFlight: { readonly [taskId: string]: "assigned" | "running" }
-  /** Reviews since the start or the last unblocking that did not pass. */
+  /** Number of failed reviews since the start, or since a plan that had used up its rounds was resumed. */
   readonly rounds: number
   readonly maxRounds: number
   /** Why the goal is blocked or stopped; null in other states. */
@@ -103,7 +103,7 @@ export interface Data {
   readonly cancelledBy?: string
 }
 
-/** Most tasks in one rune of a plan. */
+/** Maximum number of tasks in one rune of a plan. */
 export const FIRST_TASKS = 200
 
 export const initial = (options: { readonly maxRounds?: number } = {}): Data => ({
@@ -143,7 +143,7 @@ const update = on<Event, Data>()
 
 const busy = (data: Data): boolean => Object.keys(data.inFlight).length > 0
 
-/** True for an event of the past: the task is not where the event has it, the count has moved on. */
+/** True for an outdated event: the task is not in the state that the event requires, or the counts have changed. */
 const past = (data: Data, event: Event): boolean => {
   switch (event._tag) {
     case "task_assigned":

@@ -1,10 +1,9 @@
 /**
- * GoalRegistry: every goal of the log: recovers them at the start, keeps those alive
- * that have not ended, and tells them what happens to agents and conversations.
+ * GoalRegistry: manages every goal of the log. It recovers them at startup, runs those that have not ended, and passes
+ * on what happens to agents and conversations.
  *
- * Guarantees: a goal that fails touches no other; a goal whose runes do not fold (a log
- * of a newer agentd, an archived conversation) is named and left out; of a goal that
- * has ended a row stays.
+ * Guarantees: a goal that fails affects no other. A goal whose runes do not fold (a log of a newer agentd, an archived
+ * conversation) is reported and left out. An ended goal keeps its row.
  */
 import { Clock, type Context, type Deferred, Effect, HashMap, Option, type Scope, Semaphore, Stream } from "effect"
 import type { System } from "../core/event-actor/ActorSystem.ts"
@@ -53,30 +52,30 @@ export interface Projects {
 }
 
 export interface Options {
-  /** Where the goals belong in the supervision tree. */
+  /** The supervisor under which the goals' actors run. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   readonly projects: Projects
-  /** A folder of agentd's own: checkouts for checks are made in it. */
+  /** A folder of agentd's own, for checkouts in which checks run. */
   readonly scratch: string
-  /** Where the daemon's own git folders lie. */
+  /** The folder of the daemon's own git repositories. */
   readonly stores: string
-  /** Marks the processes of this store's checks. */
+  /** Identifies the processes of this store's checks. */
   readonly store: string
-  /** The environment that checks inherit. */
+  /** The environment from which that of the checks is derived. */
   readonly environment: Environment
 }
 
-/** A goal's record, kept beside the live goal and after its end. */
+/** A goal's record. It exists for running and for ended goals. */
 export interface GoalRecord {
   readonly conversation: string
   readonly goalId: string
   readonly stand: Stand
-  /** The newest rune of the goal, by its eventId. */
+  /** `eventId` of the goal's newest rune. */
   readonly upTo: number
-  /** Undefined once the goal has ended. */
+  /** Undefined when the goal has ended. */
   readonly state: GoalState | undefined
   readonly figures: Figures
-  /** The tasks in flight when the goal was stopped. */
+  /** The tasks that were in progress when the goal was stopped. */
   readonly left: ReadonlyArray<{ readonly agent: string; readonly messageId: string }>
 }
 
@@ -93,7 +92,7 @@ const leftOf = ({ plan, stand }: GoalState): GoalRecord["left"] =>
     return node?.agent == null || node.messageId === null ? [] : [{ agent: node.agent, messageId: node.messageId }]
   })
 
-/** The goals of one conversation by name, as far as their runes fold. */
+/** The goals of one conversation by name. `archived` or `broken` if the runes do not fold. */
 type Goals = HashMap.HashMap<string, GoalRecord | "archived" | "broken">
 
 const PREFIX = actorOf("")
@@ -108,7 +107,7 @@ const apply = (goals: Goals, rune: Rune): Goals => {
     if (known !== undefined && known.state === undefined) throw new Error(`${goalId} has ended`)
     return HashMap.set(goals, goalId, recordOf(rune.stream, goalId, applyTo(known?.state ?? initial, rune)))
   } catch {
-    // an archive takes payloads in order
+    // archiving removes the payloads of runes
     return HashMap.set(goals, goalId, eventOf(rune) === undefined ? "archived" : "broken")
   }
 }
@@ -139,7 +138,7 @@ export const fold: StreamFold<Goals> = {
     )
 }
 
-/** Reads the goals of each conversation by itself; one that cannot be read is left out, and said. */
+/** Reads the goals of each conversation separately. A conversation that cannot be read is reported and left out. */
 export const recover = Effect.fnUntraced(function* (log: EventLog["Service"], conversations: ReadonlyArray<string>) {
   const found = new Map<string, Goals>()
   for (const conversation of conversations) {
@@ -168,7 +167,9 @@ interface Alive {
   readonly scope: CommitScope
 }
 
-/** Tasks of a goal that was stopped longer ago have been taken back, or have ended by themselves. */
+/**
+ * Time after which tasks of a stopped goal need not be withdrawn any more, ms: they have been withdrawn, or have ended.
+ */
 const STALE = 86_400_000
 
 export interface Parts {
@@ -184,11 +185,11 @@ export interface Parts {
 
 export class GoalRegistry {
   readonly records: Map<string, Map<string, GoalRecord>> = new Map()
-  /** Goals by conversation as the log was found, those that do not fold included: their names are taken. */
+  /** All goals found at startup, by conversation, including those that do not fold: their names are in use. */
   private found: ReadonlyMap<string, Goals> = new Map()
   private readonly unread = new Set<string>()
   private readonly alive = new Map<string, Alive>()
-  /** Where conversations stand whose standing has changed since the start. */
+  /** Standing of the conversations (whether they take work) that has changed since startup. */
   private readonly standings = new Map<string, Standing>()
   readonly parts: Parts
   private readonly giving = new Map<string, Semaphore.Semaphore>()
@@ -197,7 +198,7 @@ export class GoalRegistry {
     this.parts = parts
   }
 
-  /** The live goal; undefined where the goal has ended or is parked. */
+  /** The running goal; undefined if it has ended or is parked. */
   find(record: Named): GoalActor | undefined {
     return this.alive.get(keyOf(record))?.goal
   }
@@ -206,7 +207,7 @@ export class GoalRegistry {
     return this.standings.get(conversation) ?? this.parts.conversations.standing(conversation)
   }
 
-  /** True where the conversation's log takes nothing more. */
+  /** True if the conversation is closed, so that its log takes no more runes. */
   isSealed(conversation: string): boolean {
     return this.standing(conversation) === "sealed"
   }
@@ -219,7 +220,7 @@ export class GoalRegistry {
     return fresh
   }
 
-  /** Hands reports of agents to the goals of their conversation. */
+  /** Passes reports of agents to the goals of their conversation. */
   readonly listen = Effect.suspend(() =>
     Stream.runForEach(this.parts.agents.reports, (report) =>
       Effect.sync(() => {
@@ -245,7 +246,7 @@ export class GoalRegistry {
     for (const record of this.records.get(conversation)?.values() ?? []) this.find(record)?.wake()
   }
 
-  /** Whether an agent has a task of a goal, other than this one, that is being worked on. */
+  /** Whether an agent has a task in progress of a goal other than `except`. */
   private worksFor(conversation: string, agent: string, except: string): boolean {
     return [...(this.records.get(conversation)?.values() ?? [])].some((record) => {
       const { plan, stand } = this.find(record)?.state ?? record.state ?? initial
@@ -265,14 +266,14 @@ export class GoalRegistry {
     return { agents, conversation, log, stores: options.stores, project: options.projects.config(conversation) }
   }
 
-  /** The names under which commits of a goal are kept that came to nothing, with commas. */
+  /** The names, separated by commas, under which commits of a stopped goal are kept. */
   keptOf({ conversation, goalId, stand }: GoalRecord): Effect.Effect<string> {
     return stand.state === "stopped"
       ? Effect.provideContext(Kept.namesOf(this.around(conversation), goalId), this.parts.context)
       : Effect.succeed("")
   }
 
-  /** A record under the next free name of the conversation. */
+  /** Creates a record with the next free name of the conversation. */
   newRecord(conversation: string): GoalRecord {
     const goals = this.goalsOf(conversation)
     const names = [...goals.keys(), ...HashMap.keys(this.found.get(conversation) ?? fold.initial)]
@@ -331,7 +332,7 @@ export class GoalRegistry {
       yield* before(goal)
       yield* this.parts.options.supervisor.remove(scope.id)
       scope.close()
-      // a move that was being written as the conversation was sealed is durable by now
+      // a move that was being written while the conversation was sealed is durable by now
       keep()
     }
   )
@@ -340,12 +341,12 @@ export class GoalRegistry {
     return this.leave(record, (goal) => Effect.provideContext(Activities.tidy(goal), this.parts.context))
   }
 
-  /** Ends the actor of a goal that cannot go on; the goal stays as it stands. */
+  /** Ends the actor of a goal that cannot go on; its state stays as it is. */
   private park(record: Named) {
     return this.leave(record, () => Effect.void)
   }
 
-  /** Forgets a goal that could not be submitted. */
+  /** Removes a goal that could not be submitted. */
   readonly drop = (record: Named) =>
     Effect.suspend(() => {
       this.records.get(record.conversation)?.delete(record.goalId)
@@ -361,7 +362,9 @@ export class GoalRegistry {
     }
   )
 
-  /** Completes the end of a goal that an earlier daemon may have left half done; a repetition changes nothing. */
+  /**
+   * Completes the cleanup of an ended goal that an earlier daemon may not have finished. Repeating it changes nothing.
+   */
   private readonly finish = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
     const { agents, options } = this.parts
     const { conversation, goalId, left, stand } = record
@@ -385,12 +388,12 @@ export class GoalRegistry {
     for (const [conversation, goals] of this.records) yield* this.revive(conversation, goals)
   })
 
-  /** True where the conversation's goals could not be read: which names are taken is not known. */
+  /** True if the conversation's goals could not be read, so that the names in use are unknown. */
   isUnread(conversation: string): boolean {
     return this.unread.has(conversation)
   }
 
-  /** Completes the ends of all goals that had ended when the daemon began. */
+  /** Completes the cleanup of all goals that had ended before the daemon started. */
   readonly afterwards = Effect.suspend(() => {
     const ended = [...this.records.values()].flatMap((goals) => [...goals.values()])
     const all = Effect.forEach(ended, (record) => this.finish(record), { discard: true })

@@ -1,10 +1,9 @@
 /**
- * GoalState: all that is known of one goal: where its machine stands, and its plan. A
- * fold over its runes.
+ * GoalState: the state of one goal: its machine's state and its plan. A fold over the goal's runes.
  *
- * Guarantees: a state never changes: `apply` gives another one, and shares what is as
- * it was; over a goal's runes, in order, it gives the same state whether they are read
- * from the log or told one by one; a move costs what it touches.
+ * Guarantees: a state is immutable; `apply` returns a new one that shares unchanged parts. The same runes in the same
+ * order give the same state, whether they are read from the log or applied one by one. The cost of a move depends only
+ * on what it changes.
  */
 import { type Finding, type GoalOptions, lacksCommit } from "../domain/GoalMessages.ts"
 import type { Said } from "../core/event-log/EventKinds.ts"
@@ -25,36 +24,36 @@ export const eventOf = (rune: Said): GoalMachine.Event | undefined => readMove(r
 
 export const actorOf = (goalId: string): string => `plan/${goalId}`
 
-/** The findings of which follow-up tasks come. */
+/** The findings that become follow-up tasks. */
 export const mendable = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> =>
   findings.filter(({ forPerson, severity }) => severity === "error" && forPerson !== true)
 
 export interface GoalState {
   readonly stand: Stand
-  /** The newest rune that is folded in, by its eventId. */
+  /** `eventId` of the newest rune that is folded in. */
   readonly upTo: number
   readonly goal: string
   readonly by: string
   readonly submittedAt: number
   readonly options: GoalOptions | undefined
   readonly plan: Plan
-  /** The plan's tasks once all pieces are there. */
+  /** Number of tasks when all pieces of the plan have been added. */
   readonly total: number
-  /** Ids of tasks in replaced plans that agents have worked on: not to be used again. */
+  /** Ids of tasks in replaced plans that agents worked on. They must not be used again. */
   readonly former: ReadonlySet<string>
-  /** Why the newest plan was sent back; null where it was not. */
+  /** Why the newest plan was rejected; null if it was not. */
   readonly rejected: string | null
   /** The findings of the newest review. */
   readonly findings: ReadonlyArray<Finding>
-  /** Ids of tasks that have a follow-up in their place. */
+  /** Ids of failed tasks that have a follow-up. */
   readonly followed: ReadonlySet<string>
-  /** Why the plan is to be revised; null where it is not. */
+  /** Why the plan must be revised; null if it need not be. */
   readonly revise: string | null
-  /** The rune that holds the findings. */
+  /** `eventId` of the rune with the findings. */
   readonly reviewed: number
-  /** When tasks began to be worked on, ms since the epoch. */
+  /** When work on the tasks began, ms since the epoch. */
   readonly executingSince: number
-  /** Tasks that each agent was given. */
+  /** Number of tasks that each agent was given. */
   readonly loads: ReadonlyMap<string, number>
 }
 
@@ -77,7 +76,7 @@ export const initial: GoalState = {
   loads: new Map()
 }
 
-/** The state after one more rune of the goal; throws where the rune does not fit the table. */
+/** The state after one more rune of the goal. Throws if the rune does not fit the table. */
 export const apply = (before: GoalState, rune: Rune): GoalState => {
   const stand = table.apply(before.stand, rune, false)
   const event = eventOf(rune)
@@ -127,7 +126,7 @@ const changes = (before: GoalState, event: GoalMachine.Event, { at, eventId }: R
   }
 }
 
-/** The tasks that the first `count` findings are about: follow-ups are in the order of their findings. */
+/** The tasks of the first `count` findings: follow-ups are in the order of their findings. */
 const followedUp = (findings: ReadonlyArray<Finding>, count: number): ReadonlyArray<string> =>
   mendable(findings)
     .slice(0, count)
@@ -159,25 +158,25 @@ const planAfter = (plan: Plan, event: GoalMachine.Event, eventId: number, at: nu
     case "user_cancel":
     case "budget_exhausted":
     case "unresolvable":
-      // tasks in flight end with the goal
+      // tasks in progress end with the goal
       return plan.inFlight.reduce((all, { task }) => all.cancel(task.id, at), plan)
     default:
       return plan
   }
 }
 
-/** Ids that a plan in the place of this one may not use again, nor build on. */
+/** Ids that a replacement of this plan must not use again or depend on. */
 export const usedBy = ({ former, plan }: GoalState): ReadonlyMap<string, boolean> =>
   new Map([...former, ...workedOn(plan)].map((id) => [id, false]))
 
-/** Ids that a revision of this plan may not use again: true for those that it may build on. */
+/** Ids that a revision of this plan must not use again: true for those that it may depend on. */
 export const knownTo = ({ former, plan }: GoalState): ReadonlyMap<string, boolean> => {
   const known = new Map([...former].map((id) => [id, false]))
   for (const { state, task } of plan.nodes) known.set(task.id, state !== "failed" && state !== "cancelled")
   return known
 }
 
-/** The state as plain data, as a snapshot holds it. */
+/** The state as plain data, for a snapshot. */
 export interface PlainGoal extends Omit<GoalState, "followed" | "former" | "loads" | "options" | "plan"> {
   readonly options: GoalOptions | null
   readonly plan: ReadonlyArray<Row>

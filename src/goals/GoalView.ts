@@ -1,6 +1,4 @@
-/**
- * GoalView: a goal and its tasks as people see them. Pure.
- */
+/** GoalView: builds the rows of a goal and its tasks that people see. Pure. */
 import type { GoalInfo, GoalOptions, TaskCounts, TaskInfo } from "../domain/GoalMessages.ts"
 import type { Member } from "../domain/AgentPort.ts"
 import * as Words from "../domain/Words.ts"
@@ -8,7 +6,7 @@ import type { GoalState, Stand } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
 import type { Node } from "./Plan.ts"
 
-/** The part of a row that does not change once the goal has ended. */
+/** The part of a row that no longer changes when the goal has ended. */
 export interface Figures {
   readonly goal: string
   readonly by: string
@@ -29,7 +27,9 @@ export const figuresOf = (goal: GoalState): Figures => ({
   executingSince: goal.executingSince
 })
 
-/** ms until the tasks are done, if each takes as long as the done ones did. */
+/**
+ * Estimated time until all tasks are done, ms, if each takes as long as the finished ones did. Null before the first.
+ */
 export const estimate = ({ executingSince, tasks }: Figures, now: number): number | null => {
   const done = tasks.completed + tasks.failed
   const left = tasks.pending + tasks.assigned + tasks.running
@@ -56,11 +56,11 @@ export const infoOf = (
     readonly figures: Figures
     readonly detail: string | undefined
     readonly options: GoalOptions
-    /** The plan waits for a person. */
+    /** The plan waits for a person's approval. */
     readonly asks: boolean
-    /** Why an agent that it stands behind does not go on without a person. */
+    /** Why an agent on which the goal depends cannot go on without a person. */
     readonly needs?: Member["needs"]
-    /** Whether it waits for a person: its detail says what for. */
+    /** The goal waits for a person; `detail` says for what. */
     readonly stuck: boolean
     /** The project takes no work. */
     readonly held: boolean

@@ -1,8 +1,8 @@
 /**
- * GoalWhy: why a goal is where it is, in plain sentences, newest last, and what a person can do about it.
+ * GoalWhy: explains why a goal is in its state, in plain sentences, newest last, and what a person can do about it.
  *
- * Pure but for the reading of the goal's runes. Guarantees: bounded, whatever the goal has lived through: the steps
- * are the newest, and what was left out is said.
+ * Pure, except for reading the goal's runes. Guarantees: the explanation is bounded for any history. It has the first
+ * step and the newest ones, and says how many are left out.
  */
 import { Effect } from "effect"
 import { type Finding, type GoalInfo, type GoalPage, lacksCommit, type TaskInfo } from "../domain/GoalMessages.ts"
@@ -15,14 +15,14 @@ import { readGoal } from "./GoalActor.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { eventOf } from "./GoalState.ts"
 
-/** Most steps that are told, and most lines of what is so now. */
+/** Maximum number of steps, and of lines about the present. */
 const MAX_STEPS = 20
 const MAX_NOW = 8
 const MAX_TEXT = 300
 
 export interface GoalStory {
   readonly lines: ReadonlyArray<WhyLine>
-  /** The next step for a person, where there is one. */
+  /** The next step for a person; null if there is none. */
   readonly advice: string | null
 }
 
@@ -37,13 +37,13 @@ const found = (findings: ReadonlyArray<Finding>): string => {
   return `the review found${errors.length === 0 ? ", and lets pass," : ""} ${about}${first.message}${more}`
 }
 
-/** A person, or a schedule with the time that was due. */
+/** A person, or a schedule with the time at which it was due. */
 const giverOf = ({ by, key = "" }: Extract<GoalMachine.Event, { _tag: "goal_submitted" }>): string => {
   const schedule = keyIn(key)
   return schedule === undefined ? by : `${said(schedule)},`
 }
 
-/** The step in words; undefined for one that says nothing beside its neighbours. */
+/** Describes the step. Undefined if it adds nothing to the steps around it. */
 export const stepOf = (event: GoalMachine.Event | undefined): string | undefined => {
   switch (event?._tag) {
     case "goal_submitted":
@@ -92,7 +92,7 @@ const now = (at: number, text: string): WhyLine => ({ eventId: 0, at, text: line
 
 const isEnded = ({ state }: GoalInfo): boolean => state === "goal_met" || state === "stopped"
 
-/** The agents at work, and the tasks that hold up the rest. */
+/** The agents at work, and the tasks that block the rest. */
 const present = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): ReadonlyArray<WhyLine> => {
   if (isEnded(goal)) return []
   const at = (state: TaskInfo["state"]) => all.filter((task) => task.state === state)
@@ -109,7 +109,7 @@ const present = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): ReadonlyArray<Wh
     : [...lines.slice(0, MAX_NOW), now(goal.since, `… and ${tasks(left)} more: agentd goal show ${goal.goalId}`)]
 }
 
-/** `asks`: its plan waits for a person. */
+/** The next step for a person; null if there is none. */
 const adviceOf = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): string | null => {
   const name = `${goal.project}/${goal.goalId}`
   const hasWork = all.some(({ head }) => head !== null)
@@ -131,7 +131,7 @@ const adviceOf = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): string | null =
   }
 }
 
-/** Of a goal as it is shown, and the steps that led there. Pure. */
+/** Explains a goal from its page and its steps. Pure. */
 export const whyOf = (
   { goal, named, tasks: shown }: Pick<GoalPage, "goal" | "named" | "tasks">,
   { first, left, newest }: Steps
@@ -143,11 +143,10 @@ export const whyOf = (
   return { lines: [...first, ...gap, ...newest, ...present(goal, all)], advice: adviceOf(goal, all) }
 }
 
-/** The first step, and the newest ones. */
 export interface Steps {
   readonly first: ReadonlyArray<WhyLine>
   readonly newest: ReadonlyArray<WhyLine>
-  /** So many lie between them. */
+  /** Number of steps between them that are left out. */
   readonly left: number
 }
 
@@ -173,5 +172,5 @@ export const stepsOf = Effect.fnUntraced(function* (
   return steps
 })
 
-/** Names of goals, as people write them: `g3`, `shop/g3`. */
+/** Whether the text is a goal's name as people write it: `g3`, `shop/g3`. */
 export const isName = (name: string): boolean => /(^|\/)g\d{1,9}$/.test(name)

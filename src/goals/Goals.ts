@@ -1,15 +1,14 @@
 /**
- * Goals: what people ask of goals, and what they are shown.
+ * Goals: the commands that people give for goals, and the views that they get.
  *
  *     submit ─┐               ┌ decompose, refine, review ─► AgentPort
  *     approve ┼─► GoalActor ──┤ TaskRunner ────────────────► AgentPort
  *     reports ┘               └ ReviewGate, merge ─────────► git, commands
  *
- * Guarantees: what a reply reports is durable; what is asked is checked before anything
- * is written, and a plan that does not hold is refused; what was begun comes to its end
- * even if the caller goes away; a refusal says what to do next; a goal is named from
- * within its project (`g3`), else as `project/g3`. A merge takes only reviewed work,
- * unless a person says otherwise; what conflicts is named and left alone.
+ * Guarantees: what a reply reports is durable. A request is checked before anything is written, and an invalid plan is
+ * rejected. Work that has begun is completed even if the caller is interrupted. Every error says what to do next. A
+ * goal is named `g3` within its project, and `project/g3` elsewhere. A merge takes only reviewed work, unless a person
+ * says otherwise; conflicts are reported and left alone.
  */
 import { Clock, Context, Deferred, Effect, Layer } from "effect"
 import { services } from "../runs/Services.ts"
@@ -47,54 +46,54 @@ import * as Store from "../runs/git/Store.ts"
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 
 export interface MergeHow {
-  /** The target branch; null: the goal's own, else the branch that is checked out. */
+  /** Target branch; null for the goal's own target, or else the branch that is checked out. */
   readonly into: string | null
-  /** Merge also where the goal is not met. */
+  /** Merge even if the goal is not met. */
   readonly unreviewed: boolean
-  /** Merge also commits that belong to no task of the goal. */
+  /** Also merge commits that belong to no task of the goal. */
   readonly all: boolean
-  /** The merge that the person's own git has carried out in the branch's checkout. */
+  /** The merge that the person's own git has done in the branch's checkout. */
   readonly done?: { readonly from: string; readonly commit: string } | undefined
 }
 
 export class Goals extends Context.Service<
   Goals,
   {
-    /** `key`: of a schedule's, part of the goal's first rune. */
+    /** `key` belongs to a goal of a schedule. It is part of the goal's first rune. */
     readonly submit: (request: GoalRequest, caller: Caller, key?: string) => Command<Done & { readonly goalId: string }>
-    /** Whether the goal has not ended; false where it cannot go on. */
+    /** Whether the goal has not ended. Also false if it cannot go on. */
     readonly isOpen: (conversation: string, goalId: string) => boolean
     /** Goals of the caller's project, or of all projects; newest first. */
     readonly list: (options: { readonly all: boolean }, caller: Caller) => Effect.Effect<ReadonlyArray<GoalInfo>>
-    /** The goal with some of its tasks, in the order of the plan. */
+    /** The goal with one page of its tasks, in the order of the plan. */
     readonly page: (name: string, from: number, caller: Caller) => Command<GoalPage>
-    /** A plan for a goal that waits for one: the absolute path of its file. */
+    /** Gives a plan to a goal that waits for one. `path` is the absolute path of the plan file. */
     readonly plan: (name: string, path: string, caller: Caller) => Command<Done>
-    /** The plan that waits for approval, with some of its tasks, each whole. */
+    /** The plan that waits for approval, with one page of its complete tasks. */
     readonly asked: (name: string, from: number, caller: Caller) => Command<AskedPlan>
-    /** `hash`: of the plan that was seen; refused where it is another one, or none. */
+    /** `hash` is the hash of the plan that the caller saw. The approval is rejected if it differs or is missing. */
     readonly approve: (name: string, hash: string | undefined, caller: Caller) => Command<Done>
-    /** Sends the plan back to the planner, with what to change. */
+    /** Rejects the plan, with what the planner must change. */
     readonly reject: (name: string, reason: string, caller: Caller) => Command<Done>
     readonly cancel: (name: string, reason: string, caller: Caller) => Command<Done>
-    /** Lets a blocked goal go on: one failed task, or all of them, is tried again. */
+    /** Resumes a blocked goal: one failed task, or all of them, are retried. */
     readonly retry: (name: string, task: string | null, caller: Caller) => Command<Done>
     readonly merge: (name: string, options: MergeHow, caller: Caller) => Command<MergeReply>
     /** Stops every goal of a conversation that is about to be closed. */
     readonly stopAll: (conversation: string, by: string, reason: string) => Effect.Effect<void>
-    /** Waits until the log is folded at start-up; fails if it cannot be. */
+    /** Waits until the log is folded at startup; fails if it cannot be. */
     readonly recovered: Effect.Effect<void, StorageError>
   }
 >()("agentd/goals/Goals") {}
 
-/** Most goals of one conversation that have not ended. */
+/** Maximum number of goals of one conversation that have not ended. */
 const MAX_OPEN = 20
-/** A task of an agent that is stopped is taken back within this, ms, where another may do it. */
+/** A task of a stopped agent is withdrawn within this time, ms, if another agent can do it. */
 const TAKEN_BACK = 5_000
-/** Most failed tasks that one retry opens again: a rune names each. */
+/** Maximum number of failed tasks that one retry reopens: a rune names each. */
 const MAX_RETRIED = 2_000
 
-/** The refusal for a caller who stands in no project. */
+/** The error for a caller that is in no project. */
 const nowhere = (name?: string): CommandRefused =>
   name === undefined
     ? refuse(
@@ -108,7 +107,7 @@ const nowhere = (name?: string): CommandRefused =>
         "Name its project too: PROJECT/GOAL. See: agentd goal ls --all"
       )
 
-/** Characters of descriptions in one reply, unless one task has more. */
+/** Maximum length of all descriptions in one reply, in characters. A single longer task is still returned. */
 const MAX_SHOWN = 500_000
 
 const isWhole = (goal: GoalActor): boolean => goal.isComplete && goal.state.revise === null
@@ -122,7 +121,7 @@ const nothingToApprove = (goal: GoalActor): CommandRefused =>
         `See where it stands: agentd goal show ${goal.goalId}`
       )
 
-/** Why the agent that is asked, or one that has a task, does not go on without a person; what is longest so. */
+/** Why an agent that is asked, or has a task, cannot go on without a person; the oldest reason first. */
 const needsOf = (goal: GoalActor, now: number) => {
   const agents = [goal.asking?.agent, ...goal.state.plan.inFlight.map(({ agent }) => agent)]
   return Effect.map(
@@ -136,7 +135,7 @@ const needsOf = (goal: GoalActor, now: number) => {
   )
 }
 
-/** The hash of the plan as it stands when it is hashed. */
+/** The hash of the plan, which did not change while it was hashed. */
 const hashNow = Effect.fnUntraced(function* (goal: GoalActor) {
   for (;;) {
     const { state } = goal
@@ -152,7 +151,7 @@ const explained = (error: Trouble): CommandRefused | StorageError =>
 
 const carriedOut = <A, E extends Trouble, R>(effect: Effect.Effect<A, E, R>) => Effect.mapError(effect, explained)
 
-/** The tasks that a person looks for first in a long plan: in flight, then failed. */
+/** The tasks that a person looks for first in a long plan: those in progress, then failed ones. */
 const namedOf = ({ counts, inFlight, nodes }: Plan): ReadonlyArray<Node> => {
   const failed = counts.failed === 0 ? [] : nodes.filter(({ state }) => state === "failed")
   return [...inFlight, ...failed].slice(0, TASKS_NAMED)
@@ -164,7 +163,7 @@ class Commands {
     this.registry = registry
   }
 
-  /** Finds `g3` from within its project, else `project/g3` or `conversation/g3`. */
+  /** Finds `g3` from within its project, or `project/g3` or `conversation/g3` from anywhere. */
   private readonly find = Effect.fnUntraced({ self: this }, function* (this: Commands, name: string, caller: Caller) {
     yield* Deferred.await(this.registry.parts.ready)
     const slash = name.lastIndexOf("/")
@@ -238,7 +237,7 @@ class Commands {
   readonly isOpen: Goals["Service"]["isOpen"] = (conversation, goalId) =>
     this.registry.find({ conversation, goalId }) !== undefined
 
-  /** Whether a project has that branch; one that is in no repository has none. */
+  /** Whether a project has this branch. False if the project is in no repository. */
   private hasBranch(root: string, branch: string) {
     const { context, options } = this.registry.parts
     return Effect.gen(function* () {
@@ -247,7 +246,7 @@ class Commands {
     }).pipe(Effect.provideContext(context))
   }
 
-  /** The config of a project that takes goals. */
+  /** The config of a project that can take goals. */
   private readonly configOf = Effect.fnUntraced({ self: this }, function* (this: Commands, conversation: string) {
     const config = yield* this.registry.parts.options.projects.config(conversation)
     if (this.registry.isSealed(conversation)) {
@@ -333,7 +332,7 @@ class Commands {
     }
   )
 
-  /** Makes one move of a goal that has not ended. */
+  /** Sends one event to a goal that has not ended. */
   private move(
     verb: string,
     name: string,
@@ -522,7 +521,7 @@ const submitted = (goalId: string, { autoStart, planner }: GoalOptions, tasks: n
   return `${goalId} has a plan of ${tasks} ${tasks === 1 ? "task" : "tasks"}. ${next}`
 }
 
-/** Most characters of the goal's text in the message of a merge. */
+/** Maximum length of the goal's text in a merge commit's message, in characters. */
 const MAX_SUBJECT = 60
 
 const merged = (target: string, results: MergeReply["results"]): string => {
@@ -533,8 +532,8 @@ const merged = (target: string, results: MergeReply["results"]): string => {
 }
 
 /**
- * The works without what other goals have committed on their branches. Refuses where that is of no goal: nobody has
- * reviewed it; and where the goal's own commits are built on it.
+ * The works without what other goals have committed on their branches. Fails if such commits belong to no goal, as
+ * nobody reviewed them. Also fails if the goal's own commits depend on them.
  */
 const onlyItsOwn = Effect.fnUntraced(function* (
   registry: GoalRegistry,
@@ -568,7 +567,7 @@ const onlyItsOwn = Effect.fnUntraced(function* (
     const [result] = (yield* GitMerge.combine(store, tip, [alone], "")).results
     if (result?.outcome !== "conflict") continue
     const names = beneath.map((id) => `${id} (${goals.get(id!)?.stand.state})`).join(", ")
-    // one that is met and has nothing of another goal beneath it goes first
+    // suggest a goal that is met and does not itself depend on another goal
     let first: string | undefined = undefined
     for (const id of beneath) {
       const other = ReviewGate.worksOf(goals.get(id!)!.plan).find(({ branch }) => branch === work.branch)
@@ -584,7 +583,7 @@ const onlyItsOwn = Effect.fnUntraced(function* (
   return own
 })
 
-/** Merges the done work of a goal into a branch, and writes that to the log. */
+/** Merges the completed work of a goal into a branch, and records that in the log. */
 const deliver = Effect.fnUntraced(function* (
   registry: GoalRegistry,
   { conversation, goalId }: GoalRecord,
@@ -681,5 +680,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
   })
 })
 
-/** Goals, kept alive. Their supervisor belongs under another one, beside the conversations' and after it. */
+/**
+ * The goals service, which keeps the goals running. `nest`, their supervisor, must be under another supervisor, after
+ * the conversations.
+ */
 export const layer = (options: Options) => Layer.effect(Goals, make(options))

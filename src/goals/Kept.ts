@@ -1,10 +1,10 @@
 /**
- * Kept: what agents have committed for goals that came to nothing. It is kept as `agentd/kept/AGENT/GOAL`, and the
- * agent's next task begins where it stood before.
+ * Kept: preserves commits that agents made for goals without success. They are named `agentd/kept/AGENT/GOAL`, and the
+ * agent's next task starts from the commit before them.
  *
- * Guarantees: nothing is lost: what was not committed is committed, and the name is there, before the branch moves; it
- * moves only in a repository of the agent's own, and not back over what a person had the agent do since. What was cut
- * off in between is done with the next task.
+ * Guarantees: no work is lost. Uncommitted changes are committed, and the name is created, before the branch is moved.
+ * A branch is moved only in a repository of the agent's own, and never back over work that a person asked for since. A
+ * step that was interrupted is completed with the next task.
  */
 import { Effect } from "effect"
 import type { Member } from "../domain/AgentPort.ts"
@@ -18,12 +18,12 @@ import type { Plan } from "./Plan.ts"
 
 export type Around = Pick<Surroundings, "agents" | "conversation" | "log" | "project" | "stores">
 
-/** Runes in which the newest tries of an agent are looked for. */
+/** Number of runes in which the newest attempts of an agent are searched. */
 const MOST = 500
-/** The message of a task's try. */
+/** Matches the message id of a task's attempt. */
 const TRY = /^plan\/[^/]+\/[^/]+\/\d+$/
 
-/** The newest tries of an agent, as far as they came to nothing: the goal of the last one, and the commit before the first. */
+/** The newest attempts of an agent that had no success: the goal of the last one, and the commit before the first. */
 const leftBy = Effect.fnUntraced(function* (
   { conversation, log }: Around,
   agent: string,
@@ -52,14 +52,14 @@ const leftBy = Effect.fnUntraced(function* (
 
 export const nameOf = (agent: string, goalId: string): string => `agentd/kept/${agent}/${goalId}`
 
-/** Gives that commit its name, if it holds anything that was made since and is not merged; whether it does. */
+/** Names the commit, if it contains new work that is not merged; returns whether it does. */
 const keepAs = Effect.fnUntraced(function* (store: Store.Store, name: string, from: string, tip: string) {
   const head = yield* Store.commitOf(store, "HEAD")
   const isMerged = head !== undefined && (yield* Store.isAncestor(store, tip, head))
   if (tip === from || isMerged || !(yield* Store.isAncestor(store, from, tip))) return false
   const person = { gitDir: store.person.commonDir }
   const before = yield* Store.commitAt(person, `refs/${name}`)
-  // one of a goal of that name in an earlier conversation stays, too
+  // a commit that another goal left under this name, in an earlier conversation, is kept under a second name
   const isOther = before !== undefined && !(yield* Store.isAncestor(store, before, tip))
   const named = isOther
     ? [
@@ -77,7 +77,7 @@ const storeOf = Effect.fnUntraced(function* ({ project, stores }: Around) {
   return root === undefined ? undefined : yield* Store.open(stores, root)
 })
 
-/** Keeps what an agent has done for a goal and then worked on from, for others. */
+/** Names the completed work of a stopped goal on which the agent has since built work for others. */
 const keepBeneath = Effect.fnUntraced(function* (around: Around, agent: string, goalId: string) {
   const { plan, stand } = yield* readGoal(around.log, around.conversation, goalId)
   if (stand.state !== "stopped") return
@@ -89,7 +89,10 @@ const keepBeneath = Effect.fnUntraced(function* (around: Around, agent: string, 
   if (store !== undefined) yield* keepAs(store, nameOf(agent, goalId), from!, head!)
 })
 
-/** Keeps what the newest tries of an agent have left, of that goal or of any; with `takesBack`, the agent's branch goes back. */
+/**
+ * Names what the newest attempts of an agent have left, for one goal or for any. With `takesBack` the agent's branch is
+ * moved back.
+ */
 const keepOf = Effect.fnUntraced(
   function* (
     around: Around,
@@ -102,7 +105,7 @@ const keepOf = Effect.fnUntraced(
     const store = yield* storeOf(around)
     const head = store === undefined ? undefined : yield* OwnRepository.handOver(store, around.stores, cwd)
     if (store === undefined || head === undefined) return
-    // of a folder that was made after the task was given: what the project has is no work
+    // the folder was made after the task was assigned: commits that the project has are not the agent's work
     const to = found.from ?? (yield* TreeDiff.baseOf(store, around.stores, cwd, head))
     const keep = (tip: string) => keepAs(store, nameOf(agent, found.goalId), to, tip)
     if (of.takesBack === true) yield* OwnRepository.takeBack(store, around.stores, cwd, { to, keep })
@@ -112,7 +115,7 @@ const keepOf = Effect.fnUntraced(
     Effect.catch(keeping, ({ message }) => Effect.logWarning(`what ${agent} has left stays on its branch: ${message}`))
 )
 
-/** Tells what is kept of a goal that is cancelled. */
+/** Describes what is kept when a goal is cancelled. */
 export const willBe = (goalId: string, plan: Plan, members: ReadonlyArray<Member>): string => {
   const worked = plan.nodes.filter(({ attempts, result }) => attempts > 0 && result?.noCommit !== true)
   const names = members
@@ -121,17 +124,17 @@ export const willBe = (goalId: string, plan: Plan, members: ReadonlyArray<Member
   return ["is stopped", ...names].join("; ").concat(".")
 }
 
-/** Takes the branch of an agent that is to be given a task back to where it stood before what came to nothing. */
+/** Before an agent gets a task: moves its branch back to where it was before the unsuccessful attempts. */
 export const takeBack = (around: Around, member: Member, known: ReadonlyMap<string, GoalState>) =>
   keepOf(around, member, { known, takesBack: true })
 
-/** Gives what agents have committed for an ended goal, as far as it came to nothing, its names. */
+/** Names the unsuccessful commits that agents made for an ended goal. */
 export const keep = (around: Around, goalId: string) =>
   Effect.flatMap(around.agents.members(around.conversation), (members) =>
     Effect.forEach(members, (member) => keepOf(around, member, { goalId }), { discard: true })
   )
 
-/** The names under which commits of a goal are kept, with commas. */
+/** The names under which commits of a goal are kept, separated by commas. */
 export const namesOf = Effect.fnUntraced(
   function* (around: Around, goalId: string) {
     const store = yield* storeOf(around)

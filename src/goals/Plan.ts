@@ -1,17 +1,16 @@
 /**
- * Plan: the tasks of one goal as a dependency graph, and the state of each.
+ * Plan: the tasks of one goal as a dependency graph, with the state of each task.
  *
- * Guarantees: a plan never changes: a change returns another plan; a task is ready exactly when all of its
- * dependencies are completed and no agent has it; a task that depends, however far, on one that failed or was
- * cancelled is blocked; nothing recurses along the graph, so a chain can have any length. No clock, no I/O: the
- * same changes in the same order give the same plan. A plan has no upper bound: PlanFile refuses plans that are
- * too long.
+ * Guarantees: a plan is immutable: a change returns another plan. A task is ready exactly when all of its dependencies
+ * are completed and no agent has it. A task is blocked if it depends, directly or not, on a failed or cancelled task.
+ * Nothing recurses along the graph, so a chain can have any length. No clock, no I/O: the same changes in the same
+ * order give the same plan. A plan has no maximum size: PlanFile rejects plans that are too long.
  */
 import type { Task, TaskCounts, TaskState } from "../domain/GoalMessages.ts"
 
-/** The result of a completed task as the plan keeps it; the whole is in the log. */
+/** The result of a completed task, as far as the plan stores it. The whole result is in the log. */
 export interface Result {
-  /** The rune that holds result and evidence. */
+  /** `eventId` of the rune with result and evidence. */
   readonly eventId: number
   readonly branch: string | null
   readonly cwd: string | null
@@ -26,30 +25,30 @@ export interface Row {
   readonly state: TaskState
   /** The agent that has the task, or had it last. */
   readonly agent: string | null
-  /** The message by which the task was given out; the same after a restart. */
+  /** Id of the message that assigned the task; the same after a restart. */
   readonly messageId: string | null
-  /** How often the task was given out, and how often that ended with an error. */
+  /** Number of assignments, and number of those that ended with an error. */
   readonly attempts: number
   readonly errors: number
   /** When the state was entered, ms since the epoch. */
   readonly since: number
-  /** The task is not given out before, ms since the epoch. */
+  /** Earliest time of the next assignment, ms since the epoch. */
   readonly notBefore: number
   readonly error: string | null
   readonly result: Result | null
-  /** The rune by which the task was given out last; 0 before. */
+  /** `eventId` of the rune of the last assignment; 0 before the first. */
   readonly given: number
-  /** The agent's commit at the beginning of the newest try, and when the agent was given the task first. */
+  /** The agent's commit at the start of the newest attempt, and at its first attempt of this task. */
   readonly base: string | null
   readonly began: string | null
 }
 
 export interface Node extends Row {
-  /** The task's place in the plan, which is its age. */
+  /** The task's position in the plan. Earlier tasks are older. */
   readonly index: number
-  /** Dependencies that are not completed, or not in the plan yet: plans are logged in pieces. */
+  /** Number of dependencies that are not completed, or not in the plan yet: plans are logged in pieces. */
   readonly missing: number
-  /** Dependencies that are failed, cancelled or blocked. */
+  /** Number of dependencies that are failed, cancelled or blocked. */
   readonly broken: number
 }
 
@@ -69,7 +68,7 @@ const rowOf = (task: Task, at: number): Row => ({
   began: null
 })
 
-/** Priority goes first, then age. */
+/** Tasks are ordered by priority, then age. */
 export const goesFirst = (a: Node, b: Node): boolean =>
   a.task.priority === b.task.priority ? a.index < b.index : a.task.priority > b.task.priority
 
@@ -86,7 +85,7 @@ export const isReady = ({ missing, state }: Node): boolean => state === "pending
 class Graph {
   private readonly tasks: ReadonlyArray<Task>
   private readonly places: ReadonlyMap<string, number>
-  /** Places of dependents, by the id of the dependency; made when it is first needed. */
+  /** Indexes of dependents, by the id of the dependency; built on first use. */
   private edges: ReadonlyMap<string, ReadonlyArray<number>> | undefined
 
   constructor(tasks: ReadonlyArray<Task>) {
@@ -127,7 +126,7 @@ const countsOf = (nodes: ReadonlyArray<Node>): TaskCounts => {
 }
 
 export class Plan {
-  /** All tasks in the order of their age. */
+  /** All tasks, oldest first. */
   readonly nodes: ReadonlyArray<Node>
   private readonly graph: Graph
   private counted: TaskCounts | undefined
@@ -167,12 +166,12 @@ export class Plan {
     return index === undefined ? undefined : this.nodes[index]
   }
 
-  /** The tasks that can be given out now. */
+  /** The tasks that can be assigned now. */
   get ready(): ReadonlyArray<Node> {
     return this.nodes.filter((node) => isReady(node) && node.notBefore === 0)
   }
 
-  /** When the next wait is over; undefined if no task waits for time. */
+  /** Earliest time at which a waiting task becomes ready, ms since the epoch; undefined if no task waits for time. */
   get nextAt(): number | undefined {
     let next: number | undefined
     for (const node of this.nodes) {
@@ -181,12 +180,14 @@ export class Plan {
     return next
   }
 
-  /** Adds tasks that were checked: ids are new, dependencies are in the plan or among the tasks (of a later piece, too), and there is no cycle. */
+  /**
+   * Adds tasks that were checked. Their ids are new, there is no cycle, and every dependency is in the plan or among
+   * the tasks. Dependencies of a later piece are allowed.
+   */
   add(tasks: ReadonlyArray<Task>, at: number): Plan {
     return tasks.length === 0 ? this : this.with(tasks.map((task) => rowOf(task, at)))
   }
 
-  /** The plan that has these rows. */
   static of(rows: ReadonlyArray<Row>): Plan {
     return rows.length === 0 ? Plan.empty : Plan.empty.with(rows)
   }
@@ -209,12 +210,15 @@ export class Plan {
     return new Plan(draft.nodes, graph)
   }
 
-  /** All that the plan is, as plain data, in the order of age. */
+  /** The whole plan as plain data, oldest task first. */
   rows(): ReadonlyArray<Row> {
     return this.nodes.map(({ broken: _broken, index: _index, missing: _missing, ...row }) => row)
   }
 
-  /** Makes the tasks ready whose wait is over. A wait longer than `longest` was set by a clock that was ahead. */
+  /**
+   * Makes tasks ready whose waiting time is over. A time further ahead than `longest` was set while the clock was
+   * ahead, and counts as over.
+   */
   advance(now: number, longest = Number.POSITIVE_INFINITY): Plan {
     const isOver = ({ notBefore }: Node) => notBefore > 0 && (notBefore <= now || notBefore > now + longest)
     if (!this.nodes.some(isOver)) return this
@@ -224,7 +228,7 @@ export class Plan {
     )
   }
 
-  /** Changes one task, and what follows from that for the tasks that depend on it. */
+  /** Changes one task, and updates the tasks that depend on it. */
   private to(id: string, change: (node: Node) => Partial<Row> & { readonly state: TaskState }, at: number): Plan {
     const node = this.find(id)
     if (node === undefined) throw new Error(`the plan has no task ${id}`)
@@ -268,12 +272,12 @@ export class Plan {
     return this.to(id, () => ({ state: "completed", result, error: null }), at)
   }
 
-  /** Fails the task for good, or until a person lets it be tried again. */
+  /** Fails the task. Only a person can have it retried. */
   fail(id: string, error: string, at: number): Plan {
     return this.to(id, ({ errors }) => ({ state: "failed", error, errors: errors + 1 }), at)
   }
 
-  /** Ends a try; another follows. */
+  /** Ends an attempt; another follows. */
   release(
     id: string,
     why: { readonly error: string; readonly counts: boolean; readonly until: number },
@@ -299,7 +303,7 @@ export class Plan {
   }
 }
 
-/** The tasks of the next plan while they are changed. */
+/** The tasks of the next plan while they are being changed. */
 class Draft {
   readonly nodes: Array<Node>
   private readonly graph: Graph
@@ -309,14 +313,14 @@ class Draft {
     this.graph = graph
   }
 
-  /** Puts a changed task into its place, and settles all that depends on it. */
+  /** Replaces a task, and updates all tasks that depend on it. */
   put(node: Node): void {
     const open: Array<number> = []
     this.set(node, open)
     this.settleAll(open, node.since)
   }
 
-  /** Makes a task pending or blocked by its dependencies, and then all tasks that this changes. */
+  /** Sets a task to pending or blocked, depending on its dependencies, and updates the tasks that depend on it. */
   settle(index: number, at: number): void {
     this.settleAll([index], at)
   }
@@ -330,7 +334,10 @@ class Draft {
     }
   }
 
-  /** Replaces a task. If that changes what its dependents wait for, they are counted anew and put on `open`. */
+  /**
+   * Replaces a task. If that changes what its dependents wait for, their counts are updated and they are added to
+   * `open`.
+   */
   private set(node: Node, open: Array<number>): void {
     const before = this.nodes[node.index]!.state
     this.nodes[node.index] = node

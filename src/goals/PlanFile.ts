@@ -1,11 +1,10 @@
 /**
- * PlanFile: a plan as a file or a planner says it, checked at the door.
+ * PlanFile: reads a plan from a file or a planner's answer, and checks it.
  *
- * Guarantees: what is taken has known fields within their bounds, ids that are used
- * once, dependencies and owners that exist, and no cycle; what is not is refused
- * with each field named, as far as the first few problems go. Checks are linear in
- * tasks and dependencies, recurse nowhere, and let others run in between. A text is
- * parsed in one go, which is why it is bounded.
+ * Guarantees: an accepted plan has only known fields within their limits, unique ids, existing dependencies and owners,
+ * and no cycle. Any other plan is rejected with the fields at fault, for the first few problems. Checks are linear in
+ * tasks and dependencies, do not recurse, and let other work run in between. A text is parsed in one go, so its size is
+ * limited.
  */
 import { Context, Duration, Effect, Result, Schema, SchemaIssue } from "effect"
 import { isUtf8 } from "node:buffer"
@@ -16,18 +15,18 @@ import { inTurns, type Steps } from "../domain/InTurns.ts"
 import { MAX_PLAN_BYTES, MAX_TASKS, PlanDocument, PlannedTask, type Task } from "../domain/GoalMessages.ts"
 import { cut } from "./Excerpt.ts"
 
-/** The plan cannot be taken. `problems` name the fields; `message` holds them all, ready to be handed back. */
+/** The plan is rejected. `problems` name the fields; `message` has all of them, ready to be returned to the author. */
 export class PlanRefused extends Schema.TaggedError<PlanRefused>()("PlanRefused", {
   problems: Schema.Array(Schema.Struct({ field: Schema.String, message: Schema.String })),
   message: Schema.String,
   remedy: Schema.String
 }) {}
 
-/** The names that a plan may refer to. */
+/** The names that a plan may use. */
 export interface Door {
-  /** Agents that a task may name as its owner. */
+  /** Agents that a task can name as its owner. */
   readonly workers: ReadonlyArray<string>
-  /** Ids that are taken; true for a task that may be depended on. */
+  /** Ids that are in use; true for a task on which others may depend. */
   readonly known?: ReadonlyMap<string, boolean>
 }
 
@@ -37,9 +36,9 @@ interface Problem {
 }
 
 const MAX_PROBLEMS = 20
-/** Kinds of tasks: an owner and what it needs. Each is looked at for every assignment. */
+/** Maximum number of different pairs of owner and needs. Each is examined for every assignment. */
 export const MAX_LANES = 1_000
-/** The cost of decoding a task, and of looking at how it stands to others (InTurns). */
+/** Costs of decoding a task, and of checking one relation to other tasks (InTurns). */
 const [DECODED, LOOKED_AT] = [2, 0.1]
 
 export const refuse = (
@@ -54,7 +53,6 @@ export const refuse = (
 
 const one = (field: string, message: string): PlanRefused => refuse([{ field, message }])
 
-/** The JSON Schema of a plan's file. */
 export const jsonSchema = (): { readonly [key: string]: unknown } => {
   const { definitions, schema } = Schema.toJsonSchemaDocument(PlanDocument, { onExcessProperty: "error" })
   return {
@@ -68,7 +66,7 @@ export const jsonSchema = (): { readonly [key: string]: unknown } => {
 const decodeTask = Schema.decodeUnknownResult(PlannedTask)
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Messages of the schema in plainer words. */
+/** Replacements for messages of the schema. */
 const WORDS: { readonly [message: string]: string } = {
   "Expected no excess property": "is no field of a task",
   "Expected object": "must be an object: a task"
@@ -89,11 +87,11 @@ const taskOf = (planned: PlannedTask): Task => ({
   owner: planned.owner ?? null,
   needs: [...new Set(planned.needs)],
   timeout: planned.timeout === undefined ? null : Duration.toMillis(planned.timeout),
-  // left out where it is not asked for: plans without it keep their hash
+  // omitted unless requested, so that plans without it keep their hash
   ...(planned.commit === true ? { commit: true } : {})
 })
 
-/** Decodes each task by itself. */
+/** Decodes each task separately. */
 const decoded = function* (raw: ReadonlyArray<unknown>): Steps<ReadonlyArray<Task> | PlanRefused> {
   const tasks: Array<Task> = []
   const problems: Array<Problem> = []
@@ -105,7 +103,7 @@ const decoded = function* (raw: ReadonlyArray<unknown>): Steps<ReadonlyArray<Tas
     } else {
       for (const { message, path } of format(result.failure.issue).issues) {
         const field = pathOf(index, path ?? [])
-        // a value may break two rules in the same words
+        // a value can break two rules with the same message
         const isSaid = problems.some(
           (said) => said.field === field && said.message === cut(WORDS[message] ?? message, 300)
         )
@@ -166,7 +164,7 @@ const related = function* (tasks: ReadonlyArray<Task>, { known, workers }: Door)
   return problems
 }
 
-/** The ids of one cycle; undefined where there is none. Removes tasks that depend on nothing, again and again. */
+/** The ids of one cycle; undefined if there is none. Repeatedly removes tasks that depend on nothing. */
 export const cycle = function* (
   tasks: ReadonlyArray<Pick<Task, "dependsOn" | "id">>
 ): Steps<ReadonlyArray<string> | undefined> {
@@ -175,7 +173,7 @@ export const cycle = function* (
     place.set(id, index)
     yield LOOKED_AT
   }
-  // by place, for there may be millions of dependencies
+  // by index, because there can be millions of dependencies
   const missing = new Int32Array(tasks.length)
   const dependents: Array<Array<number> | undefined> = []
   for (const [index, { dependsOn }] of tasks.entries()) {
@@ -197,7 +195,7 @@ export const cycle = function* (
   }
   const first = missing.findIndex((left) => left > 0)
   if (first === -1) return undefined
-  // Each that is left depends on another that is left: following that must come round.
+  // Every remaining task depends on another remaining one, so following them must lead into a cycle.
   const path: Array<number> = []
   const seen = new Map<number, number>()
   for (
@@ -220,7 +218,7 @@ const cycleProblem = function* (tasks: ReadonlyArray<Task>): Steps<ReadonlyArray
   return [{ field: `tasks[${index}].dependsOn`, message: `a cycle: ${shown} → ${found[0]}` }]
 }
 
-/** Checks a JSON value and answers with its tasks. */
+/** Checks a JSON value and returns its tasks. */
 export const check = Effect.fnUntraced(function* (value: unknown, door: Door) {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return yield* one("", 'a plan is an object: { "tasks": [ … ] }')
@@ -243,7 +241,7 @@ export const check = Effect.fnUntraced(function* (value: unknown, door: Door) {
   return tasks
 })
 
-/** The JSON value of a text, which may begin with a byte order mark. */
+/** Parses a text, which may begin with a byte order mark. */
 const parsed = (text: Uint8Array): Effect.Effect<unknown, PlanRefused> => {
   if (!isUtf8(text)) return Effect.fail(one("plan", "is not UTF-8"))
   return Effect.try({
@@ -264,10 +262,10 @@ export class PlanUnread extends Schema.TaggedError<PlanUnread>()("PlanUnread", {
   message: Schema.String
 }) {}
 
-/** Reads a file of at most so many bytes. */
+/** Reads a file of at most `most` bytes. */
 export type Read = (path: string, most: number) => Effect.Effect<Uint8Array, PlanUnread>
 
-/** Reads at most one byte more than may be taken: a file that says that it is short may be endless. */
+/** Reads at most one byte more than allowed: a file can be longer than its size says, even endless. */
 const readBounded = async (file: FileHandle, most: number): Promise<Uint8Array> => {
   const bytes = Buffer.alloc(most + 1)
   let length = 0
@@ -278,7 +276,7 @@ const readBounded = async (file: FileHandle, most: number): Promise<Uint8Array> 
   }
 }
 
-/** Opening does not wait, as it would at a pipe; what is no file is not read. */
+/** Opening does not block, as it would for a pipe. Only regular files are read. */
 const readFile: Read = (path, most) => {
   const reading = <A>(read: () => Promise<A>) =>
     Effect.tryPromise({
@@ -304,7 +302,7 @@ const readFile: Read = (path, most) => {
   )
 }
 
-/** Reads a plan's file; by default from this machine. A simulation has files of its own. */
+/** Reads a plan file, by default from this machine. A simulation has its own files. */
 export const PlanSource = Context.Reference<Read>("agentd/goals/PlanSource", { defaultValue: () => readFile })
 
 const UNREADABLE = "See that it is there, and that the user that agentd runs as may read it."

@@ -1,9 +1,9 @@
 /**
- * PlanHash: the name of a plan that a person approves: the SHA-256 of the goal, how it is to be worked
- * off, and each of its tasks with all that its agent is told.
+ * PlanHash: the hash by which a person approves a plan. It is the SHA-256 of the goal, its options, and each task with
+ * everything that its agent receives.
  *
- * Guarantees: whatever changes of what would be done changes the hash; how far it is done does not; a long plan is
- * hashed a little at a time.
+ * Guarantees: any change of the work changes the hash; progress does not. A long plan is hashed in small steps, so that
+ * other work can run in between.
  */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
@@ -11,7 +11,7 @@ import { canonical } from "../runs/CanonicalJson.ts"
 import { inTurns, type Steps } from "../domain/InTurns.ts"
 import type { GoalState } from "./GoalState.ts"
 
-/** The cost of hashing a task, and the characters that cost as much as a small step (InTurns). */
+/** Cost of hashing a task, and number of characters that cost as much as one small step (InTurns). */
 const [A_TASK, CHARACTERS] = [1, 4_000]
 
 const known = new WeakMap<GoalState, string>()
@@ -27,7 +27,7 @@ const hashing = function* (conversation: string, goalId: string, { goal, options
   return hash.digest("hex")
 }
 
-/** `goalId`: unique in the conversation. */
+/** `goalId` is unique within the conversation. */
 export const hashOf = (conversation: string, goalId: string, state: GoalState): Effect.Effect<string> =>
   Effect.suspend(() => {
     const found = known.get(state)

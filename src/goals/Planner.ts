@@ -1,6 +1,6 @@
 /**
- * Planner: what an agent is told that is to make a plan, and how its answer is
- * read: a new plan, or the revision of one that was reviewed. Pure but for checks.
+ * Planner: builds the prompt for an agent that makes a plan, and reads its answer: a new plan, or the revision of a
+ * reviewed plan. Pure, except for the checks of a plan.
  */
 import { Effect, Result } from "effect"
 import type { Member } from "../domain/AgentPort.ts"
@@ -11,9 +11,9 @@ import { cut } from "./Excerpt.ts"
 import * as Frame from "../domain/Frame.ts"
 import * as PlanFile from "./PlanFile.ts"
 
-/** Tasks of a plan that a person can read. */
+/** Recommended maximum number of tasks, so that a person can read the plan. */
 const ADVICE = 50
-/** Tasks that a prompt names. */
+/** Maximum number of tasks that a prompt lists. */
 const MAX_LISTED = 300
 
 const FORM = `Answer with one JSON object, in a fenced block:

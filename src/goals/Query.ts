@@ -1,9 +1,9 @@
 /**
- * Query: an agent is asked something, and its answer is checked; one that cannot
- * be used is handed back with what is wrong, a limited number of times.
+ * Query: asks an agent a question and checks the answer. An unusable answer is returned to the agent with what is
+ * wrong, a limited number of times.
  *
- * Guarantees: asked again under the same key, after a crash of whoever asks, it goes
- * on where it was: no question is posed twice.
+ * Guarantees: a caller that repeats the query with the same key after a crash continues where it was: no question is
+ * asked twice.
  */
 import { Effect, Schema } from "effect"
 import * as Monotonic from "../core/supervision/Monotonic.ts"
@@ -12,37 +12,37 @@ import type { StorageError } from "../core/event-log/EventLog.ts"
 import { sendable } from "./Answer.ts"
 import { tail } from "./Excerpt.ts"
 
-/** Most characters of the last answer in the message of a failure. */
+/** Maximum length of the last answer in a failure's message, in characters. */
 const MAX_SAID = 300
 
-/** The agent has spent its budget before it took the question up: no answer will come. */
+/** The agent's budget was exceeded before it took the question. No answer will come. */
 export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent", { message: Schema.String }) {}
 
-/** None of the answers can be used. */
+/** No answer was usable. */
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", { message: Schema.String }) {}
 
 export interface Query<A> {
   readonly agents: AgentPort["Service"]
   readonly to: Address
   readonly from: string
-  /** The same key for the same matter. */
+  /** A repeated query about the same matter must use the same key. */
   readonly key: string
   readonly text: string
   readonly tries: number
-  /** ms for each try. */
+  /** Timeout of each attempt, ms. */
   readonly timeout: number
   /** Returns when something has changed, or after a while. */
   readonly news: Effect.Effect<void>
   readonly waits: (detail: string, messageId: string) => void
   readonly howEnded: (turnId: string, outcome: TurnOutcome) => Effect.Effect<string, StorageError>
-  /** Reads an answer; fails with what is wrong, in words for the answer's author. */
+  /** Reads an answer. Fails with what is wrong, in words for the agent that answered. */
   readonly read: (output: string) => Effect.Effect<A, { readonly message: string }>
 }
 
 const again = (text: string, problem: string): string =>
   `${text}\n\nYour last answer could not be used:\n${problem}\n\nAnswer again, the whole of it.`
 
-/** Poses the question and answers with the end of the turn. */
+/** Asks the question, and returns how its turn ended or that it was dropped. */
 const pose = <A>(query: Query<A>, messageId: string, text: string) =>
   Effect.gen(function* () {
     const { agents, from, to } = query
@@ -58,7 +58,7 @@ const pose = <A>(query: Query<A>, messageId: string, text: string) =>
       const fate: Fate = yield* Effect.catch(agents.fate(to, messageId), () =>
         Effect.succeed({ _tag: "Waiting" } as const)
       )
-      // time in which it waits for a person is not its own
+      // time in which the agent waits for a person does not count
       if (agents.waits?.(to) === true) began += now - looked
       looked = now
       if (fate._tag === "Ended" || fate._tag === "Dropped") return fate
@@ -72,7 +72,7 @@ const pose = <A>(query: Query<A>, messageId: string, text: string) =>
         messageId
       )
       if (fate._tag === "Unknown") {
-        // refused while its conversation takes no work: asked again with the next news
+        // rejected while the conversation takes no work: retried after the next change
         yield* Effect.ignore(agents.post(to, { messageId, from, text: sendable(text), alone: true }))
       }
       if (!interrupted && fate._tag === "Carried" && now - began > query.timeout) {

@@ -1,13 +1,11 @@
-/**
- * Request: a goal as it is submitted, completed by what its project says. Pure.
- */
+/** Request: completes a submitted goal with the settings of its project. Pure. */
 import { Duration, Schema } from "effect"
 import type { Member } from "../domain/AgentPort.ts"
 import { GoalConfig } from "../config/GoalConfig.ts"
 import type { GoalOptions, GoalRequest } from "../domain/GoalMessages.ts"
 import { type CommandRefused, refuse } from "../domain/Messages.ts"
 
-/** The request's options, and the project's where the request says none. */
+/** The request's options; the project's settings apply to options that the request omits. */
 export const optionsOf = (request: GoalRequest, config: GoalConfig): GoalOptions => ({
   planner: request.planner ?? config.planner ?? null,
   critic: request.critic ?? config.critic ?? null,
@@ -42,7 +40,7 @@ export const checkAgents = (options: GoalOptions, members: ReadonlyArray<Member>
   return undefined
 }
 
-/** The options of a goal whose first rune says none. */
+/** The options of a goal whose first rune has none. */
 export const DEFAULTS: GoalOptions = optionsOf({ goal: "", plan: null }, Schema.decodeSync(GoalConfig)({}))
 
 export const isWorker = ({ critic, planner, workers }: GoalOptions, { agent, parent }: Member): boolean =>

@@ -1,12 +1,10 @@
 /**
- * ReviewGate: what can be checked without an opinion, before the critic looks: every task
- * came to its end, its work is committed and fits together, and the plan's commands
- * succeed on it.
+ * ReviewGate: the automatic checks before the critic's review. Every task must have ended, its work must be committed
+ * and free of conflicts, and the plan's commands must succeed on it.
  *
- * Guarantees: the commands run where the work is: in the one folder that it was done
- * in, else in a checkout of agentd's own that holds all of it, merged; each has a
- * limit of time, and no process of it is left, whatever becomes of the daemon; what
- * they print is kept to its end. It says what it found and never throws.
+ * Guarantees: the commands run where the work is. That is the one folder in which it was done, or else a checkout of
+ * agentd's own with all work merged. Each command has a timeout, and none of its processes survives, even if the daemon
+ * ends. The end of its output is kept. Problems become findings; the gate never throws.
  */
 import { Duration, Effect, FileSystem } from "effect"
 import * as path from "node:path"
@@ -20,31 +18,31 @@ import { CheckCommand, type Manner } from "./CheckCommand.ts"
 import * as GitMerge from "./GitMerge.ts"
 import type { Node, Plan } from "./Plan.ts"
 
-/** Most failed tasks that are named. */
+/** Maximum number of failed tasks that are listed. */
 const MAX_FAILED = 100
 
 export interface Spec {
   readonly plan: Plan
-  /** Ids of failed tasks that have a follow-up in their place. */
+  /** Ids of failed tasks that have a follow-up. */
   readonly followed: ReadonlySet<string>
   readonly goal: string
   readonly checks: ReadonlyArray<string>
-  /** ms for each. */
+  /** Timeout of each command, ms. */
   readonly timeout: number
   readonly root: string
-  /** The target branch of the merge; null: the branch that is checked out in the root. */
+  /** Target branch of the merge; null for the branch that is checked out in the root. */
   readonly target: string | null
-  /** A folder of agentd's own for the merged work; it need not be there. */
+  /** A folder of agentd's own for the merged work. It need not exist. */
   readonly scratch: string
-  /** Where the daemon's own git folders lie. */
+  /** The folder of the daemon's own git repositories. */
   readonly stores: string
   readonly store: string
   readonly environment: Environment
-  /** How the commands are held, and what they see. */
+  /** How the commands are sandboxed and limited, and which environment they get. */
   readonly manner: Manner
 }
 
-/** The newest commit of each branch, in the order in which they came to be done. */
+/** The newest commit of each branch, in the order in which the work was completed. */
 export const worksOf = (plan: Plan): ReadonlyArray<GitMerge.Work & { readonly cwd: string | null }> => {
   const done = plan.nodes
     .filter(({ result, state }) => state === "completed" && result?.branch != null && result.head != null)
@@ -59,7 +57,7 @@ export const worksOf = (plan: Plan): ReadonlyArray<GitMerge.Work & { readonly cw
   }
   return [...works].map(([branch, { cwd, head, nodes }]) => {
     const agents = new Set(nodes.map(({ agent }) => agent))
-    // commits of failed tries lie on the branch, too
+    // commits of failed attempts are on the branch, too
     const given = plan.nodes.filter(({ agent, attempts }) => attempts > 0 && agents.has(agent))
     const spans = given.map(({ began, result }) => ({
       from: began,
@@ -69,7 +67,7 @@ export const worksOf = (plan: Plan): ReadonlyArray<GitMerge.Work & { readonly cw
   })
 }
 
-/** The last tries of the tasks of goals whose agents have worked on a branch, as they were given out. */
+/** The last attempts of all tasks whose agents have worked on a branch, in the order of assignment. */
 export const triesOn = (
   branch: string,
   goals: ReadonlyMap<string, { readonly plan: Plan }>
@@ -87,7 +85,7 @@ export const triesOn = (
     })
 }
 
-/** A folder that cannot be looked at is as good as none. */
+/** False also if the folder cannot be read. */
 export const exists = (path: string) =>
   Effect.flatMap(FileSystem.FileSystem, (files) => Effect.orElseSucceed(files.exists(path), () => false))
 
@@ -136,18 +134,18 @@ export const clear = Effect.fnUntraced(function* (stores: string, root: string, 
   yield* Effect.ignore(Tree.clear(store, scratch))
 })
 
-/** Commits that are of no task of the goal, in words. */
+/** Describes commits that belong to no task of the goal. */
 export const strangers = (commits: ReadonlyArray<string>): string =>
   `${commits.length === 1 ? "a commit" : `${commits.length} commits`} of no task of this goal: ${commits.slice(0, 5).join("; ")}${commits.length > 5 ? "; …" : ""}`
 
 interface Place {
   readonly cwd: string
-  /** Folders that the commands read besides: the objects that the checkout borrows. */
+  /** Additional folders that the commands can read: the objects that the checkout borrows. */
   readonly shared?: ReadonlyArray<string>
   readonly findings: ReadonlyArray<Finding>
 }
 
-/** Where the commands run, and what is wrong with the work before they do. */
+/** Finds where the commands run, and problems of the work that exist before they do. */
 const placeOf = Effect.fnUntraced(function* (spec: Spec) {
   const works = worksOf(spec.plan)
   const findings: Array<Finding> = []
@@ -193,7 +191,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
       })
     )
   }
-  // One folder holds all of it already, with what its agent has installed there.
+  // This folder contains all work already, with everything that its agent installed there.
   if (commit === only.head && works.length === 1 && only.cwd !== null && (yield* exists(only.cwd))) {
     return { cwd: only.cwd, findings } as Place
   }
@@ -210,7 +208,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
   return { cwd, shared, findings: problem === undefined ? findings : [...findings, problem] } as Place
 })
 
-/** Answers with the findings in order; without an `error` the work may go to the critic. */
+/** Returns the findings in order. Without an `error` the work may go to the critic. */
 export const check = (
   spec: Spec
 ): Effect.Effect<ReadonlyArray<Finding>, never, FileSystem.FileSystem | ProcessTree | Reaper> =>

@@ -1,42 +1,40 @@
 /**
- * Scheduler: plan and agents in, the next assignment out; or what the plan waits
- * for, or why it cannot go on. Pure: it changes neither.
+ * Scheduler: decides from a plan and its agents what happens next: an assignment, what the plan waits for, or why it
+ * cannot go on. Pure: it changes neither the plan nor the agents.
  *
- * Guarantees, called again after each assignment until it gives none: never a task
- * that is not ready, never one that somebody has, never an agent that is offline,
- * busy, unable or over budget; no idle agent is left beside a ready task that it is
- * able to do; the same plan and agents give the same answer. Tasks go by priority,
- * then age, so a ready one waits for those before it and no others: a plan is
- * finite, and none starves.
+ * Guarantees, if it is called again after each assignment until it returns none: it never assigns a task that is not
+ * ready or that an agent has. It never picks an agent that is offline, busy, unable or over budget. No agent stays idle
+ * if a ready task exists that it can do. The same plan and agents give the same decision. Tasks are ordered by
+ * priority, then age, so a ready task waits only for those before it. As a plan is finite, no task starves.
  */
 import type { Task } from "../domain/GoalMessages.ts"
 import { goesFirst, isReady, type Node, type Plan } from "./Plan.ts"
 
-/** An agent that may be given tasks. */
+/** An agent that can be given tasks. */
 export interface Worker {
   readonly name: string
   readonly can: ReadonlyArray<string>
   readonly online: boolean
   readonly busy: boolean
   readonly spent: boolean
-  /** Tasks that the agent was given so far. */
+  /** Number of tasks that the agent was given so far. */
   readonly load: number
 }
 
 export type Decision =
   | { readonly _tag: "Assign"; readonly task: Node; readonly agent: string }
-  /** A task is under way, or can be given out at `until`. */
+  /** A task is in progress, or can be assigned at `until`, ms since the epoch. */
   | { readonly _tag: "Wait"; readonly reason: string; readonly until: number | undefined }
   /** Every task is terminal. */
   | { readonly _tag: "Done" }
-  /** No task can run until something changes outside the plan. */
+  /** No task can run until something outside the plan changes. */
   | {
       readonly _tag: "Blocked"
       readonly reason: string
-      /** True where only offline agents are missing, which may be back in a moment. */
+      /** True if only offline agents are missing, which may come back soon. */
       readonly passing: boolean
     }
-  /** Every agent that could go on has spent its budget. */
+  /** Every agent that could go on has exceeded its budget. */
   | { readonly _tag: "Exhausted"; readonly reason: string }
 
 export const isAble = (task: Pick<Task, "needs" | "owner">, worker: Pick<Worker, "can" | "name">): boolean =>
@@ -44,7 +42,7 @@ export const isAble = (task: Pick<Task, "needs" | "owner">, worker: Pick<Worker,
 
 export const isFree = ({ busy, online, spent }: Worker): boolean => online && !busy && !spent
 
-/** Agents in order: the least loaded, then the one with the fewest abilities, then by name. */
+/** Order of agents: least loaded first, then fewest abilities, then by name. */
 const before = (a: Worker, b: Worker): boolean =>
   a.load !== b.load ? a.load < b.load : a.can.length !== b.can.length ? a.can.length < b.can.length : a.name < b.name
 
@@ -93,7 +91,7 @@ const lack = ({ task: { id, needs, owner } }: Node, workers: ReadonlyArray<Worke
     : `${task} needs ${needs.join(", ")}, which no agent can: see can in agentd.jsonc`
 }
 
-/** How many failed tasks a reason names. */
+/** Maximum number of failed tasks that a reason names. */
 const NAMED = 3
 
 const tasks = (count: number, one: string, several: string): string =>
@@ -108,7 +106,7 @@ const failures = (plan: Plan): string => {
     : `${tasks(plan.counts.blocked, "depends", "depend")} on ${named.join(", ")}${more}, which failed`
 }
 
-/** The decision where nothing is in flight and nothing can be given out. */
+/** The decision if no task is in progress and none can be assigned. */
 const standstill = (plan: Plan, workers: ReadonlyArray<Worker>): Decision => {
   const heads = headsOf(plan)
   if (heads.length === 0) return { _tag: "Blocked", reason: failures(plan), passing: false }

@@ -1,7 +1,7 @@
 /**
- * TaskPrompt: what an agent is told that is to do a task. Pure.
+ * TaskPrompt: builds the message that gives a task to an agent. Pure.
  *
- * Guarantees: what planners, other agents and people wrote is quoted in it, or is within a line.
+ * Guarantees: text that planners, other agents and people wrote is quoted, or reduced to one line.
  */
 import * as Frame from "../domain/Frame.ts"
 import type { GoalState } from "./GoalState.ts"

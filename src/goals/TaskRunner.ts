@@ -1,11 +1,10 @@
 /**
- * TaskRunner: tasks are given to agents, watched, and taken back with what they came
- * to, until every task is terminal or none can go on.
+ * TaskRunner: assigns tasks to agents, watches them, and records their results, until every task is terminal or none
+ * can go on.
  *
- * Guarantees: a task is given out by a message whose id follows from goal, task and
- * try, after the rune that says so: a crash between the two gives it out again under
- * the same id, and changes nothing where it was given. What has become of it is asked,
- * not remembered: nothing that was told while nobody listened is lost.
+ * Guarantees: a task is sent in a message whose id is derived from goal, task and attempt, after the rune of the
+ * assignment. After a crash between the two it is sent again under the same id, which has no effect if it was
+ * delivered. The fate of a message is queried, not remembered, so no report is lost while nobody listens.
  */
 import { Effect, Option, Result, Stream } from "effect"
 import * as OwnRepository from "../runs/git/OwnRepository.ts"
@@ -25,32 +24,32 @@ import type { Node } from "./Plan.ts"
 import { decide, type Decision } from "./Scheduler.ts"
 import * as TaskPrompt from "./TaskPrompt.ts"
 
-/** ms for which a plan waits for offline agents before it is blocked. */
+/** How long a plan waits for offline agents before it is blocked, ms. */
 const PATIENCE = 60_000
-/** ms for which a task waits for its own offline agent, which may be restarting. */
+/** How long a task waits for its offline agent, which may be restarting, ms. */
 const GRACE = 1_000
 const MAX_COMMITS = 100
-/** Characters that are kept of an answer, from its end. */
+/** Maximum length of an answer, in characters; the end is kept. */
 const MAX_OUTPUT = 2_000
 const MAX_SUMMARY = 500
 const MAX_ERROR = 2_000
-/** Most pieces of evidence of one task, and most characters of each. */
+/** Maximum number of pieces of evidence per task, and length of each in characters. */
 const MAX_PIECES = 32
 const MAX_PIECE = 2_000
 
 const NO_AGENT = "is no agent of this project"
-/** Why finished work cannot be looked at, and what to do. */
+/** Why completed work cannot be read, and what to do. */
 const unseen = {
   folder: (agent: string) => `its folder is not made yet: agentd start ${agent}`,
   agent: `${NO_AGENT}: put it back into the project's file, or cancel the goal`
 }
-/** Turns of an agent that are looked through for the one that carried a task. */
+/** Maximum number of runes that are searched for the turn that carried a task. */
 const MAX_TURNS = 1_000
 
 const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>, otherwise: A): Effect.Effect<A, never, R> =>
   Effect.orElseSucceed(effect, () => otherwise)
 
-/** The message of a task's n-th try. */
+/** Id of the message of a task's n-th attempt. */
 const tryOf = (goalId: string, taskId: string, n: number): string => `plan/${goalId}/${taskId}/${n}`
 
 interface Unread {
@@ -60,11 +59,11 @@ interface Unread {
 interface Waited {
   /** Every open call waits for a person now. */
   readonly asks: boolean
-  /** ms */
+  /** Total waiting time, ms. */
   readonly time: number
 }
 
-/** How long every open call of an agent waited for a person, by the runes of its calls. */
+/** How long all open calls of an agent waited for a person at once, from the runes of its calls. */
 export const waitedIn = (runes: Iterable<Pick<Rune, "actor" | "at" | "kind">>, now: number): Waited => {
   const open = new Map<string, boolean>()
   let [since, time] = [Infinity, 0]
@@ -80,23 +79,23 @@ export const waitedIn = (runes: Iterable<Pick<Rune, "actor" | "at" | "kind">>, n
 
 export class TaskRunner {
   private readonly goal: GoalActor
-  /** Messages that this daemon posted: reports on them were heard. */
+  /** Messages that this daemon sent: it received all reports on them. */
   private readonly posted = new Set<string>()
-  /** Messages of tries that were interrupted for taking too long. */
+  /** Messages of attempts that were interrupted after their timeout. */
   private readonly interrupted = new Set<string>()
-  /** Messages that a turn carried at the last look: the others cannot take too long. */
+  /** Messages that a turn carried at the last look. Only these can exceed their timeout. */
   private readonly carried = new Set<string>()
-  /** Messages whose agents are offline, and since when. */
+  /** Messages whose agents are offline, and since when, ms since the epoch. */
   private readonly away = new Map<string, number>()
-  /** How long the calls of a try that reached its limit have waited for a person. */
+  /** How long the calls of an attempt that reached its timeout have waited for a person. */
   private readonly waited = new Map<string, Waited>()
-  /** When tries were seen that had begun in the future. */
+  /** When an attempt with a start in the future was first seen, by message. */
   private readonly seen = new Map<string, number>()
   /** The agents at the last look. */
   private known: ReadonlySet<string> = new Set()
-  /** Agents whose finished work cannot be looked at yet, and why. */
+  /** Agents whose completed work cannot be read yet, and why. */
   private readonly placeless = new Map<string, string>()
-  /** Since when only offline agents keep the plan from going on. */
+  /** Since when the plan has been stopped only by offline agents, ms since the epoch. */
   private stuckSince: number | undefined = undefined
 
   constructor(goal: GoalActor) {
@@ -107,7 +106,7 @@ export class TaskRunner {
     return { conversation: this.goal.around.conversation, agent }
   }
 
-  /** Runs until the state is left. */
+  /** Runs until the goal leaves the state. */
   get run() {
     const { goal } = this
     return Effect.gen({ self: this }, function* () {
@@ -124,8 +123,8 @@ export class TaskRunner {
   }
 
   /**
-   * Takes former tries back from agents that have come since the last look: one that was no agent
-   * of the project when its try was given up still has it in its inbox.
+   * Withdraws earlier attempts from agents that have joined since the last look. An agent that was missing from the
+   * project when its attempt was given up still has it in its inbox.
    */
   private get reclaim() {
     return Effect.gen({ self: this }, function* () {
@@ -154,8 +153,9 @@ export class TaskRunner {
   )
 
   /**
-   * The commit that an agent's folder stands at, taken over into the daemon's store and handed over to the person's
-   * repository, where other agents find it; null outside git. In a tree of the agent's own git has to answer: work of which it cannot be told where it stands would be left out of what is merged.
+   * The current commit of an agent's folder; null outside git. The commit is copied to the daemon's store and to the
+   * person's repository, where other agents find it. In an agent's own tree, git must answer: otherwise work would be
+   * missing from the merge.
    */
   private readonly headOf = Effect.fnUntraced(
     { self: this },
@@ -171,7 +171,7 @@ export class TaskRunner {
     }
   )
 
-  /** Looks at a task that was given out, and moves it on. */
+  /** Checks an assigned task, and moves it on. */
   private readonly look = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const { agents } = this.goal.around
     const agent = node.agent!
@@ -180,10 +180,10 @@ export class TaskRunner {
     this.away.delete(messageId)
     this.carried.delete(messageId)
     const fate: Fate | undefined = yield* Effect.orElseSucceed(agents.fate(this.to(agent), messageId), () => undefined)
-    // asked after its fate: an agent whose turn has begun has a place by then
+    // read after the fate: an agent whose turn has begun has a folder by then
     const member = (yield* this.goal.members).find((one) => one.agent === agent)
     if (fate === undefined) {
-      // an agent that comes back tells what it has done; a second one would do it again
+      // a returning agent reports its result; a second agent would repeat the work
       if (yield* this.isFinished(node)) return void this.placeless.set(agent, unseen.agent)
       return yield* this.again(node, `${agent} ${NO_AGENT} any more`, false)
     }
@@ -206,7 +206,7 @@ export class TaskRunner {
     }
   })
 
-  /** Whether the log holds a completed turn that carried the task's message. */
+  /** Whether the log has a completed turn that carried the task's message. */
   private readonly isFinished = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, { given, messageId }: Node) {
@@ -224,7 +224,7 @@ export class TaskRunner {
     }
   )
 
-  /** Takes a task back from an agent that is offline: another agent may do it. */
+  /** Withdraws a task from an offline agent, so that another can do it. */
   private readonly recall = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, node: Node, member: Member | undefined, away: number | undefined) {
@@ -239,13 +239,13 @@ export class TaskRunner {
     }
   )
 
-  /** Interrupts a try that takes too long; the next look sees how it ended. */
+  /** Interrupts an attempt that exceeds its timeout. The next look handles how it ended. */
   private readonly limit = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const messageId = node.messageId!
     if (node.state !== "running" || this.interrupted.has(messageId)) return
     const now = yield* this.goal.now
     if (now < this.deadline(node, now)) return
-    // time in which nothing but a person could have led it on is not the task's
+    // time in which the task could only wait for a person does not count
     const { conversation, log } = this.goal.around
     const actors = [`tool/${node.agent}/`]
     const waited = waitedIn(
@@ -264,7 +264,7 @@ export class TaskRunner {
   private deadline(node: Node, now: number): number {
     const id = node.messageId!
     const time = this.waited.get(id)?.time ?? 0
-    // one that began in the future was begun by a clock that has been set back since
+    // a start in the future dates from before the clock was set back
     if (node.since > now && !this.seen.has(id)) this.seen.set(id, now)
     return (
       Math.min(node.since, this.seen.get(id) ?? Infinity) + (node.task.timeout ?? this.goal.options.taskTimeout) + time
@@ -285,7 +285,7 @@ export class TaskRunner {
       }
       if (bad?.status === "failed") return yield* this.failed(node, bad.summary)
       if (bad?.status === "blocked") {
-        // another try would meet the same
+        // another attempt would have the same result
         const error = cut(`blocked: ${bad.summary}`, MAX_ERROR)
         return yield* this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error })
       }
@@ -295,9 +295,9 @@ export class TaskRunner {
         return yield* this.failed(node, `${calls} refused, or expired as nobody answered`)
       }
       const cwd = member?.cwd ?? null
-      // its folder is made again for its next run: without it, what was done there would be left out of what is merged
+      // the folder is created again for the agent's next run; without it, its work would be missing from the merge
       if (cwd === null && node.base !== null) return void this.placeless.set(node.agent!, unseen.folder(node.agent!))
-      // where its branch cannot be read either, that there was a commit is known
+      // even if the branch cannot be read, an earlier commit shows that the folder is in git
       const isInGit = member?.branch != null || (node.began ?? node.base) !== null
       const read = yield* Effect.result(this.headOf(member, isInGit))
       const head = Result.isSuccess(read) ? read.success : null
@@ -307,14 +307,15 @@ export class TaskRunner {
         return yield* this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error: cut(error, MAX_ERROR) })
       }
       this.goal.unreadSince.delete(node.agent!)
-      // of a folder that was made after the task was given it is not known where it began: what the project has is no work
+      // if the folder was made after the assignment, its start is unknown: commits that the project has are not the
+      // task's work
       const since = head === null ? null : (node.began ?? node.base ?? (yield* this.tip))
       const commits =
         head === null || since === null || head === since ? [] : yield* quietly(this.commits(since, head), undefined)
       const evidence: Evidence = {
         cwd,
         branch: member?.branch ?? null,
-        // git that does not answer says nothing of commits
+        // if git does not answer, nothing is known about commits
         base: commits === undefined ? null : since,
         head,
         commits: commits ?? [],
@@ -331,7 +332,7 @@ export class TaskRunner {
     }
   )
 
-  /** Why an agent's repository cannot be read, and whether it has been so for long: a git that fails may answer soon. */
+  /** Why an agent's repository cannot be read, and whether that has lasted long: a failing git may recover soon. */
   private readonly unread = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, agent: string, cwd: string | null, read: Result.Result<unknown, Unread>) {
@@ -344,7 +345,7 @@ export class TaskRunner {
     }
   )
 
-  /** The commit that the project's own checkout stands at. */
+  /** The current commit of the project's own checkout; null if unknown. */
   private get tip() {
     const { project, stores } = this.goal.around
     const asked = Effect.gen(function* () {
@@ -354,7 +355,7 @@ export class TaskRunner {
     return Effect.map(quietly(asked, undefined), (commit) => commit ?? null)
   }
 
-  /** How many calls the turns of a try have made, where each was refused, or expired; 0: another came to something. */
+  /** Number of calls in the turns of an attempt, if each was denied or expired; 0 if any call got a result. */
   private readonly refused = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const { agent, given, messageId } = node
     const { conversation, log } = this.goal.around
@@ -386,7 +387,7 @@ export class TaskRunner {
     })
   }
 
-  /** The agent's reports on the turn: as heard, else as the log has them. */
+  /** The agent's reports on the turn: those received, or else those in the log. */
   private readonly reportsOf = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, { agent, given, messageId }: Node, turnId: string) {
@@ -401,7 +402,7 @@ export class TaskRunner {
     }
   )
 
-  /** Counts an error: another try follows after a while, as long as there are tries left. */
+  /** Counts an error. Another attempt follows after a delay, unless the limits are reached. */
   private readonly failed = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node, error: string) {
     const { backoff, maxErrors, maxTaskErrors } = this.goal.options
     const wait = Backoff.delay(
@@ -439,7 +440,9 @@ export class TaskRunner {
     )
   })
 
-  /** The next decision, and on what it rests. `broken`: agents whose repositories git does not read, and why; they get no task. */
+  /**
+   * The next decision, and its inputs. `broken`: agents whose repositories git cannot read, and why; they get no task.
+   */
   private readonly next = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, broken: ReadonlyMap<string, string>) {
@@ -451,7 +454,10 @@ export class TaskRunner {
     }
   )
 
-  /** Gives out all that can be given out; answers with the ms to wait for more, or undefined where the state is left. */
+  /**
+   * Assigns all tasks that can be assigned. Returns the time to wait for more, ms, or undefined when the goal leaves
+   * the state.
+   */
   private get assign() {
     return Effect.gen({ self: this }, function* () {
       const broken = new Map<string, string>()
@@ -469,12 +475,15 @@ export class TaskRunner {
     })
   }
 
-  /** Gives an agent a task, if that is next still; one whose repository git does not read becomes `broken`. */
+  /**
+   * Assigns the next task to an agent, if the decision is still the same. If git cannot read its repository, adds it to
+   * `broken`.
+   */
   private readonly give = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, agent: string, broken: Map<string, string>) {
       const { goal } = this
-      // another goal may have given it one meanwhile
+      // another goal may have assigned a task to it in the meantime
       const { decision, members } = yield* this.next(broken)
       if (decision._tag !== "Assign" || decision.agent !== agent) return
       const { task: node } = decision

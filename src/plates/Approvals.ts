@@ -1,11 +1,10 @@
 /**
- * Approvals: permission requests of sessions that a person may answer from here.
+ * Approvals: permission requests of sessions that a person can answer through agentd.
  *
- * Guarantees: the dialog in the terminal stays open meanwhile, and the first answer
- * wins; an answer is a rune before it is given; a request ends by itself: when it
- * is settled elsewhere, when nobody answers in time, when the daemon stops. What it
- * would do is kept whole as long as it waits, and what was decided is in the log, redacted, with
- * its hash. Leave is given to what was seen: an answer names its hash.
+ * Guarantees: the dialog in the terminal stays open, and the first answer wins. An answer is recorded as a rune before
+ * it is returned. A request ends when it is settled elsewhere, after a timeout, or when the daemon stops. The whole
+ * input stays in memory while the request waits. The decided input is in the log, redacted, with its hash. An approval
+ * applies to the input that the person saw: it must contain that input's hash.
  */
 import { Clock, Deferred, Duration, Effect, Stream } from "effect"
 import { hashOf, MAX_INPUT, refusalOf } from "../domain/CallHash.ts"
@@ -21,40 +20,40 @@ import { actorName, type PlateActor, plateActor, type Stand } from "./PlateActor
 import * as PlateId from "./PlateId.ts"
 import { causeOf } from "../core/event-log/Rune.ts"
 
-/** An answer to a permission request; `answers` to what it asks a person to choose. */
+/** An answer to a permission request. `answers`: the person's choices, if the request has questions. */
 export type Decision =
   | {
       readonly behavior: "allow"
       readonly answers?: ReadonlyArray<string> | undefined
-      /** Of what the person saw; leave is given to nothing without it. */
+      /** Hash of the input that the person saw. Without it no permission is granted. */
       readonly hash?: string | undefined
     }
   | { readonly behavior: "deny"; readonly message: string }
 
-/** Requests that wait at the same time. */
+/** Maximum number of requests that wait at the same time. */
 const MAX_OPEN = 1_000
-/** Characters of their inputs. */
+/** Maximum length of their inputs together, in characters. */
 const MAX_BYTES = 64 * MAX_INPUT
 
 export interface Request {
   readonly id: string
-  /** The tool's arguments as JSON, bounded: for a glance. */
+  /** The tool's input as JSON, shortened. */
   readonly arguments: string
-  /** The request's questions; none where it asks for leave. */
+  /** The request's questions; empty if it asks for permission. */
   readonly questions: ReadonlyArray<Question>
 }
 
 interface Open extends Request {
   readonly plate: PlateActor
   readonly prompt: Prompt
-  /** As JSON, whole and unredacted. */
+  /** The whole input, unredacted JSON. */
   readonly input: string
   readonly hash: string
   readonly run: string
   readonly folder: string
   readonly since: number
   readonly answer: Deferred.Deferred<Decision | undefined>
-  /** Somebody's answer is being written down. */
+  /** An answer is being written to the log. */
   taken: boolean
 }
 
@@ -76,18 +75,18 @@ export class Approvals {
     this.timeout = timeout
   }
 
-  /** Characters of all inputs that wait. */
+  /** Length of all waiting inputs together, in characters. */
   private get bytes(): number {
     return [...this.open.values()].reduce((sum, { input }) => sum + input.length, 0)
   }
 
-  /** The oldest request of a plate that can be answered. */
+  /** The oldest waiting request of a plate; null if none can be answered here. */
   of(plate: PlateActor): Request | null {
     for (const request of this.open.values()) if (request.plate === plate) return request
     return null
   }
 
-  /** The prompt of a request that was just committed, if nobody waits for it already. */
+  /** The prompt of a request that was just committed, if no other request waits for it. */
   private promptOf(plate: PlateActor, stand: Stand, event: PermissionRequest): Prompt | undefined {
     const agentId = event.agentId ?? null
     const inputs = new Map(stand.data.calls.map((call) => [call.callId, call.input]))
@@ -103,7 +102,7 @@ export class Approvals {
     )
   }
 
-  /** Waits for a person. Undefined: it is none of ours to answer (any more). */
+  /** Waits for a person's answer. Undefined if the request cannot be answered here (any more). */
   readonly wait = Effect.fnUntraced(
     { self: this },
     function* (
@@ -115,13 +114,13 @@ export class Approvals {
     ) {
       const prompt = this.promptOf(plate, at.stand, event)
       if (prompt === undefined || this.open.size >= MAX_OPEN || this.bytes + input.length > MAX_BYTES) return undefined
-      // A question that cannot be told is answered where its dialog is.
+      // A question that cannot be shown is answered in its own dialog.
       if (prompt.kind === "question" && questions.length === 0) return undefined
       const id = yield* PlateId.fresh
       const { tool } = prompt
       const of = { agent: plate.plateId, run: sessionId, call: id, tool, folder: cwd }
       const hash = hashOf({ ...of, input: JSON.parse(input) as unknown })
-      // what cannot be named cannot be decided here
+      // an input that cannot be hashed cannot be decided on here
       if (hash === undefined) return undefined
       const request: Open = {
         id,
@@ -146,7 +145,7 @@ export class Approvals {
     }
   )
 
-  /** Ends once the prompt is open no more, by the plate's own runes. An answer that is being written down is waited for. */
+  /** Ends when the plate's runes show that the prompt is closed. */
   private settledElsewhere({ plate, prompt }: Open, after: number, from: Stand): Effect.Effect<void> {
     let stand = from
     return this.log.subscribe({ stream: plate.plateId, kinds: PlateMachine.kinds, after }).pipe(
@@ -159,7 +158,7 @@ export class Approvals {
     )
   }
 
-  /** By the request's id, or by its plate where only one of its requests waits. */
+  /** Finds a request by its id, or by its plate if only one of the plate's requests waits. */
   private find(id: string, plate: PlateActor | undefined): Open | CommandRefused {
     const exact = this.open.get(id)
     if (exact !== undefined) return exact
@@ -246,7 +245,7 @@ export class Approvals {
     }
   )
 
-  /** The daemon stops: every dialog is the terminal's alone. */
+  /** Called when the daemon stops: from then on only the terminal can answer. */
   readonly giveUp: Effect.Effect<void> = Effect.suspend(() =>
     Effect.forEach([...this.open.values()], ({ answer }) => Deferred.succeed(answer, undefined), { discard: true })
   )
@@ -254,7 +253,7 @@ export class Approvals {
 
 type PermissionRequest = Extract<PlateMachine.Event, { readonly _tag: "HookPermissionRequest" }>
 
-/** Refuses an answer for a request that is not asked here: its own terminal answers it. */
+/** The error for an answer to a request that is not waiting here: only its own terminal can answer it. */
 const nothing = (id: string, plate: PlateActor | undefined): CommandRefused => {
   const { data, state } = plate?.stand ?? {}
   const agent = data?.agent ?? null
@@ -280,7 +279,9 @@ const told = (tool: string, decision: Decision): string => {
   return decision.answers === undefined ? `${tool}: allowed.` : `${tool} is answered: ${decision.answers.join("; ")}.`
 }
 
-/** A choice wants to be made, a request for leave allowed; either can be denied. */
+/**
+ * Validates an answer. A request with questions needs choices, one for permission needs the hash; both can be denied.
+ */
 const decided = ({ hash, id, prompt, questions }: Open, given: Decision): Decision | CommandRefused => {
   if (given.behavior === "deny") return given
   const answers = chosen({ id, questions, tool: prompt.tool }, given.answers)

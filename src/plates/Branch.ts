@@ -1,11 +1,11 @@
 /**
- * Branch: which git branch a folder is on, from git's own files: no process is
- * started. Undefined where there is no repository, or where it cannot be read.
+ * Branch: finds the git branch of a folder by reading git's files, without starting a process. The result is undefined
+ * if there is no repository, or if it cannot be read.
  */
 import { Effect, FileSystem } from "effect"
 import { dirname, join, resolve } from "node:path"
 
-/** Folders upwards that are looked into. */
+/** Number of parent folders to search for a repository. */
 const MAX_DEPTH = 32
 const MAX_BYTES = 4_096
 const HEAD = /^ref: refs\/heads\/(.{1,256})$/
@@ -18,7 +18,7 @@ const readSmall = (fs: FileSystem.FileSystem, path: string): Effect.Effect<strin
     return (yield* fs.readFileString(path)).trim()
   }).pipe(Effect.orElseSucceed(() => undefined))
 
-/** The folder that git keeps its HEAD in: `.git`, or where a worktree's file of that name points to. */
+/** The folder that contains git's HEAD: `.git`, or the folder that a worktree's `.git` file points to. */
 const gitFolder = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, from: string) {
   let folder = from
   for (let depth = 0; depth < MAX_DEPTH; depth++) {

@@ -1,11 +1,10 @@
 /**
- * Discovery: sessions that no hook has told of: those that were open before the hooks were
- * installed, and those of a machine where they are not.
+ * Discovery: finds sessions that no hook has reported: those opened before the hooks were installed, and those on a
+ * machine without hooks.
  *
- * Guarantees: only what Claude Code's own notes say of living processes that a person sits
- * before; one that a person has forgotten stays so until one of its hooks tells of it, or it
- * goes on in another process; its hooks, where they come, find the same plate. A round costs
- * one directory listing and a small file for each process of Claude Code.
+ * Guarantees: only Claude Code's notes of live interactive processes are used. A session that a person has forgotten
+ * stays forgotten until one of its hooks reports it, or until it continues in another process. Hooks that arrive later
+ * find the same plate. A round costs one directory listing and one small file per Claude Code process.
  */
 import { Clock, Effect, FileSystem } from "effect"
 import { join } from "node:path"
@@ -15,7 +14,7 @@ import type { AgentSession } from "../domain/AgentPort.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
 
 const INTERVAL = "10 seconds"
-/** A session's own hook comes first: it knows more. */
+/** A new session is skipped for this time, ms: its hook comes first and has more details. */
 const SETTLES = 3_000
 const MAX_MET = 10_000
 
@@ -27,7 +26,7 @@ interface Parts {
   readonly intake: EventIntake
   readonly fs: FileSystem.FileSystem
   readonly sessions: Effect.Effect<ReadonlyArray<AgentSession>>
-  /** Claude Code's own: `~/.claude`. */
+  /** Claude Code's configuration folder, such as `~/.claude`. */
   readonly config: string
 }
 
@@ -57,15 +56,15 @@ export class Discovery {
     for (const note of notes) {
       if (!ClaudeSessions.isPersons(note) || now - (note.startedAt ?? now) < SETTLES) continue
       this.join(note, now)
-      // it tells all itself
+      // the agent's run reports everything itself
       if (ours.some(({ pid, sessionId }) => pid === note.pid || sessionId === note.sessionId)) continue
       if (this.isKnown(note)) continue
-      // the next round tries again, this one and the others
+      // the next round retries this session and the remaining ones
       if (!(yield* this.meet(note, now))) return
     }
   })
 
-  /** Another process that has a session open which is on the board: both are that row's. */
+  /** Adds another process to the plate of a session that it has open, too. */
   private join({ cwd = "/", pid, procStart, sessionId }: ClaudeSessions.Note, now: number): void {
     const plate = this.parts.registry.ofSession(sessionId)
     if (plate?.isOpen !== true || plate.process === undefined || plate.stand.data.runId !== null) return
@@ -74,13 +73,13 @@ export class Discovery {
     plate.tell({ _tag: "Registered", at: now, plateId, cwd: plate.stand.data.cwd ?? cwd, pid, pidStart: procStart })
   }
 
-  /** By its id; or a person has forgotten it. */
+  /** Whether an open plate has this session, or a person has forgotten it. */
   private isKnown({ pid, sessionId, startedAt = 0 }: ClaudeSessions.Note): boolean {
     if (this.parts.registry.ofSession(sessionId)?.isOpen === true) return true
     return this.parts.registry.isForgotten(sessionId, { pid, startedAt })
   }
 
-  /** False: there is no room for it. */
+  /** False if there is no room for the plate. */
   private readonly meet = Effect.fnUntraced(
     { self: this },
     function* (this: Discovery, note: ClaudeSessions.Note, now: number) {
@@ -90,7 +89,7 @@ export class Discovery {
       this.met.add(key)
       if (this.met.size > MAX_MET) this.met.delete(this.met.values().next().value!)
       const transcriptPath = join(this.parts.config, "projects", slug(cwd), `${sessionId}.jsonl`)
-      // What it notes is as old as the note: it is not older than what we have heard.
+      // The event is as old as the note, so that it does not override newer signals.
       const at = Math.min(now, statusUpdatedAt)
       const event = { _tag: "HookSessionStart", at, sessionId, source: "noted", noted: true } as const
       const heard = { name: "SessionStart", sessionId, cwd, transcriptPath, event }

@@ -1,8 +1,8 @@
 /**
- * EventIntake: what comes in from sessions, on its way to the right plate.
+ * EventIntake: receives events from sessions and passes each to its plate.
  *
- * Guarantees: to receive waits for nothing; while the log is still being folded
- * what comes is kept in order, up to a limit, and taken in then.
+ * Guarantees: receiving an event does not wait. While the log is still being folded, events are queued in order, up to
+ * a limit, and delivered afterwards.
  */
 import { Clock, Effect, FiberSet, type Scope } from "effect"
 import { type Plan, planAfter } from "../runs/claude/ClaudeTools.ts"
@@ -15,24 +15,24 @@ import type { ProcessLiveness } from "./ProcessLiveness.ts"
 import { goesOn, type PlateRegistry } from "./PlateRegistry.ts"
 import type { AgentSession } from "../domain/AgentPort.ts"
 
-/** Where a hook came from, besides its body. */
+/** Where a hook came from: what is known in addition to its body. */
 export interface Origin {
-  /** `AGENTD_PLATE` in the environment of the session, if it was started through us. */
+  /** `AGENTD_PLATE` in the session's environment, if agentd started the session. */
   readonly plate: string | undefined
-  /** `AGENTD_RUN`: the session is a run of ours, or a run has started it. */
+  /** `AGENTD_RUN`: the session is a run of ours, or a run's program started it. */
   readonly run: string | undefined
-  /** The session's process, where the handler knows it. */
+  /** The session's process, if the hook handler knows it. */
   readonly pid: number | undefined
-  /** When it was said, ms since the epoch, where it was kept until we were up. */
+  /** When the hook fired, ms since the epoch, if it was stored while the daemon was down. */
   readonly at?: number
 }
 
-/** Characters of a plan that is kept in memory. */
+/** Maximum length of a plan in memory, in characters. */
 const MAX_PLAN = 100_000
 const bounded = (plan: Plan | undefined): Plan | undefined =>
   plan === undefined || plan.text.length > MAX_PLAN ? undefined : plan
 
-/** Events that are kept until the log is folded. */
+/** Maximum number of events that are queued until the log is folded. */
 const MAX_WAITING = 4_096
 
 const nobody: Origin = { plate: undefined, run: undefined, pid: undefined }
@@ -69,7 +69,7 @@ export class EventIntake {
     return this.waiting === undefined
   }
 
-  /** The log is folded: what came meanwhile, in order. */
+  /** Called when the log is folded: delivers the queued events in order. */
   readonly open: Effect.Effect<void> = Effect.suspend(() => {
     const next = this.waiting?.shift()
     if (next !== undefined) return Effect.andThen(next, this.open)
@@ -77,7 +77,7 @@ export class EventIntake {
     return Effect.void
   })
 
-  /** Takes it in, now or once the log is folded. */
+  /** Delivers the event now, or queues it until the log is folded. */
   take(heard: Heard, origin: Origin = nobody): Effect.Effect<void, EventRefused> {
     return Effect.suspend(() => {
       if (this.waiting === undefined) return this.deliver(heard, origin)
@@ -104,7 +104,7 @@ export class EventIntake {
       if (plate === undefined || event === undefined) return
       if (event._tag === "HookSessionEnd") yield* plate.lastLook
       if (event._tag === "HookSessionStart" && event.noted === true) {
-        // what else it notes of itself is on the board with it
+        // the rest of the session's note appears on the board together with the start
         yield* Effect.ignore(plate.ask(event))
         yield* plate.look("look")
       } else plate.tell(event)
@@ -112,7 +112,9 @@ export class EventIntake {
     }
   )
 
-  /** The same of what was kept on a disk until now: durable when it answers. What the plate refuses is of the past. */
+  /**
+   * Like `take`, for an event that was stored on disk: durable on return. An event that the plate rejects is outdated.
+   */
   readonly keep = Effect.fnUntraced(
     { self: this },
     function* (this: EventIntake, heard: Heard, origin: Origin = nobody) {
@@ -127,8 +129,8 @@ export class EventIntake {
   )
 
   /**
-   * Finds the plate, where there is one, and completes the event with all that is known besides its body. The caller
-   * tells the plate. The session of a run has none: the run tells all of it.
+   * Finds or creates the plate, and completes the event with what is known in addition to its body. The caller sends
+   * the event to the plate. The session of an agent's run has no plate: the run reports everything itself.
    */
   readonly admit = Effect.fnUntraced({ self: this }, function* (this: EventIntake, heard: Heard, origin: Origin) {
     const now = yield* Clock.currentTimeMillis
@@ -146,7 +148,7 @@ export class EventIntake {
     plate.heard = now
     this.registry.populated.openUnsafe()
     if (heard.sessionId === plate.sessionId && plate.follow(heard.transcriptPath)) {
-      // What is in it by now is no news later.
+      // Reads the existing content now, so that it is not taken as new later.
       yield* FiberSet.run(this.looks, plate.look("look"))
     }
     if (heard.plan !== undefined) plate.plan = bounded(planAfter(plate.plan, heard.plan.tool, heard.plan.input))
@@ -154,16 +156,19 @@ export class EventIntake {
     return { plate, event: adorned(heard, plate, origin, process, now) }
   })
 
-  /** A session that ends may go on under another id, or take its process with it. The answer goes after the event. */
+  /**
+   * Handles what comes after an event. A session that ends can continue under another id, or its process exits. The
+   * returned effect runs after the event.
+   */
   private follows(plate: PlateActor, event: PlateMachine.Event, origin: Origin): Effect.Effect<void> {
     if (event._tag === "HookSessionEnd") {
       if (event.sessionId !== plate.sessionId) return Effect.void
       plate.ended = { reason: event.reason, at: event.at }
       return goesOn(event.reason) ? Effect.void : this.pulse.ending(plate)
     }
-    // A session that has ended is begun by its start alone: another hook that comes now was sent before the end.
+    // Only its start reopens an ended session: any other hook that arrives now was sent before the end.
     if (isStart(event) && event.sessionId === plate.sessionId) plate.ended = undefined
-    // It was said while we were down, by a process that is gone by now.
+    // The hook fired while the daemon was down, and its process is gone by now.
     if (
       event._tag === "HookSessionStart" &&
       event.late === true &&
@@ -180,8 +185,8 @@ export class EventIntake {
 type Start = Extract<PlateMachine.Event, { readonly _tag: "HookSessionStart" | "SessionStart" }>
 
 /**
- * Whether a hook is of the session of an agent's run, and not of one that a program of the run has started. The run
- * tells its session after its session's first hooks; a clear within it is told by hooks alone.
+ * Whether a hook belongs to the session of an agent's run, and not to a session that a program of the run started. A
+ * run reports its session id after its session's first hooks. A clear within it is reported by hooks only.
  */
 const isRuns = (
   { event, sessionId }: Heard,
@@ -201,7 +206,7 @@ const isRuns = (
 const isStart = (event: PlateMachine.Event): event is Start =>
   event._tag === "HookSessionStart" || event._tag === "SessionStart"
 
-/** The process of an origin; its start is 0 where nobody can say that it lives. */
+/** The process of an origin. Undefined if its start time is unknown, so that it cannot be checked. */
 const processOf = ({ pid }: Origin, { identify }: Lookup): ProcessId | undefined => {
   if (pid === undefined) return undefined
   const process = identify(pid)
@@ -211,7 +216,7 @@ const processOf = ({ pid }: Origin, { identify }: Lookup): ProcessId | undefined
 const pidOf = (process: ProcessId | undefined) =>
   process === undefined ? {} : { pid: process.pid, ...(process.start === 0 ? {} : { pidStart: process.start }) }
 
-/** The event with what is known besides its body. Paths are added where they are news. */
+/** The event with what is known in addition to its body. Paths are added if they are new. */
 const adorned = (
   { cwd, event, transcriptPath }: Heard,
   plate: PlateActor,

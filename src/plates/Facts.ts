@@ -1,10 +1,9 @@
 /**
- * Facts: what the board shows of a plate beyond its machine: title, last tool,
- * calls, todos, tokens, branch.
+ * Facts: what the board shows of a plate besides its status: title, last tool, calls, todos, tokens, branch.
  *
- * None of it decides anything, and none of it has a rune of its own: after a
- * restart calls and last tool follow from the plate's runes, all else is read from
- * the transcript again; the newest prompt is known from its hook until then.
+ * No decision depends on these facts, and they have no rune. After a restart, calls and last tool are derived from the
+ * plate's runes. Everything else is read from the transcript again; until then the newest prompt is known from its
+ * hook.
  */
 import type * as PlateMachine from "./PlateMachine.ts"
 import type { Transcript } from "./Transcript.ts"
@@ -14,7 +13,7 @@ export interface Facts {
   readonly prompt: string | null
   readonly lastTool: string | null
   readonly toolCalls: number
-  /** The tool that `/events` has told the start of, and not the end. */
+  /** The tool whose start `/events` has reported, but not its end. */
   readonly using: { readonly tool: string; readonly input: string | null } | null
 }
 
@@ -53,7 +52,7 @@ export interface Shown {
   readonly tokens: number | null
 }
 
-/** The facts that a row shows: from the transcript, else from the hooks. */
+/** The facts that a row shows: from the transcript, or else from the hooks. */
 export const shown = (facts: Facts, transcript: Transcript | undefined): Shown => {
   const view = transcript?.view
   const counted = view !== undefined && transcript?.partial === false && transcript.found?._tag === "Read"

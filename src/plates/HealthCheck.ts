@@ -1,10 +1,9 @@
 /**
- * HealthCheck: makes missed hooks good, every 10 seconds.
+ * HealthCheck: corrects the status of plates whose hooks were missed, every 10 seconds.
  *
- * Guarantees: it asks through each plate's own actor and decides nothing itself;
- * a plate whose files hang holds up no other; a check that comes late by more than
- * three intervals (the machine slept) waits one round; without open plates it does
- * not even wake up. `checkedAt` tells a check that works from one that is stuck.
+ * Guarantees: it only asks each plate's actor to look, and decides nothing itself. A plate whose files hang does not
+ * delay the others. If a check is more than three intervals late (the machine slept), that round is skipped. Without
+ * open plates it does not wake up. `checkedAt` distinguishes a working check from a stuck one.
  */
 import { Clock, Effect, Option } from "effect"
 import * as Monotonic from "../core/supervision/Monotonic.ts"
@@ -12,24 +11,24 @@ import * as PlateMachine from "./PlateMachine.ts"
 import type { PlateActor } from "./PlateActor.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
 
-/** The time for one plate's files: the others are looked at in every round nonetheless. */
+/** Timeout for the files of one plate, so that the others are still checked in every round. */
 const LOOK_LIMIT = PlateMachine.HEALTH_CHECK_INTERVAL
 const CONCURRENCY = 16
-/** A closed plate fades after this, ms. */
+/** Time after which a closed plate disappears from the list, ms. */
 export const FADES_AFTER = 24 * 60 * 60 * 1_000
 
 export class HealthCheck {
   private readonly registry: PlateRegistry
-  /** When the last round began that went through them all, ms since the epoch. */
+  /** When the last complete round began, ms since the epoch; null before the first. */
   checkedAt: number | null = null
-  /** Plates whose files cannot be read in time: said once. */
+  /** Plates whose files cannot be read in time. Each is logged once. */
   private readonly stuck = new Set<string>()
 
   constructor(registry: PlateRegistry) {
     this.registry = registry
   }
 
-  /** Through all open plates once. */
+  /** Checks every open plate once, and archives plates that have been closed for a day. */
   private readonly round = Effect.gen({ self: this }, function* () {
     const now = yield* Clock.currentTimeMillis
     yield* Effect.forEach(this.registry.open, (plate) => this.look(plate), { concurrency: CONCURRENCY, discard: true })
@@ -39,7 +38,10 @@ export class HealthCheck {
     this.checkedAt = now
   })
 
-  /** Looks once more, within the bound, at what was being written during the round: it has had the time to be whole. */
+  /**
+   * Checks transcripts again that were being written during the round. The delay lets the writer finish, within
+   * `MAX_RECOVERY`.
+   */
   private readonly again = Effect.gen({ self: this }, function* () {
     const behind = this.registry.open.filter(({ transcript }) => transcript?.found?._tag === "Behind")
     if (behind.length === 0) return
@@ -62,7 +64,7 @@ export class HealthCheck {
     let last: number | undefined
     while (true) {
       if (last !== undefined && this.registry.open.length === 0) {
-        // The next thing that is heard opens it again.
+        // The next event that arrives opens the latch again.
         this.registry.populated.closeUnsafe()
         this.stuck.clear()
         last = undefined

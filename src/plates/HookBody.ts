@@ -1,14 +1,14 @@
 /**
- * HookBody: the JSON that a hook hands over, cut where it is longer than a megabyte.
+ * HookBody: parses the JSON that a hook sends. A body longer than a megabyte arrives truncated.
  *
- * Guarantees: pure; of an object that was cut come the fields before the cut, a text that was cut through as far as it
- * came, and a mark, so that the cut is told of.
+ * Guarantees: pure; a truncated object keeps the fields before the cut, and the part of a string before the cut. It
+ * gets the field `agentd_cut`, so that the truncation can be reported.
  */
 import { attempt } from "../config/Attempt.ts"
 
 export const MAX_BYTES = 1024 * 1024
 
-/** The mark's field. */
+/** Field that marks a truncated body. */
 export const CUT = "agentd_cut"
 
 export const isCut = (body: unknown): boolean => typeof body === "object" && body !== null && CUT in body
@@ -24,17 +24,17 @@ const mended = (text: string): unknown => {
   }
   const mark = `"${CUT}":true}`
   const whole = `${text.slice(0, end)}${end === 1 ? "" : ","}${mark}`
-  // half of an escape stands for nothing
+  // drop an incomplete escape sequence at the end
   const so = text.replace(/(?<!\\)((?:\\\\)*)\\(?:u[\da-f]{0,3})?$/i, "$1")
   try {
     return JSON.parse(isText && depth === 1 ? `${so}",${mark}` : whole)
   } catch {
-    // it was a field's name that was cut through
+    // the cut was inside a field's name
     return JSON.parse(whole)
   }
 }
 
-/** Throws as JSON.parse does where it is no JSON, cut or whole. */
+/** Throws like JSON.parse if the text is not JSON, whether truncated or whole. */
 export const parse = (text: string): unknown => {
   try {
     return JSON.parse(text)
@@ -44,5 +44,5 @@ export const parse = (text: string): unknown => {
   }
 }
 
-/** Whether it is an object that is whole: a session may leave its end open. */
+/** Whether the text is a complete JSON object. The sender may keep its end of the pipe open after it. */
 export const isWhole = (text: string): boolean => attempt(() => typeof JSON.parse(text) === "object") ?? false

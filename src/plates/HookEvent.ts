@@ -1,10 +1,9 @@
 /**
- * HookEvent: what Claude Code's own hooks say about a session.
+ * HookEvent: parses what Claude Code's hooks report about a session.
  *
- * Guarantees: pure; every hook there is is known, and one that is not is refused by
- * name, never guessed at; of a body only what the board needs is kept: no prompt,
- * no tool's input or output goes into an event. What a person is asked to allow is
- * heard besides it.
+ * Guarantees: pure; every existing hook is known, and an unknown one is rejected by name. An event contains only what
+ * the board needs: no prompt, and no input or output of a tool. What a person is asked to allow is returned next to the
+ * event.
  */
 import { createHash } from "node:crypto"
 import type { Result } from "effect"
@@ -14,31 +13,31 @@ import type { Question } from "../runs/Question.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import { type EventRefused, JsonReader, MAX_PATH } from "./JsonReader.ts"
 
-/** A hook, or an event of `/events`, understood. */
+/** A parsed hook, or a parsed event of `/events`. */
 export interface Heard {
   /** The hook's name, or the event's type. */
   readonly name: string
   readonly sessionId: string
   readonly cwd: string | undefined
   readonly transcriptPath: string | undefined
-  /** Undefined: it says nothing about the state. */
+  /** Undefined if the hook says nothing about the state. */
   readonly event: PlateMachine.Event | undefined
-  /** The beginning of what a person asked for. */
+  /** The beginning of the person's prompt. */
   readonly prompt?: string
   readonly questions?: ReadonlyArray<Question>
-  /** The arguments of the tool that asks for leave, or that `/events` tells of; as JSON, as they came. */
+  /** The input of the tool that asks for permission, or that `/events` reports: unredacted JSON. */
   readonly input?: string
-  /** The call that writes a plan, whose leave is asked for without its text. */
+  /** The call that writes a plan. The later permission request does not contain the plan's text. */
   readonly plan?: { readonly tool: string; readonly input: unknown }
 }
 
-/** Background work that is told of in one Stop. */
+/** Maximum number of background tasks in one Stop hook. */
 const MAX_TASKS = 256
-/** Characters of a prompt that are looked at. */
+/** Number of characters of a prompt that are searched. */
 const PROMPT_HEAD = 2_000
 const PROMPT_KEPT = 200
 
-/** Of the event that it becomes: `at` and `sessionId` are added by who calls. */
+/** Fields that every event has. The caller of a reader provides `at` and `sessionId`. */
 interface Base {
   readonly at: number
   readonly sessionId: string
@@ -56,14 +55,14 @@ const call = (body: JsonReader) => ({
   callId: body.text("tool_use_id")
 })
 
-/** Tells two calls of one tool apart; of the input itself nothing is kept. */
+/** A digest that distinguishes two calls of the same tool. The input itself is not stored. */
 const inputOf = (body: JsonReader) => {
   const input = body.json["tool_input"]
   if (input === undefined) return {}
   return { input: createHash("sha256").update(JSON.stringify(input)).digest("hex").slice(0, 16) }
 }
 
-/** Work that goes on in the background after the call: an agent, or a command. */
+/** Id of the work that continues in the background after the call: an agent, or a command. */
 const launched = (body: JsonReader) => {
   const { agentId, backgroundTaskId, isAsync } = body.within("tool_response")
   const id = isAsync === true ? agentId : backgroundTaskId
@@ -94,7 +93,7 @@ const notification = (body: JsonReader, base: Base): PlateMachine.Event | undefi
     : undefined
 }
 
-/** Says nothing about the state: it only shows that the session lives. */
+/** The hook says nothing about the state, but shows that the session is alive. */
 const nothing: Read = () => undefined
 
 const hooks: { readonly [name: string]: Read } = {
@@ -155,13 +154,13 @@ const hooks: { readonly [name: string]: Read } = {
 
 export const names: ReadonlyArray<string> = Object.keys(hooks)
 
-/** The words that a person typed; none where a program put others in their place. */
+/** The text that a person typed; nothing if a program put other text in its place. */
 const promptOf = (name: string, body: JsonReader) => {
   const prompt = name === "UserPromptSubmit" ? body.words("prompt")?.trim() : undefined
   return prompt === undefined || prompt === "" || prompt.startsWith("<") ? {} : { prompt: prompt.slice(0, PROMPT_KEPT) }
 }
 
-/** Where the session writes a plan of its own. */
+/** The call, if it writes the session's plan file. */
 const planOf = (name: string, body: JsonReader) => {
   if (name !== "PreToolUse") return {}
   const [tool, input] = [body.text("tool_name"), body.json["tool_input"]]
@@ -169,7 +168,7 @@ const planOf = (name: string, body: JsonReader) => {
   return isPlan ? { plan: { tool, input } } : {}
 }
 
-/** `at`: when it reached us, ms since the epoch. */
+/** `at`: when the hook arrived, ms since the epoch. */
 export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefused> =>
   JsonReader.read(raw, (body) => {
     const name = body.text("hook_event_name")

@@ -1,13 +1,12 @@
 /**
- * JsonReader: a JSON object from outside, read field by field.
+ * JsonReader: reads a JSON object from an untrusted sender, field by field.
  *
- * Guarantees: what is read has its type and stays within its limit; the first
- * thing that is wrong is kept, with its field and a remedy, and what is read after
- * it is of no use. A field that nobody reads may hold anything.
+ * Guarantees: every returned value has its type and stays within its limit. The first problem is recorded with its
+ * field and a remedy; values read after it must not be used. Fields that are not read may contain anything.
  */
 import { Result, Schema } from "effect"
 
-/** The body is not an event. Its `field` and `remedy` make up the 400. */
+/** The body is not a valid event. Its `field` and `remedy` are part of the 400 response. */
 export class EventRefused extends Schema.TaggedError<EventRefused>()("EventRefused", {
   field: Schema.String,
   message: Schema.String,
@@ -16,11 +15,11 @@ export class EventRefused extends Schema.TaggedError<EventRefused>()("EventRefus
 
 type Json = { readonly [key: string]: unknown }
 
-/** Characters of an id or a name. */
+/** Maximum length of an id or a name, in characters. */
 export const MAX_NAME = 256
-/** Characters of a path. */
+/** Maximum length of a path, in characters. */
 export const MAX_PATH = 4_096
-/** Characters of an error, in words. */
+/** Maximum length of an error message, in characters. */
 const MAX_TEXT = 2_000
 
 const shown = (value: unknown): string =>
@@ -34,7 +33,7 @@ export class JsonReader {
     this.json = json
   }
 
-  /** Reads a body: what `read` answers, unless something was wrong. */
+  /** Reads a body. The result is what `read` returns, or the first problem. */
   static read<A>(body: unknown, read: (body: JsonReader) => A): Result.Result<A, EventRefused> {
     if (typeof body !== "object" || body === null || Array.isArray(body)) {
       return Result.fail(
@@ -54,7 +53,7 @@ export class JsonReader {
     this.problem ??= new EventRefused({ field, message, remedy })
   }
 
-  /** The value of the first of these fields that is there; null counts as left out. */
+  /** The value of the first of these fields that is present. Null counts as missing. */
   private first(fields: ReadonlyArray<string>): readonly [field: string, value: unknown] {
     const field = fields.find((name) => this.json[name] !== undefined && this.json[name] !== null) ?? fields[0]!
     return [field, this.json[field] ?? undefined]
@@ -74,7 +73,7 @@ export class JsonReader {
     return value === "" ? undefined : value
   }
 
-  /** Reads a text that must be there. */
+  /** Reads a required text. */
   text(fields: string | ReadonlyArray<string>, max = MAX_NAME): string {
     const value = this.maybe(fields, max)
     if (value !== undefined) return value
@@ -83,13 +82,13 @@ export class JsonReader {
     return ""
   }
 
-  /** Words for a person: cut where they are too long. */
+  /** A text for people, cut at `MAX_TEXT` characters. */
   words(field: string): string | undefined {
     const value = this.json[field]
     return typeof value === "string" && value !== "" ? value.slice(0, MAX_TEXT) : undefined
   }
 
-  /** A whole number above 0 that may be left out. */
+  /** An optional integer above 0. */
   count(field: string): number | undefined {
     const value = this.json[field]
     if (value === undefined || value === null) return undefined
@@ -98,7 +97,7 @@ export class JsonReader {
     return undefined
   }
 
-  /** A point in time that may be left out: ISO 8601, or a number of seconds or milliseconds since the epoch. */
+  /** An optional point in time: ISO 8601, or a number of seconds or milliseconds since the epoch. */
   time(field: string): number | undefined {
     const value = this.json[field]
     if (value === undefined || value === null) return undefined
@@ -112,7 +111,7 @@ export class JsonReader {
     return undefined
   }
 
-  /** An object within it; an empty one where there is none. */
+  /** A nested object; empty if the field has none. */
   within(field: string): Json {
     const value = this.json[field]
     return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {}
@@ -124,5 +123,5 @@ export class JsonReader {
   }
 }
 
-/** In seconds until the year 5138. */
+/** A number below 1e11 is read as seconds, which reach until the year 5138. */
 const inMillis = (value: number): number => (Math.abs(value) < 1e11 ? value * 1_000 : value)

@@ -1,14 +1,14 @@
 /**
- * Nesting: how deep a JSON text goes, told before it is parsed.
+ * Nesting: measures how deep a JSON text is nested before it is parsed.
  *
- * Guarantees: pure; one look at each character, none of its own stack. What is deeper than the limit
- * is refused at the door, so that whoever walks a value level by level has a stack for it.
+ * Guarantees: pure; reads each character once and does not recurse. A text that is nested deeper than the limit is
+ * rejected on receipt, so code that walks a value recursively cannot overflow its stack.
  */
 
-/** Levels. No hook and no tool's input that a program made comes near it. */
+/** Maximum nesting depth, in levels. Hooks and tool inputs that programs produce are far below it. */
 export const MAX_NESTING = 200
 
-/** Brackets in texts are not counted. */
+/** Brackets inside JSON strings are not counted. */
 export const isTooDeep = (text: string): boolean => {
   let depth = 0
   let inText = false

@@ -1,9 +1,9 @@
 /**
- * PlateActor: one session's plate: its machine animated, and beside it what the
- * board shows and the transcript that it is checked against.
+ * PlateActor: one session's plate. It has the actor of the plate's machine, the facts that the board shows, and the
+ * transcript that the status is checked against.
  *
- * Guarantees: `tell` waits for nothing; the machine alone holds the status, and
- * what is kept here can be lost and found again.
+ * Guarantees: `tell` does not wait. Only the machine has the status; everything else here can be lost and derived
+ * again.
  */
 import { Clock, Deferred, Effect, type FileSystem } from "effect"
 import type { ActorHandle } from "../core/event-actor/ActorHandle.ts"
@@ -24,26 +24,26 @@ import type { Cause } from "../core/event-log/Rune.ts"
 export type Stand = Snapshot<PlateMachine.State, PlateState.Data>
 export type Handle = ActorHandle<Stand, PlateMachine.Event, never>
 
-/** The table, and nothing besides: it has no actions, no timers and no activities. */
+/** The machine's table only: no actions, timers or activities. */
 export const plateActor = stateMachineActor({ machine: PlateMachine.Plate, data: PlateState.initial })
 
-/** Subagents whose transcripts are followed while they ask. */
+/** Maximum number of subagents whose transcripts are followed while they have an open prompt. */
 const MAX_SIDES = 16
 
-/** Rounds in which a transcript may be missing: it is written some moments after the first prompt. */
+/** Rounds in which a transcript may be missing: it is created some moments after the first prompt. */
 const MAX_ABSENCES = 2
 
-/** How long a session's end waits for its transcript. */
+/** How long the end of a session waits for its transcript to be read. */
 const LAST_LOOK = "1 second"
 
-/** Where a subagent of the session writes: beside the session's own file. */
+/** The transcript of a subagent, in a folder next to the session's transcript. */
 const sidePath = (transcript: string, agentId: string): string =>
   `${transcript.replace(/\.jsonl$/, "")}/subagents/agent-${agentId}.jsonl`
 
-/** Safe as a part of a path. */
+/** Whether the id is safe as a part of a path. */
 const isPlain = (agentId: string): boolean => /^[A-Za-z0-9_-]{1,128}$/.test(agentId)
 
-/** Where it stands before its first rune. */
+/** The state before the first rune. */
 export const initial = (plateId: string): Stand => start(PlateMachine.Plate, { ...PlateState.initial, plateId })
 
 export const actorName = (plateId: string): string => `plate/${plateId}`
@@ -53,28 +53,28 @@ export class PlateActor {
   readonly actor: Handle
   private readonly fs: FileSystem.FileSystem
   facts: Facts.Facts
-  /** The newest hook or event, whatever it said; ms since the epoch. */
+  /** When the newest hook or event of any kind arrived, ms since the epoch. */
   heard: number
-  /** The session as it was told last: mail that is not committed yet is in it. */
+  /** The newest session id that was received, including events that are not committed yet. */
   sessionId: string | null
-  /** The session's own end, until it has a new id. */
+  /** The end that the session reported, until it has a new id. */
   ended: { readonly reason: string; readonly at: number } | undefined = undefined
   transcript: Transcript | undefined = undefined
-  /** The plan that the session has written last. */
+  /** The last plan that the session wrote. */
   plan: Plan | undefined = undefined
-  /** Where its process may note what it is about. */
+  /** Reads the notes of the session's processes; undefined if their folder is unknown. */
   note: SessionNote.SessionNote | undefined = undefined
-  /** The branch that its folder is on; undefined where nobody looked, or where there is none. */
+  /** The branch of the session's folder; undefined before the first look, or if there is no branch. */
   branch: string | undefined = undefined
   private branchAt = -1
-  /** When a sign of the session was first seen to be in the future: the clock was set back before. */
+  /** When a sign of the session was first found to be in the future (the clock was set back); undefined if none is. */
   private setBackAt: number | undefined = undefined
-  /** Rounds in a row in which a session that has begun had no transcript. */
+  /** Consecutive rounds in which a session that has begun had no transcript. */
   private absences = 0
   private readonly sides = new Map<string, Transcript>()
-  /** Done when the look that is under way is over. */
+  /** Completed when the current look ends; undefined if there is none. */
   private looking: Deferred.Deferred<void> | undefined = undefined
-  /** The look that was requested during the present one. */
+  /** The look that was requested during the current one. */
   private next: "round" | "look" | undefined = undefined
 
   constructor({
@@ -101,13 +101,13 @@ export class PlateActor {
     return this.stand.state !== "Closed"
   }
 
-  /** A process that Claude Code keeps in reserve: nobody has begun a session in it. */
+  /** Claude Code keeps the process in reserve: no session has begun in it. */
   get isSpare(): boolean {
     const { state } = this.stand
     return (state === "Idle" || state === "Starting") && this.note?.isSpare === true
   }
 
-  /** The processes that are known beyond doubt, the newest last: a person may open a session twice. */
+  /** The processes whose start time is known, newest last. A person can open a session twice. */
   get processes(): ReadonlyArray<ProcessId> {
     return this.stand.data.processes.flatMap(({ pid, start }) => (start === null ? [] : [{ pid, start }]))
   }
@@ -116,19 +116,19 @@ export class PlateActor {
     return this.processes.at(-1)
   }
 
-  /** Tells the actor; on return the event is in the mailbox, or dead-lettered. */
+  /** Sends the event. On return it is in the mailbox, or dead-lettered. */
   tell(event: PlateMachine.Event, cause?: Cause): void {
     this.facts = Facts.after(this.facts, event)
     this.actor.tellNow(event, cause)
   }
 
-  /** The same, durable when it answers. */
+  /** Like `tell`, but waits until the event is durable. */
   ask(event: PlateMachine.Event) {
     this.facts = Facts.after(this.facts, event)
     return this.actor.ask(event)
   }
 
-  /** True where it is another file than before: it wants a first look. */
+  /** True if the path is another file than before: it needs a first look. */
   follow(path: string | null | undefined): boolean {
     if (path === null || path === undefined || path === this.transcript?.path) return false
     this.transcript = new Transcript(this.fs, path, "main")
@@ -138,14 +138,14 @@ export class PlateActor {
     return true
   }
 
-  /** Missed hooks cannot be made good where there is no transcript: none is named, or it did not come with the first prompt. */
+  /** False if missed hooks cannot be corrected: the transcript is unknown, or did not appear with the first prompt. */
   get watchable(): boolean {
     return this.transcript !== undefined && this.absences < MAX_ABSENCES
   }
 
   /**
-   * Reads what is new in the transcripts and the note, and tells the machine what follows from it. One
-   * look at a time: what is asked for meanwhile follows it, and a round waits for its end.
+   * Reads what was added to the transcripts and the note, and sends the resulting events to the machine. Looks do not
+   * overlap: one that is requested during another follows it. A round waits for the end.
    */
   look(kind: "round" | "look"): Effect.Effect<void> {
     return Effect.suspend(() => {
@@ -155,10 +155,10 @@ export class PlateActor {
     })
   }
 
-  /** Before a plate is told of its session's end: how a turn that is still on has ended, where the transcript says so. */
+  /** Called before a session's end is sent to its plate: finds out from the transcript how a running turn has ended. */
   readonly lastLook: Effect.Effect<void> = Effect.suspend(() => {
     if (this.stand.state !== "Running" || this.transcript === undefined) return Effect.void
-    // one that is under way is followed by ours
+    // ours follows a look that is already running
     const over = Effect.suspend(() => (this.looking === undefined ? Effect.void : Deferred.await(this.looking)))
     return Effect.asVoid(Effect.timeoutOption(Effect.andThen(this.look("look"), over), LAST_LOOK))
   })
@@ -212,7 +212,7 @@ export class PlateActor {
     for (const event of events) yield* this.actor.tell(event)
   })
 
-  /** Once, and again when the session has written: work has gone on then. */
+  /** Looks at the branch once, and again whenever the session has written: work has gone on then. */
   private readonly lookAtBranch = Effect.gen({ self: this }, function* () {
     const { cwd } = this.stand.data
     const written = this.transcript?.found?._tag === "Read" ? this.transcript.found.mtime : 0
@@ -221,7 +221,7 @@ export class PlateActor {
     this.branch = yield* Branch.of(this.fs, cwd)
   })
 
-  /** The transcripts of the subagents that ask, and of no others. */
+  /** Reads the transcripts of the subagents that have an open prompt, and of no others. */
   private readonly lookAside = Effect.gen({ self: this }, function* () {
     const views = new Map<string, TranscriptView>()
     const asking = new Set(this.stand.data.prompts.flatMap(({ agentId }) => (agentId === null ? [] : [agentId])))

@@ -1,6 +1,4 @@
-/**
- * PlateKinds: the kinds of runes of a plate, and of reports that name no plate.
- */
+/** PlateKinds: the kinds of runes that record a plate, and those that record a rejected report. */
 import { Schema } from "effect"
 import { machineKinds } from "../core/event-actor/MachineKinds.ts"
 import { kind, reader } from "../core/event-log/EventKinds.ts"
@@ -9,7 +7,7 @@ import * as PlateMachine from "./PlateMachine.ts"
 const text = Schema.String
 const mayText = Schema.optional(Schema.NullOr(text))
 
-/** A run's events, in logs of before: its plate was the run's own. Only read. */
+/** Events of a run, in logs of older versions in which a run had a plate. They are only read. */
 const RunEvent = Schema.Struct({
   _tag: Schema.Literals([
     "RunTurnStarted",
@@ -43,10 +41,10 @@ export const plateKinds = {
       behavior: Schema.Literals(["allow", "deny"]),
       by: text,
       agentId: mayText,
-      /** A person's words with it, and the answers to its questions. */
+      /** A person's message with the answer, and the answers to the questions. */
       message: mayText,
       answers: Schema.optional(Schema.Array(text)),
-      /** The decided input, redacted, and the hash of the whole. */
+      /** The input that was decided on, redacted, and the hash of the unredacted input. */
       arguments: Schema.optional(text),
       hash: Schema.optional(text)
     })

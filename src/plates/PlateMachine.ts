@@ -1,13 +1,12 @@
 /**
- * PlateMachine: what is known of one coding session that agentd did not start.
+ * PlateMachine: the state machine of one coding session that agentd did not start.
  *
- * Guarantees: the status follows from the plate's sets alone (`settle`), so no
- * parallel tool's event hides an open question; fed the five events of `/events`
- * it does what their table says; the dead do not rise.
+ * Guarantees: the status follows only from the plate's sets (`settle`), so an event of a parallel tool does not hide an
+ * open question. The five events of `/events` do what their table says. A closed plate is reopened only by a start of
+ * its session.
  *
- * Claude Code's hooks add to the sets and take from them; the five events of
- * `/events` overwrite them. Applying an event twice changes nothing
- * more; an event of the past changes nothing at all.
+ * Claude Code's hooks add to the sets and remove from them; the five events of `/events` overwrite them. Applying an
+ * event twice has the same effect as once. An outdated event changes nothing.
  */
 import { Schema } from "effect"
 import { define, stale, to } from "../core/event-actor/StateMachine.ts"
@@ -37,28 +36,28 @@ import {
 
 export type State = "Starting" | "Running" | "Idle" | "AwaitingInput" | "AwaitingApproval" | "Error" | "Closed"
 
-/** ms since the epoch: when it reached us. */
+/** When the event arrived, ms since the epoch. */
 const at = Schema.Finite
-/** ms since the epoch, as the sender has it; an older one than the last is stale. */
+/** The sender's time, ms since the epoch. An event older than the last one is ignored. */
 const timestamp = Schema.optional(Schema.Finite)
 const posted = { at, timestamp, sessionId: Schema.optional(Schema.String) }
-/** `transcriptPath` and `cwd`: where they are news. */
+/** `transcriptPath` and `cwd` are present if they are new. */
 const hook = {
   at,
   sessionId: Schema.String,
   transcriptPath: Schema.optional(Schema.String),
   cwd: Schema.optional(Schema.String)
 }
-/** Left out for the main agent. */
+/** Absent for the main agent. */
 const agentId = Schema.optional(Schema.String)
-/** A digest of what a tool is called with: it tells two calls of one tool apart. */
+/** A digest of the tool's input, which distinguishes two calls of the same tool. */
 const input = Schema.optional(Schema.String)
 const called = { agentId, tool: Schema.String, callId: Schema.String }
-/** `pidStart`: clock ticks between boot and its fork; the two together name one process. */
+/** `pidStart`: clock ticks between boot and fork. Pid and start together identify one process. */
 const process = { pid: Schema.optional(Schema.Int), pidStart: Schema.optional(Schema.Int) }
 
 export const Event = Schema.Union([
-  // The vocabulary of `/events`.
+  // The events of `/events`.
   Schema.TaggedStruct("SessionStart", {
     ...posted,
     cwd: Schema.optional(Schema.String),
@@ -66,25 +65,25 @@ export const Event = Schema.Union([
     gitBranch: Schema.optional(Schema.NullOr(Schema.String))
   }),
   Schema.TaggedStruct("PromptSubmit", posted),
-  /** `input`: what it is called with, as `shownInput` has it. */
+  /** `input`: the tool's input, as `shownInput` returns it. */
   Schema.TaggedStruct("ToolStart", { ...posted, tool: Schema.String, input: Schema.optional(Schema.String) }),
   Schema.TaggedStruct("ToolCall", posted),
   Schema.TaggedStruct("Stop", { ...posted, error: Schema.optional(Schema.NullOr(Schema.String)) }),
-  // Claude Code's own hooks.
+  // Claude Code's hooks.
   Schema.TaggedStruct("HookSessionStart", {
     ...hook,
     source: Schema.String,
     ...process,
-    /** `at` is when it was said, not when it reached us: it was kept while we were down. */
+    /** `at` is when the hook fired, not when it arrived: it was stored while the daemon was down. */
     late: Schema.optional(Schema.Boolean),
-    /** No hook told it: its process has noted itself. */
+    /** No hook reported the start: the session was found by its process's note. */
     noted: Schema.optional(Schema.Boolean)
   }),
   Schema.TaggedStruct("HookSessionEnd", { ...hook, reason: Schema.String }),
   /** `endedTask`: the background work whose end this prompt announces. */
   Schema.TaggedStruct("HookUserPromptSubmit", { ...hook, endedTask: Schema.optional(Schema.String) }),
   Schema.TaggedStruct("HookPreToolUse", { ...hook, ...called, input }),
-  /** `launched`: what goes on in the background from here. */
+  /** `launched`: id of the work that continues in the background. */
   Schema.TaggedStruct("HookPostToolUse", { ...hook, ...called, launched: Schema.optional(Schema.String) }),
   Schema.TaggedStruct("HookPostToolUseFailure", { ...hook, ...called, isInterrupt: Schema.Boolean }),
   Schema.TaggedStruct("HookPostToolBatch", { ...hook, agentId }),
@@ -114,9 +113,9 @@ export const Event = Schema.Union([
     callId: Schema.optional(Schema.String),
     behavior: Schema.Literals(["allow", "deny"])
   }),
-  // The health check; `asOf` is the time of the signal that it looked at: a newer one wins.
+  // The health check. `asOf` is the time of the signal that it looked at: a newer one wins.
   Schema.TaggedStruct("HealthCheckRecovery", { at, asOf: Schema.Finite }),
-  /** A dialog that was open at `asOf` is over: its call went on, or has its result. */
+  /** A dialog that was open at `asOf` is over: its call went on, or has a result. */
   Schema.TaggedStruct("DialogEndObserved", {
     at,
     asOf: Schema.Finite,
@@ -129,14 +128,14 @@ export const Event = Schema.Union([
     at,
     asOf: Schema.Finite,
     /**
-     * An interrupt's line in the transcript, or a failure's (`asOf` is the line's time); a last record that ends a
-     * turn, and silence; silence alone.
+     * `interrupt` and `failure`: a line in the transcript (`asOf` is its time). `quiet`: the last record ends a turn,
+     * and silence followed. `silent`: silence alone.
      */
     why: Schema.Literals(["interrupt", "failure", "quiet", "silent"]),
-    /** The failure's kind. */
+    /** Kind of the failure. */
     error: Schema.optional(Schema.String)
   }),
-  /** The session's process has noted itself, at `asOf`, what it is about. */
+  /** The status in the note of the session's process, written at `asOf`. */
   Schema.TaggedStruct("StatusNoted", {
     at,
     asOf: Schema.Finite,
@@ -165,34 +164,38 @@ export type Event = typeof Event.Type
 export const kinds = ["plate.moved", "plate.forgotten"] as const
 export type Kind = (typeof kinds)[number]
 
-/** How often the transcripts are looked at, ms. */
+/** Interval of the health check, ms. */
 export const HEALTH_CHECK_INTERVAL = 10_000
 /** A transcript is ahead of the events when it is newer by more than this, in whole seconds. */
 export const STALENESS_SECONDS = 2
-/** An attention state that is over is left within this, ms. */
+/** An attention state that is over is left within this time, ms. */
 export const MAX_RECOVERY = 12_000
-/** A turn whose transcript says that it ended is over after this silence, ms. */
+/** Time of silence after which a turn is over if its transcript says that it ended, ms. */
 export const QUIET = 30_000
-/** Any turn is over after this silence, ms. */
+/** Time of silence after which any turn is over, ms. */
 export const SILENT = 600_000
-/** A check that is late by more intervals than this waits one round: the machine slept. */
+/** A check that is late by more than this number of intervals skips one round: the machine slept. */
 export const MAX_LATE_INTERVALS = 3
 
-/** Whether the transcript has moved on without an event; both in seconds since the epoch. */
+/** Whether the transcript was written without an event. Both times are in seconds since the epoch. */
 export const transcriptAhead = (mtimeSeconds: number, lastEventSeconds: number): boolean =>
   Math.floor(mtimeSeconds) > Math.floor(lastEventSeconds) + STALENESS_SECONDS
 
 // --- how each event changes what a plate holds
 
-/** A start that was kept somewhere until we were up, and is older than what we have heard since. */
+/** A start that was stored while the daemon was down, and is older than what has been heard since. */
 const isLate = (data: Data, event: Event): boolean =>
   event._tag === "HookSessionStart" && event.late === true && data.signal !== null && event.at < data.signal.at
 
-/** True where an event opens the plate again: its process lives, whatever was noticed late of the one before. */
+/**
+ * True if a start opens the plate again: its process is alive, even if the exit of the previous one was noticed late.
+ */
 const reopens = (data: Data, event: Event): boolean =>
   event._tag === "HookSessionStart" && data.closed && event.pidStart !== undefined
 
-/** A compaction goes on within its turn; every other start shows an idle screen. One that is told late only says whose it is. */
+/**
+ * A compaction continues its turn; every other start shows an idle screen. A late start only updates ids and process.
+ */
 const started = (data: Data, event: Extract<Event, { readonly _tag: "HookSessionStart" }>): Data => {
   const late = isLate(data, event)
   return {
@@ -208,7 +211,7 @@ const started = (data: Data, event: Extract<Event, { readonly _tag: "HookSession
 type Change<T extends Event["_tag"]> = (data: Data, event: Extract<Event, { _tag: T }>) => Data
 
 const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
-  // The five of `/events` overwrite.
+  // The five events of `/events` overwrite the sets.
   SessionStart: (data, event) => ({
     ...overwritten(data, event.at),
     closed: false,
@@ -225,7 +228,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
     return { ...overwritten(data, event.at), prompts: kind === "permission" ? [] : [prompt] }
   },
   Stop: (data, event) => ({ ...data, ...quiet, failure: event.error ?? null, failedAt: event.at }),
-  // Claude Code's hooks add and take.
+  // Claude Code's hooks add to the sets and remove from them.
   HookSessionStart: started,
   HookSessionEnd: (data, event) => ({
     ...(event.sessionId === data.sessionId || data.sessionId === null ? { ...data, ...quiet } : data),
@@ -247,7 +250,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
     return event.isInterrupt ? after : acting(after, agentId, event.at)
   },
   HookPermissionDenied: (data, event) => callEnded(data, event.agentId ?? null, event.tool, event.callId),
-  // Every call of the batch has ended, the refused ones, too: nothing of this agent's is open.
+  // Every call of the batch has ended, including denied ones: this agent has nothing open.
   HookPostToolBatch: (data, event) => {
     const agentId = event.agentId ?? null
     const after = agentsDone(data, (agent) => agent === agentId)
@@ -271,7 +274,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   HookElicitationResult: (data, event) => closedWhere(data, (prompt) => prompt.tool === `elicitation:${event.server}`),
   HookPreCompact: (data) => ({ ...data, compacting: true }),
   HookPostCompact: (data) => ({ ...data, compacting: false }),
-  // What was asked was answered here: either way the agent goes on.
+  // The prompt was answered through agentd: the agent goes on after either answer.
   PromptAnswered: (data, event) => {
     const agentId = event.agentId ?? null
     const after = closedWhere(data, (prompt) => answers(prompt, agentId, event.tool, event.callId))
@@ -282,7 +285,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
     const over = (prompt: Prompt) => prompt.at <= event.asOf && answers(prompt, agentId, event.tool, event.callId)
     return data.prompts.some(over) ? acting(closedWhere(data, over), agentId, event.asOf) : data
   },
-  // The transcript: an interrupt ends prompts, too; silence says nothing of a question that is open.
+  // From the transcript. An interrupt ends prompts, too; silence says nothing about an open question.
   HealthCheckRecovery: (data) => ({ ...data, ...quiet }),
   TurnEndObserved: (data, event) =>
     event.why === "failure"
@@ -293,7 +296,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   StatusNoted: (data, { asOf, status }) => {
     if (status === "idle") return { ...turnEnded(data, data.background, null), prompts: [] }
     if (status === "busy") return acting({ ...data, prompts: [] }, null, asOf)
-    // who asks has gone on since an interrupt that is older
+    // an agent that asks now has gone on since an older interrupt
     const asking = { ...data, turnAt: Math.max(data.turnAt, asOf) }
     return opened(asking, { agentId: null, tool: "*", callId: null, kind: status, at: asOf, noted: true })
   },
@@ -308,7 +311,9 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   Forgotten: (data) => ({ ...exited(data, undefined), forgotten: true })
 }
 
-/** The session's id may change under way; what comes under a former one is fenced. Its paths are news where we missed its start. */
+/**
+ * Updates the session id, which can change while the session runs. Paths are added if the session's start was missed.
+ */
 const underId = (data: Data, event: Event): Data => {
   if (!("sessionId" in event) || event.sessionId === undefined || event._tag === "HookSessionEnd") return data
   return {
@@ -327,10 +332,10 @@ const signalOf = (event: Event): Signal => {
   return "hook"
 }
 
-/** The one update of a plate: the sets, and what the status now rests on. */
+/** The only update of a plate: its sets, and the signal on which the status now rests. */
 const applied = (data: Data, event: Event): Data => ({
   ...changes[event._tag](underId(data, event), event as never),
-  // What is told late does not make the status look older than it is.
+  // A late event does not make the status look older than it is.
   signal: isLate(data, event) && !reopens(data, event) ? data.signal : { from: signalOf(event), at: event.at },
   timestamp: "timestamp" in event && event.timestamp !== undefined ? event.timestamp : data.timestamp
 })
@@ -341,11 +346,11 @@ const isOurs = (data: Data, pid: number): boolean =>
 const formerHook = (data: Data, event: Event): boolean =>
   event._tag.startsWith("Hook") && "sessionId" in event && data.formerIds.includes(event.sessionId ?? "")
 
-/** Whether we have heard something after what was seen. A stamp in the future is of before the clock was set back. */
+/** Whether something was heard after the evidence. A stamp in the future dates from before the clock was set back. */
 const isAfter = (stamp: number, { asOf, at }: { readonly asOf: number; readonly at: number }): boolean =>
   stamp > asOf && (stamp <= at || asOf > at)
 
-/** Noted before what we have heard since of that which it would end or begin. */
+/** Whether the note is older than what has been heard since about the turn or dialog that it would end or begin. */
 const notedBefore = (data: Data, event: Extract<Event, { _tag: "StatusNoted" }>): boolean => {
   const asked = data.prompts.some((prompt) => isAfter(prompt.at, event))
   const heard = isAfter(data.signal?.at ?? 0, event)
@@ -355,12 +360,13 @@ const notedBefore = (data: Data, event: Extract<Event, { _tag: "StatusNoted" }>)
   return acted
 }
 
-/** True for an event of the past: older than the last one, of another process, under an id that the session has lost. */
+/** True for an outdated event: older than the last one, of another process, or under a former session id. */
 export const past = (data: Data, event: Event): boolean => {
   if (data.forgotten) return true
   if ("timestamp" in event && event.timestamp !== undefined) return event.timestamp < (data.timestamp ?? -Infinity)
   if (event._tag === "ProcessExited") return event.pid !== undefined && !isOurs(data, event.pid)
-  // An interrupt or a failure ends the turn that was on when its line was written, whatever subagents have told since.
+  // An interrupt or a failure ends the turn that was running when its line was written, even if subagents reported
+  // since.
   if (event._tag === "TurnEndObserved" && (event.why === "interrupt" || event.why === "failure")) {
     return isAfter(data.turnAt, event) || (data.compacting && isAfter(data.signal?.at ?? 0, event))
   }
@@ -373,7 +379,7 @@ export const past = (data: Data, event: Event): boolean => {
 
 // --- the table
 
-/** Where a plate stands, from its sets alone. */
+/** The state of a plate, from its sets only. */
 const settle = [
   { to: "Closed", when: "closed" },
   { to: "AwaitingInput", when: "asked" },
@@ -419,7 +425,10 @@ const open = {
   ProcessExited: to("Closed", { set: "apply" }),
   Forgotten: forget
 }
-/** A recovery moves the three states that ask for attention, and no other; a dialog is open in two of them. */
+/**
+ * HealthCheckRecovery moves only AwaitingInput, AwaitingApproval and Error. A dialog is open in the first two: this is
+ * their table.
+ */
 const attention = {
   ...open,
   PromptAnswered: settled,

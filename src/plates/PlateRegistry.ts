@@ -1,10 +1,10 @@
 /**
- * PlateRegistry: every plate by its names, and which one a hook belongs to.
+ * PlateRegistry: finds plates by their names, and the plate that a hook belongs to.
  *
- * Guarantees: a session has one plate, whoever tells of it first; session ids are
- * attributes: a clear or a fork within the process goes on under the new id; what
- * only inherited another session's environment is a session of its own; names are
- * known from when an event is received, not from when it is committed. Bounded.
+ * Guarantees: a session has one plate, whichever source reports it first. Session ids are attributes: after a clear or
+ * a fork within the process, the plate continues under the new id. A process that only inherited another session's
+ * environment gets a plate of its own. Names are registered when an event is received, not when it is committed. All
+ * indexes are bounded.
  */
 import { Clock, Effect, type FileSystem, Latch, type Scope, Semaphore } from "effect"
 import { dirname } from "node:path"
@@ -21,21 +21,21 @@ import * as PlateId from "./PlateId.ts"
 import { EventRefused } from "./JsonReader.ts"
 import type { PlateRecord, Records } from "./Recovery.ts"
 
-/** Plates that are alive as actors. */
+/** Maximum number of plates that have an actor. */
 export const MAX_PLATES = 4_096
-/** Closed ones that are kept as data. */
+/** Maximum number of closed plates whose records are in memory. */
 const MAX_ARCHIVED = 2_000
-/** Names that are not used again. */
+/** Maximum number of names that are remembered so that they are not used again. */
 const MAX_USED = 100_000
 
-/** The speaker, as far as the environment and the process tell. */
+/** The sender of a hook, as far as its environment and process identify it. */
 export interface Speaker {
   readonly plate: string | undefined
   readonly run: string | undefined
   readonly process: ProcessId | undefined
 }
 
-/** When a session was forgotten, ms since the epoch, and whose it was. */
+/** When a session was forgotten, ms since the epoch, and the pids of its processes. */
 interface Forgotten {
   readonly at: number
   readonly pids: ReadonlySet<number>
@@ -49,18 +49,23 @@ export interface Options {
   readonly scope: Scope.Scope
 }
 
-/** Reasons for which a session ends that goes on under another id in the same process. */
+/** Whether a session that ended for this reason continues under another id in the same process. */
 export const goesOn = (reason: string): boolean => reason === "clear" || reason === "resume"
 
-/** True for the first event of a session that continues another: its start, or its first prompt where the start is missing. */
+/**
+ * True for the first event of a session that continues another: its start, or its first prompt if the start is missing.
+ */
 const continues = (event: PlateMachine.Event): boolean =>
   event._tag === "HookSessionStart" ? event.source !== "startup" : event._tag === "HookUserPromptSubmit"
 
-/** Claude Code's list of sessions tells of others that ask or have ended, under an id that no session has. */
+/** False for a notification of Claude Code's list of sessions: it reports others, under an id that no session has. */
 const tellsOfItself = ({ event, name }: Heard): boolean =>
   name !== "Notification" || (event?._tag === "HookNotification" && event.notificationType !== "agent_needs_input")
 
-/** Between the end of a session and the start of the next in its process, ms: moments, but a start may be told late. */
+/**
+ * Maximum time between the end of a session and the start of the next in its process, ms. Usually moments, but a start
+ * can be reported late.
+ */
 const GOES_ON_WITHIN = 30_000
 
 const sameProcess = (a: ProcessId | undefined, b: ProcessId | undefined): boolean =>
@@ -70,19 +75,19 @@ const scopeId = (plateId: string): string => `${plateId}/${actorName(plateId)}`
 
 export class PlateRegistry {
   readonly plates = new Map<string, PlateActor>()
-  /** Closed for a day: no actors any more. */
+  /** Records of plates that have been closed for a day. They have no actor. */
   readonly archive = new Map<string, PlateRecord>()
-  /** Closed while no plate is open: nothing is checked then. */
+  /** The latch is closed while no plate is open, so that nothing is checked. */
   readonly populated = Latch.makeUnsafe(false)
   private readonly used = new Set<string>()
   private readonly bySession = new Map<string, string>()
   private readonly byRun = new Map<string, string>()
-  /** The name in a session's environment, where its plate has got another. */
+  /** Maps the plate name in a session's environment to the id of its plate, if that is another. */
   private readonly aliases = new Map<string, string>()
-  /** Sessions that people have forgotten, by id. */
+  /** Sessions that people have forgotten, by session id. */
   private readonly forgotten = new Map<string, Forgotten>()
   private readonly options: Options
-  /** Makes finding and making of plates happen one at a time. */
+  /** Serializes finding and creating plates. */
   private readonly finding = Semaphore.makeUnsafe(1)
 
   constructor(options: Options) {
@@ -106,7 +111,7 @@ export class PlateRegistry {
     }
   )
 
-  /** By its id, or by the name that its session's environment has for it. */
+  /** By its id, or by the name in its session's environment. */
   named(id: string): PlateActor | undefined {
     return this.plates.get(this.aliases.get(id) ?? id)
   }
@@ -128,14 +133,14 @@ export class PlateRegistry {
   }
 
   /**
-   * The plate that a hook belongs to; a new one where it belongs to none and tells of a session. Two that tell of one
-   * session find the same.
+   * The plate that a hook belongs to. If there is none and the hook reports its own session, a plate is created. Two
+   * hooks of one session get the same plate.
    */
   find(heard: Heard, speaker: Speaker): Effect.Effect<PlateActor | undefined, EventRefused> {
     return this.finding.withPermit(this.seek(heard, speaker))
   }
 
-  /** The plate of that name; a new one where there is none yet. */
+  /** The plate of that name; created if there is none. */
   claim(plateId: string | undefined): Effect.Effect<PlateActor, EventRefused> {
     const known = Effect.sync(() => (plateId === undefined ? undefined : this.named(plateId)))
     return this.finding.withPermit(
@@ -159,7 +164,7 @@ export class PlateRegistry {
     }
   )
 
-  /** A session that starts: in the plate that waits for it, in its own, or in that of its process. */
+  /** Finds the plate for a session's start: the named one that waits, the session's own, or that of its process. */
   private ofStart(heard: Heard, speaker: Speaker): PlateActor | undefined {
     const named = this.namedBy(speaker)
     if (named !== undefined && named.sessionId === null) return named
@@ -182,14 +187,17 @@ export class PlateRegistry {
     return (run === undefined ? undefined : this.ofRun(run)) ?? (plate === undefined ? undefined : this.named(plate))
   }
 
-  /** Whether the named plate's session can have changed into this one; else it only inherited the name. */
+  /** Whether the named plate's session can have changed into this one, which otherwise only inherited the name. */
   private admits(named: PlateActor, { process }: Speaker): boolean {
     if (named.ended !== undefined) return true
     const own = named.process
     return own !== undefined && (sameProcess(own, process) || !this.processes.isAlive(own))
   }
 
-  /** The one plate of the folder whose session has ended for another in the same process, which has not told its start. */
+  /**
+   * The only plate of the folder whose session ended in favour of another in the same process, and whose new start is
+   * still missing.
+   */
   private going({ event, transcriptPath }: Heard): PlateActor | undefined {
     if (transcriptPath === undefined || event === undefined || !continues(event)) return undefined
     const folder = dirname(transcriptPath)
@@ -204,13 +212,13 @@ export class PlateRegistry {
     return waiting.length === 1 ? waiting[0] : undefined
   }
 
-  /** Revives a shelved plate, whose session is heard of again: resumed, or late. */
+  /** Makes an archived plate active again when its session is heard of: resumed, or reported late. */
   private readonly revived = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, sessionId: string) {
     const record = this.archive.get(this.bySession.get(sessionId) ?? "")
     return record === undefined ? undefined : yield* this.enter(record)
   })
 
-  /** A new one under the name that its environment has for it, unless that is taken. */
+  /** Creates a plate, under the name in the session's environment unless that is taken. */
   private readonly fresh = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, { plate, run }: Speaker) {
     const wanted = plate !== undefined && PlateId.isValid(plate) && this.isFree(plate) ? plate : undefined
     const made = yield* this.make(wanted)
@@ -225,7 +233,7 @@ export class PlateRegistry {
     return !this.plates.has(id) && !this.archive.has(id) && !this.used.has(id)
   }
 
-  /** A plate that nobody has told of yet. */
+  /** Creates an empty plate. If the limit is reached, the oldest closed one is archived first. */
   readonly make = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, wanted: string | undefined) {
     if (this.plates.size >= MAX_PLATES && !(yield* this.makeRoom)) {
       return yield* new EventRefused({
@@ -239,7 +247,7 @@ export class PlateRegistry {
     return yield* this.enter({ plateId, stand: initial(plateId), facts: Facts.none })
   })
 
-  /** Ends a plate that a daemon of before had made of a run. It is on no board. */
+  /** Closes a plate that an older daemon made for a run. It does not appear on the board. */
   private readonly close = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, record: PlateRecord) {
     const { actor, plateId } = yield* this.bear(record)
     const at = yield* Clock.currentTimeMillis
@@ -249,7 +257,7 @@ export class PlateRegistry {
     yield* this.options.supervisor.remove(scopeId(plateId))
   })
 
-  /** Alive from here on; its mail waits until its supervisor has started it. */
+  /** Creates the plate's actor and registers its names. Events wait in the mailbox until it has started. */
   readonly enter = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, record: PlateRecord) {
     const { plateId, stand } = record
     const plate = yield* this.bear(record)
@@ -273,7 +281,7 @@ export class PlateRegistry {
     }
   )
 
-  /** Ends the plate's actor; its record stays known. */
+  /** Ends the plate's actor, and archives its record. */
   readonly retire = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {
     const { facts, plateId, stand } = plate
     this.plates.delete(plateId)
@@ -281,7 +289,7 @@ export class PlateRegistry {
     yield* this.options.supervisor.remove(scopeId(plate.plateId))
   })
 
-  /** Nothing of it is left but its name, which is not used again. */
+  /** Removes the plate. Only its name remains, which is not used again. */
   readonly drop = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {
     this.plates.delete(plate.plateId)
     this.spend(plate.plateId)
@@ -289,17 +297,20 @@ export class PlateRegistry {
     yield* this.options.supervisor.remove(scopeId(plate.plateId))
   })
 
-  /** Whether a person has forgotten the session, and it still goes on in a process of then: until a hook tells of it. */
+  /**
+   * Whether a person has forgotten the session, and it continues in a process that it had then. A hook of the session
+   * ends this.
+   */
   isForgotten(sessionId: string, { pid, startedAt }: { readonly pid: number; readonly startedAt: number }): boolean {
     const forgotten = this.forgotten.get(sessionId)
     return forgotten !== undefined && (forgotten.pids.has(pid) || startedAt <= forgotten.at)
   }
 
-  /** Whether a person has forgotten the session after its process had said what it said `at`, ms since the epoch. */
+  /** Whether a person has forgotten the session after its process sent what it sent `at`, ms since the epoch. */
   forgottenSince(sessionId: string, { at, pid }: { readonly at: number; readonly pid: number | undefined }): boolean {
     const forgotten = this.forgotten.get(sessionId)
     if (forgotten === undefined || this.ofSession(sessionId) !== undefined) return false
-    // a process of later says something new, whatever its clock shows
+    // a later process says something new, whatever its clock shows
     const isOfThen = forgotten.pids.size === 0 || pid === undefined || forgotten.pids.has(pid)
     return isOfThen && at <= forgotten.at
   }

@@ -1,9 +1,8 @@
 /**
- * PlateState: what a plate holds, and what can be done to its sets.
+ * PlateState: the data of a plate, and the functions that change its sets.
  *
- * A session is not one slot but several sets: a turn, the open prompts, the work
- * in the background, the process. Guarantees: every set is bounded; all is pure, and
- * knows no event.
+ * A session is not one slot but several sets: a turn, the open prompts, the background work, the processes. Guarantees:
+ * every set is bounded; everything is pure, and independent of the events.
  */
 
 /** A tool call that has begun and not ended. */
@@ -12,34 +11,34 @@ export interface Call {
   readonly agentId: string | null
   readonly tool: string
   readonly callId: string
-  /** A digest of what it is called with; null where unknown. */
+  /** A digest of the call's input; null if unknown. */
   readonly input: string | null
 }
 
 /**
- * A dialog that waits for a person, keyed by agent and call: calls of one tool can
- * wait side by side. Where the call is not known the tool stands for it.
+ * An open dialog that waits for a person, keyed by agent and call: several calls of one tool can wait at once. If the
+ * call is unknown, the tool identifies the prompt.
  */
 export interface Prompt {
-  /** The subagent that asks; null for the main one. */
+  /** The subagent that asks; null for the main agent. */
   readonly agentId: string | null
-  /** `*` where only a notification, or the session's own note, told of it. */
+  /** `*` if only a notification or the session's note reported the dialog. */
   readonly tool: string
-  /** Null where its call is not known. */
+  /** Null if the call is unknown. */
   readonly callId: string | null
   readonly kind: "question" | "plan" | "permission"
-  /** When we heard of it, ms since the epoch. */
+  /** When the report arrived, ms since the epoch. */
   readonly at: number
-  /** By an event of `/events`, whose sender may write another kind of transcript. */
+  /** Reported through `/events`, whose sender may write another kind of transcript. */
   readonly posted?: true
-  /** The session noted that it waits, and not for what. */
+  /** The session's note says that it waits, but not for which tool. */
   readonly noted?: true
 }
 
-/** A process, beyond doubt where its start is known. */
+/** A process. It is identified for certain only if its start is known. */
 export interface Process {
   readonly pid: number
-  /** Clock ticks between boot and its fork; null where nobody looked. */
+  /** Clock ticks between boot and its fork; null if unknown. */
   readonly start: number | null
 }
 
@@ -48,37 +47,37 @@ export type Signal = "hook" | "session" | "transcript" | "process"
 
 export interface Data {
   readonly plateId: string | null
-  /** The run in which a program has started it, and the agent of that run. */
+  /** The run in which a program has started the session, and the agent of that run. */
   readonly runId: string | null
   readonly agent: string | null
   readonly cwd: string | null
   /** Processes that are this session's, newest last. */
   readonly processes: ReadonlyArray<Process>
-  /** Pids of this session's processes that are gone, newest last. */
+  /** Pids of this session's former processes that are gone, newest last. */
   readonly formerPids: ReadonlyArray<number>
   readonly branch: string | null
-  /** An attribute: a clear or a fork changes it. */
+  /** The current session id. A clear or a fork changes it. */
   readonly sessionId: string | null
-  /** Ids that this session no longer has, newest last. */
+  /** Former ids of this session, newest last. */
   readonly formerIds: ReadonlyArray<string>
   readonly transcriptPath: string | null
   readonly closed: boolean
   readonly forgotten: boolean
   readonly turn: boolean
-  /** The newest sign of the main agent's work: an interrupt before it has ended nothing. */
+  /** The newest sign of the main agent's work, ms since the epoch. An earlier interrupt does not end the turn. */
   readonly turnAt: number
   readonly compacting: boolean
   readonly prompts: ReadonlyArray<Prompt>
   readonly calls: ReadonlyArray<Call>
-  /** Announced and not ended. */
+  /** Ids of background work that was announced and has not ended. */
   readonly background: ReadonlyArray<string>
-  /** Why the last turn failed; null when it did not. */
+  /** Why the last turn failed; null if it did not. */
   readonly failure: string | null
-  /** When we heard of that, ms since the epoch. */
+  /** When the failure was reported, ms since the epoch. */
   readonly failedAt: number
-  /** Tool calls that have ended, newest last: a late start of one opens nothing. */
+  /** Tool calls that have ended, newest last. A start that arrives late does not reopen them. */
   readonly endedCalls: ReadonlyArray<string>
-  /** The source on which the status rests, and when it came, ms since the epoch. */
+  /** The source on which the status rests, and when it arrived, ms since the epoch. */
   readonly signal: { readonly from: Signal; readonly at: number } | null
   /** The timestamp of the newest event of `/events`. */
   readonly timestamp: number | null
@@ -110,7 +109,7 @@ export const initial: Data = {
   timestamp: null
 }
 
-/** Most entries of each set; the oldest give way. */
+/** Maximum number of entries of each set; the oldest are dropped. */
 export const MAX = {
   processes: 4,
   formerPids: 8,
@@ -127,7 +126,7 @@ export const withLast = <A>(list: ReadonlyArray<A>, item: A, max: number): Reado
 export const kindOf = (tool: string): Prompt["kind"] =>
   tool === "AskUserQuestion" ? "question" : tool === "ExitPlanMode" ? "plan" : "permission"
 
-/** A call answers for a prompt that is its own, and for one of its tool whose call is not known. */
+/** Whether a call answers a prompt: its own, or one of its tool whose call is unknown. */
 export const answers = (
   prompt: Prompt,
   agentId: string | null,
@@ -139,7 +138,7 @@ export const answers = (
     ? prompt.tool === tool || prompt.tool === "*"
     : prompt.callId === callId)
 
-/** A dialog that is told by name is the one that the session has noted without. */
+/** Adds a prompt, unless it is open already. A named dialog replaces the unnamed one from the session's note. */
 export const opened = (data: Data, prompt: Prompt): Data =>
   data.prompts.some(
     ({ agentId, callId, tool }) => agentId === prompt.agentId && callId === prompt.callId && tool === prompt.tool
@@ -150,13 +149,13 @@ export const opened = (data: Data, prompt: Prompt): Data =>
 export const closedWhere = (data: Data, gone: (prompt: Prompt) => boolean): Data =>
   data.prompts.some(gone) ? { ...data, prompts: data.prompts.filter((prompt) => !gone(prompt)) } : data
 
-/** Forgets the open calls and prompts of agents. */
+/** Removes the open calls and prompts of agents. */
 export const agentsDone = (data: Data, done: (agentId: string | null) => boolean): Data => ({
   ...closedWhere(data, ({ agentId }) => done(agentId)),
   calls: data.calls.filter(({ agentId }) => !done(agentId))
 })
 
-/** Nothing goes on, and nothing is asked. */
+/** Nothing is running, and no dialog is open. */
 export const quiet: Partial<Data> = {
   turn: false,
   compacting: false,
@@ -166,11 +165,14 @@ export const quiet: Partial<Data> = {
   failure: null
 }
 
-/** A main agent that acts has a turn; a subagent may act in the background. */
+/** Marks the main agent's turn as running. A subagent can act in the background, without a turn. */
 export const acting = (data: Data, agentId: string | null, at: number): Data =>
   agentId === null ? { ...data, turn: true, turnAt: at, failure: null } : data
 
-/** A call's end closes what it asked; a prompt known only by a notification is closed by any end of its agent's. */
+/**
+ * The end of a call closes its prompt. A prompt known only from a notification is closed by the end of any call of its
+ * agent.
+ */
 export const callEnded = (data: Data, agentId: string | null, tool: string, callId: string | undefined): Data => {
   const after = closedWhere(data, (prompt) => answers(prompt, agentId, tool, callId))
   return callId === undefined
@@ -182,7 +184,7 @@ export const callEnded = (data: Data, agentId: string | null, tool: string, call
       }
 }
 
-/** The end of the main agent's turn; `background` is what goes on without it. */
+/** Ends the main agent's turn; `background` is the work that continues without it. */
 export const turnEnded = (data: Data, background: ReadonlyArray<string>, failure: string | null): Data => ({
   ...agentsDone(data, (agentId) => agentId === null || !background.includes(agentId)),
   turn: false,
@@ -208,16 +210,16 @@ export const withProcess = (data: Data, { pid, pidStart }: Pid): Data =>
         formerPids: data.formerPids.filter((former) => former !== pid)
       }
 
-/** A dialog is open for so long, ms, before a notification tells of it. */
+/** How long a dialog is open before Claude Code sends a notification for it, ms. */
 const NOTIFIED_AFTER = 3_000
 
 export const notified = (data: Data, type: string, at: number): Data => {
   if (type === "idle_prompt") return turnEnded(data, data.background, data.failure)
   const prompt = { agentId: null, tool: "*", callId: null, at }
-  // who asks now has gone on since an interrupt that is older
+  // an agent that asks now has gone on since an older interrupt
   const asking = { ...data, turnAt: Math.max(data.turnAt, at) }
   if (type === "agent_needs_input") return opened(asking, { ...prompt, kind: "question" })
-  // It follows its PermissionRequest by seconds in which the agent is still: news only where that was missed.
+  // The notification follows its PermissionRequest by seconds without any work: it is new only if that was missed.
   const known = data.prompts.length > 0 || at - data.turnAt < NOTIFIED_AFTER
   return known ? data : opened(asking, { ...prompt, kind: "permission" })
 }
@@ -230,7 +232,7 @@ interface CallEvent {
   readonly input?: string | undefined
 }
 
-/** A call that is told late, after its end, opens nothing. */
+/** Adds an open call. A start that arrives after the call's end is ignored. */
 export const callStarted = (data: Data, event: CallEvent): Data => {
   const agentId = event.agentId ?? null
   const { at, callId, tool } = event
@@ -245,7 +247,7 @@ export const callStarted = (data: Data, event: CallEvent): Data => {
   return kind === "permission" ? open : opened(open, { agentId, tool, callId, kind, at })
 }
 
-/** The newest call that the request can be about and that does not ask yet. */
+/** The newest open call that the request fits, and that has no prompt yet. */
 const askingCall = (data: Data, agentId: string | null, tool: string, input: string | undefined): Call | undefined =>
   data.calls.findLast(
     (call) =>
@@ -255,7 +257,10 @@ const askingCall = (data: Data, agentId: string | null, tool: string, input: str
       !data.prompts.some((prompt) => prompt.callId === call.callId)
   )
 
-/** A request names no call: it is that of the open call which it fits. One that fits none is known by its tool. */
+/**
+ * Adds a permission prompt. A request names no call, so it is assigned to an open call that it fits. If none fits, its
+ * tool identifies it.
+ */
 export const requested = (data: Data, event: Omit<CallEvent, "callId">): Data => {
   const agentId = event.agentId ?? null
   const { at, input, tool } = event

@@ -1,6 +1,6 @@
 /**
- * PlateView: a plate's row for a person. Pure: it follows from the committed state of
- * its machine, from its facts, and from the time that it is asked for.
+ * PlateView: builds the row that a person sees for a plate. Pure: the row depends only on the committed state of the
+ * plate's machine, its facts, and the current time.
  */
 import type { PlateInfo } from "../domain/Messages.ts"
 import * as Words from "../domain/Words.ts"
@@ -10,7 +10,7 @@ import * as Facts from "./Facts.ts"
 import type { Stand } from "./PlateActor.ts"
 import type { Transcript } from "./Transcript.ts"
 
-/** The facts of a row: a plate, or the record of one that has faded. */
+/** Data for a row: a plate, or the record of one without an actor. */
 export interface Shown {
   readonly plateId: string
   readonly stand: Stand
@@ -21,7 +21,7 @@ export interface Shown {
   readonly watchable: boolean
 }
 
-/** A working session that has said nothing for so long is worth a word. */
+/** A running session without a sign of life for longer than this is shown as silent, ms. */
 const SILENCE = 30_000
 
 const attention = new Set(["AwaitingInput", "AwaitingApproval", "Error"])
@@ -66,7 +66,7 @@ const detail = (stand: Stand, facts: Facts.Facts, lastTold: number, now: number)
   }
 }
 
-/** The arguments of the tool that `/events` tells of. */
+/** The input of the tool that `/events` has reported, if there is one. */
 const usingOf = ({ facts, stand }: Shown) =>
   stand.state === "Closed" || facts.using === null || facts.using.input === null ? {} : { arguments: facts.using.input }
 
@@ -105,5 +105,5 @@ export const row = (plate: Shown, request: Request | null, now: number): PlateIn
 
 const rank = ({ status }: PlateInfo): number => (attention.has(status) ? 0 : status === "Closed" ? 2 : 1)
 
-/** Attention first, the closed last, the newest first among equals. */
+/** Attention first, closed plates last, the newest first within each group. */
 export const order = (a: PlateInfo, b: PlateInfo): number => rank(a) - rank(b) || b.since - a.since

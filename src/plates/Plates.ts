@@ -7,11 +7,10 @@
  *                PlateRegistry: whose?                                  ├─ Watch            when it is written
  *                                                                       └─ ProcessLiveness  does its process live?
  *
- * Guarantees: an event is received without waiting for a disk, and the plate still
- * appends before it acts; what is unknown or malformed is refused with a reason and
- * never guessed at; a missed hook is made good within 12 seconds. The layer is there at
- * once; what the log holds is on the board soon after, and what is heard meanwhile is
- * kept. A plate that fails touches no other.
+ * Guarantees: an event is received without waiting for a disk, and the plate still appends before it acts. An
+ * unknown or malformed event is rejected with a reason. A missed hook is corrected within 12 seconds. The layer is
+ * ready at once; the plates from the log appear soon after, and events that arrive before are queued. A plate that
+ * fails affects no other.
  */
 import { Clock, Context, Deferred, Duration, Effect, FileSystem, Layer, Result } from "effect"
 import { type Plan, PLANS } from "../runs/claude/ClaudeTools.ts"
@@ -43,39 +42,45 @@ import { shownInput } from "./ToolInput.ts"
 import { Watch } from "./Watch.ts"
 
 export interface Health {
-  /** True when the plates in the log are on the board. */
+  /** True when the plates from the log are on the board. */
   readonly ready: boolean
   readonly open: number
-  /** When the health check has last gone through them all, ms since the epoch; null before the first time. */
+  /** When the health check last completed a round, ms since the epoch; null before the first. */
   readonly checkedAt: number | null
 }
 
 const AGAIN = "Ask again in a moment."
 
-/** Nothing became of what was asked: it can be asked again. */
+/** The request had no effect and can be retried. */
 export type Unwritten = ActorStopped | MailboxFull | StorageError
 
 export class Plates extends Context.Service<
   Plates,
   {
-    /** Claude Code's own hook, as it is. */
+    /** A hook of Claude Code, as Claude Code sends it. */
     readonly hook: (body: unknown, origin: Origin) => Effect.Effect<void, EventRefused>
-    /** The five events of `POST /events`. */
+    /** An event of `POST /events`. */
     readonly event: (body: unknown) => Effect.Effect<void, EventRefused>
-    /** A hook, or an event of the five, that was kept on a disk until we were up; durable when it answers. */
+    /** A hook or event that was stored on disk while the daemon was down; durable on return. */
     readonly keep: (kept: Kept) => Effect.Effect<void, EventRefused | MailboxFull | RuneRefused | StorageError>
-    /** A plate before its session has started; durable when it answers. */
+    /** Registers a plate before its session has started; durable on return. */
     readonly register: (body: unknown) => Effect.Effect<{ readonly plateId: string }, EventRefused | Unwritten>
-    /** The process is gone; durable when it answers. */
+    /** Reports that the session's process is gone; durable on return. */
     readonly stopped: (body: unknown) => Effect.Effect<void, EventRefused | Unwritten>
     readonly forget: (plateId: string, caller: Caller) => Effect.Effect<Done, CommandRefused | StorageError>
-    /** Attention first, then the newest. Closed ones fade after a day, or all are listed. */
+    /**
+     * Plates that need attention first, then the newest. Closed plates are listed for a day, or without limit if
+     * `closed` is true.
+     */
     readonly list: (options: { readonly closed: boolean }) => Effect.Effect<ReadonlyArray<PlateInfo>>
-    /** By plate id, a unique beginning of it, or the session's id. */
+    /** By plate id, a unique prefix of it, or the session id. */
     readonly find: (name: string) => Effect.Effect<PlateInfo, CommandRefused>
-    /** A PermissionRequest hook that may be answered here: waits for a person; undefined when it was settled elsewhere or nobody answered in time. */
+    /**
+     * A PermissionRequest hook that can be answered here: waits for a person. Undefined if it was settled elsewhere, or
+     * after a timeout.
+     */
     readonly permission: (body: unknown, origin: Origin) => Effect.Effect<Decision | undefined, EventRefused>
-    /** An open permission request, whole, by its id or its plate's. */
+    /** An open permission request with its whole input, by its id or its plate's. */
     readonly asked: (id: string) => Effect.Effect<AskedCall, CommandRefused>
     /** Answers an open permission request, by its id or its plate's. */
     readonly answer: (
@@ -87,24 +92,24 @@ export class Plates extends Context.Service<
   }
 >()("agentd/plates/Plates") {}
 
-/** An event that was left on a disk for the daemon. */
+/** A hook or event that was stored on disk while the daemon was down. */
 export interface Kept {
   readonly body: unknown
   readonly origin: Origin
-  /** `/events` has a vocabulary of its own. */
+  /** Format of the body: a hook of Claude Code, or an event of `/events`. */
   readonly as: "hook" | "event"
 }
 
 export interface Options {
-  /** Where the plates belong in the supervision tree. */
+  /** The supervisor under which the plates' actors and loops run. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
-  /** The time for a person's answer to a permission request; default 10 minutes. */
+  /** Timeout of a permission request; default 10 minutes. */
   readonly permissionTimeout?: Duration.Input
   /** Sessions of agents' runs, which have no plates; default: none. */
   readonly sessions?: Effect.Effect<ReadonlyArray<AgentSession>>
-  /** Look at transcripts as soon as they are written, too; default true. */
+  /** Also look at transcripts as soon as they are written; default true. */
   readonly watch?: boolean
-  /** Claude Code's folder, where sessions note themselves; default: only those that a hook tells of are known. */
+  /** Claude Code's folder, where sessions write notes. If omitted, only sessions that a hook reports are known. */
   readonly claudeFolder?: string | undefined
 }
 
@@ -117,7 +122,7 @@ const tooLong = (body: unknown) => {
   })
 }
 
-/** The question for leave to carry out a plan, with the plan: the CLI asks without its text. */
+/** The request to approve a plan, completed with the plan: Claude Code sends it without the text. */
 const withPlan = (heard: HookEvent.Heard, tool: string, plan: Plan | undefined): HookEvent.Heard =>
   tool === PLANS && heard.input === "{}" && plan !== undefined
     ? { ...heard, input: JSON.stringify({ plan: plan.text }) }
@@ -144,7 +149,7 @@ class LivePlates {
     this.ready = parts.ready
   }
 
-  /** Reads an event; one that was cut is told of, and taken in. */
+  /** Returns a parsed event, or records why it was rejected. A truncated event is recorded and accepted. */
   private readonly read = <A>(
     what: string,
     parsed: Result.Result<A, EventRefused>,
@@ -155,8 +160,8 @@ class LivePlates {
   }
 
   /**
-   * Asks the plate; the answer is durable. `refused`: the plate does not take the event as it stands. A failing disk,
-   * and an actor that is ending, fail the effect.
+   * Sends the event to the plate; the result is durable. `refused` is set if the plate rejects the event. A failing
+   * disk, a full mailbox and an ending actor fail the effect.
    */
   private readonly put = (plate: PlateActor, event: PlateMachine.Event) =>
     plate.actor.ask(event).pipe(
@@ -172,7 +177,7 @@ class LivePlates {
     yield* this.intake.take(heard, origin)
   })
 
-  /** An event of the five, with what may be shown of it. */
+  /** Parses one of the five events. Its tool input is redacted and shortened for display. */
   private readonly posted = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown) {
     const posted = yield* this.read("event", PostedEvent.parse(body, yield* Clock.currentTimeMillis), body)
     const { event, input } = posted
@@ -233,7 +238,7 @@ class LivePlates {
       )
     }
     const at = yield* Clock.currentTimeMillis
-    // Refused: it is closed already, or that was another process.
+    // Rejected if the plate is closed already, or if the process is not its own.
     yield* this.put(plate, { _tag: "ProcessExited", at, ...(pid === undefined ? {} : { pid }) })
   })
 
@@ -284,7 +289,7 @@ class LivePlates {
     return [...live, ...faded].toSorted(order)
   })
 
-  /** By id, by session, by a beginning that only one id has. */
+  /** By id, by session, or by a prefix that only one id has. */
   findPlate(name: string): PlateActor | CommandRefused {
     const exact = this.registry.named(name) ?? this.registry.ofSession(name)
     if (exact !== undefined) return exact
@@ -324,11 +329,14 @@ class LivePlates {
   }
 }
 
-/** A session that a person had may be looked for; one that a run had started is its agent's own affair. */
+/**
+ * Whether a closed plate is still listed: a person may look for it for a day. A session that a run started is not
+ * listed.
+ */
 const lingers = ({ stand }: PlateActor, now: number): boolean =>
   stand.data.agent === null && now - stand.at <= FADES_AFTER
 
-/** The view of a plate that has no actor any more, and whose files nobody looks at. */
+/** Row data of a plate that has no actor, and whose files are not read. */
 const still = (record: PlateRecord): Shown => ({
   ...record,
   transcript: undefined,
@@ -425,5 +433,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   return service(live)
 })
 
-/** Plates, kept right. Their supervisor belongs under another one. */
+/**
+ * The plates service, with the checks that keep it correct. `nest`, the supervisor, must be under another supervisor.
+ */
 export const layer = (options: Options) => Layer.effect(Plates, make(options))

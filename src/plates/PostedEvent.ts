@@ -1,9 +1,8 @@
 /**
- * PostedEvent: the bodies of `POST /events`, `/plates/register` and
- * `/plates/stopped`, for whoever is not Claude Code.
+ * PostedEvent: parses the bodies of `POST /events`, `/plates/register` and `/plates/stopped`, for clients other than
+ * Claude Code.
  *
- * Guarantees: pure; an unknown event type is refused, never guessed at; only the
- * process's own plate is ever named by `stopped`, never all of a folder.
+ * Guarantees: pure; an unknown event type is rejected. `stopped` must name one plate or session, never a whole folder.
  */
 import type { Result } from "effect"
 import type * as PlateMachine from "./PlateMachine.ts"
@@ -41,7 +40,7 @@ const events: { readonly [type: string]: (body: JsonReader, base: Base) => Plate
   }
 }
 
-/** An event, and the plate that its sender names. */
+/** An event, and the plate id that its sender gave. */
 export interface Posted extends Heard {
   readonly plate: string | undefined
 }

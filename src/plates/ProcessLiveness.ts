@@ -1,10 +1,9 @@
 /**
- * ProcessLiveness: which sessions' processes live.
+ * ProcessLiveness: checks which sessions' processes are alive.
  *
- * Guarantees: a plate is closed when every process that is known as its own beyond
- * doubt (pid and start) is gone, and at no other sign; a plate whose process is not
- * known is left alone until its session says that it ends. One read of /proc for
- * each process, and none without open plates.
+ * Guarantees: a plate is closed only when every process that is certainly its own (known pid and start time) is gone. A
+ * plate whose process is unknown stays open until its session reports its end. Each check reads /proc once per process,
+ * and nothing without open plates.
  */
 import { Clock, Effect, FiberSet, type FileSystem, type Scope } from "effect"
 import type { PlateActor } from "./PlateActor.ts"
@@ -12,9 +11,9 @@ import type { AgentSession } from "../domain/AgentPort.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
 import * as Shells from "./Shells.ts"
 
-/** How often processes are looked at, ms. */
+/** Interval between two checks of all processes, ms. */
 const INTERVAL = 1_000
-/** After a session's own end its process is looked at more often, for a while. */
+/** After a session has reported its end, its process is checked more often for a while, ms. */
 const ENDING_INTERVAL = 100
 const ENDING_LOOKS = 50
 
@@ -44,7 +43,7 @@ export class ProcessLiveness {
     return Effect.map(FiberSet.make(), (endings) => new ProcessLiveness(registry, fs, endings, sessions))
   }
 
-  /** True once it is known to be gone. */
+  /** True if the process is known to be gone; the plate is then closed. */
   private readonly check = Effect.fnUntraced(
     { self: this },
     function* (this: ProcessLiveness, plate: PlateActor, now: number) {
@@ -57,7 +56,9 @@ export class ProcessLiveness {
     }
   )
 
-  /** A session that a run's program has started is over with the run: then no agent has the run any more. */
+  /**
+   * A session that a program of a run has started ends with the run. The run has ended when no agent has it any more.
+   */
   private readonly checkRun = Effect.fnUntraced(
     { self: this },
     function* (this: ProcessLiveness, plate: PlateActor, now: number) {
@@ -83,7 +84,10 @@ export class ProcessLiveness {
     }
   })
 
-  /** The session has said that it ends for good: its process goes within moments. One that nobody knows is taken to be gone then. */
+  /**
+   * Called when a session has reported its final end: its process usually exits within moments. An unknown process is
+   * assumed to be gone after the last check.
+   */
   ending(plate: PlateActor): Effect.Effect<void> {
     const { ended } = plate
     const watch = Effect.gen({ self: this }, function* () {

@@ -1,10 +1,10 @@
 /**
- * Recovery: what the log says of every plate. Each plate is a stream of its own, read
- * once: from its snapshot, and the runes after it.
+ * Recovery: rebuilds every plate from the log at startup. Each plate is a stream of its own, read once: its snapshot,
+ * and the runes after it.
  *
- * Guarantees: a plate whose runes do not fold (a log of a newer agentd, a damaged one),
- * and one whose stream cannot be read, is left out and touches no other; a forgotten one
- * leaves its name only, which is not used again. A plate that a daemon of before had made of a run is only closed.
+ * Guarantees: a plate is left out if its stream cannot be read, or if its runes do not fold. That happens with a log of
+ * a newer agentd, or a damaged one. No other plate is affected. Of a forgotten plate only the name remains, which is
+ * not used again. A plate that an older daemon made for a run is only closed.
  */
 import { Effect } from "effect"
 import { EventLog } from "../core/event-log/EventLog.ts"
@@ -24,19 +24,19 @@ export interface PlateRecord {
 
 export interface Records {
   readonly plates: ReadonlyMap<string, PlateRecord>
-  /** Open plates that a daemon of before had made of runs. */
+  /** Open plates that an older daemon made for runs. */
   readonly runs: ReadonlyArray<PlateRecord>
   /** Names that no new plate may have. */
   readonly used: ReadonlySet<string>
   readonly forgotten: ReadonlyArray<PlateRecord["stand"]["data"]>
 }
 
-/** The fold of a stream: a plate, where the stream holds one. */
+/** The fold of a stream. `stand` is null if the stream contains no plate. */
 export interface Folded {
   readonly stand: Stand | null
   readonly facts: Facts.Facts
   readonly isBroken: boolean
-  /** A run's own: where it stands counts, and nothing else of it. */
+  /** The plate was made for a run: only its state is used, to close it. */
   readonly isRun: boolean
 }
 
@@ -62,7 +62,7 @@ export const apply = (before: Folded, rune: Rune): Folded => {
 
 export const fold: StreamFold<Folded> = { name: "plate", version: 2, initial: nothing, of: PlateId.isValid, apply }
 
-/** Streams that are read side by side. */
+/** Number of streams that are read concurrently. */
 const CONCURRENCY = 8
 
 export const recover = Effect.gen(function* () {

@@ -1,9 +1,8 @@
 /**
- * Refusals: what was no event leaves a trace.
+ * Refusals: records reports that were rejected because they are no valid event.
  *
- * Guarantees: a rune for each, without waiting for the disk; a sender that is
- * wrong all the time fills no log: so many in a minute, and the next one says how
- * many were left out.
+ * Guarantees: each rejected report gets a rune, written without waiting for the disk. A faulty sender cannot fill the
+ * log: only a limited number of runes are written per minute. The next rune after that says how many were left out.
  */
 import { Clock, Effect } from "effect"
 import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
@@ -12,7 +11,7 @@ import type { EventRefused } from "./JsonReader.ts"
 
 const MAX_A_MINUTE = 30
 const MINUTE = 60_000
-/** Characters of what is said of it. */
+/** Maximum length of the message, in characters. */
 const MAX_TEXT = 500
 
 export class Refusals {
@@ -25,7 +24,7 @@ export class Refusals {
     this.log = log
   }
 
-  /** Fails with it, once its rune is on its way. */
+  /** Queues the rune, then fails with the error. */
   readonly note = Effect.fnUntraced(
     { self: this },
     function* (this: Refusals, trigger: string, error: EventRefused): Effect.fn.Return<never, EventRefused> {

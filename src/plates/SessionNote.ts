@@ -1,8 +1,8 @@
 /**
- * SessionNote: what a session's process notes of what it is about, followed.
+ * SessionNote: follows the status notes that a session's processes write to files.
  *
- * Guarantees: a note of another session, of a process that is gone, or of a status that is not
- * known counts for nothing; one that has not changed costs one `stat`.
+ * Guarantees: a note is ignored if it is of another session, of a process that is gone, or has an unknown status. An
+ * unchanged note costs one `stat`.
  */
 import { Effect, FileSystem, Option } from "effect"
 import { basename, dirname, join } from "node:path"
@@ -10,22 +10,22 @@ import * as ClaudeSessions from "../runs/claude/ClaudeSessions.ts"
 import type { ProcessId } from "../runs/process/ProcessTable.ts"
 
 export interface Noted {
-  /** A dialog waits for a permission, or for an answer. */
+  /** `permission` and `question`: a dialog waits for a permission, or for an answer. */
   readonly status: "idle" | "busy" | "permission" | "question"
-  /** Since when, ms since the epoch, by the session's own clock, which is ours. */
+  /** When the status began, ms since the epoch. The session's clock is the same as ours. */
   readonly at: number
 }
 
 const statusOf = ({ status, waitingFor }: ClaudeSessions.Note): Noted["status"] | undefined => {
   switch (status) {
     case "idle":
-    // A shell goes on in the background.
+    // A shell is still running in the background.
     case "shell":
       return "idle"
     case "busy":
       return "busy"
     case "waiting":
-      // a person's own, as of /model: it says nothing of the turn, and a dialog that needs them is told by its hook
+      // a dialog that a person opened, such as /model, says nothing about the turn; a hook reports the other dialogs
       if (waitingFor === "dialog open") return undefined
       return waitingFor === "permission prompt" ? "permission" : "question"
     default:
@@ -33,19 +33,19 @@ const statusOf = ({ status, waitingFor }: ClaudeSessions.Note): Noted["status"] 
   }
 }
 
-/** Where those note it whose transcripts lie in `<config>/projects/<project>/`. */
+/** The folder of the notes of sessions whose transcripts are in `<config>/projects/<project>/`. */
 export const folderOf = (transcript: string): string | undefined => {
   const projects = dirname(dirname(transcript))
   return basename(projects) === "projects" ? ClaudeSessions.folderIn(dirname(projects)) : undefined
 }
 
-/** Statuses by what counts more of two processes: one that waits, then one that works. */
+/** Statuses by priority, if a session has several processes: a process that waits comes first, then one that works. */
 const RANK: ReadonlyArray<Noted["status"]> = ["question", "permission", "busy", "idle"]
 
 export class SessionNote {
   readonly folder: string
   private readonly fs: FileSystem.FileSystem
-  /** The notes of the session's processes, by their files. */
+  /** Notes of the session's processes, by file path. */
   private readonly notes = new Map<string, { readonly mtime: number; readonly note: ClaudeSessions.Note | undefined }>()
 
   constructor(fs: FileSystem.FileSystem, folder: string) {
@@ -53,12 +53,14 @@ export class SessionNote {
     this.folder = folder
   }
 
-  /** The process is kept in reserve for a session that nobody has begun. */
+  /** Claude Code keeps the process in reserve: no session has begun in it. */
   get isSpare(): boolean {
     return this.notes.values().some(({ note }) => note?.spare === true)
   }
 
-  /** Reads the notes of the session's processes. Without one the session is searched for, where `search` says so. */
+  /**
+   * Reads the notes of the session's processes. If none is known and `search` is true, looks for a note by session id.
+   */
   readonly look = Effect.fnUntraced(
     { self: this },
     function* (this: SessionNote, sessionId: string, processes: ReadonlyArray<ProcessId>, search: boolean) {
@@ -79,7 +81,7 @@ export class SessionNote {
         if (status !== undefined && note.statusUpdatedAt !== undefined) noted.push({ status, at: note.statusUpdatedAt })
       }
       const status = RANK.find((first) => noted.some((one) => one.status === first))
-      // what they are about together is as new as the newest
+      // the combined status is as new as the newest note
       return status === undefined ? undefined : { status, at: Math.max(...noted.map(({ at }) => at)) }
     }
   )

@@ -1,11 +1,11 @@
 /**
- * Shells: whether a command that waited for permission runs by now.
+ * Shells: detects that a command which waited for permission is running.
  *
- * Nothing tells when a person allows a command in the terminal: the next hook comes
- * when it has ended. But its shell is a child of the session's process. Guarantees:
- * only what is beyond doubt counts: the shell is of the kind that the Bash tool
- * starts, it was forked after the dialog opened, and no other call of that tool is
- * open that it could belong to. Where that cannot be seen nothing is said.
+ * No hook reports that a person allowed a command in the terminal: the next hook comes when the command ends. But the
+ * command's shell is a child of the session's process.
+ *
+ * Guarantees: a shell counts only if there is no doubt. The Bash tool must have started it, it was forked after the
+ * dialog opened, and no other Bash call is open. If this cannot be determined, nothing is reported.
  */
 import { Effect, type FileSystem } from "effect"
 import { Lookup, type Process } from "../runs/process/ProcessTable.ts"
@@ -14,13 +14,13 @@ import type { Prompt } from "./PlateState.ts"
 import type { PlateActor } from "./PlateActor.ts"
 
 const TOOL = "Bash"
-/** In the command line of every shell that the Bash tool starts, and of no hook's. */
+/** Part of the command line of every shell that the Bash tool starts, and of no hook's shell. */
 const MARK = "/shell-snapshots/"
-/** Clock ticks in a second, as Linux tells them to programs. */
+/** Clock ticks per second, as Linux reports them to programs. */
 const TICKS = 100
 const LIMIT = "1 second"
 
-/** The one prompt that a new shell answers for. */
+/** The prompt that a new shell proves answered; undefined if it could belong to another call. */
 const promptOf = ({ stand, process }: PlateActor): Prompt | undefined => {
   const { calls, prompts } = stand.data
   if (stand.state !== "AwaitingApproval" || process === undefined) return undefined
@@ -28,7 +28,7 @@ const promptOf = ({ stand, process }: PlateActor): Prompt | undefined => {
   return commands.length === 1 ? prompts.find(({ callId }) => callId === commands[0]!.callId) : undefined
 }
 
-/** When it was forked, ms since the epoch. */
+/** Time of the fork, ms since the epoch. */
 const forkedAt = (process: Process, uptime: number, now: number): number =>
   now - (uptime - process.start / TICKS) * 1_000
 
@@ -38,7 +38,7 @@ const isShell = (fs: FileSystem.FileSystem, pid: number): Effect.Effect<boolean>
     Effect.orElseSucceed(() => false)
   )
 
-/** Events for the plates that wait; nothing is read where none does. */
+/** Sends events to the plates that wait. If none waits, nothing is read. */
 export const look = Effect.fnUntraced(
   function* (fs: FileSystem.FileSystem, plates: ReadonlyArray<PlateActor>, now: number) {
     const waiting = plates.flatMap((plate) => {

@@ -1,12 +1,12 @@
 /**
- * ToolInput: what a tool is called with, as a person may see it: JSON without known
- * secrets, bounded. The middle of a long one is left out, and said to be.
+ * ToolInput: prepares the input of a tool call for display and for the log: JSON without known secrets, of bounded
+ * length. The middle of a long input is replaced by a note that says how many characters are left out.
  */
 import type { Redact } from "../core/event-log/Redact.ts"
 
-/** Characters that are shown at a glance. */
+/** Maximum length, in characters, of an input on the board. */
 const MAX_INPUT = 2_000
-/** Characters of an input in the log, which has the hash of the whole beside it. */
+/** Maximum length, in characters, of an input in the log. The log also has the hash of the whole input. */
 const MAX_LOGGED = 128 * 1024
 
 const bounded = (clean: string, most: number): string => {
@@ -15,10 +15,10 @@ const bounded = (clean: string, most: number): string => {
   return `${clean.slice(0, half)}\n… ${clean.length - most} characters are left out …\n${clean.slice(-half)}`
 }
 
-/** Scrubbed before it is cut: half a secret would be known no more. */
+/** Secrets are removed before the text is cut: half a secret would no longer be recognized. */
 export const shownInput = (redact: Redact["Service"], json: string): string => bounded(redact.json(json), MAX_INPUT)
 
-/** The same of what asks for leave: of what a person decides, only registered secrets are masked. */
+/** The input of a call that waits for approval. A person decides on it, so only registered secrets are masked. */
 export const askedInput = (redact: Redact["Service"], json: string): string => bounded(redact.values(json), MAX_INPUT)
 
 export const loggedInput = (redact: Redact["Service"], json: string): string => bounded(redact.json(json), MAX_LOGGED)

@@ -1,34 +1,33 @@
 /**
- * Transcript: one transcript file, followed from where it was last read to.
+ * Transcript: follows one transcript file from the position that was read last.
  *
- * Guarantees: a look that finds nothing new costs one `stat`; one look reads a
- * bounded amount, and the next goes on from there; a half-written line is read
- * when it is whole; a line that is too long, or no record, is passed over and
- * said so; a file that was replaced or cut short is read anew; what is no file is
- * not opened, since a pipe would hold up all files of the daemon.
+ * Guarantees: a look that finds nothing new costs one `stat`. One look reads a bounded amount, and the next look
+ * continues. An incomplete line is read when it is complete. A line that is too long, or is no record, is skipped and
+ * counted as unknown. A file that was replaced or truncated is read again from the start. A path that is no regular
+ * file is not opened: a pipe would block all file operations of the daemon.
  */
 import { Effect, FileSystem, Option } from "effect"
 import { type Chain, TranscriptView } from "./TranscriptView.ts"
 
-/** Bytes that one look reads at most. */
+/** Maximum number of bytes that one look reads. */
 const MAX_LOOK = 4 * 1024 * 1024
-/** A line that is longer is passed over. */
+/** A longer line is skipped, in bytes. */
 const MAX_LINE = MAX_LOOK
-/** Of a file that is there already only the end is read. */
+/** Of a file that exists already, only the last part is read, in bytes. */
 const MAX_FIRST = 16 * 1024 * 1024
 const CHUNK = 256 * 1024
 const NEWLINE = 0x0a
 
 export type Found =
-  /** The transcript is not there (yet), or cannot be read. */
+  /** The transcript does not exist (yet), or cannot be read. */
   | { readonly _tag: "Absent" }
-  /** More is there than one look reads, or a line is being written: the next look sees it. */
+  /** More was written than one look reads, or a line is incomplete. The next look continues. */
   | { readonly _tag: "Behind" }
   | {
       readonly _tag: "Read"
       /** When it was last written, ms since the epoch. */
       readonly mtime: number
-      /** Whole lines were written: what they say counts more than its mtime. */
+      /** Complete lines were added. Their content counts more than the mtime. */
       readonly grown: boolean
     }
 
@@ -52,7 +51,7 @@ export class Transcript {
   private readonly chain: Chain
   private readonly fs: FileSystem.FileSystem
   view: TranscriptView
-  /** Only the end of it was read: what is counted over all of it is not known. */
+  /** Only the end of the file was read, so totals are unknown. */
   partial = false
   /** The result of the last look; undefined before the first. */
   found: Found | undefined = undefined
@@ -60,7 +59,7 @@ export class Transcript {
   private offset = 0
   private size = -1
   private mtime = -1
-  /** In a line that is too long. */
+  /** True while a line that is too long is being skipped. */
   private skipping = false
   private said = false
 
@@ -71,7 +70,7 @@ export class Transcript {
     this.view = new TranscriptView(chain)
   }
 
-  /** Reads what is new. */
+  /** Reads what was added since the last look. */
   readonly look: Effect.Effect<Found> = Effect.suspend(() =>
     this.fs.stat(this.path).pipe(
       Effect.flatMap((info) => {
@@ -101,7 +100,7 @@ export class Transcript {
         if (stat.inode !== this.inode || stat.size < this.offset) this.restart(stat)
         const unread = this.offset
         let budget = MAX_LOOK
-        // What is appended while it is read is read, too, so that the mtime is that of what was read.
+        // Lines appended during the read are read, too, so that the mtime belongs to what was read.
         while (this.offset < stat.size && budget > 0) {
           const took = yield* this.readOn(file, Math.min(budget, stat.size - this.offset))
           if (took === 0) break
@@ -109,7 +108,7 @@ export class Transcript {
           stat = statOf(yield* file.stat)
         }
         const whole = this.offset >= stat.size
-        // A half line that stays one is no line that is being written.
+        // An incomplete line that does not change any more is not being written.
         if (!whole && (!settled || this.offset > unread)) {
           this.remember(stat)
           return behind
@@ -117,7 +116,7 @@ export class Transcript {
         const grown = this.offset > unread || this.said
         this.remember(stat)
         this.said = false
-        // at once: a look that is given up as its file is closed has read what no other reads again
+        // set at once: if the look is interrupted while the file closes, no later look reads these lines again
         return (this.found = { _tag: "Read", mtime: stat.mtime, grown: whole && grown })
       })
     )
@@ -133,12 +132,12 @@ export class Transcript {
     this.view = new TranscriptView(this.chain)
     this.partial = stat.size > MAX_FIRST
     this.offset = this.partial ? stat.size - MAX_FIRST : 0
-    // The first line is then the end of one.
+    // The first line is then incomplete.
     this.skipping = this.partial
     this.said = false
   }
 
-  /** Takes the whole lines of the next `length` bytes; answers how many bytes were passed. */
+  /** Takes the complete lines of the next `length` bytes, and returns the number of bytes that were consumed. */
   private readOn(file: FileSystem.File, length: number) {
     return Effect.gen({ self: this }, function* () {
       const wanted = Math.min(length, this.skipping ? CHUNK : MAX_LINE)

@@ -1,12 +1,10 @@
 /**
- * TranscriptRules: what the transcript, and the session's own note, say of a plate that its hooks have not said.
+ * TranscriptRules: derives events from a session's transcript and note when its hooks were missed.
  *
- * Guarantees: pure. Content decides where it says something: a dialog is over when
- * its own call has its result, when the agent has gone on to a new message, or when
- * a person has; background work that writes meanwhile ends nothing. Only where the
- * content says nothing the mtime decides: newer than the last event by more than
- * two whole seconds. Every verdict names the time of what it rests on, so that the
- * machine can refuse it where a hook knows better by then.
+ * Guarantees: pure. The transcript's content has priority. A dialog is over when its call has a result, or when the
+ * agent or a person has gone on to a new message. Background work that is written at that time ends nothing. The mtime
+ * decides only if the content says nothing: it must be newer than the last event by more than two whole seconds. Every
+ * event names the time of its evidence, so that the machine can reject it if a hook is newer.
  */
 import * as PlateMachine from "./PlateMachine.ts"
 import type * as PlateState from "./PlateState.ts"
@@ -17,45 +15,52 @@ import type { Noted } from "./SessionNote.ts"
 import type { Found } from "./Transcript.ts"
 import type { TranscriptView } from "./TranscriptView.ts"
 
-/** A hook of the main agent's that was fired before an interrupt may reach us so much after it. */
+/** A hook of the main agent that fired before an interrupt can arrive up to this long after it, ms. */
 const SLACK = 50
-/** So much a hook may be late: no agent waits longer for one. */
+/** Maximum delay of a hook, ms. No agent waits longer for one. */
 const LATENESS = 3_000
-/** So much later than the note a hook that says the same, and more, may reach us. */
+/** A hook that reports the same as a note, in more detail, can arrive up to this long after the note, ms. */
 export const NOTE_SETTLES = 300
 const STALENESS = PlateMachine.STALENESS_SECONDS * 1_000
 
 export interface Case {
   readonly snapshot: Snapshot<PlateMachine.State, PlateState.Data>
-  /** The session's own transcript; undefined where none is known. */
+  /** Undefined if the session has no known transcript. */
   readonly found: Found | undefined
   readonly view: TranscriptView | undefined
-  /** Transcripts of subagents that ask. */
+  /** Transcripts of subagents that have an open prompt, by agent id. */
   readonly sides: ReadonlyMap<string, TranscriptView>
-  /** The session's own note; undefined where there is none. */
+  /** The session's own note; undefined if there is none. */
   readonly note: Noted | undefined
-  /** The newest hook, whatever it said. */
+  /** When the newest hook arrived, of any kind, ms since the epoch. */
   readonly heard: number
   /** ms since the epoch */
   readonly now: number
-  /** When it was first seen that signs of the session are in the future, since the clock was set back; else now. */
+  /**
+   * When signs of the session were first found to be in the future, because the clock was set back; otherwise `now`.
+   */
   readonly setBackAt: number
-  /** A round of the health check, and not a look because the file was written. */
+  /** True in a round of the health check, false for a look after a file was written. */
   readonly round: boolean
 }
 
-/** A stamp, to compare another with: one in the future is of before the clock was set back, and the other is not. */
+/**
+ * A stamp that can be compared with `other`. A stamp in the future, if `other` is not, dates from before the clock was
+ * set back.
+ */
 const beside = ({ now, setBackAt }: Case, other: number, stamp: number): number =>
   stamp > now && other <= now ? setBackAt : stamp
 
-/** Whether a line ends the turn that is on. Where our stamp is in the future, and the line's not, the last line does. */
+/**
+ * Whether a transcript line ends the current turn. If our stamp is in the future and the line's is not, the last line
+ * does.
+ */
 const endsTurn = ({ now, snapshot: { data }, view }: Case, at: number): boolean =>
   at + SLACK >= data.turnAt || (data.turnAt > now && at <= now && view?.endedAt === at)
 
 /**
- * When we know that the dialog is over; 0 where nothing says so. A hook may reach
- * us when what it tells of is over already: then the transcript, which is written
- * by now, holds its end from just before.
+ * When we know that the dialog is over; 0 if nothing shows it. A hook can arrive after its dialog has ended. The
+ * transcript has been written by then, and contains an end from shortly before.
  */
 const overAt = (of: Case, prompt: Prompt, view: TranscriptView | undefined): number => {
   const { now } = of
@@ -68,7 +73,7 @@ const overAt = (of: Case, prompt: Prompt, view: TranscriptView | undefined): num
   return Math.max(result, view.endedAt ?? 0) > prompt.at - LATENESS ? prompt.at : 0
 }
 
-/** Of the main agent's turn only: what goes on in the background is not interrupted with it. */
+/** Ends the main agent's turn only: an interrupt does not stop background work. */
 const interrupted = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { now, snapshot, view } = of
   const { compacting, prompts, turn } = snapshot.data
@@ -78,7 +83,10 @@ const interrupted = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   return [{ _tag: "TurnEndObserved", at: now, asOf: view.interruptAt + SLACK, why: "interrupt" }]
 }
 
-/** The hook that tells of it is lost where the session ends with its turn: nothing waits for a command then. */
+/**
+ * A failed turn in the transcript. Its hook is lost if the session ends with the turn: no hook command is waited for
+ * then.
+ */
 const failing = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { now, snapshot, view } = of
   if (!snapshot.data.turn || view === undefined || view.failedAt === 0 || view.movedAt > view.failedAt) return []
@@ -94,7 +102,7 @@ const dialogs = (of: Case): ReadonlyArray<PlateMachine.Event> => {
     return at === 0 ? [] : [{ prompt, at: Math.max(at, prompt.at) }]
   })
   const ended = view?.endedAt ?? 0
-  // All of them are over, and so is the turn that they were asked in.
+  // All dialogs are over, and so is the turn that opened them.
   if (over.length > 0 && over.length === prompts.length && prompts.every(({ at }) => ended > at - LATENESS)) {
     return [recovery(of)]
   }
@@ -122,20 +130,20 @@ const agrees: { readonly [status in Noted["status"]]: ReadonlyArray<PlateMachine
   question: ["AwaitingApproval", "AwaitingInput"]
 }
 
-/** The session says of itself what nobody has told us. A run of ours tells us all. */
+/** The session's note contradicts the known state. A run of ours is skipped: the run reports everything itself. */
 const noted = ({ note, now, snapshot: { data, state } }: Case): ReadonlyArray<PlateMachine.Event> => {
   if (note === undefined || data.runId !== null || agrees[note.status].includes(state)) return []
-  // Busy with what goes on in the background: the turn is over, and a person can type.
+  // Busy with background work only: the turn is over, and a person can type.
   if (note.status === "busy" && state === "Idle" && data.background.length > 0) return []
   const event = { _tag: "StatusNoted", at: now, asOf: note.at, status: note.status } as const
   return now - note.at < NOTE_SETTLES || past(data, event) ? [] : [event]
 }
 
-/** True where the session's own note confirms the state: no guess from silence or a file's time is needed. */
+/** True if the session's note confirms the state: no guess from silence or an mtime is needed. */
 const confirmed = ({ note, snapshot: { state } }: Case): boolean =>
   note !== undefined && agrees[note.status].includes(state)
 
-/** The file was written, and nobody knows what: the status is of the past. */
+/** The file was written with unknown content: the status is outdated. */
 const byMtime = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { found, round, snapshot, view } = of
   if (!round || found?._tag !== "Read") return []
@@ -144,7 +152,7 @@ const byMtime = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   return PlateMachine.transcriptAhead(found.mtime / 1_000, last / 1_000) ? [recovery(of)] : []
 }
 
-/** A failure is over when somebody tries again, or when the agent goes on by itself. */
+/** A failure is over when a person retries, or when the agent goes on by itself. */
 const failed = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { promptAt = 0, movedAt = 0 } = of.view ?? {}
   const { failedAt } = of.snapshot.data
@@ -152,7 +160,7 @@ const failed = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   return over ? [recovery(of)] : byMtime(of)
 }
 
-/** Nothing has been heard or written for so long that the turn cannot be on. */
+/** Nothing was heard or written for so much time that the turn must have ended. */
 const silent = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { found, heard, now, round, snapshot, view } = of
   if (!round) return []
@@ -168,7 +176,7 @@ const silent = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   return silence > PlateMachine.QUIET && ends ? event("quiet") : []
 }
 
-/** The first that says something; each is asked only where those before it are silent. */
+/** The events of the first rule that has any. Later rules are tried only if the earlier ones return nothing. */
 const first = (
   of: Case,
   ...rules: ReadonlyArray<(of: Case) => ReadonlyArray<PlateMachine.Event>>

@@ -1,22 +1,21 @@
 /**
- * TranscriptView: what the records of one transcript say, folded one by one.
+ * TranscriptView: folds the records of one transcript, one by one.
  *
- * Guarantees: a record of an unknown kind says nothing, not even its time, and is no
- * error; of a known one only what is needed is kept, and all that is kept is bounded;
- * a chain's view ignores the records of other chains. What a view says follows from
- * the records alone, in their order: not from when the file was read.
+ * Guarantees: a record of an unknown kind is no error, and nothing is read from it, not even its time. Of known records
+ * only the needed parts are stored, and everything stored is bounded. The view of a chain ignores records of other
+ * chains. The result depends only on the records and their order, not on when the file was read.
  */
 
 type Json = { readonly [key: string]: unknown }
 
-/** The main agent's file, or that of one of its subagents. */
+/** The file of the main agent, or of one of its subagents. */
 export type Chain = "main" | "side"
 
 export const INTERRUPTED = "[Request interrupted by user"
 
 /**
- * A prompt that was queued is taken up within this of the interrupt that makes
- * room for it; the interrupt's line is written after it and is not its end.
+ * A queued prompt is dequeued within this time of the interrupt that makes room for it, ms. The interrupt's line is
+ * written after the prompt's, and does not end its turn.
  */
 const QUEUED_MILLIS = 500
 
@@ -25,7 +24,7 @@ const MAX_TASKS = 1_000
 const MAX_TITLE = 200
 
 const ENDING = new Set(["stop_hook_summary", "turn_duration"])
-/** The subtypes of `system` that Claude Code writes besides, none of which says that the main agent goes on. */
+/** Other subtypes of `system` that Claude Code writes. None of them shows that the main agent goes on. */
 const NOTICES = new Set(
   (
     "agents_killed api_error away_summary bridge_status compact_boundary file_snapshot informational local_command " +
@@ -34,8 +33,8 @@ const NOTICES = new Set(
   ).split(" ")
 )
 /**
- * Claude Code's own bookkeeping (2.1.332, and what older ones wrote): it is written at any time, in the background
- * and beside an open dialog, too.
+ * Claude Code's own bookkeeping (2.1.332, and older versions). It is written at any time: in the background, and while
+ * a dialog is open.
  */
 const BOOKKEEPING = new Set(
   (
@@ -58,31 +57,31 @@ const text = (value: unknown): string | undefined => (typeof value === "string" 
 
 const number = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0)
 
-/** A map that forgets its oldest entries. */
+/** Adds an entry to a map, and removes the oldest one if the map is full. */
 const remember = <K, V>(map: Map<K, V>, key: K, value: V, max: number): void => {
   map.delete(key)
   map.set(key, value)
   if (map.size > max) map.delete(map.keys().next().value!)
 }
 
-/** `nothing`: bookkeeping, or another chain's. `opaque`: no record of a form that we know. */
+/** `nothing`: bookkeeping, or a record of another chain. `opaque`: a record of an unknown form. */
 type Said = "something" | "nothing" | "opaque"
 
 export class TranscriptView {
   readonly chain: Chain
-  /** The newest interrupt that ended a turn. */
+  /** When the newest interrupt that ended a turn was written, ms since the epoch; 0 if none. */
   interruptAt = 0
-  /** When the agent went on to a new message, or a person to a new prompt: every call before it has ended. */
+  /** When the agent went on to a new message, or a person to a new prompt. Every earlier call has ended. */
   movedAt = 0
-  /** When a person's newest prompt was taken up, or a command of theirs. */
+  /** When the newest prompt or command of a person was accepted. */
   promptAt = 0
-  /** When the turn ended, if the last record ends one. */
+  /** When the turn ended, if the last record ends one; otherwise undefined. */
   endedAt: number | undefined = undefined
-  /** When a turn last failed; 0: none has. */
+  /** When a turn last failed; 0 if none has. */
   failedAt = 0
-  /** The failure's kind, as StopFailure names it. */
+  /** Kind of the failure, as StopFailure names it. */
   failure = ""
-  /** The session's own title, the best that there is. */
+  /** The session's title, from the best source so far. */
   title: string | undefined = undefined
   prompt: string | undefined = undefined
   branch: string | undefined = undefined
@@ -90,14 +89,14 @@ export class TranscriptView {
   toolCalls = 0
   tokens = 0
   /**
-   * Nobody knows what was written until then: the time of the first record that we know after it. Infinite where none
-   * follows; 0 where all is known.
+   * The content before this time is partly unknown: the time of the first known record after unknown ones. Infinite if
+   * no known record follows; 0 if everything is known.
    */
   opaqueUntil = 0
 
-  /** The time of the newest record that we know. */
+  /** The time of the newest known record. */
   private at = 0
-  /** Calls without a result. */
+  /** Calls without a result, by id, with their tools. */
   private readonly calls = new Map<string, string>()
   private readonly results = new Map<string, number>()
   private readonly lastResults = new Map<string, number>()
@@ -113,7 +112,7 @@ export class TranscriptView {
     this.chain = chain
   }
 
-  /** Open todos; undefined where none were ever written down. */
+  /** Number of open todos; undefined if none were ever written. */
   get openTodos(): number | undefined {
     if (this.tasks.size === 0) return this.todos
     let open = 0
@@ -125,13 +124,16 @@ export class TranscriptView {
     return this.results.has(callId)
   }
 
-  /** When a call of the tool last ended, if none of it is open now; 0 before the first. */
+  /** When a call of the tool last ended; 0 if none has, or if one is open now. */
   resultOf(tool: string): number {
     for (const open of this.calls.values()) if (open === tool) return 0
     return this.lastResults.get(tool) ?? 0
   }
 
-  /** Takes a line. One that says something, and not when, came no earlier than those before it: the file's time says more. */
+  /**
+   * Takes a line. A record with content but without a time counts as unknown, because it is no older than the records
+   * before it: the file's mtime says more.
+   */
   take(line: string): void {
     const record = parsed(line)
     const at = typeof record?.["timestamp"] === "string" ? Date.parse(record["timestamp"]) : Number.NaN
@@ -143,7 +145,7 @@ export class TranscriptView {
     if (this.opaqueUntil === Number.POSITIVE_INFINITY) this.opaqueUntil = at
   }
 
-  /** Passes over something that nobody knows. */
+  /** Records that something unknown was written. */
   passOver(): void {
     this.opaqueUntil = Number.POSITIVE_INFINITY
   }
@@ -165,7 +167,7 @@ export class TranscriptView {
     this.branch = text(record["gitBranch"]) ?? this.branch
     if (type === "assistant") {
       this.assistant(message, at)
-      // the end of a turn whose requests were given up, in the place of an answer
+      // written instead of an answer when a turn's requests were given up
       if (record["isApiErrorMessage"] === true) this.failed(text(record["error"]), at)
     } else if (record["isMeta"] !== true) this.user(message, at)
     return "something"
@@ -174,7 +176,7 @@ export class TranscriptView {
   private system(record: Json, at: number, isOurs: boolean): Said {
     const subtype = String(record["subtype"])
     if (!ENDING.has(subtype) && !NOTICES.has(subtype)) return "opaque"
-    // a person has typed a command that the program carries out itself
+    // a person typed a command that Claude Code carries out itself
     if (subtype === "local_command") this.promptAt = at
     if (!isOurs || NOTICES.has(subtype)) return "nothing"
     this.endedAt = at
@@ -184,7 +186,7 @@ export class TranscriptView {
   private assistant(message: Json, at: number): void {
     const id = text(message["id"]) ?? ""
     if (id === "" || id !== this.message) {
-      // A new message is asked for once every call of the one before has its result.
+      // A new message is requested when every call of the previous one has its result.
       this.movedAt = at
       this.calls.clear()
       this.message = id
@@ -192,7 +194,7 @@ export class TranscriptView {
     }
     const { input_tokens, output_tokens } = isJson(message["usage"]) ? message["usage"] : {}
     const usage = number(input_tokens) + number(output_tokens)
-    // Each block of a message is a record of its own that repeats the usage so far.
+    // Each block of a message is a separate record, which repeats the usage so far.
     this.tokens += Math.max(0, usage - this.usage)
     this.usage = Math.max(this.usage, usage)
     const uses = objects(message["content"]).filter(({ type }) => type === "tool_use")
@@ -261,7 +263,7 @@ export class TranscriptView {
     this.endedAt = at
   }
 
-  /** A person's own title goes before one that was made up, and that before a summary. */
+  /** A person's title has priority over a generated one, and a generated one over a summary. */
   private titled(record: Json): void {
     const [rank, title] =
       record["type"] === "custom-title"

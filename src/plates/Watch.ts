@@ -1,10 +1,8 @@
 /**
- * Watch: looks at a session as soon as it has written its transcript, or its note of
- * itself, where the system says so.
+ * Watch: looks at a session as soon as its transcript or its note is written, if the system supports file watches.
  *
- * Guarantees: only makes sooner what the health check finds anyway; a bounded
- * number of folders is watched, those of open plates; one that cannot be watched
- * is tried again.
+ * Guarantees: the health check would find the same changes later. The number of watched folders is limited, and only
+ * folders of open plates are watched. A folder that cannot be watched is retried.
  */
 import { Effect, FiberMap, type FileSystem, type Scope, Stream } from "effect"
 import { basename, dirname } from "node:path"
@@ -14,9 +12,9 @@ import { fileOf } from "../runs/claude/ClaudeSessions.ts"
 import { NOTE_SETTLES } from "./TranscriptRules.ts"
 
 const MAX_FOLDERS = 64
-/** How often the folders are gone through. */
+/** How often the list of watched folders is updated. */
 const INTERVAL = "2 seconds"
-/** A session writes several records at a time. */
+/** A session writes several records at a time: their changes are grouped. */
 const SETTLES = "50 millis"
 
 const foldersOf = ({ note, transcript }: PlateActor): ReadonlyArray<string> => [
@@ -28,7 +26,7 @@ export class Watch {
   private readonly registry: PlateRegistry
   private readonly fs: FileSystem.FileSystem
   private readonly folders: FiberMap.FiberMap<string>
-  /** Looks that wait until a note has settled, by plate. */
+  /** Pending looks, by plate: each waits until the note has settled. */
   private readonly later: FiberMap.FiberMap<string>
 
   private constructor(
@@ -57,16 +55,16 @@ export class Watch {
     }
   })
 
-  /** The folders of the open plates, and no others. */
+  /** Watches the folders of the open plates, and no others. */
   private readonly settle = Effect.gen({ self: this }, function* () {
     const wanted = new Set(this.registry.open.flatMap(foldersOf))
     for (const [folder] of this.folders) if (!wanted.has(folder)) yield* FiberMap.remove(this.folders, folder)
     for (const folder of [...wanted].slice(0, MAX_FOLDERS)) {
       if (yield* FiberMap.has(this.folders, folder)) continue
-      // It is there with the session's first prompt only.
+      // The folder exists only after the session's first prompt.
       if (!(yield* Effect.orElseSucceed(this.fs.exists(folder), () => false))) continue
       yield* FiberMap.run(this.folders, folder, this.follow(folder))
-      // What was written before the watch stood.
+      // Covers what was written before the watch started.
       const there = this.registry.open.filter((plate) => foldersOf(plate).includes(folder))
       yield* Effect.forEach(there, (plate) => plate.look("look"), { discard: true })
     }
@@ -77,7 +75,7 @@ export class Watch {
       Stream.map((event) => basename(event.path)),
       Stream.groupedWithin(256, SETTLES),
       Stream.runForEach((names) => this.written(folder, new Set(names))),
-      // The next pass tries again.
+      // The next update retries.
       Effect.catchCause((cause) => Effect.logDebug(`${folder} is not watched for a moment`, cause))
     )
   }
@@ -98,7 +96,7 @@ export class Watch {
     )
   }
 
-  /** Once no newer note of it has come for a moment. */
+  /** Looks at the plate after a short time without a newer note. */
   private lookLater(plate: PlateActor): Effect.Effect<void> {
     const look = Effect.delay(plate.look("look"), NOTE_SETTLES + 1)
     return Effect.asVoid(FiberMap.run(this.later, plate.plateId, look))

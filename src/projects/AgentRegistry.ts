@@ -1,10 +1,9 @@
 /**
- * AgentRegistry: the agents that live in one conversation: those that its file names,
- * and their sub-agents.
+ * AgentRegistry: the live agents of one conversation: those that its config names, and their sub-agents.
  *
- * Guarantees: agents come and go one after the other, and one's trouble keeps no
- * other from it; a sub-agent beyond the limit waits for a place, and has none once its
- * parent has ended; once the conversation is being closed nobody comes.
+ * Guarantees: agents are added and removed one after the other, and a failure of one does not stop the others. A
+ * sub-agent beyond the limit waits for a place, and gets none after its parent has ended. When the conversation closes,
+ * no agent is added.
  */
 import { Clock, Context, Deferred, Duration, Effect, Exit, FileSystem, Result, Scope, Semaphore } from "effect"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
@@ -39,22 +38,27 @@ import * as ProjectStop from "../agents/machines/ProjectStop.ts"
 import * as SubAgents from "./SubAgents.ts"
 import * as Workplace from "../agents/workplace/Workplace.ts"
 
+/** The surroundings of a registry: its conversation, and the services that its agents need. */
 export interface Belongs {
   readonly services: Context.Context<Services>
   readonly record: ProjectRecord
-  /** As the last good file says. */
+  /** The config in force. */
   readonly file: () => ConfigFile.Project
   readonly life: ConversationActor
-  /** Why the conversation takes nothing new. */
+  /** Why the conversation takes no new agents; undefined if it does. */
   readonly refusal: () => CommandRefused | undefined
+  /** The supervisor of the conversation's agents. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   readonly scope: Scope.Scope
 }
 
-/** Sub-agents that have ended and can still be asked about. */
+/** Number of ended sub-agents that can still be queried. */
 const MAX_ENDED = 20
 
-/** The author of acts that nobody asked for: a name that no login has, since an agent that a person stopped stays stopped. */
+/**
+ * The author of actions that no person requested. No login has this name, since an agent stopped by a person stays
+ * stopped.
+ */
 const THE_FILE = "the project's file"
 
 interface Member {
@@ -64,7 +68,7 @@ interface Member {
 
 type Moved = Effect.Effect<void, CommandRefused | StorageError>
 
-/** The agent's turn, as its limits end it. */
+/** The functions with which limits read and end the agent's turn. */
 const turnOf = (tree: AgentScope): Pick<Spender, "interrupt" | "turn"> => ({
   turn: () => (isActive(tree.turn()) ? (tree.turn().data.turnId ?? undefined) : undefined),
   interrupt: (reason, keep, turnId) =>
@@ -76,6 +80,7 @@ const turnOf = (tree: AgentScope): Pick<Spender, "interrupt" | "turn"> => ({
 export class AgentRegistry {
   /** In the order in which they began. */
   readonly members: Map<string, Member> = new Map()
+  /** The parents and sub-agents of the conversation. */
   readonly subAgentTree: SubAgentTree
   private readonly of: Belongs
   private readonly conversation: string
@@ -113,7 +118,7 @@ export class AgentRegistry {
     return SubAgents.settled(spawned.config, spawned.parent, parent)
   }
 
-  /** The settings of an agent; those it had last where nothing names it any more. */
+  /** The config of an agent; its last config if nothing names it any more. */
   private settings(agent: string, first: AgentConfig): () => AgentConfig {
     let last = first
     return () => (last = this.subAgentTree.named(agent) ?? this.spawnedAs(agent) ?? last)
@@ -124,7 +129,7 @@ export class AgentRegistry {
     return { agent, config, project: this.of.file(), stores, tell: this.tells(agent), worktrees }
   }
 
-  /** Tells a person: by a row that waits where they are to look at it, else by a line of the log. */
+  /** Tells a person: with a row that waits if they must look at it, otherwise with a notice in the log. */
   private tells(agent: string): Workplace.Workplace["tell"] {
     return (text, needs) => {
       const tree = this.members.get(agent)?.tree
@@ -135,13 +140,13 @@ export class AgentRegistry {
   }
 
   diff(agent: string, config: AgentConfig) {
-    // its objects are read within its own limits
+    // the diff reads git objects within the agent's own memory limit
     const { memory } = config.limits
     const within = (most: Bounds): Bounds => ({ ...most, memory: Math.min(most.memory, memory) })
     return this.filing(Effect.updateService(Workplace.diff(this.workplace(agent, config)), Bounds, within))
   }
 
-  /** With the files that worktrees are made in, and what holds the git that sends from them. */
+  /** Provides the services for worktrees: the file system, and the sandbox for git. */
   private filing<A, E>(effect: Effect.Effect<A, E, FileSystem.FileSystem>): Effect.Effect<A, E> {
     return Effect.provide(effect, this.of.services)
   }
@@ -164,12 +169,12 @@ export class AgentRegistry {
     }))
   }
 
-  /** In the order in which they are to end; waits until those of the log are there, and for whoever comes or goes just now. */
+  /** Agents in the order in which they must end. Waits for the agents of the log, and for running changes. */
   readonly leaving: Effect.Effect<ReadonlyArray<Resident>> = Effect.suspend(() =>
     Effect.andThen(Deferred.await(this.arrived), this.lock.withPermit(Effect.sync(() => this.subAgentTree.inOrder)))
   )
 
-  /** Brings an agent to life as its record says it stands, and starts it if it never was. */
+  /** Revives an agent from its record, and starts it if it was never started. */
   private readonly adopt = Effect.fnUntraced(
     { self: this },
     function* (this: AgentRegistry, agent: string, config: AgentConfig) {
@@ -187,7 +192,7 @@ export class AgentRegistry {
       this.of.record.agents.set(agent, record)
       const scope = yield* Scope.fork(this.of.scope)
       const project = () => this.of.file().name
-      /** Hands over what a turn has committed, while nobody waits for it. */
+      /** Hands over the commits of a turn in the background. */
       const handedOver = ({ _tag }: AgentReport) =>
         _tag === "TurnEnded"
           ? Effect.forkIn(
@@ -243,7 +248,7 @@ export class AgentRegistry {
     (adopted) => Effect.provide(adopted, this.of.services)
   )
 
-  /** Starts an agent that has come, if it is to run; one of a project that is stopped as a whole is not. */
+  /** Starts an agent that was added, if it must run. In a project that is stopped as a whole, no agent starts. */
   private startDue(agent: string, config: AgentConfig, tree: AgentScope, record: AgentRecord): Moved {
     const { stopped } = this.of.record
     if (stopped !== null) return this.keepStopped(tree, stopped.by)
@@ -253,7 +258,7 @@ export class AgentRegistry {
     return this.subAgentTree.named(agent) === undefined ? Effect.void : Effect.asVoid(tree.start(this.theFile))
   }
 
-  /** An agent of a project that is stopped as a whole: the last daemon may have died before it was ended. */
+  /** Stops an agent of a project that is stopped as a whole: the previous daemon may have died before it did so. */
   private keepStopped(tree: AgentScope, by: string): Moved {
     const worker = tree.worker()
     return worker === undefined || worker.state === "Stopped"
@@ -261,7 +266,7 @@ export class AgentRegistry {
       : Effect.asVoid(tree.stop({ by: ProjectStop.authorOf(by), config: null }))
   }
 
-  /** Ends all agents that run, and whoever comes just now; answers with their names. */
+  /** Ends all running agents, including one that is being added; answers with their names. */
   halt(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {
     const runs = ([name, { tree }]: readonly [string, Member]) =>
       this.subAgentTree.parentOf(name) === undefined &&
@@ -279,7 +284,7 @@ export class AgentRegistry {
     )
   }
 
-  /** Starts those that were stopped with the project, and those that have come since; answers with their names. */
+  /** Starts the agents that were stopped with the project, and those added since; answers with their names. */
   wake(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {
     return Effect.suspend(() =>
       Effect.forEach(
@@ -296,7 +301,7 @@ export class AgentRegistry {
     return config !== undefined && (worker === undefined ? config.autostart : ProjectStop.isWith(worker.data.stoppedBy))
   }
 
-  /** Agents of the file that are stopped. */
+  /** Agents in the config that are stopped. */
   get still(): ReadonlyArray<string> {
     return [...this.members].flatMap(([name, { tree }]) =>
       this.subAgentTree.named(name) !== undefined && tree.worker()?.state === "Stopped" ? [name] : []
@@ -308,14 +313,14 @@ export class AgentRegistry {
     if (member === undefined) return
     yield* this.subAgentTree.endChildren(agent, Infinity)
     yield* member.tree.stop(this.theFile, "no longer in the config")
-    // their sender gives them to another agent: they are not worked on when this one comes back
+    // their sender gives these messages to another agent, so this one must not work on them when it returns
     for (const { alone, messageId } of Inbox.known(member.tree.inbox().data))
       if (alone === true) yield* member.tree.withdraw([messageId])
     yield* this.release(agent, member)
     yield* this.clear(agent, member.tree.config())
   })
 
-  /** Releases an agent that lives here no more; its record says how the log left it. */
+  /** Releases an agent that leaves the conversation. Its record is read from the log again. */
   private readonly release = Effect.fnUntraced(
     { self: this },
     function* (this: AgentRegistry, agent: string, { scope }: Member) {
@@ -327,7 +332,7 @@ export class AgentRegistry {
     }
   )
 
-  /** The agents that have to come: named by the file, or sub-agents that have not ended. */
+  /** The agents that must live here: those in the config, and sub-agents that have not ended. */
   private get wanted(): ReadonlyArray<readonly [string, AgentConfig]> {
     const { ended, spawned } = this.of.record.life
     const sub = [...spawned.keys()].flatMap((agent) => {
@@ -338,13 +343,16 @@ export class AgentRegistry {
     return [...Object.entries(this.of.file().agents), ...sub]
   }
 
-  /** All agents of the config that is in force, their sub-agents, and no others. Whoever asked for it may go away meanwhile. */
+  /**
+   * Adds and removes agents until exactly those of the config and their sub-agents live. Completes even if the caller
+   * disconnects.
+   */
   readonly settle: Moved = Effect.suspend(() => {
     const { spawned } = this.of.record.life
     const gone = [...this.members.keys()].filter(
       (agent) => this.subAgentTree.named(agent) === undefined && !spawned.has(agent)
     )
-    // those of a conversation that was being closed come once, to be ended in order
+    // agents of a closing conversation are added once, so that they end in order
     const isOver = this.subAgentTree.isClosing && this.members.size > 0
     const fresh = isOver ? [] : this.wanted.filter(([agent]) => !this.members.has(agent))
     const moves: ReadonlyArray<Moved> = [
@@ -352,7 +360,7 @@ export class AgentRegistry {
       ...fresh.map(([agent, config]) => this.adopt(agent, config)),
       this.fillPlaces
     ]
-    // one agent's trouble keeps no other from coming or going
+    // a failure of one agent does not stop the others from being added or removed
     return Effect.flatMap(Effect.forEach(moves, Effect.result), (results) =>
       Effect.fromResult(results.find(Result.isFailure) ?? Result.succeed(undefined))
     )
@@ -362,7 +370,7 @@ export class AgentRegistry {
     this.lock.withPermit
   )
 
-  /** The file says something else now of those that are there. */
+  /** Tells the agents that the config has changed. */
   get look(): Effect.Effect<void> {
     return Effect.suspend(() =>
       Effect.andThen(
@@ -387,7 +395,7 @@ export class AgentRegistry {
     )
   }
 
-  /** An agent has ended: its sub-agents end too, its parent hears of it, and an agent that waits can begin. */
+  /** Handles the end of an agent: its parent and sub-agents are told, and a waiting sub-agent may get its place. */
   afterEnd(agent: string): Effect.Effect<void> {
     return this.subAgentTree.afterEnd(agent).pipe(
       Effect.andThen(this.lock.withPermit(Effect.uninterruptible(Effect.andThen(this.tidy, this.fillPlaces)))),
@@ -395,7 +403,7 @@ export class AgentRegistry {
     )
   }
 
-  /** Of sub-agents that have ended the newest few are kept for whoever asks. */
+  /** Removes ended sub-agents, except for the newest few, which can still be queried. */
   private get tidy(): Moved {
     const over = this.subAgentTree.subAgents.filter(({ stands }) => stands === "ended").slice(0, -MAX_ENDED)
     const forget = (name: string) => Effect.sync(() => void this.of.record.life.spawned.delete(name))
@@ -408,7 +416,7 @@ export class AgentRegistry {
     )
   }
 
-  /** Completes the half-done work of the last daemon: a parent that had ended, and its sub-agents not yet; a message that did not get through. */
+  /** Completes the previous daemon's work: sub-agents of ended parents end, and parents get their pending messages. */
   readonly mend: Effect.Effect<void> = Effect.suspend(() => {
     const moves = [
       this.subAgentTree.tellParents,
@@ -417,7 +425,7 @@ export class AgentRegistry {
     return Effect.forEach(moves, (move) => Effect.forkIn(move, this.of.scope), { discard: true })
   })
 
-  /** A sub-agent with its first message: both are durable, or neither is. */
+  /** Adds a sub-agent with its first message: both are durable, or neither is. */
   readonly spawn = (
     parent: string,
     request: SpawnRequest,
@@ -459,7 +467,7 @@ export class AgentRegistry {
   private readonly bring = Effect.fnUntraced(
     { self: this },
     function* (this: AgentRegistry, parent: string, config: AgentConfig, { name, task }: SpawnRequest, by: string) {
-      // one of that name that has ended makes room
+      // an ended agent of that name makes room
       const before = this.members.get(name)
       if (before !== undefined) yield* this.release(name, before)
       const at = yield* Clock.currentTimeMillis

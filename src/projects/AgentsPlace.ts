@@ -1,7 +1,6 @@
 /**
- * AgentsPlace: what all agents of a daemon share besides its log and actors: where their
- * worktrees are made, the servers of agentd's own that a run is given, and how far the log
- * went when this daemon took it over.
+ * AgentsPlace: settings that all agents of a daemon share, besides the log and the actors: the folders of their
+ * worktrees, agentd's own servers for a run, and the end of the log when this daemon took it over.
  */
 import { Context, type FileSystem } from "effect"
 import type { Backends } from "../runs/Backends.ts"
@@ -17,17 +16,17 @@ import type { WaitingInputs } from "../agents/run/WaitingInputs.ts"
 export class AgentsPlace extends Context.Service<
   AgentsPlace,
   {
-    /** Where worktrees are made: `<state>/worktrees`. */
+    /** The folder of all worktrees: `<state>/worktrees`. */
     readonly worktrees: string
-    /** Where the daemon's own git folders lie. */
+    /** The folder of the daemon's own git repositories. */
     readonly stores: string
-    /** Where the configs lie that a person has agreed to: `<state>/configs`. */
+    /** The folder of the configs that a person has agreed to: `<state>/configs`. */
     readonly configs: string
-    /** The end of the log when this daemon took it over: what is older, an earlier daemon did. */
+    /** The end of the log when this daemon took it over: older runes come from an earlier daemon. */
     readonly recoveredTo: number
     readonly waiting: WaitingInputs
     readonly files: MessageFiles
-    /** Servers of agentd's own for a run, by name. */
+    /** agentd's own MCP servers for a run, by name. */
     readonly mcp: (runId: string, config: AgentConfig) => RunSpec["mcp"]
   }
 >()("agentd/agents/AgentsPlace") {}

@@ -1,11 +1,10 @@
 /**
- * ChildNews: what the parent of a sub-agent hears of it: each report; what a turn
- * answered that the parent had asked for, or that it came to no answer, where no report told of it; and its end,
- * where none of these has come since the parent asked last.
+ * ChildNews: the messages that the parent of a sub-agent gets about it: each report; the answer to a turn that the
+ * parent requested, or the lack of one, if no report told of it; and its end, if nothing else came since the parent's
+ * last request.
  *
- * Guarantees: each is one message with an id of its own, made of its rune; what the
- * log says was owed and not received is owed still, and what was received is not.
- * An end that the parent's own brought about is no news to it.
+ * Guarantees: each is one message with an id derived from its rune. A message that the log says is owed and not
+ * received is still owed; a received one is not. An end that the parent itself caused is not reported to it.
  */
 import * as Frame from "../domain/Frame.ts"
 import { reader, type RuneOf } from "../core/event-log/EventKinds.ts"
@@ -28,9 +27,9 @@ interface Told {
 }
 
 export interface News {
-  /** By child, its newest report or answer. */
+  /** The newest report or answer, by child. */
   readonly told: Map<string, Told>
-  /** By child, the newest message from its parent. */
+  /** The newest message from the parent, by child. */
   readonly asked: Map<string, number>
   /** By message id. */
   readonly owed: Map<string, Owed>
@@ -45,9 +44,9 @@ export interface Child {
   readonly began: number
 }
 
-/** Beyond so many the oldest are let go: their parents are gone. */
+/** Maximum number of entries; older ones are dropped, because their parents are gone. */
 const MAX_KEPT = 1_000
-/** Bytes. */
+/** Maximum sizes, bytes. */
 const MAX_REPORT = 64 * 1024
 const MAX_ANSWER = 8 * 1024
 
@@ -72,11 +71,11 @@ const read = reader(newsKinds)
 type NewsRune = RuneOf<typeof newsKinds>
 type EndRune = Extract<NewsRune, { readonly kind: "agent.failed" | "agent.terminated" }>
 
-/** The person or agent that ended the child; undefined where its end is nobody's doing. */
+/** The person or agent that ended the child; undefined if nobody did. */
 const byOf = (event: AgentMachine.Event): string | undefined =>
   event._tag === "parent_closed" ? `agent:${event.parentId}` : "by" in event ? event.by : undefined
 
-/** Folds a rune in, as it becomes durable or as the log has it. */
+/** Folds in a rune, when it becomes durable or is read from the log. */
 export const apply = (news: News, any: Rune, { began, name, parent }: Child): void => {
   const rune = read(any)
   switch (rune?.kind) {
@@ -105,26 +104,26 @@ export const apply = (news: News, any: Rune, { began, name, parent }: Child): vo
   }
 }
 
-/** Whether its parent asked it, with its task or later: what a channel or a plan asked is theirs. */
+/** Whether the parent sent the message, as the task or later. Messages of a channel or plan do not count. */
 export const isAsked = ({ alone, from, messageId }: Message, parent: string, task: string | null): boolean =>
   alone !== true && (from === `agent:${parent}` || messageId === task)
 
 export const isEnd = ({ kind }: Rune): boolean => kind === "agent.terminated" || kind === "agent.failed"
 
-/** The sender of the news: the child of its work, agentd of its end. */
+/** The sender of the message: the child for its work, agentd for its end. */
 export const sender = (rune: Rune, child: string): string => (isEnd(rune) ? "agentd" : `agent:${child}`)
 
 const whyEnded = (rune: EndRune): string => {
   const reason = rune.kind === "agent.failed" ? rune.payload.error : rune.payload.reason
   const by = byOf(rune.payload.event)
   const why = reason === null || reason === undefined || reason === "" ? "it ended" : Frame.line(reason)
-  // its worker and agentd speak of what happened to it; a person did it
+  // the worker and agentd report what happened to the child; any other name is a person who ended it
   return by === undefined || by === "worker" || by === "agentd" ? why : `${why} by ${by}`
 }
 
 /**
- * As its parent is told it. `answer`: what it said in the turn that the rune tells of, or in its last; `trouble`: why that
- * turn came to no answer.
+ * The text for the parent. `answer`: the words of the rune's turn, or of the child's last turn. `trouble`: why that
+ * turn got no answer.
  */
 export const text = (any: Rune, child: string, answer: string, trouble?: string): string => {
   const rune = read(any)
@@ -137,7 +136,7 @@ export const text = (any: Rune, child: string, answer: string, trouble?: string)
     }
     case "agent.terminated":
     case "agent.failed": {
-      // agentd says this: the child's words are quoted in it
+      // this message is from agentd, so the child's words are quoted
       const said = bounded === "" ? "" : `\n\nThe answer of its last turn:\n${Frame.quoted(bounded)}`
       return `Your sub-agent ${child} has ended without a report: ${whyEnded(rune)}.${said}`
     }

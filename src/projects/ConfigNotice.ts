@@ -1,9 +1,9 @@
 /**
- * ConfigNotice: a project's file, or the user's own, that is not in force, told: at once to the log, and to a person
- * once it has stayed so for a while, since whoever edits it may be about to agree to it.
+ * ConfigNotice: reports that a project's config file, or the user's own, is not in force: to the log at once, and to a
+ * person after a while, since the person who edits it may be about to agree to it.
  *
- * Guarantees: what is the same is told once, also over restarts; a file that is in force again
- * is told, so that its next trouble is one of its own.
+ * Guarantees: the same trouble is reported once, even across restarts. The log also records that a file is in force
+ * again, so that a later trouble is reported anew.
  */
 import { Clock, Context, Duration, Effect, type Scope } from "effect"
 import { configKinds } from "../domain/ConfigKinds.ts"
@@ -12,17 +12,17 @@ import { EventLog } from "../core/event-log/EventLog.ts"
 import type { RuneDraft } from "../core/event-log/Rune.ts"
 import * as ConfigTrust from "./ConfigTrust.ts"
 
-/** A person who edits the file has agreed to it by then. */
+/** Delay before a person is notified: a person who edits the file has usually agreed to it by then. */
 export const TOLD_AFTER = Duration.minutes(5)
 
-/** Of a rune's text. */
+/** Maximum characters of a problem in a rune. */
 const MAX_PROBLEM = 2_000
 
 export type Trouble = Pick<ConfigTrust.Noticed, "state" | "hash" | "problem">
 
 const read = reader(configKinds)
 
-/** Why a file is not in force that could not be read. */
+/** Why a file that could not be read is not in force. */
 export const troubleOf = ({ message, reason }: { readonly message: string; readonly reason: string }): Trouble => ({
   state: reason === "missing" ? "missing" : "broken",
   hash: null,
@@ -33,7 +33,7 @@ export class ConfigNotice {
   private readonly services: Context.Context<EventLog>
   private readonly record: ConfigTrust.Known
   private readonly scope: Scope.Scope
-  /** Since when the trouble is there that is waited for. */
+  /** Start time of the trouble for which a notification is scheduled, ms since the epoch. */
   private awaited = 0
 
   constructor(services: Context.Context<EventLog>, record: ConfigNotice["record"], scope: Scope.Scope) {
@@ -42,7 +42,7 @@ export class ConfigNotice {
     this.scope = scope
   }
 
-  /** Appends runes of the project, and takes them in. */
+  /** Appends runes of the project, and applies them to its record. */
   readonly append = (drafts: ReadonlyArray<RuneDraft>) =>
     Context.get(this.services, EventLog)
       .append(drafts)
@@ -55,7 +55,7 @@ export class ConfigNotice {
         Effect.uninterruptible
       )
 
-  /** Null: the file is in force. */
+  /** `trouble` null: the file is in force. */
   readonly notice = Effect.fnUntraced({ self: this }, function* (this: ConfigNotice, trouble: Trouble | null) {
     const { noticed } = this.record.trust
     const problem = trouble?.problem?.slice(0, MAX_PROBLEM) ?? null
@@ -78,7 +78,7 @@ export class ConfigNotice {
     return { stream: conversation, kind, actor: "project", trigger: "watch", payload: { config, ...payload } }
   }
 
-  /** Tells a person if it stays so. */
+  /** Schedules a notification for the case that the trouble lasts. */
   private readonly await = Effect.suspend(() => {
     const { noticed } = this.record.trust
     if (noticed === null || noticed.kept !== undefined || noticed.told || this.awaited === noticed.since)
@@ -90,7 +90,7 @@ export class ConfigNotice {
   private tell({ hash, problem, since, state }: ConfigTrust.Noticed) {
     return Effect.gen({ self: this }, function* () {
       const now = yield* Clock.currentTimeMillis
-      // one that the clock puts into the future began now
+      // a start time in the future, from a wrong clock, counts as now
       const passed = Math.max(0, now - since)
       yield* Effect.sleep(Math.max(0, Duration.toMillis(TOLD_AFTER) - passed))
       const { noticed } = this.record.trust

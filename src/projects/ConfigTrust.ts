@@ -1,10 +1,10 @@
 /**
- * ConfigTrust: which text of a project's file a person has agreed to. The log has its hash, the
- * state folder the text, under that hash.
+ * ConfigTrust: the text of a project's config file that a person has agreed to. The log has its hash, the state
+ * directory the text, under that hash.
  *
- * Guarantees: a text that is kept is the one whose hash the log has, or counts as not there; it is
- * kept before the log says that it is trusted. The place belongs to the hash: the same text in
- * another folder starts other things. Of a project one text is kept, the last.
+ * Guarantees: a stored text matches the hash in the log, or counts as missing. A text is stored before the log says
+ * that it is trusted. The hash covers the file's path, because the same text in another folder starts other programs.
+ * Only the last text of a project is stored.
  */
 import { createHash } from "node:crypto"
 import { join } from "node:path"
@@ -17,25 +17,25 @@ import type { RuneOf } from "../core/event-log/EventKinds.ts"
 import type { RuneDraft } from "../core/event-log/Rune.ts"
 import { AgentsPlace } from "./AgentsPlace.ts"
 
-/** The newest news of a file that is not in force. */
+/** The newest state of a file that is not in force. */
 export interface Noticed {
   readonly state: Untrusted
-  /** Null: it has no text that could be trusted. */
+  /** Null if the file has no text that could be trusted. */
   readonly hash: string | null
   readonly problem: string | null
   /** ms since the epoch */
   readonly since: number
-  /** Whether a rune has told that it stays so. */
+  /** Whether a person was notified that the trouble lasts. */
   readonly told: boolean
-  /** So often it has changed since the last text that was in force. */
+  /** Number of changes since the last text that was in force. */
   readonly changes?: number
-  /** A person has put it aside, and when, ms since the epoch. */
+  /** Set if a person has put the change aside: who, and when, ms since the epoch. */
   readonly kept?: { readonly by: string; readonly at: number }
 }
 
-/** By the log. */
+/** The state of trust, according to the log. */
 export interface Trust {
-  /** Of the text that is in force; null: an older agentd asked nobody. */
+  /** Hash of the text in force; null in logs of an older agentd, which asked nobody. */
   hash: string | null
   noticed: Noticed | null
 }
@@ -72,7 +72,7 @@ export interface Known {
 
 export const fresh = (): Trust => ({ hash: null, noticed: null })
 
-/** The text that a person agrees to: the file as it stands now, exactly one text, or none that they have not agreed to before. */
+/** The text that the caller agrees to: the current file, exactly one text, or no text beyond the trusted one. */
 export type Agreed = "as it stands" | "nothing" | { readonly hash: string }
 
 export interface Seen {
@@ -98,14 +98,14 @@ export const agrees = (agreed: Agreed, hash: string): boolean =>
 
 const placeOf = (hash: string) => Effect.map(AgentsPlace, ({ configs }) => join(configs, `${hash}.jsonc`))
 
-/** The text that was trusted, read anew; undefined where it is not kept, or is no longer that text. */
+/** The trusted text, read from the disk; undefined if it is not stored, or does not match its hash. */
 export const kept = Effect.fnUntraced(function* (path: string, hash: string) {
   const files = yield* FileSystem.FileSystem
   const text = yield* Effect.option(files.readFileString(yield* placeOf(hash)))
   return text._tag === "Some" && hashOf(path, text.value) === hash ? text.value : undefined
 })
 
-/** The config of the text that was trusted: as it is kept, else as the file still has it; undefined where it is gone. */
+/** The config of the trusted text, from the stored text, or else from an unchanged file; undefined if both are gone. */
 export const inForce = Effect.fnUntraced(function* (path: string, hash: string) {
   const text = yield* kept(path, hash)
   if (text !== undefined) return seenOf(path, text, yield* ConfigFile.parse(text, path))
@@ -113,7 +113,7 @@ export const inForce = Effect.fnUntraced(function* (path: string, hash: string) 
   return seen._tag === "Some" && seen.value.hash === hash ? seen.value : undefined
 })
 
-/** Keeps a text, whole or not at all; a disk that refuses says so, and the file itself still has the text. */
+/** Stores a text, whole or not at all. A disk error is logged only, because the file itself still has the text. */
 export const keep = ({ hash, text }: Seen) =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
@@ -124,7 +124,7 @@ export const keep = ({ hash, text }: Seen) =>
     yield* files.rename(`${place}.part`, place)
   }).pipe(Effect.catch((error) => Effect.logWarning(`the config that is trusted could not be kept: ${error.message}`)))
 
-/** The text before counts no more. */
+/** Removes the previously trusted text. */
 export const drop = Effect.fnUntraced(function* (hash: string | null) {
   if (hash === null) return
   const files = yield* FileSystem.FileSystem
@@ -139,7 +139,7 @@ export const waiting = ({ noticed }: Trust): Pick<ProjectInfo, "waits" | "kept" 
   return kept === undefined ? { waits: { hash, since, changes } } : { kept: { hash, ...kept } }
 }
 
-/** Why what is in force cannot be kept against that text; undefined: it can. */
+/** Why the waiting change cannot be put aside; undefined if it can. `hash`: the text that the person was shown. */
 export const unkept = (known: Known, hash: string | undefined): CommandRefused | undefined => {
   const { noticed } = known.trust
   if (noticed?.state !== "untrusted" || noticed.hash === null)
@@ -157,7 +157,7 @@ export const unkept = (known: Known, hash: string | undefined): CommandRefused |
       )
 }
 
-/** The rune that a person keeps what is in force. */
+/** The rune that says that a person put the change aside. */
 export const keptOf = ({ config, conversation, trust }: Known, by: string): RuneDraft => ({
   stream: conversation,
   kind: "config.kept",
@@ -166,7 +166,7 @@ export const keptOf = ({ config, conversation, trust }: Known, by: string): Rune
   payload: { config, hash: trust.noticed?.hash ?? "", by }
 })
 
-/** The text that was agreed to is another by now. */
+/** Refuses, because the file no longer has the text that was agreed to. */
 export const changedSince = ({ config, name }: Pick<Known, "config" | "name">) =>
   refuse(
     "conflict",
@@ -174,7 +174,7 @@ export const changedSince = ({ config, name }: Pick<Known, "config" | "name">) =
     `Look at it again: agentd trust ${name}`
   )
 
-/** How a project's file differs from what is in force; `before`: undefined where nothing is. */
+/** The difference between a project's file and the config in force. `before` undefined: no config is in force. */
 export const changeOf = ({ config: path, conversation, name, trust }: Known, before: ConfigFile.Project | undefined) =>
   Effect.gen(function* () {
     const of = { conversation, project: name, config: path }
@@ -207,7 +207,7 @@ export const changeOf = ({ config: path, conversation, name, trust }: Known, bef
     )
   )
 
-/** The rune that a person has agreed; `how`: first: nothing was trusted before. */
+/** The rune that says that a person has agreed. `how` "first": nothing was trusted before. */
 export const trusted = (
   stream: string,
   { config, hash }: Seen,

@@ -1,12 +1,10 @@
 /**
- * ConversationActor: the Conversation machine of one conversation, animated, and
- * the home of its agents.
+ * ConversationActor: the actor for the Conversation machine of one conversation, and the port for its agents.
  *
- * Guarantees: no turn starts unless it is active and its budget is not spent; a
- * spent budget suspends it at once and interrupts the turns in flight, which are
- * offered again; a turn, a failure and a usage count once, whoever tells of them
- * again; closing ends every agent in order, whatever crashes meanwhile, and then
- * seals the stream.
+ * Guarantees: a turn starts only while the conversation is active and its budget is not exceeded. An exceeded budget
+ * suspends it at once and interrupts the running turns, whose messages are queued again. A turn, a failure and a usage
+ * count once, even if reported again. Closing ends every agent in order, even across crashes, and then seals the
+ * stream.
  */
 import { putRight } from "../domain/ErrorLimit.ts"
 import { Deferred, Duration, Effect, Exit, Fiber, type Scope } from "effect"
@@ -26,17 +24,17 @@ import { type Cause, causeOf, type RuneRef } from "../core/event-log/Rune.ts"
 
 type Act = Acting<ConversationSnapshot, ConversationMachine.Event>
 
-/** An agent, as it lives here. */
+/** A live agent of this conversation. */
 export interface Resident {
   readonly name: string
   readonly control: AgentControl
-  /** How long it may take to end by itself. */
+  /** Grace period for its end. */
   readonly grace: Duration.Duration
-  /** When it has ended for good: what it leaves behind. */
+  /** Cleans up what the agent leaves, after its permanent end. */
   readonly clear: Effect.Effect<void>
 }
 
-/** An agent has stopped for good, by this rune. */
+/** An agent has stopped permanently, with this rune. */
 export interface Failure {
   readonly agent: string
   readonly error: string
@@ -46,26 +44,26 @@ export interface Failure {
 export interface Around {
   readonly conversation: string
   readonly system: System
-  /** As the file says now. */
+  /** The current config. */
   readonly config: () => ConversationConfig
   /** Lists the agents that are alive: a plain read. */
   readonly residents: () => ReadonlyArray<Resident>
-  /** In the order in which they are to end; waits for whoever comes or goes just now. */
+  /** Agents in the order in which they must end. Waits for agents that are being added or removed. */
   readonly leaving: Effect.Effect<ReadonlyArray<Resident>>
-  /** An agent has ended: its sub-agents follow. */
+  /** Called when an agent has ended: its sub-agents end too. */
   readonly ended: (agent: string) => Effect.Effect<void>
-  /** The budget begins anew, by this rune. */
+  /** Called when the budget is reset, with the rune that did so. */
   readonly renewed: (ref: RuneRef) => Effect.Effect<void>
-  /** The end of the log when this daemon took it over: what is older is in the life already. */
+  /** The end of the log when this daemon took it over: older usage is already counted. */
   readonly recoveredTo: number
 }
 
 /** An end that takes longer is abandoned: the agent's scope ends what is left. */
 const ABANDONED_AFTER = "60 seconds"
-/** Usages whose runes may be newer than a reset that is being carried out. */
+/** Number of newest usages that are remembered, because they may be newer than a running reset. */
 const RECENT = 64
 
-/** The limits in force, as a rune records them. */
+/** The limits in force, in the form of the rune. */
 const limitsOf = (config: ConversationConfig) => ({
   limits: { maxFatalStops: config.maxFatalStops, maxTurnErrors: config.maxTurnErrors ?? null },
   budget: Budget.limitsShown(config.budget)
@@ -84,7 +82,7 @@ export class ConversationActor {
   /** Completed when its stream is sealed. */
   readonly closed = Deferred.makeUnsafe<void>()
 
-  /** From where its life says it stands. What it forks lives in the scope. */
+  /** Restores the conversation from its life. Fibers that it forks live in the scope. */
   constructor(around: Around, life: Life, scope: Scope.Scope) {
     this.around = around
     this.life = life
@@ -138,7 +136,7 @@ export class ConversationActor {
     return exhausted === undefined ? undefined : `the conversation's budget of ${exhausted.resource} is spent`
   }
 
-  /** Answers what the event led to, or undefined where it is refused. */
+  /** Answers with the result of the event; undefined if the event is refused. */
   readonly ask = (
     event: ConversationMachine.Event,
     cause: Cause | null = null
@@ -147,12 +145,12 @@ export class ConversationActor {
       Effect.catch((error) =>
         error instanceof StorageError
           ? Effect.fail(error)
-          : // stale, illegal, or its stream is sealed: somebody else was first
+          : // stale, illegal, or the stream is sealed: another event was first
             Effect.as(Effect.logDebug(error.message), undefined)
       )
     )
 
-  /** The first sign of life; any later one changes nothing. */
+  /** Begins the conversation at the first sign of life; later ones change nothing. */
   private begin(event: ConversationMachine.Event, cause: RuneRef): Effect.Effect<void> {
     return Effect.suspend(() =>
       this.snapshot.state === "created" ? this.actor.tell(event, causeOf(cause)) : Effect.void
@@ -201,7 +199,7 @@ export class ConversationActor {
   private readonly agentEnded: ConversationPort["agentEnded"] = (agent, cause) =>
     Effect.suspend(() => {
       const { ended, spawned } = this.life
-      // a sub-agent of the same name, of whoever spawned it since, begins by telling the end of the one before
+      // a sub-agent spawned later under the same name first reports the end of the previous one
       const known = Math.max(ended.get(agent) ?? 0, spawned.get(agent)?.eventId ?? 0)
       if (known >= cause.eventId) return Effect.void
       ended.set(agent, cause.eventId)
@@ -217,7 +215,10 @@ export class ConversationActor {
       return this.enforce
     })
 
-  /** Suspends it where its budget is spent, or errors reach what the file allows now: after each usage, after a resume, and when the file has changed. */
+  /**
+   * Suspends the conversation if its budget is exceeded, or its errors reach the current limits. Called after each
+   * usage, after a resume, and when the config has changed.
+   */
   readonly enforce: Effect.Effect<void> = Effect.suspend(() => {
     const { data, state } = this.snapshot
     if (state !== "active") return Effect.void
@@ -227,7 +228,7 @@ export class ConversationActor {
     return reason === undefined ? Effect.void : this.actor.tell({ _tag: "error_threshold", reason: putRight(reason) })
   })
 
-  /** Of the turns that are given: those that are on. What was asked is offered again. */
+  /** Interrupts those of the given turns that are running. Their messages are queued again. */
   readonly interrupt = (turnIds: ReadonlyArray<string>): Effect.Effect<void> =>
     Effect.suspend(() => {
       const { because, suspension } = this.snapshot.data
@@ -240,7 +241,7 @@ export class ConversationActor {
       )
     })
 
-  /** In their own fibers: what they do comes back as mail. */
+  /** Announces each agent; what the agents report comes back as messages. */
   readonly announce: Effect.Effect<void> = Effect.suspend(() =>
     Effect.forEach(this.around.residents(), ({ control }) => control.announce, { discard: true })
   )
@@ -259,7 +260,7 @@ export class ConversationActor {
         return Effect.andThen(
           this.around.renewed(ref),
           Effect.sync(() => {
-            // a usage that became durable after the reset counts already
+            // a usage that became durable after the reset counts for the new budget
             const later = this.recent.filter((usage) => usage.cause.seq > (cause?.seq ?? 0))
             this.life.spent = later.reduce((sum, { spent }) => Budget.add(sum, spent), Budget.nothing)
           })
@@ -272,23 +273,23 @@ export class ConversationActor {
 
   private run(activity: string, acting: Act): Effect.Effect<void, StorageError> {
     switch (activity) {
-      // whoever counts on them hears that they take turns, or take none
+      // watchers of the agents hear whether they take turns
       case "AnnounceAgents":
         return this.announce
       case "StopAgents":
         return this.stopAgents(acting)
-      // the log sealed it with the rune that led here
+      // the rune that led here sealed the stream
       case "SealStream":
         return Effect.asVoid(Deferred.succeed(this.closed, undefined))
-      // the project starts its agents, here and whenever its file names more; an archive is of a closed one
+      // the project starts its agents, now and when its config names more; only closed conversations are archived
       default:
         return Effect.void
     }
   }
 
   /**
-   * Makes up for what the last daemon did not come to: turns that are over, turns that have begun and whose run may
-   * still work on them, interruptions, agents that failed; then checks its budget. Known news is stale.
+   * Completes what the previous daemon did not record: turns that have ended, turns that began and may still run,
+   * interruptions, failed agents. Then checks the budget. Repeated news is stale.
    */
   readonly tellAgain = (failures: ReadonlyArray<Failure>): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -316,7 +317,7 @@ export class ConversationActor {
       )
     })
 
-  /** A turn that its agent has begun, of which its conversation has not heard. */
+  /** Records a turn that its agent has begun and that the conversation does not know. */
   private begun(agent: string, { began, turnId }: NewestTurn): Effect.Effect<void> {
     this.life.newest.delete(agent)
     const cause = { stream: this.around.conversation, ...began }
@@ -326,7 +327,7 @@ export class ConversationActor {
     )
   }
 
-  /** Resumes it: from a suspension with fresh counters, a fresh budget, and the limits that the file names now. */
+  /** Resumes the conversation: from a suspension with fresh counters, a fresh budget, and the current limits. */
   readonly resume = (by: string) =>
     Effect.suspend(() => {
       const { data, state } = this.snapshot
@@ -341,12 +342,12 @@ export class ConversationActor {
       )
     })
 
-  /** Agents that are being ended wait no longer for their turns. */
+  /** Agents that are being ended no longer get time for their turns. */
   readonly hurry: Effect.Effect<void> = Effect.suspend(() => Effect.asVoid(Deferred.succeed(this.force, undefined)))
 
   /**
-   * Ends one agent: in order, after its grace by force, at last by giving up on it.
-   * Whoever asked for it may go away meanwhile; who asks, too, waits for the same end.
+   * Ends one agent: in order, by force after its grace period, at last by abandoning it. Completes even if the caller
+   * disconnects; concurrent callers wait for the same end.
    */
   readonly end = (resident: Resident, by: string, reason: string): Effect.Effect<void, StorageError> =>
     Effect.suspend(() => {
@@ -379,7 +380,7 @@ export class ConversationActor {
     }
   )
 
-  /** Stops the agents one after the other, then sums up. Run again after a crash, it meets agents that have ended already. */
+  /** Stops the agents one after the other, then writes the statistics. Safe to repeat after a crash. */
   private readonly stopAgents = Effect.fnUntraced(
     { self: this },
     function* (this: ConversationActor, { self, state }: Act) {
@@ -395,6 +396,6 @@ export class ConversationActor {
   )
 }
 
-/** Contains a bug of one agent, so that it keeps no conversation open. */
+/** Contains a bug of one agent, so that it does not keep the conversation open. */
 const contained = (name: string, ending: Effect.Effect<void, StorageError>) =>
   Effect.catchDefect(ending, (defect) => Effect.logError(`${name} could not be ended`, defect))

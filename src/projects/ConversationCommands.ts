@@ -1,8 +1,7 @@
 /**
- * ConversationCommands: what a person can do to a conversation as a whole.
+ * ConversationCommands: the commands of a person on a conversation as a whole.
  *
- * Guarantees: what a reply reports is durable; what cannot be done now is refused
- * with what is in the way and the command that helps.
+ * Guarantees: what a reply reports is durable. A refusal names the obstacle and the command that helps.
  */
 import { Deferred, Effect } from "effect"
 import { type Caller, type CommandRefused, type ConversationInfo, type Done, refuse } from "../domain/Messages.ts"
@@ -16,7 +15,7 @@ import type { Project } from "./Project.ts"
 import * as ProjectStop from "../agents/machines/ProjectStop.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 
-/** The row of one that does not live here now: closed, archived, or its file cannot be read. */
+/** The row of a conversation that is not alive: closed, archived, or without a readable config. */
 const recorded = ({ agents, config, conversation, life, name }: ProjectRecord): ConversationInfo =>
   ConversationRow.row({
     conversation,
@@ -41,13 +40,13 @@ export const row = (entry: Entry): ConversationInfo => {
 export const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> =>
   entry._tag === "Open" ? Effect.succeed(entry.project) : refusalOf(entry)
 
-/** Refuses a command that the conversation's state does not take, or that came too late. */
+/** Refuses a command that the conversation's state does not allow, or that came too late. */
 const notNow = ({ life, conversation }: Project, remedy: string) =>
   refuse("conflict", `The conversation ${conversation} ${ConversationRow.standing(life.snapshot)}.`, remedy)
 
 const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
-/** Says what becomes of the work under way. A run that is being started has no turn yet, and is given none. */
+/** Describes what happens to the current work. A run that is being started has no turn yet, and gets none. */
 const underWay = ({ members }: Project, turns: number, inFlight: "interrupt" | "complete"): string => {
   const starting = [...members.values()].filter(
     ({ tree }) => tree.worker()?.state === "Spawning" && tree.turn().state === "idle"
@@ -115,12 +114,12 @@ export const resume = Effect.fnUntraced(function* (
 const listed = (names: ReadonlyArray<string>): string => (names.length === 0 ? "none" : names.join(", "))
 
 /**
- * The stop and the start of a project as a whole. The log says it before the first agent is ended, so that a daemon
- * that dies meanwhile goes on with it; what has stopped before, by itself or by a person, is not started with it.
+ * The stop and start of a project as a whole. The stop is logged before the first agent ends, so that after a crash the
+ * next daemon continues it. An agent that had already stopped, by itself or by a person, is not started again.
  */
 type Answer = Effect.Effect<Done, CommandRefused | StorageError>
 
-/** Answers when its agents are ended. */
+/** Answers when the project's agents have ended. */
 export const stopAll = (project: Project, caller: Caller): Answer =>
   Effect.gen(function* () {
     const { registry, name, record } = project
@@ -134,7 +133,7 @@ export const stopAll = (project: Project, caller: Caller): Answer =>
     }
   }).pipe(Effect.uninterruptible)
 
-/** Answers when those have begun that were stopped with it. */
+/** Answers when the agents that were stopped with the project have begun. */
 export const startAll = (project: Project, caller: Caller): Answer =>
   Effect.gen(function* () {
     const { registry, name, record } = project
@@ -184,7 +183,7 @@ export const close = Effect.fnUntraced(function* (
   return farewell(record)
 })
 
-/** From the next start on, the conversation is known by this one rune. */
+/** Archives a closed conversation: from the next start on, this one rune represents it. */
 export const archive = Effect.fnUntraced(function* (
   entry: Entry,
   { by }: Caller,
@@ -239,7 +238,7 @@ export const archive = Effect.fnUntraced(function* (
   return { eventId: rune.eventId, message: `${conversation} is archived. Its runes stay in the log.` }
 }, Effect.uninterruptible)
 
-/** Puts a change of the project's file aside. */
+/** Puts a change of the project's config file aside. */
 export const keepInForce = (project: Project, hash: string | undefined, { by }: Caller): Answer =>
   project.keepInForce(hash, by).pipe(
     Effect.catchTag("RuneRefused", (error) => Effect.die(error)),

@@ -1,10 +1,9 @@
 /**
- * ConversationRecovery: what the log says of one conversation: where its machine
- * stands, what was spent, who failed, and the sub-agents that were spawned. A pure
- * fold, one rune at a time, in the same pass as its agents'.
+ * ConversationRecovery: rebuilds one conversation from the log: the state of its machine, its usage, its failed agents
+ * and its sub-agents. A pure fold, one rune at a time, in the same pass as its agents.
  *
- * Guarantees: an archived conversation is known from the one rune in the daemon's
- * stream; runes that do not fold set it aside with the reason.
+ * Guarantees: an archived conversation is rebuilt from the one rune in the daemon's stream. Runes that do not fold set
+ * the conversation aside with the reason.
  */
 import { reader, type RuneOf } from "../core/event-log/EventKinds.ts"
 import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
@@ -24,16 +23,16 @@ const readMove = reader(conversationKinds)
 
 export type ConversationSnapshot = Snapshot<ConversationMachine.State, ConversationMachine.Data>
 
-/** A turn that the conversation has begun and has not heard the end of. */
+/** A turn that the conversation has recorded and whose end it has not. */
 export interface OpenTurn {
   readonly agent: string
-  /** True where the agent has begun its turn, too. */
+  /** True if the agent has begun the turn, too. */
   begun: boolean
-  /** How it ended, as its own runes say. */
+  /** The outcome according to the turn's own runes; undefined if it has not ended. */
   outcome: TurnOutcome | undefined
 }
 
-/** The newest turn of an agent, by its own runes. */
+/** The newest turn of an agent, according to the turn's own runes. */
 export interface NewestTurn {
   readonly turnId: string
   readonly began: { readonly seq: number; readonly eventId: number }
@@ -44,12 +43,12 @@ export interface Spawned {
   readonly parent: string
   /** An encoded AgentConfig. */
   readonly config: unknown
-  /** The message that is its task; null in a log of before. */
+  /** The message that is its task; null in logs of an older agentd. */
   readonly task: string | null
   readonly eventId: number
 }
 
-/** `day`: "2026-11-24"; empty before the first. */
+/** Number of sub-agents begun on a day. `day`: for example "2026-11-24"; empty before the first. */
 export interface Begun {
   readonly day: string
   readonly count: number
@@ -57,29 +56,29 @@ export interface Begun {
 
 export interface Life {
   snapshot: ConversationSnapshot
-  /** Why its runes do not fold. */
+  /** Why its runes do not fold; undefined if they do. */
   broken: string | undefined
-  /** Since it was created, or last resumed from a suspension. */
+  /** Usage since the creation, or since the last resume from a suspension. */
   spent: Budget.Spent
-  /** As far as its runes name them: for one whose file is gone. */
+  /** Limits in its runes, for a conversation whose config is gone. */
   limits: Spending
   readonly turns: Map<string, OpenTurn>
-  /** By agent, of those that have not ended. */
+  /** By agent, for agents that have not ended. */
   readonly newest: Map<string, NewestTurn>
-  /** True where turns were to be interrupted with the state that it is in. */
+  /** True if entering the current state interrupts turns. */
   interrupts: boolean
-  /** The rune that led to the newest failure of each agent: none is counted twice. */
+  /** The rune that led to the newest failure of each agent, so that none is counted twice. */
   readonly failures: Map<string, number>
   readonly spawned: Map<string, Spawned>
-  /** Sub-agents that agents have begun on the newest day. */
+  /** Number of sub-agents that agents have begun on the newest day. */
   begun: Begun
-  /** The rune with which each agent ended, where it has. */
+  /** The rune with which each ended agent ended. */
   readonly ended: Map<string, number>
-  /** News of sub-agents that their parents have not heard yet. */
+  /** News of sub-agents that their parents have not received yet. */
   readonly news: ChildNews.News
 }
 
-/** Sub-agents that have ended are forgotten beyond so many. */
+/** Maximum number of ended sub-agents that are remembered. */
 const MAX_ENDED = 20
 
 const turnEnds: { readonly [kind: string]: TurnOutcome } = {
@@ -130,7 +129,7 @@ const interrupts = ({ interrupts: before, snapshot }: Life, event: ConversationM
   return event?._tag === "pause_requested" ? event.inFlight === "interrupt" : before
 }
 
-/** A rune of the conversation's own machine. */
+/** Folds in a rune of the conversation's own machine. */
 const move = (life: Life, rune: Rune): void => {
   if (life.broken !== undefined) return
   try {
@@ -150,7 +149,7 @@ const move = (life: Life, rune: Rune): void => {
     case "new_turn": {
       const { agentId: agent, turnId } = event
       const newest = life.newest.get(agent)
-      // an agent begins its turn before its conversation hears of it; an older agentd's did after
+      // an agent begins its turn before the conversation records it; with an older agentd, after
       const begun = newest?.turnId === turnId
       life.turns.set(turnId, { agent, begun, outcome: begun ? newest.outcome : undefined })
       break
@@ -164,16 +163,16 @@ const move = (life: Life, rune: Rune): void => {
   }
 }
 
-/** A clock that was set back makes no day begin anew that has begun. */
+/** A clock that was set back does not start an earlier day again. */
 const begunAt = ({ count, day }: Begun, at: number): Begun => {
   const now = Calendar.dayOf(at)
   return Calendar.isOver(day, now) ? { day: now, count: 1 } : { day, count: count + 1 }
 }
 
-/** How many of a day's sub-agents agents have begun. */
+/** Number of sub-agents that agents have begun on this day. */
 export const begunOn = ({ begun }: Life, day: string): number => (Calendar.isOver(begun.day, day) ? 0 : begun.count)
 
-/** The newest few that are ended are kept. */
+/** Records the end of an agent. Only the newest few ended sub-agents are remembered. */
 const end = (life: Life, agent: string, eventId: number): void => {
   life.ended.set(agent, eventId)
   life.newest.delete(agent)
@@ -196,7 +195,7 @@ const ofTurn = (life: Life, rune: RuneOf<typeof turnKinds>): void => {
   turn.outcome = outcome
 }
 
-/** Folds a rune of the stream in. True: it is the conversation's own, and nobody else's. */
+/** Folds in a rune of the stream. True: only the conversation needs the rune. */
 export const apply = (life: Life, any: Rune): boolean => {
   if (any.actor.startsWith("conversation/")) {
     move(life, any)
@@ -231,7 +230,7 @@ export const apply = (life: Life, any: Rune): boolean => {
   return false
 }
 
-/** The conversation that an archive's rune speaks of; undefined for any other rune. */
+/** The conversation that an archive's rune describes; undefined for any other rune. */
 export const archived = (rune: Rune): (Summary & { readonly life: Life }) | undefined => {
   const archive = rune.stream === DAEMON_STREAM ? readMove(rune) : undefined
   if (archive?.kind !== "session.archived") return undefined

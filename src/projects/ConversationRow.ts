@@ -1,8 +1,7 @@
 /**
- * ConversationRow: a conversation's row for a person, and the words with which it
- * refuses what it does not take now. Pure.
+ * ConversationRow: a conversation's row for a person, and its refusals. Pure.
  *
- * Guarantees: each refusal names what is in the way and the command that helps.
+ * Guarantees: each refusal names the obstacle and the command that helps.
  */
 import { Duration } from "effect"
 import { CommandRefused, type ConversationInfo, refuse, type Spending } from "../domain/Messages.ts"
@@ -15,7 +14,7 @@ export interface Row {
   readonly project: string
   readonly config: string
   readonly snapshot: ConversationSnapshot
-  /** Why its runes do not fold, of one that does not live. */
+  /** Why its runes do not fold, for a conversation that is not alive. */
   readonly broken?: string | undefined
   readonly agents: ReadonlyArray<string>
   /** Sub-agents that wait for a place. */
@@ -24,7 +23,7 @@ export interface Row {
   readonly limits: Spending
 }
 
-/** How a person names it: by its project, which means the newest one. */
+/** The names of a conversation: its id, and its project, which stands for its newest conversation. */
 export interface Called {
   readonly conversation: string
   readonly project: string
@@ -38,7 +37,7 @@ const because = ({ data }: ConversationSnapshot): string => {
   return reason === "" ? ` by ${by}` : ` by ${by}: ${reason}`
 }
 
-/** In words of its own: `is paused by ada: lunch`. */
+/** The state in words, for example `is paused by ada: lunch`. */
 export const standing = (snapshot: ConversationSnapshot): string => {
   switch (snapshot.state) {
     case "[*]":
@@ -101,7 +100,7 @@ export const row = (of: Row): ConversationInfo => {
   }
 }
 
-/** For a headline: `12,000 tokens, 3 tool calls, 5m 2s, $0.42`. */
+/** For a headline, for example `12,000 tokens, 3 tool calls, 5m 2s, $0.42`. */
 export const spentInWords = ({ tokens, toolCalls, usd, wallTime }: Budget.Spent): string =>
   [
     `${tokens.toLocaleString("en-US")} tokens`,
@@ -110,7 +109,7 @@ export const spentInWords = ({ tokens, toolCalls, usd, wallTime }: Budget.Spent)
     ...(usd > 0 ? [`$${usd.toFixed(2)}`] : [])
   ].join(", ")
 
-/** Over for good: nothing leads back, a new one does. */
+/** Refuses because the conversation is closed for good: only a new one helps. */
 export const over = ({ conversation, project }: Called): CommandRefused =>
   new CommandRefused({
     code: "closed",
@@ -118,7 +117,7 @@ export const over = ({ conversation, project }: Called): CommandRefused =>
     remedy: "Begin a new one in the project's folder: agentd project new"
   })
 
-/** Set apart: its log is damaged. */
+/** Refuses because the conversation is set apart: its log is damaged. */
 export const damaged = (conversation: string, message: string): CommandRefused =>
   new CommandRefused({
     code: "unavailable",
@@ -126,7 +125,7 @@ export const damaged = (conversation: string, message: string): CommandRefused =
     remedy: `Mend it once the daemon is stopped: agentd repair ${conversation}; or give it up, and begin anew: agentd project close ${conversation}`
   })
 
-/** Why it takes no input now; undefined when it does. */
+/** Why the conversation takes no input now; undefined if it does. */
 export const closedToInput = (
   { conversation, project }: Called,
   snapshot: ConversationSnapshot

@@ -1,11 +1,11 @@
 /**
- * Expiry: texts of prompts, messages and tools are kept for the time that the config says, then erased
- * by the log, one rune after the other, a bounded number at a time.
+ * Expiry: erases the texts of prompts, messages and tools after the time in the config, one rune after the other, in
+ * bounded batches.
  *
- * Guarantees: what is still needed stays: a message that waits, that came to no answer and waits for
- * a person, or that a turn carries which is not done, and all since such a turn began, its calls and their approvals among that; a project whose
- * config or log cannot be read, or that is being closed, is left alone; what was begun is finished
- * by the next start (EventLog.erase).
+ * Guarantees: texts that are still needed stay: messages that wait, unanswered messages that wait for a person, and
+ * messages of an unfinished turn. Everything since such a turn began stays too, including its calls and approvals. A
+ * project whose config or log cannot be read, or that is closing, is left alone. The next start finishes an interrupted
+ * erasure (EventLog.erase).
  */
 import { Clock, Duration, Effect, Stream } from "effect"
 import { textsIn } from "../core/event-log/Erasure.ts"
@@ -19,7 +19,7 @@ import type { MessageFiles } from "../agents/prompt/MessageFiles.ts"
 import * as NeededFiles from "./service/NeededFiles.ts"
 import type { Projects } from "./Projects.ts"
 
-/** Most runes of one conversation in a batch. */
+/** Maximum number of runes of one conversation in a batch. */
 export const BATCH = 100
 
 export const ERASER = "agentd keepPrompts"
@@ -37,19 +37,19 @@ const KINDS: ReadonlyArray<string> = [
   "agent.reported"
 ]
 
-/** The part of a conversation that is still needed. */
+/** The parts of a conversation that are still needed. */
 interface Needed {
-  /** Messages by their ids. */
+  /** Messages, by id. */
   readonly messages: ReadonlySet<string>
-  /** Runes since then, ms since the epoch. */
+  /** All runes since this time, ms since the epoch. */
   readonly since: number
 }
 
-/** Of a worker only the prompt goes: why it stopped is its state. */
+/** Of a worker's runes only the prompt is erased; the reason why it stopped is part of its state. */
 const mayGo = ({ kind, payload, trigger }: Rune): boolean =>
   (kind !== "worker.moved" || trigger === "PromptReady") && textsIn(payload).length > 0
 
-/** States of a worker in which it needs no prompt. */
+/** States in which a worker needs no prompt. */
 const RESTS: ReadonlySet<string> = new Set(["Stopped", "CoolingDown", "SessionComplete"])
 
 const neededBy = (trees: ReadonlyArray<AgentScope>): Needed => {
@@ -74,16 +74,16 @@ const messageIn = ({ payload }: Rune): string | undefined => {
   return event?.message?.messageId
 }
 
-/** Runes that the log does not erase, as many as are remembered: beyond them a stream may be looked at in vain. */
+/** Maximum number of remembered runes that the log does not erase. Beyond it, runes are tried again in vain. */
 const MAX_KEPT = 100_000
 
 export const make = (projects: Projects, log: EventLog["Service"], files: MessageFiles) => {
-  /** The place in each stream before which nothing is left to erase: it saves reading, and is found anew at a start. */
+  /** The position in each stream before which nothing is left to erase. Saves reading; computed again after a start. */
   const places = new Map<string, number>()
   /** Runes whose texts are part of a state. */
   const kept = new Set<number>()
 
-  /** Remembers a rune that is not asked for again. */
+  /** Remembers a rune that the log refused to erase, so that it is not tried again. */
   const stays = (eventId: number): void => {
     if (kept.size >= MAX_KEPT) kept.delete(kept.values().next().value!)
     kept.add(eventId)
@@ -100,7 +100,7 @@ export const make = (projects: Projects, log: EventLog["Service"], files: Messag
     const now = yield* Clock.currentTimeMillis
     const found = yield* log.read({ stream, kinds: KINDS, after }).pipe(
       Stream.takeWhile(({ at }) => at > now || at < Math.min(before, needed.since)),
-      // a rune that a clock far ahead has stamped is as old as the next one
+      // a rune with a timestamp in the future counts as old as the next rune
       Stream.mapAccum(
         (): ReadonlyArray<Rune> => [],
         (ahead, rune) => (rune.at > now ? [[...ahead, rune], []] : [[], [...ahead, rune]])
@@ -124,12 +124,12 @@ export const make = (projects: Projects, log: EventLog["Service"], files: Messag
         ),
       { discard: true }
     )
-    // beyond a full batch nothing was looked at for certain
+    // after a full batch, only the runes up to its last one are known to be done
     if (!isHeld) places.set(stream, found.length === BATCH ? found.at(-1)!.eventId : last)
     return found.length
   })
 
-  /** Erases a batch of each conversation whose config says so, else of all for which `usual` does; answers how many runes were dealt with. */
+  /** Erases a batch of each conversation, by its config, or else by `usual`. Answers how many runes were tried. */
   return Effect.fnUntraced(function* (usual: Duration.Duration | undefined): Effect.fn.Return<number, StorageError> {
     yield* NeededFiles.sweep(projects, log, files)
     const now = yield* Clock.currentTimeMillis

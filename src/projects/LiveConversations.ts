@@ -1,5 +1,5 @@
 /**
- * LiveConversations: the port Conversations over the daemon's own conversations.
+ * LiveConversations: implements the port Conversations with the daemon's own conversations.
  */
 import { Effect, Stream } from "effect"
 import { Conversations, type Standing } from "../domain/Conversations.ts"
@@ -19,9 +19,9 @@ const standings: { readonly [state in ConversationMachine.State]: Standing } = {
 
 export const make = (of: {
   readonly log: EventLog["Service"]
-  /** All conversations, once every one is known. */
+  /** All conversations, when every one is loaded. */
   readonly known: Effect.Effect<ReadonlyArray<string>>
-  /** Where its machine stands; undefined for a conversation that is not known. */
+  /** The state of its machine; undefined for an unknown conversation. */
   readonly stateOf: (conversation: string) => ConversationMachine.State | undefined
 }): Conversations["Service"] =>
   Conversations.of({

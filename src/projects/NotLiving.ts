@@ -1,11 +1,11 @@
 /**
- * NotLiving: a conversation that is known and does not live, and the reason.
+ * NotLiving: a known conversation that is not alive, and the reason.
  *
  * - `closed`: it is over, and its project can begin a new one.
- * - `lost`: no config is there that a person has agreed to. It can be closed all the same: what an earlier daemon left
- *   of its agents was ended when this one began.
- * - `damaged`: its stream is damaged or does not fold. Nothing is written to it: the daemon's own stream says what is
- *   wrong, once, and that a person has given the conversation up, which makes it `closed`.
+ * - `lost`: the config that a person has agreed to is missing. It can still be closed: agents that an earlier daemon
+ *   left running were ended when this daemon started.
+ * - `damaged`: its stream is damaged or does not fold. Nothing is written to it. The daemon's own stream records the
+ *   damage, once, and records when a person gives the conversation up, which makes it `closed`.
  */
 import { Deferred, Effect, Schema } from "effect"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
@@ -32,11 +32,11 @@ export interface NotLiving {
   readonly _tag: "NotLiving"
   readonly record: ProjectRecord
   readonly reason: Reason
-  /** The reason in words, line by line; empty: it is closed. */
+  /** The reason in words, line by line; empty if closed. */
   readonly problems: ReadonlyArray<string>
 }
 
-/** The person that closes a conversation, and the reason given. */
+/** The person who closes a conversation, and the reason. */
 export interface Closing {
   readonly by: string
   readonly reason: string
@@ -56,11 +56,11 @@ export const lost = (record: ProjectRecord, { message }: CommandRefused): NotLiv
 
 export const damaged = (record: ProjectRecord, message: string): NotLiving => make("damaged", record, [message])
 
-/** As they are listed. */
+/** Sorts conversations for a list. */
 export const inOrder = (all: Iterable<NotLiving>): ReadonlyArray<NotLiving> =>
   [...all].toSorted((a, b) => REASONS.indexOf(a.reason) - REASONS.indexOf(b.reason))
 
-/** For a list of what is open. */
+/** The row in a list of open projects. */
 export const infoOf = ({ problems, reason, record }: NotLiving): ProjectInfo => {
   const { agents, config, conversation, name, trust } = record
   const known = { conversation, name, config, agents: [...agents.keys()] }
@@ -69,7 +69,7 @@ export const infoOf = ({ problems, reason, record }: NotLiving): ProjectInfo => 
     : { ...known, problems, ...waiting(trust) }
 }
 
-/** Why nothing of it takes commands. */
+/** Why the conversation takes no commands. */
 export const refusalOf = ({ problems: [problem = "its file is gone"], reason, record }: NotLiving): CommandRefused => {
   const { config, conversation, name } = record
   switch (reason) {
@@ -86,7 +86,7 @@ export const refusalOf = ({ problems: [problem = "its file is gone"], reason, re
   }
 }
 
-/** Closes a conversation that is lost, without its config and its agents; answers when it is closed. */
+/** Closes a lost conversation, without its config and its agents. Answers when it is closed. */
 export const end = (
   { agents, conversation, life, name }: ProjectRecord,
   supervisor: DynamicSupervisor.DynamicSupervisor,
@@ -118,12 +118,12 @@ export const end = (
     })
   )
 
-/** Runes among which it is looked for whether people were told. */
+/** How many recent runes are scanned for an earlier notification. */
 const LOOK_BACK = 200
 
 const readProject = reader(projectKinds)
 
-/** The record of a damaged one, as far as the rune that names its project can be read. */
+/** The record of a damaged conversation, if the rune that names its project can be read. */
 export const recordOf = Effect.fnUntraced(function* (conversation: string) {
   const log = yield* EventLog
   const named = log.tail({ stream: conversation, kinds: ["project.registered"] }, 1)
@@ -142,7 +142,7 @@ const violation = (conversation: string, message: string): RuneDraft => ({
   payload: { rule: "INV-HASH-VALID", severity: "FATAL", kind: "", actor: "", stream: conversation, message }
 })
 
-/** Says the damage in the daemon's stream, where that does not say it already: people are mailed. */
+/** Records the damage in the daemon's stream, unless it is recorded there. People get a mail. */
 export const tell = (conversation: string, message: string) =>
   Effect.catch(told(conversation, message), (error) =>
     Effect.logWarning(`nobody is mailed that ${conversation} is damaged: ${error.message}`)
@@ -151,7 +151,7 @@ export const tell = (conversation: string, message: string) =>
 const told = Effect.fnUntraced(function* (conversation: string, message: string) {
   const log = yield* EventLog
   const before = yield* log.tail({ stream: DAEMON_STREAM, kinds: ["invariant.violated", "log.repaired"] }, LOOK_BACK)
-  // what was told before a repair was mended by it
+  // damage reported before a repair was fixed by the repair
   const since = before.slice(before.findLastIndex(({ kind }) => kind === "log.repaired") + 1)
   const isTold = since.some((rune) => {
     const own = readOwn(rune)
@@ -160,7 +160,7 @@ const told = Effect.fnUntraced(function* (conversation: string, message: string)
   if (!isTold) yield* log.append([violation(conversation, message)])
 })
 
-/** Says in the daemon's stream that a damaged one is over. */
+/** Records in the daemon's stream that a damaged conversation is closed. */
 export const giveUp = Effect.fnUntraced(function* (
   { config, conversation, name }: ProjectRecord,
   { by, reason }: Closing

@@ -1,10 +1,10 @@
 /**
  * Project: one `agentd.jsonc`, its open conversation, and the agents in it.
  *
- * Guarantees: the last file that a person has agreed to is in force; what is wrong with a newer
- * one, or that it waits for a person, is kept for whoever asks and is in the log; a reload touches only what changed: a new agent is
- * started, one that is gone is stopped (its inbox and log stay), a changed one
- * takes its new settings with its next run, its limits with its next start.
+ * Guarantees: the last config that a person has agreed to is in force. The problems of a newer file, or the fact that
+ * it waits for a person, can be queried and are in the log. A reload affects only what changed: a new agent is started,
+ * and a removed one is stopped (its inbox and log stay). A changed agent gets its new settings with its next run, and
+ * its limits with its next start.
  */
 import { putRight } from "../domain/ErrorLimit.ts"
 import { Context, Deferred, Effect, FileSystem, Scope, Semaphore, Stream } from "effect"
@@ -43,6 +43,7 @@ export class Project {
   name: string
   config: ConfigFile.Project
   problems: ReadonlyArray<string> = []
+  /** The live agents of the conversation. */
   readonly registry: AgentRegistry
   readonly record: ProjectRecord
   readonly scope: Scope.Closeable
@@ -51,11 +52,11 @@ export class Project {
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   private readonly agents: DynamicSupervisor.DynamicSupervisor
   private readonly services: Context.Context<Services>
-  /** Completed when it is closed, and nothing of it lives any more. */
+  /** Completed when the conversation is closed and nothing of it is alive. */
   readonly retired = Deferred.makeUnsafe<void>()
   private readonly reading = Semaphore.makeUnsafe(1)
   private readonly notices: ConfigNotice.ConfigNotice
-  /** Why it may not be called so, where another project is. */
+  /** Refuses a name that another project has; undefined if the name is free. */
   private readonly taken: (name: string, before: string) => CommandRefused | undefined
 
   private constructor(
@@ -101,7 +102,7 @@ export class Project {
     })
   }
 
-  /** As its record says it stands; `begin` brings it to life. All of it ends with the scope. */
+  /** Restores the project from its record. `begin` brings it to life. All of it ends with the scope. */
   static readonly make = (
     record: ProjectRecord,
     config: ConfigFile.Project,
@@ -126,7 +127,10 @@ export class Project {
     }
   }
 
-  /** Why an agent's limits do not hold to one request, with the backend at this place: 0 is its own; undefined: they do. */
+  /**
+   * Why an agent's limits do not hold for each request; undefined if they do. `place`: 0 is its own backend, then
+   * fallbacks.
+   */
   gapOf(agent: string, config: AgentConfig, place: number): Metering.Gap | undefined {
     const user = Context.get(this.services as Context.Context<never>, Prices.UserPrices)
     const { conversation, prices } = this.config
@@ -139,7 +143,7 @@ export class Project {
     )
   }
 
-  /** The same of its own backend and of each fallback, in words. */
+  /** The gaps of the agent's own backend and of each fallback, in words. */
   gapsOf(agent: string, config: AgentConfig): ReadonlyArray<string> {
     return [config.backend, ...config.fallback].flatMap((_, place) => this.gapOf(agent, config, place)?.text ?? [])
   }
@@ -172,23 +176,23 @@ export class Project {
     })
   }
 
-  /** Why it takes no input now; undefined when it does. */
+  /** Why the project takes no input now; undefined if it does. */
   get refusal(): CommandRefused | undefined {
     const called = { conversation: this.conversation, project: this.name }
     return ConversationRow.closedToInput(called, this.life.snapshot)
   }
 
-  /** Why no agent may be started any more; undefined while one may: a pause keeps it from turns, not from life. */
+  /** Why no agent can start any more; undefined if one can. A paused project still starts agents, but no turns. */
   get isOver(): CommandRefused | undefined {
     return this.registry.subAgentTree.isClosing ? this.refusal : undefined
   }
 
-  /** Why none of its agents is started: it is over, or stopped as a whole. */
+  /** Why none of its agents can start: the project is over, or stopped as a whole; undefined if they can. */
   get isStill(): CommandRefused | undefined {
     return this.isOver ?? ProjectStop.refusalOf(this.name, this.record)
   }
 
-  /** Appends what a person has decided about all of it, and takes it in; answers with the rune. */
+  /** Appends a person's decision about the whole project, and applies it. Answers with the rune. */
   readonly say = Effect.fnUntraced(
     { self: this },
     function* (this: Project, kind: "project.stopped" | "project.started", by: string) {
@@ -207,7 +211,7 @@ export class Project {
     return this.record.agents.get(agent)
   }
 
-  /** Brings the conversation to life as the log says it stands, without its agents. */
+  /** Brings the conversation to life from its record, without its agents. */
   readonly begin = Effect.gen({ self: this }, function* () {
     const { agents, name } = this.config
     yield* this.supervisor.add(this.life.child)
@@ -216,7 +220,7 @@ export class Project {
     yield* Context.get(this.services, Bus).configured(this.news)
   })
 
-  /** Agents that stopped for good, as their log says: not those that had ended by then. */
+  /** Agents that stopped permanently, according to the log, except those that had ended before. */
   private get failures(): ReadonlyArray<Failure> {
     const stream = this.conversation
     return [...this.record.agents].flatMap(
@@ -236,24 +240,24 @@ export class Project {
     )
   }
 
-  /** For those outside who have a part of the file to follow. */
+  /** The config, for services outside that follow a part of it. */
   get news(): ConfigNews {
     return { conversation: this.conversation, config: this.config }
   }
 
-  /** All agents of the config that is in force, their sub-agents, and no others. */
+  /** Adds and removes agents until exactly those of the config and their sub-agents live. */
   get settle() {
     return this.registry.settle
   }
 
-  /** Completes the half-done work of the last daemon, once the agents are alive. */
+  /** Completes the previous daemon's unfinished work, when the agents are alive. */
   readonly mend: Effect.Effect<void> = Effect.suspend(() =>
     Effect.andThen(this.life.tellAgain(this.failures), this.registry.mend)
   )
 
   /**
-   * Reads the file again, one reader at a time. What nobody has agreed to changes nothing but `waits`, and a bad one
-   * nothing but `problems`. Fails where the caller agreed to a text that is no longer there.
+   * Reads the file again, one reader at a time. A text that nobody has agreed to changes only `waits`, and an invalid
+   * one only `problems`. Fails if the caller agreed to a text that the file no longer has.
    */
   readonly reload = Effect.fnUntraced(
     { self: this },
@@ -269,7 +273,7 @@ export class Project {
         this.problems = []
         yield* this.weigh(read.success, agreed, by)
       }
-      // the same file, too: it may not have been settled to the end
+      // even for an unchanged file: an earlier settling may have failed half-way
       yield* this.settle
       if (isHeld) return yield* ConfigTrust.changedSince(this.record)
     },
@@ -289,7 +293,7 @@ export class Project {
     }
   )
 
-  /** Whether a config says what is in force already. */
+  /** Whether a config equals the one in force. */
   private says(config: ConfigFile.Project): boolean {
     return JSON.stringify(config) === JSON.stringify(this.config)
   }
@@ -327,7 +331,7 @@ export class Project {
     Effect.uninterruptible
   )
 
-  /** Keeps what is in force, as the file stands; `hash`: of the text that was shown. */
+  /** Puts the file's change aside: the config in force stays. `hash`: the text that the person was shown. */
   readonly keepInForce = (hash: string | undefined, by: string) =>
     Effect.gen({ self: this }, function* () {
       const refused = ConfigTrust.unkept(this.record, hash)
@@ -341,7 +345,7 @@ export class Project {
     return Effect.provide(ConfigTrust.changeOf(this.record, this.config), this.services)
   }
 
-  /** Reloads now, since it may have changed unseen, and whenever the file changes, for as long as the scope is open. */
+  /** Reloads now, because the file may have changed unseen, and then after each change, until the scope closes. */
   readonly watch = Effect.suspend(() =>
     Stream.merge(Stream.succeed(undefined), this.changes).pipe(
       // editors write a file in several steps

@@ -1,12 +1,11 @@
 /**
- * Projects: every project of the log, by its conversation: comes to life as its log says
- * it stands, enters the log, is found by those who ask.
+ * Projects: all projects of the log, by conversation: revives them from the log, registers new ones, and finds them for
+ * callers.
  *
- * Each project is recovered by its own stream, and lives as soon as that is read, by the last
- * config that a person has agreed to, whatever its file says by now: one
- * of which that is gone is named with its problems, and neither that nor a
- * stream that cannot be read holds up another. A
- * project has one open conversation at a time; those that are closed are known.
+ * Each project is recovered from its own stream, and lives as soon as that is read. It uses the last config that a
+ * person has agreed to, whatever its file contains now. A project whose config is gone is listed with its problems.
+ * Neither that nor an unreadable stream delays other projects. A project has one open conversation at a time; closed
+ * ones remain known.
  */
 import { Context, Deferred, Effect, Exit, Scope, Semaphore } from "effect"
 import { isAbsolute } from "node:path"
@@ -45,19 +44,20 @@ import * as Secrets from "./Secrets.ts"
 import { repeated } from "../agents/machines/ToolsState.ts"
 import * as Backoff from "../core/supervision/Backoff.ts"
 
-/** How often the file of a project that cannot be read is tried. */
+/** How often the config of a lost project is tried again. */
 const READ_AGAIN = Backoff.constant("5 seconds")
 
 export class Projects {
   readonly living: Map<string, Project> = new Map()
   /** By conversation. */
   private readonly others: Map<string, NotLiving.NotLiving> = new Map()
-  /** Lost ones that are being closed: their file may come back, their conversation does not. */
+  /** Lost conversations that are being closed. They are not revived, even if their file returns. */
   private readonly endings = new Map<string, Deferred.Deferred<void, StorageError>>()
   private readonly lock = Semaphore.makeUnsafe(1)
   private readonly services: Context.Context<Services>
   readonly scope: Scope.Scope
 
+  /** The supervisor of the conversations. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
 
   private constructor(
@@ -70,7 +70,7 @@ export class Projects {
     this.scope = scope
   }
 
-  /** None yet. What comes to life ends with the Effect scope. */
+  /** Makes an empty registry. Projects that come to life end with the Effect scope. */
   static readonly make = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
     Effect.map(
       Effect.all([Effect.context<Services>(), Effect.scope]),
@@ -92,7 +92,7 @@ export class Projects {
     return NotLiving.inOrder(this.others.values())
   }
 
-  /** The record of one that does not live, for this reason. */
+  /** The record of a conversation that is not alive for this reason; undefined if there is none. */
   private recordOf(conversation: string, reason: NotLiving.Reason): ProjectRecord | undefined {
     const one = this.others.get(conversation)
     return one?.reason === reason ? one.record : undefined
@@ -102,7 +102,7 @@ export class Projects {
     this.others.set(one.record.conversation, one)
   }
 
-  /** Every agent that is alive. */
+  /** Every live agent. */
   get found(): ReadonlyArray<Finder.Found> {
     return [...this.living.values()].flatMap((project) =>
       [...project.members.values()].map(({ tree }) => ({ project, tree }))
@@ -118,7 +118,7 @@ export class Projects {
     return this.living.get(conversation)?.members.get(agent)?.tree
   }
 
-  /** A project with its conversation and its agents alive, watched from now on. */
+  /** Opens a project: its conversation and agents come to life, and its file is watched. */
   private readonly open = Effect.fnUntraced(
     { self: this },
     function* (this: Projects, record: ProjectRecord, config: ConfigFile.Project) {
@@ -133,15 +133,15 @@ export class Projects {
       this.others.delete(record.conversation)
       yield* Effect.forkIn(Effect.andThen(Deferred.await(project.life.closed), this.retire(project)), this.scope)
       yield* Effect.forkIn(project.watch, scope)
-      // what cannot be settled now is tried again by whoever reloads it
+      // a failed settling is repeated by the next reload
       yield* Effect.ensuring(project.settle, project.mend)
-      // its file may be another by now: whoever finds the project finds that, too
+      // the file may have changed: a caller that finds the project must see that, too
       yield* project.reload("nothing", "agentd").pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
       return project
     }
   )
 
-  /** Retires a closed project: nothing of it lives any more, and only its record is kept. */
+  /** Retires a closed project: nothing of it is alive any more, and only its record remains. */
   private readonly retire = (project: Project) =>
     Effect.gen({ self: this }, function* () {
       const { conversation, life, record, scope } = project
@@ -157,12 +157,12 @@ export class Projects {
     return Effect.mapError(Effect.provide(ConfigTrust.look(path), this.services), (error) => refusedBy(error))
   }
 
-  /** The config of the text that was agreed to; undefined where that is gone. */
+  /** The config of the text that was agreed to; undefined if that text is gone. */
   private inForce(path: string, hash: string) {
     return Effect.mapError(Effect.provide(ConfigTrust.inForce(path, hash), this.services), (error) => refusedBy(error))
   }
 
-  /** Secrets of the config are known, and its text is kept: the log may say that it is trusted. */
+  /** Registers the config's secrets and stores its text, so that the log can say that the text is trusted. */
   private ready(seen: ConfigTrust.Seen) {
     return Effect.provide(Effect.andThen(Secrets.register(seen.config), ConfigTrust.keep(seen)), this.services)
   }
@@ -172,7 +172,7 @@ export class Projects {
     return append(drafts).pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
   }
 
-  /** Why the project with this file may not be called so: another one is. `before`: the name that it has now. */
+  /** Refuses a name that another project has; undefined if the name is free. `before`: the project's current name. */
   private taken(path: string, name: string, before: string | null): CommandRefused | undefined {
     const called = (name: string) =>
       this.entries.find(
@@ -191,7 +191,10 @@ export class Projects {
     })
   }
 
-  /** A project's file enters the log with the conversation that it now has, and comes to life as far as a person has agreed to it. */
+  /**
+   * Registers a project's file in the log with its conversation, and opens it with the config that a person has agreed
+   * to.
+   */
   private readonly enter = Effect.fnUntraced(
     { self: this },
     function* (
@@ -236,7 +239,7 @@ export class Projects {
     }
   )
 
-  /** Runs commands on a file one after the other; a command is completed even if the caller goes away meanwhile. */
+  /** Runs commands on a file one after the other. A command completes even if the caller disconnects. */
   private alone<A, E>(path: string, command: Effect.Effect<A, E>): Effect.Effect<A, E | CommandRefused> {
     return isAbsolute(path)
       ? this.lock.withPermit(Effect.uninterruptible(command))
@@ -282,14 +285,14 @@ export class Projects {
           )
         }
         const conversation = known === undefined ? ProjectName.conversationId(path) : Finder.successor(known.record)
-        // what waits for a person still does
+        // a change that waits for a person still waits
         return (yield* this.enter(path, conversation, caller, "nothing", known?.record.trust.hash ?? null)).row
       })
     )
 
   /**
-   * The config with which a project of the log comes to life: of the text that was agreed to. An older agentd asked
-   * nobody: the file as it stands then counts, from now on as agreed to.
+   * The config with which a project of the log comes to life: that of the trusted text. An older agentd asked nobody:
+   * then the current file counts, and is trusted from now on.
    */
   private readonly recovered = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
     const { config: path, conversation, trust } = record
@@ -305,7 +308,7 @@ export class Projects {
     return seen.config
   })
 
-  /** A project whose config is gone comes to life as soon as it is there, unless somebody was first. */
+  /** Opens a lost project as soon as its config is back, unless another command was first. */
   private readonly await = (lost: NotLiving.NotLiving) => {
     const { conversation, name } = lost.record
     const isWaiting = () => this.others.get(conversation) === lost && !this.endings.has(conversation)
@@ -320,7 +323,7 @@ export class Projects {
     )
   }
 
-  /** Revives a project of the log. Its trouble is its own. */
+  /** Revives a project of the log. A failure affects only this project. */
   readonly revive = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
     const { config, life } = record
     const { state } = life.snapshot
@@ -347,7 +350,7 @@ export class Projects {
       : NotLiving.refusalOf(entry)
   }
 
-  /** Answers when it is closed. Carried out even if whoever asked goes away; a second one waits for the first. */
+  /** Answers when the conversation is closed. Completes even if the caller disconnects. A second call waits too. */
   readonly closeLost = Effect.fnUntraced(
     { self: this },
     function* (this: Projects, record: ProjectRecord, why?: NotLiving.Closing) {
@@ -367,14 +370,14 @@ export class Projects {
     }
   )
 
-  /** The newest conversation of a file; what a damaged stream does not say, its id does. */
+  /** The newest conversation of a file. If a damaged stream does not name its file, its id identifies it. */
   private known(path: string): Finder.Entry | undefined {
     const id = ProjectName.conversationId(path)
     for (const { record } of this.entries) if (record.config === "" && record.conversation === id) record.config = path
     return Finder.ofConfig(this.entries, path)
   }
 
-  /** Ends what lives of a conversation whose stream is damaged, and writes nothing to the stream. */
+  /** Ends everything alive of a conversation whose stream is damaged, and writes nothing to the stream. */
   readonly setApart = (conversation: string, message: string): Effect.Effect<void> =>
     Effect.gen({ self: this }, function* () {
       if (!ConversationId.mayBe(conversation) || this.recordOf(conversation, "damaged") !== undefined) return
@@ -385,7 +388,7 @@ export class Projects {
       yield* LogEvent.noted("conversation.apart", { conversation })(
         Effect.logError(`${conversation} is set apart: ${message}`)
       )
-      // one that is over has nothing that lives
+      // nothing of a closed conversation is alive
       if (over === undefined) this.put(NotLiving.damaged(record, message))
       this.living.delete(conversation)
       yield* Effect.provide(NotLiving.tell(conversation, message), this.services)
@@ -394,7 +397,7 @@ export class Projects {
       yield* Scope.close(project.scope, Exit.void)
     }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
-  /** A person gives up a conversation that is set apart; the rune that says so is the answer. */
+  /** A person gives up a conversation that is set apart. Answers with the rune that says so. */
   readonly giveUp = (record: ProjectRecord, why: NotLiving.Closing) =>
     Effect.gen({ self: this }, function* () {
       const over = yield* Effect.provide(NotLiving.giveUp(record, why), this.services)
@@ -436,7 +439,7 @@ export class Projects {
     })
   }
 
-  /** Undefined: it never had one. */
+  /** Undefined if the agent never had a session. */
   readonly session = ({ project, tree }: Finder.Found): AgentSession | undefined => {
     const worker = tree.worker()
     if (worker === undefined) return undefined
@@ -461,7 +464,7 @@ export class Projects {
     return { conversation, agent, info, backlog: Backlog.of(tree), calls: tree.calls() }
   }
 
-  /** The config that counts for a conversation, also for one that its project has left behind. */
+  /** The config that applies to a conversation, including a closed one whose project has a newer conversation. */
   configOf(conversation: string) {
     const open = this.living.get(conversation)
     if (open !== undefined) return open.config
@@ -471,7 +474,7 @@ export class Projects {
   }
 }
 
-/** Nobody has agreed to the file, and what was agreed to is not there any more. */
+/** Nobody has agreed to the file, and the text that was agreed to is gone. */
 const untrusted = ({ config, name }: ProjectRecord): CommandRefused =>
   refuse(
     "conflict",
@@ -479,7 +482,7 @@ const untrusted = ({ config, name }: ProjectRecord): CommandRefused =>
     `Look at it, and agree: agentd trust ${name}`
   )
 
-/** A file whose last conversation is closed says nothing more: a new one has to be asked for. */
+/** The row of a file whose last conversation is closed: a new conversation must be requested. */
 const overInfo = ({ config, conversation, name }: ProjectRecord): ProjectInfo => {
   const { message, remedy } = ConversationRow.over({ conversation, project: name })
   return { conversation, name, config, agents: [], problems: [`${message} ${remedy}`] }

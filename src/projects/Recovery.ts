@@ -1,10 +1,9 @@
 /**
- * Recovery: what the log says of every project and agent: each conversation by its own
- * stream, and those that are archived by the daemon's.
+ * Recovery: rebuilds every project and agent from the log: each conversation from its own stream, archived ones from
+ * the daemon's.
  *
- * Each is a pure fold. A machine whose runes do not fold (a log of a newer agentd, a
- * damaged one) is set aside with the reason and touches no other agent; a stream that
- * cannot be read touches no other conversation.
+ * Each is a pure fold. If a machine's runes do not fold (a log of a newer agentd, a damaged log), the machine is set
+ * aside with the reason. No other agent is affected. An unreadable stream affects no other conversation.
  */
 import { Effect } from "effect"
 import * as ConversationId from "../domain/ConversationId.ts"
@@ -27,9 +26,9 @@ export interface ProjectRecord {
   name: string
   readonly agents: Map<string, AgentRecord>
   readonly life: ConversationRecovery.Life
-  /** The part of its file that a person has agreed to. */
+  /** The state of trust in its config file. */
   readonly trust: ConfigTrust.Trust
-  /** Null: it is not stopped as a whole. */
+  /** Set if the project is stopped as a whole; otherwise null. */
   stopped: ProjectStop.Stopped | null
 }
 
@@ -70,7 +69,7 @@ export const freshProject = (conversation: string, config: string, name: string)
   stopped: null
 })
 
-/** The record of a conversation of which the daemon's stream says that a person has given it up. */
+/** The record of a conversation that a person has given up, if the rune of the daemon's stream says so. */
 export const givenUpIn = (rune: Rune): ProjectRecord | undefined => {
   const about = readProject(rune)
   if (about?.kind !== "conversation.given_up") return undefined
@@ -81,7 +80,7 @@ export const givenUpIn = (rune: Rune): ProjectRecord | undefined => {
   return record
 }
 
-/** A conversation that is archived: its archive's rune says all. */
+/** Records an archived or given-up conversation from its one rune. */
 const archive = (records: Records, rune: Rune): void => {
   const givenUp = givenUpIn(rune)
   if (givenUp !== undefined) return void records.set(givenUp.conversation, givenUp)
@@ -93,7 +92,7 @@ const archive = (records: Records, rune: Rune): void => {
   records.set(conversation, { conversation, config, name: project, agents: all, life, trust, stopped: null })
 }
 
-/** To the agent's machine that wrote the rune, or joined it. */
+/** Passes the rune to the agent's machine that wrote it or joined it. */
 const hand = (project: ProjectRecord, actor: string, rune: Rune, isJoined: boolean): void => {
   const [machine = "", name = ""] = actor.split("/")
   if (!AgentRecovery.machines.includes(machine)) return
@@ -111,7 +110,7 @@ export const apply = (records: Records, rune: Rune): void => {
   if (rune.stream === DAEMON_STREAM) return archive(records, rune)
   const about = readProject(rune)
   if (rune.kind === "project.registered") {
-    // one that is archived says no more: its archive's rune does
+    // an archived registration has no payload: the archive's rune names the project
     if (about?.kind !== "project.registered") return
     const { config, name } = about.payload
     const known = records.get(rune.stream)
@@ -132,7 +131,7 @@ export const apply = (records: Records, rune: Rune): void => {
   if (ConversationRecovery.apply(project.life, rune)) return
   hand(project, rune.actor, rune, false)
   for (const moved of rune.moves) hand(project, moved, rune, true)
-  // what became of one that was spawned before parents were told is no news
+  // sub-agents of older versions have no task: their parents get no news
   const isOld = project.life.spawned.get(name)?.task === null
   const parent = isOld ? null : parentOf(project, name)
   ChildNews.apply(project.life.news, rune, { name, parent, began: begins(project, name) })
@@ -147,7 +146,7 @@ export const begins = ({ agents, life }: ProjectRecord, name: string): number =>
 
 const known: ReadonlySet<string> = new Set(kinds)
 
-/** A conversation, by its stream; null while its stream names no project. The record is the reader's alone. */
+/** Folds a conversation from its stream; null while the stream names no project. Only the reader uses the record. */
 export const project: StreamFold<ProjectRecord | null> = {
   name: "agents",
   version: 7,
@@ -161,7 +160,7 @@ export const project: StreamFold<ProjectRecord | null> = {
   }
 }
 
-/** Archived conversations, by the runes that say so. */
+/** Folds archived conversations from the daemon's stream. */
 export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
   name: "archived conversations",
   version: 4,
@@ -175,8 +174,8 @@ export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
 }
 
 /**
- * Each conversation as soon as its stream is read, the open ones first. One whose stream cannot be read, does not fold
- * or is halted is `setApart`, with what is wrong.
+ * Calls `each` for every conversation as soon as its stream is read, open ones first. Calls `setApart`, with the
+ * reason, if its stream cannot be read, does not fold or is halted.
  */
 export const recoverEach = Effect.fnUntraced(function* <E, R, E2, R2>(
   each: (record: ProjectRecord) => Effect.Effect<void, E, R>,
@@ -209,7 +208,7 @@ export const recover = Effect.gen(function* () {
   return records
 })
 
-/** Folds an agent again: its record as the log left it. */
+/** Folds an agent again from the log. */
 export const recoverAgent = Effect.fnUntraced(function* (log: EventLog["Service"], conversation: string, name: string) {
   const { state } = (yield* log.recover(conversation, { project })).project
   return state?.agents.get(name) ?? freshAgent(name)

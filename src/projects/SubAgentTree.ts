@@ -1,10 +1,9 @@
 /**
- * SubAgentTree: who belongs to whom among the agents of one conversation: what ends with
- * whom, and what a parent hears.
+ * SubAgentTree: the parents and sub-agents of one conversation: which agents end together, and what a parent is told.
  *
- * Guarantees: those that belong to one that ends are ended at once, in parallel, each
- * in its grace; whoever is told that an agent is stopped finds no process of its
- * sub-agents; a parent hears of its sub-agents once, whatever crashes.
+ * Guarantees: when an agent ends, its sub-agents end at once, in parallel, each within its grace period. A reply that
+ * an agent is stopped means that no process of its sub-agents is left. A parent is told of each event of its sub-agents
+ * once, even across crashes.
  */
 import { Effect, type Scope } from "effect"
 import type { AgentConfig } from "../config/AgentConfig.ts"
@@ -22,16 +21,17 @@ import type { ProjectRecord } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
 import { outputOf, troubleOf } from "../agents/actors/TurnActor.ts"
 
+/** The surroundings of the tree: its conversation and the agents that live in it. */
 export interface House {
   readonly log: EventLog["Service"]
   readonly record: ProjectRecord
-  /** As the last good file says. */
+  /** The config in force. */
   readonly file: () => ConfigFile.Project
   readonly life: ConversationActor
   readonly tree: (agent: string) => AgentScope | undefined
   /** In the order in which they began. */
   readonly residents: () => ReadonlyArray<Resident>
-  /** Waits for whoever comes or goes just now. */
+  /** Waits for agents that are being added or removed. */
   readonly quiet: Effect.Effect<void>
   readonly scope: Scope.Scope
 }
@@ -48,7 +48,7 @@ export class SubAgentTree {
     return state === "closing" || state === "closed"
   }
 
-  /** The agent's present entry in the file. Names are a person's: "constructor" is one like any other. */
+  /** The agent's entry in the config in force. Names are chosen by people, so "constructor" is a valid name. */
   named(agent: string): AgentConfig | undefined {
     const { agents } = this.house.file()
     return Object.hasOwn(agents, agent) ? agents[agent] : undefined
@@ -61,16 +61,16 @@ export class SubAgentTree {
   stands(agent: string): SubAgents.SubAgent["stands"] {
     const { record } = this.house
     const { ended, spawned } = record.life
-    // its life ends before its worker does
+    // an agent's life ends before its worker does
     if ((ended.get(agent) ?? 0) > this.begins(agent)) return "ended"
     const worker = this.house.tree(agent)?.worker()
-    // what an earlier one of its name has left is not this one's
+    // an earlier agent of this name may have left a worker
     const isOld = this.incarnationOf(agent) < (spawned.get(agent)?.eventId ?? 0)
     if (worker === undefined || isOld) return "queued"
     return worker.state === "Stopped" ? "ended" : "running"
   }
 
-  /** How many sub-agents are above it, itself among them; a file may name two agents as each other's parents. */
+  /** The number of agents above it. Safe if a file names two agents as each other's parents. */
   depthOf(agent: string): number {
     const above = new Set<string>()
     for (let at = agent, up = this.parentOf(at); up !== undefined && !above.has(at); at = up, up = this.parentOf(at))
@@ -81,7 +81,7 @@ export class SubAgentTree {
   /** Sub-agents that were requested, oldest first. */
   get subAgents(): ReadonlyArray<SubAgents.SubAgent> {
     const { spawned } = this.house.record.life
-    // whoever looks at the board asks, and most projects have none
+    // called for every view of the board, and most projects have no sub-agents
     if (spawned.size === 0) return []
     return this.house.residents().flatMap(({ name }) => {
       const parent = this.named(name) === undefined ? spawned.get(name)?.parent : undefined
@@ -104,7 +104,7 @@ export class SubAgentTree {
     return SubAgents.leaving([...all.keys()], (name) => this.parentOf(name)).map((name) => all.get(name)!)
   }
 
-  /** An agent's sub-agents and theirs, in the order in which they are to end. */
+  /** An agent's sub-agents and their sub-agents, in the order in which they must end. */
   offspring(agent: string): ReadonlyArray<Resident> {
     const order = this.inOrder
     const descendants = new Set([agent])
@@ -112,7 +112,7 @@ export class SubAgentTree {
     return order.filter(({ name }) => name !== agent && descendants.has(name))
   }
 
-  /** Whether it runs, or would once there is a place. */
+  /** Whether the agent runs, or waits for a place. */
   lives(agent: string): boolean {
     return this.isRunning(agent) || this.isQueued(agent)
   }
@@ -126,7 +126,7 @@ export class SubAgentTree {
     return Math.max(this.house.record.life.spawned.get(agent)?.eventId ?? 0, this.incarnationOf(agent))
   }
 
-  /** Ends those that belong to one that ends, and began before; answers when nothing of them is left. */
+  /** Ends the sub-agents of an agent that began before `before`. Answers when no process of them is left. */
   endChildren(agent: string, before: number): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
       const ends = ({ name }: Resident) => this.lives(name) && this.begins(name) < before
@@ -141,7 +141,7 @@ export class SubAgentTree {
     })
   }
 
-  /** Ends an agent and all that belong to it; answers when no process of any of them is left. */
+  /** Ends an agent and all its sub-agents. Answers when no process of any of them is left. */
   readonly stop = Effect.fnUntraced(
     { self: this },
     function* (this: SubAgentTree, agent: AgentScope, caller: Caller, reason?: string) {
@@ -149,7 +149,7 @@ export class SubAgentTree {
       const count = this.offspring(name).filter((one) => this.lives(one.name)).length
       const children = this.endChildren(name, Infinity)
       const [done] = yield* Effect.all([agent.stop(caller, reason), children], { concurrency: 2 })
-      // one that was being spawned meanwhile
+      // a sub-agent may have been spawned in the meantime
       yield* Effect.andThen(this.house.quiet, children)
       yield* this.gone(name)
       if (count === 0) return done
@@ -158,7 +158,7 @@ export class SubAgentTree {
     }
   )
 
-  /** Waits for an agent that others have ended just before. */
+  /** Waits for sub-agents that other callers have just ended. */
   private gone(agent: string): Effect.Effect<void, CommandRefused | StorageError> {
     const over = this.offspring(agent).filter(({ name }) => !this.lives(name))
     const gone = ({ name }: Resident) => this.house.tree(name)?.stop({ by: `agent:${agent}`, config: null })
@@ -168,7 +168,7 @@ export class SubAgentTree {
     })
   }
 
-  /** An agent has ended: its parent hears of it, and those that belong to it follow. */
+  /** Handles the end of an agent: its parent is told, and its sub-agents end. */
   afterEnd(agent: string): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
       const { log, record } = this.house
@@ -189,14 +189,14 @@ export class SubAgentTree {
     ChildNews.apply(this.house.record.life.news, rune, child)
   }
 
-  /** A rune that a sub-agent's parent may have to hear of: it is told behind the caller's back. */
+  /** Takes a rune that a sub-agent's parent may have to be told of. The parent is told in the background. */
   readonly heard = (name: string, rune: Rune): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.note(name, rune)
       return Effect.asVoid(Effect.forkIn(this.tellParents, this.house.scope))
     })
 
-  /** The agent that hears a turn's answer: the parent, where it asked and no report tells of it. A plain read. */
+  /** The parent that gets a turn's answer, if it asked and no report tells of the turn. A plain read. */
   hearer(name: string, turnId: string, asked: ReadonlyArray<Message>): string | undefined {
     const { news, spawned } = this.house.record.life
     const parent = this.parentOf(name)
@@ -205,7 +205,7 @@ export class SubAgentTree {
     return asked.some((one) => ChildNews.isAsked(one, parent, task)) ? parent : undefined
   }
 
-  /** Tells the parent of an answer that is durable. */
+  /** Tells the parent of a durable answer. */
   readonly answered = (name: string, eventId: number): Effect.Effect<void> =>
     Effect.catch(
       Effect.flatMap(this.house.log.get(eventId), (rune) =>
@@ -214,7 +214,10 @@ export class SubAgentTree {
       (error) => Effect.logWarning(error.message)
     )
 
-  /** Tells parents their unheard news. News that an inbox does not take is told with the next message, or by the next daemon; an inbox takes each once. */
+  /**
+   * Sends parents their pending messages. A message that an inbox refuses is sent again with the next one, or by the
+   * next daemon. An inbox accepts each only once.
+   */
   readonly tellParents: Effect.Effect<void> = Effect.suspend(() => {
     const { owed } = this.house.record.life.news
     const telling = Effect.suspend(() =>
@@ -230,7 +233,7 @@ export class SubAgentTree {
         { discard: true }
       )
     )
-    // a child may live again before its parent does
+    // after a restart, a child may live before its parent does
     return Effect.andThen(this.house.quiet, telling)
   })
 
@@ -240,7 +243,7 @@ export class SubAgentTree {
       const { log, record, tree } = this.house
       const rune = yield* log.get(eventId)
       const parent = tree(to)
-      // an end is of no use to one that began later, or has ended itself
+      // an end is of no use to a parent that began later or has ended
       const isOver = !this.isRunning(to) || this.begins(to) > eventId
       if (rune === undefined || parent === undefined || (ChildNews.isEnd(rune) && isOver)) return
       const last = (tree(child)?.turn() ?? record.agents.get(child)?.turn)?.ended.at(-1)?.eventId ?? 0
@@ -258,7 +261,7 @@ export class SubAgentTree {
     }
   )
 
-  /** Parents had ended, and what belonged to them not yet: as the last daemon left them. */
+  /** Ended parents whose sub-agents the previous daemon left alive. */
   get unfinishedEnds(): ReadonlyArray<string> {
     const { life } = this.house.record
     const living = this.house.residents().filter(({ name }) => this.lives(name))

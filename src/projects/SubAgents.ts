@@ -1,9 +1,8 @@
 /**
- * SubAgents: who belongs to whom, in which order agents end, how many sub-agents
- * may run, and what one is made of. Pure.
+ * SubAgents: the order in which agents end, how many sub-agents may run, and the config of a sub-agent. Pure.
  *
- * Guarantees: children end before their parents, else the newest first; a
- * sub-agent works with its parent's backend, whose environment is not in the log.
+ * Guarantees: children end before their parents, otherwise the newest first. A sub-agent works with its parent's
+ * backend, whose environment is not in the log.
  */
 import { Result, Schema } from "effect"
 import { AgentConfig } from "../config/AgentConfig.ts"
@@ -14,7 +13,7 @@ import { AGENTS } from "../agents/machines/ConversationMachine.ts"
 import type * as Inbox from "../agents/machines/Inbox.ts"
 import { inboxName } from "../agents/machines/AgentStates.ts"
 
-/** The order in which they end, from the order in which they began. */
+/** The order in which agents must end, from the order in which they began. */
 export const leaving = (
   names: ReadonlyArray<string>,
   parentOf: (name: string) => string | undefined
@@ -39,7 +38,7 @@ export interface SubAgent {
   readonly stands: "queued" | "running" | "ended"
 }
 
-/** Sub-agents that have a place now, oldest first. One whose parent does not run gets none: it is about to end. */
+/** Sub-agents that get a place now, oldest first. Excludes those whose parent does not run: they are about to end. */
 export const admitted = (all: ReadonlyArray<SubAgent>, isRunning: (name: string) => boolean): ReadonlyArray<string> => {
   const free = AGENTS.soft - all.filter(({ stands }) => stands === "running").length
   return all
@@ -54,13 +53,13 @@ export interface Asked {
   readonly parent: string
   readonly inFile: boolean
   readonly all: ReadonlyArray<SubAgent>
-  /** How deep the sub-agent would be, and may be: 1 for one of an agent of the file. Undefined: a person asks. */
+  /** Depth of the new sub-agent, and the maximum; 1 below an agent of the file. Undefined if a person asks. */
   readonly depth: { readonly of: number; readonly most: number } | undefined
-  /** Sub-agents that agents have begun on that day, and may begin. */
+  /** Number of sub-agents that agents have begun on that day, and the maximum. */
   readonly today: { readonly day: string; readonly count: number; readonly most: number }
 }
 
-/** The bound that an agent reaches by asking for it, as a person is told; undefined where it reaches none. */
+/** The limit that the request reaches, in words for a person; undefined if it reaches none. */
 export const boundOf = ({ all, depth, parent, request, today }: Asked): string | undefined => {
   const { name } = request
   if (depth !== undefined && today.count >= today.most)
@@ -73,7 +72,7 @@ export const boundOf = ({ all, depth, parent, request, today }: Asked): string |
     : undefined
 }
 
-/** Why it cannot come to be; undefined when it can. */
+/** Why the sub-agent cannot be spawned; undefined if it can. */
 export const refusal = ({ all, depth, inFile, parent, request, today }: Asked): CommandRefused | undefined => {
   const { name, task } = request
   if (!NAME.test(name))
@@ -107,7 +106,7 @@ export const refusal = ({ all, depth, inFile, parent, request, today }: Asked): 
   return undefined
 }
 
-/** The sub-agent's config: its parent's, with the request's fields; it works for messages. */
+/** The sub-agent's config: its parent's, with the fields of the request, in `inbox` mode. */
 export const configOf = (parentName: string, parent: AgentConfig, request: SpawnRequest): AgentConfig => {
   const { prompt: _, ...rest } = parent
   return {
@@ -122,14 +121,17 @@ export const configOf = (parentName: string, parent: AgentConfig, request: Spawn
 
 const encode = Schema.encodeSync(AgentConfig)
 
-/** Without what the backend's processes are given: secrets are kept there, and the parent's counts anyway. */
+/**
+ * The config without the environment of the backend's processes, which may contain secrets. The parent's environment is
+ * used anyway.
+ */
 const stored = (config: AgentConfig) => {
   const { backend, ...rest } = encode(config)
   return { ...rest, fallback: [], backend: { ...backend, env: {}, ...("mcp" in backend ? { mcp: {} } : {}) } }
 }
 const decode = Schema.decodeUnknownResult(AgentConfig)
 
-/** As the log holds it, with the parent's backend as it is now. */
+/** The config in the log, with the parent's current backend. */
 export const settled = (
   written: unknown,
   parentName: string,
@@ -141,7 +143,7 @@ export const settled = (
   return parent === undefined ? undefined : configOf(parentName, parent, { name: "", task: "" })
 }
 
-/** The runes that bring a sub-agent into the log: itself and its first message. */
+/** The runes that record a sub-agent and its first message. */
 export const drafts = (of: {
   readonly conversation: string
   readonly name: string

@@ -1,8 +1,8 @@
 /**
- * ProviderId: the stream of a provider and account. Pure.
+ * ProviderId: the name of the stream of a provider and account. Pure.
  *
- * Guarantees: none can be taken for another stream of the log: no conversation and no session
- * has a colon in its name.
+ * Guarantees: no such name can be mistaken for another stream of the log, because names of conversations and sessions
+ * have no colon.
  */
 import { createHash } from "node:crypto"
 import { PROVIDER } from "../domain/ConversationId.ts"
@@ -17,7 +17,7 @@ const slug = (text: string): string =>
     .replaceAll(/^-|-$/gu, "")
     .slice(0, 40)
 
-/** `provider:anthropic:1a2b3c4d`: its name for people, and a hash of both. */
+/** `provider:anthropic:1a2b3c4d`: the provider's name for people, and a hash of provider and account. */
 export const of = ({ account, provider }: Account): string => {
   const hash = createHash("sha256")
     .update(JSON.stringify([provider, account]))

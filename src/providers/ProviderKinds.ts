@@ -1,11 +1,12 @@
-/**
- * ProviderKinds: the kinds of runes of a provider's weather.
- */
+/** ProviderKinds: the kinds of runes of a provider's status. */
 import { Schema } from "effect"
 import { machineKinds } from "../core/event-actor/MachineKinds.ts"
 import * as ProviderMachine from "./ProviderMachine.ts"
 
-/** `provider.lasting`: an outage has lasted long enough to tell a person; `provider.recovered`: it is over; `provider.used`: the windows of its account's use. */
+/**
+ * `provider.lasting`: an outage has lasted long enough to notify a person. `provider.recovered`: it is over.
+ * `provider.used`: usage windows of the account.
+ */
 export const providerKinds = machineKinds(ProviderMachine, {
   "provider.recovered": {
     fields: { provider: Schema.String, account: Schema.String, told_by: Schema.optionalKey(Schema.String) }

@@ -1,14 +1,13 @@
 /**
- * ProviderMachine: the weather of one provider and account: whether its models can be had.
+ * ProviderMachine: the status of one provider and account: whether its models are available.
  *
- * One request that fails for the provider's own reasons makes it Degraded, the next one
- * Unavailable; an answer makes it Available. A limit on use lasts until it is lifted. While it
- * is not Available, one request at a time finds out: `until` says when, and the wait grows. What the
- * provider tells of the windows of its account's use is kept beside that, whatever the weather. A login
- * that is refused may have been renewed meanwhile: it is tried once more, then a person is told.
+ * A request that fails because of the provider makes it Degraded, the next one Unavailable; an answer makes it
+ * Available. A usage limit lasts until it is lifted. While the provider is not Available, one request at a time probes
+ * it: `until` says when, and the delay grows. Reported usage windows are stored in every state. A rejected login may
+ * have been renewed in the meantime: it is tried once more, then a person is notified.
  *
- * Guarantees: a failure, and an answer, of a request that began before the newest failure says
- * nothing new: a herd that fails together counts once, and a long answer ends no outage.
+ * Guarantees: a result of a request that began before the newest failure is ignored. So requests that fail together
+ * count as one failure, and a slow answer does not end an outage.
  */
 import { Schema, Struct } from "effect"
 import { define, on, stale, to } from "../core/event-actor/StateMachine.ts"
@@ -23,51 +22,51 @@ const of = { provider: Schema.String, account: Schema.String }
 const at = Schema.Finite
 
 export const Event = Schema.Union([
-  /** `began`: when the request began, ms since the epoch, as all times here. */
+  /** `began`: when the request began. All times here are in ms since the epoch. */
   Schema.TaggedStruct("failed", {
     ...of,
     at,
     began: Schema.Finite,
     message: Schema.String,
-    /** When it says itself that it is to be asked again. */
+    /** When the provider says that it can be asked again. */
     retryAt: Schema.optionalKey(Schema.Finite),
-    /** The age at which the outage is told to a person, as the agent's project has it, ms; left out: `LASTS`. */
+    /** Age at which an outage is reported to a person, from the agent's project, ms; default `LASTS`. */
     lasts: Schema.optionalKey(Schema.Finite),
     by: Schema.String
   }),
   Schema.TaggedStruct("refused", { ...of, at, began: Schema.Finite, message: Schema.String, by: Schema.String }),
   Schema.TaggedStruct("limited", { ...of, at, until: Schema.Finite, message: Schema.String, by: Schema.String }),
   Schema.TaggedStruct("answered", { at, began: Schema.Finite, by: Schema.String }),
-  /** Windows of its use of which something worth a rune was told. */
+  /** Usage windows with changes that are worth a rune. */
   Schema.TaggedStruct("used", { ...of, windows: Schema.Array(Window), by: Schema.String }),
-  /** The wait is over: one request finds out. */
+  /** The delay is over: one request may probe. */
   Schema.TaggedStruct("retry_due", {})
 ])
 export type Event = typeof Event.Type
 
-/** Tells those that wait: one of them finds out, or all go on. */
+/** Wakes the waiting agents: one of them probes, or all go on. */
 export type Action = { readonly _tag: "Wake" }
 
 export interface Data {
   readonly provider: string
   readonly account: string
   readonly since: number
-  /** The newest failure, or the word of a limit; 0 before the first. */
+  /** Time of the newest failure or limit; 0 before the first. */
   readonly failedAt: number
-  /** Requests that failed one after the other. */
+  /** Number of consecutive failed requests. */
   readonly failures: number
-  /** How often its login was refused since it last answered; left out: never. */
+  /** How often its login was rejected since it last answered; undefined if never. */
   readonly refusals?: number
   /** When it is asked again; 0 while it is available. */
   readonly until: number
-  /** Whether it is time for that, by a clock that nobody sets. */
+  /** Whether that time has come, by a timer on the monotonic clock. */
   readonly isDue: boolean
   readonly message: string
-  /** When a person was told that it lasts; 0: not yet. */
+  /** When a person was notified that the outage lasts; 0 if not yet. */
   readonly toldAt: number
-  /** The agent whose failure that was: its project's mail says that the outage is over, too. */
+  /** The agent whose failure led to that. Its project's mail also reports the end of the outage. */
   readonly toldBy: string
-  /** The windows of its use, as its runes tell them; the newest last. */
+  /** The account's usage windows from its runes, newest last. */
   readonly windows: ReadonlyArray<Noted>
 }
 
@@ -85,13 +84,13 @@ export const initial: Data = {
   windows: []
 }
 
-/** ms: an outage that lasts longer is told to a person, where nothing else is said. */
+/** Default age at which an outage is reported to a person, ms. */
 export const LASTS = 15 * 60_000
 
-/** From one request to the next. */
+/** Delays between two probes, ms. */
 export const WAITS: Backoff.Policy = { base: 2_000, factor: 2, cap: 60_000, jitter: 0 }
 
-/** A provider that asks to be left alone for longer is asked all the same by then, ms: words can be wrong. */
+/** Maximum time until the next probe, ms, even if the provider asks for longer: its text may be wrong. */
 const LONGEST = 24 * 3_600_000
 
 export const kinds = ["provider.moved", "provider.lasting", "provider.recovered", "provider.used"] as const
@@ -101,7 +100,7 @@ const update = on<Event, Data>()
 
 const bounded = (until: number, now: number): number => Math.min(Math.max(until, now), now + LONGEST)
 
-/** Counts a failure: an outage begins with the first. */
+/** Counts a failure. The first one begins an outage. */
 const failed = (data: Data, event: Omit<Extract<Event, { _tag: "failed" }>, "_tag" | "began">): Data => {
   const { account, at, by, lasts = LASTS, message, provider, retryAt } = event
   const isFirst = data.until === 0
@@ -118,20 +117,20 @@ const failed = (data: Data, event: Omit<Extract<Event, { _tag: "failed" }>, "_ta
     failures,
     until: bounded(Math.max(retryAt ?? 0, at + Backoff.wait(WAITS, failures)), at),
     isDue: false,
-    // a login that is to be renewed says what is to be done
+    // keep the message of a rejected login: it says what to do
     message: isRefused(data) ? data.message : message,
     toldAt: isTold ? at : toldAt,
     toldBy: isTold ? by : data.toldBy
   }
 }
 
-/** Forgets the refusals of a login that answers. */
+/** Clears the rejections of a login that works again. */
 const renewed: (data: Data) => Data = Struct.omit(["refusals"])
 
-/** Whether its login was tried once more, and refused again. */
+/** Whether the login was tried once more, and rejected again. */
 const isRefused = ({ refusals = 0 }: Data): boolean => refusals > 1
 
-/** Counts a refused login; a person is told of the second one. */
+/** Counts a rejected login. A person is notified at the second one. */
 const refused = (data: Data, event: Extract<Event, { _tag: "refused" }>): Data => {
   const refusals = (data.refusals ?? 0) + 1
   const lasts = refusals === 2 ? 0 : Number.POSITIVE_INFINITY
@@ -139,22 +138,22 @@ const refused = (data: Data, event: Extract<Event, { _tag: "refused" }>): Data =
   return { ...next, refusals, message: event.message }
 }
 
-/** A refused login in the midst of trouble. */
+/** A rejected login during an outage. */
 const refusal = {
   set: "refuse",
   then: [{ to: "LoginNeeded", when: "refused", rune: "provider.lasting" }, { to: "Degraded" }]
 } as const
 
-/** A failure in the midst of trouble. */
+/** A failure during an outage. */
 const worse = {
   set: "fail",
   then: [{ to: "Unavailable", when: "lasts", rune: "provider.lasting" }, { to: "Unavailable" }]
 } as const
 
-/** The windows of its use say nothing of whether it can be had. */
+/** Usage windows do not affect the state. */
 const uses = (state: State) => to(state, { set: "use", rune: "provider.used" })
 
-/** An answer: all that wait go on. */
+/** An answer: all waiting agents go on. */
 const better = {
   set: "clear",
   then: [
@@ -168,7 +167,7 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
   initial: "Available",
   final: [],
   rune: "provider.moved",
-  // a failure of the future was told by a clock that has been set back since
+  // a failure in the future was reported before the clock was set back
   fenced: ({ failedAt }, event) => "began" in event && event.began < failedAt && failedAt <= event.at,
   guards: {
     lasts: ({ toldAt }, event) => event._tag === "failed" && event.at === toldAt,
@@ -239,7 +238,7 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
       used: uses("Unavailable")
     },
     LimitedUntil: {
-      // who is under way may meet other trouble: the limit stands
+      // requests in progress may fail for other reasons: the limit stays
       ...stale("failed", "refused"),
       limited: to("LimitedUntil", { set: "limit" }),
       answered: better,

@@ -1,12 +1,13 @@
 /**
- * Providers: the weather of every provider and account, one actor each.
+ * Providers: the status of every provider and account, with one actor each.
  *
  *     run ── failed, limited, answered ──► ProviderActor ── Wake ──► Queue ── wake ──► those that wait
  *     agent with something to ask ── admits? ──► Queue
  *
- * Guarantees: an agent that may not ask waits and goes on by itself; while a provider is in
- * trouble one agent at a time finds out whether that is over, and trouble is in the log once it is told;
- * fair weather costs a look-up; before the log has been read nobody asks. What asks for nothing has no actor.
+ * Guarantees: an agent that is not admitted waits, and goes on by itself later. While a provider is in trouble, one
+ * agent at a time probes it. Reported trouble is durable when `tell` returns, unless the log fails. While all is well,
+ * a check is one look-up. No agent is admitted before the log has been read. A provider that never reported trouble or
+ * usage has no actor.
  */
 import { Effect, Layer, type Scope } from "effect"
 import { isNear, isNews, merged, type Noted } from "../domain/UsageWindow.ts"
@@ -29,21 +30,21 @@ import * as ProviderMachine from "./ProviderMachine.ts"
 import { LEASE, Queue } from "./Queue.ts"
 import { fresh, recover, type Stand, type Stands } from "./Recovery.ts"
 
-/** Providers with trouble to tell of; of others nothing is remembered. */
+/** Maximum number of providers that are remembered. Only those that reported trouble or usage are. */
 const MAX_PROVIDERS = 1_000
 const MAX_MESSAGE = 500
 
 interface Provider {
   readonly actor: ActorHandle<Stand, ProviderMachine.Event, never>
   readonly queue: Queue
-  /** The windows as they were told last: what is not worth a rune is in memory only. */
+  /** The usage windows as last reported. Changes too small for a rune are only in memory. */
   live: ReadonlyArray<Noted>
 }
 
 const actorName = (stream: string): string => `provider/${stream.slice(stream.indexOf(":") + 1)}`
 
 export interface Options {
-  /** Where providers belong in the supervision tree. */
+  /** The supervisor under which the providers' actors run. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
 }
 
@@ -53,9 +54,9 @@ class ProviderTable implements Forecast {
   private readonly scope: Scope.Scope
   private readonly providers = new Map<string, Provider>()
   private readonly streams = new WeakMap<Account, string>()
-  /** Streams that cannot be read: what they hold is unknown, and nothing is added. */
+  /** Streams that cannot be read: their content is unknown, and nothing is appended. */
   private readonly unreadable = new Set<string>()
-  /** The agents that asked before the log was read. */
+  /** The agents that asked before the log was read; undefined afterwards. */
   private early: Map<string, () => void> | undefined = new Map()
 
   constructor(system: System, supervisor: DynamicSupervisor.DynamicSupervisor, scope: Scope.Scope) {
@@ -74,7 +75,7 @@ class ProviderTable implements Forecast {
       for (const wake of early.values()) wake()
     })
 
-  /** The provider of a stream; the first one that asks makes it. */
+  /** The provider of a stream; created if it does not exist yet. */
   private readonly enter = Effect.fnUntraced(
     { self: this },
     function* (this: ProviderTable, stream: string, stand: Stand) {
@@ -134,7 +135,7 @@ class ProviderTable implements Forecast {
       const { actor, queue } = provider
       const at = this.now
       const event = eventOf(account, who, news, at)
-      // before it is durable nothing is told of what follows from it, and nobody else finds out
+      // the probe is released only when the event is durable, so that no other agent probes before
       if (news._tag !== "answered") yield* Effect.catch(Effect.asVoid(actor.ask(event)), () => actor.tell(event))
       queue.release(who)
       if (news._tag === "answered") yield* actor.tell(event)
@@ -145,7 +146,7 @@ class ProviderTable implements Forecast {
     return this.system.clock.currentTimeMillisUnsafe()
   }
 
-  /** Keeps what is told of windows; what is worth it becomes a rune. */
+  /** Stores reported windows in memory; changes that are large enough become a rune. */
   private note(
     provider: Provider,
     account: Account,
@@ -222,7 +223,7 @@ const eventOf = (
   }
 }
 
-/** The weather is there at once; until the log has been read, agents wait. */
+/** The service is ready at once. Until the log has been read, agents wait. */
 export const layer = ({ supervisor }: Options) =>
   Layer.effect(
     Weather,

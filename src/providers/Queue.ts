@@ -1,13 +1,12 @@
 /**
- * Queue: the agents that wait for one provider, and the one of them that finds out whether it
- * can be had again. In memory: after a restart each asks anew.
+ * Queue: the agents that wait for one provider, and the one that probes whether it works again. In memory: after a
+ * restart each agent asks again.
  *
- * Guarantees: while the provider is in trouble one agent at most is let through, and only once
- * its time has come; whoever is let through and tells nothing for a while loses the place to
- * the next.
+ * Guarantees: while the provider is in trouble at most one agent at a time is admitted, and only when a retry is due.
+ * An admitted agent that reports nothing for a while loses its place to the next one.
  */
 
-/** ms that the agent that finds out has until it tells something; its run may take long to start. */
+/** How long the probing agent has to report a result, ms. Its run may take long to start. */
 export const LEASE = 60_000
 
 export class Queue {
@@ -18,7 +17,7 @@ export class Queue {
     this.waiting.set(who, wake)
   }
 
-  /** Lets one through, if no other is finding out just now; `now` in ms, by a clock that nobody sets. */
+  /** Admits an agent, unless another is probing. `now` is in ms, on the monotonic clock. */
   enter(who: string, wake: () => void, now: number): boolean {
     const { probe } = this
     if (probe !== undefined && probe.who !== who && probe.until > now) {
@@ -30,12 +29,12 @@ export class Queue {
     return true
   }
 
-  /** The agent has found out. */
+  /** The agent has reported its result. */
   release(who: string): void {
     if (this.probe?.who === who) this.probe = undefined
   }
 
-  /** All that wait look whether they may go on; who may not waits again. */
+  /** Wakes all waiting agents, so that they ask again. One that is still not admitted waits again. */
   wake(): void {
     const all = [...this.waiting.values()]
     this.waiting.clear()

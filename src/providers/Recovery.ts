@@ -1,8 +1,8 @@
 /**
- * Recovery: what the log says of every provider. Each is a stream of its own.
+ * Recovery: rebuilds every provider's state from the log. Each provider and account has its own stream.
  *
- * Guarantees: one whose runes do not fold is found out anew; one whose stream cannot be read is
- * named, and left alone.
+ * Guarantees: if the runes of one do not fold, it starts with a fresh state. If its stream cannot be read, that is
+ * reported and nothing is written to it.
  */
 import { Effect } from "effect"
 import { start, stateMachineActor } from "../core/event-actor/StateMachineActor.ts"
@@ -20,7 +20,7 @@ export const fresh: Stand = start(ProviderMachine.Provider, ProviderMachine.init
 const kinds: ReadonlySet<string> = new Set(ProviderMachine.kinds)
 const folding = stateMachineActor({ machine: ProviderMachine.Provider, data: ProviderMachine.initial })
 
-/** Null where the runes do not fold. */
+/** Null if the runes do not fold. */
 type Folded = Stand | null
 
 const apply = (before: Folded, rune: Rune): Folded => {
@@ -34,7 +34,7 @@ const apply = (before: Folded, rune: Rune): Folded => {
 
 export const fold: StreamFold<Folded> = { name: "provider", version: 3, initial: fresh, of: ProviderId.isValid, apply }
 
-/** By stream; null: it cannot be read. */
+/** States by stream; null if the stream cannot be read. */
 export type Stands = ReadonlyMap<string, Stand | null>
 
 export const recover = Effect.gen(function* () {

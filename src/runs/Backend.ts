@@ -1,13 +1,12 @@
 /**
- * Backend: one way to run an agent. Every backend keeps this one contract and
- * speaks this one vocabulary; worker, turn, tool, plate and budget read only that.
+ * Backend: the contract that every way to run an agent implements. Workers, turns, tools, the board and budgets read
+ * only these types and events.
  *
- * A run lives in its Scope: closing it ends the whole process tree (SIGTERM,
- * grace, SIGKILL) and returns only when nothing of it is left.
+ * A run lives in its Scope. Closing the scope ends the whole process tree (SIGTERM, grace, SIGKILL) and returns only
+ * when no process is left.
  *
- * A backend with `turns` takes one input after the other: the spec's prompt is its
- * first turn, `send` gives it the next one once the last has ended. Without them
- * the whole run is one turn, and the events of turns and tools do not come.
+ * A backend with `turns` takes one input after the other. The spec's prompt is the first turn; `send` starts the next
+ * one after a turn has ended. Without `turns` the whole run is one turn, and no events of turns and tools are sent.
  */
 import { Context, Effect, Schema, type Scope, type Stream } from "effect"
 import type { ModelTokens } from "./gateway/Gateway.ts"
@@ -18,61 +17,78 @@ import type { Offers } from "./Offers.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Question } from "./Question.ts"
 
-/** How a tool call ended, as its result says; `unknown`: nobody can tell what it did. */
+/** How a tool call ended, according to its result. `unknown`: the effects of the call are not known. */
 export type ToolStatus = "success" | "error" | "unknown" | "sandbox_violation" | "timeout" | "cancelled" | "denied"
 
-/** Something that a run has at work, or scheduled, beside its turns. */
+/** Background work of a run: running or scheduled outside its turns. */
 export interface Work {
   /** Unique within the run. */
   readonly id: string
   readonly kind: "shell" | "sub-agent" | "wake-up" | "task"
   readonly text: string
-  /** When it is due, ms since the epoch, where it says so. */
+  /** Due time in ms since the epoch, if known. */
   readonly at?: number
 }
 
 /**
- * The place in what a run's programs have written that an event is from: the number of the program, the bytes up to
- * the end of the line, and of its output the number of the event in that line. Places of one of the two rise.
+ * Position of an event in the output of the run's programs. `out` has the program's number, the byte offset of the
+ * line's end and the event's number within that line; `err` has the first two. Positions of one stream only increase.
  */
 export interface Place {
   readonly out?: readonly [program: number, end: number, event: number]
   readonly err?: readonly [program: number, end: number]
 }
 
-/** A place from which the next daemon can take a run up. What its programs wrote before is kept no longer. */
+/** A checkpoint from which the next daemon can resume the run. Output before it is no longer stored. */
 export interface Point {
-  /** Bytes of the program's output before it, and the number of the last input. */
+  /** Bytes of the program's output before the checkpoint, and the number of the last input. */
   readonly out: number
   readonly err: number
   readonly seq: number
-  /** Knowledge of the backend's by then. */
+  /** The backend's own state at the checkpoint. */
   readonly state: unknown
 }
 
-/** An event of a run that outlives daemons has a place, where its program's output led to it: by that it is known again. */
+/**
+ * An event of a run. If the run survives daemon restarts, an event that came from the program's output has a place. A
+ * repeated event is recognized by its place.
+ */
 export type RunEvent = Happening & { readonly place?: Place }
 
 export type Happening =
-  /** The agent is truly up; a process that dies before it said so has failed to start. */
+  /** The agent is really running. A process that exits before this event has failed to start. */
   | { readonly _tag: "Started"; readonly pid?: number | undefined; readonly sessionId?: string | undefined }
-  /** Of a run that was taken up, where all that it had said by then is told: the turn whose input it has and has not ended. */
+  /**
+   * All earlier output of a resumed run has been reported. `given`: the turn whose input the run has and which has not
+   * ended.
+   */
   | { readonly _tag: "Resumed"; readonly given?: string | undefined }
-  /** In the course of that: it had been given the input of this turn. */
+  /** While a run is being resumed: it had received the input of this turn. */
   | { readonly _tag: "Given"; readonly input: string }
-  /** The run works on the input with this id: the spec's, or that of a `send`. Only then may the input be taken for delivered. */
+  /**
+   * The run works on the input with this id: the spec's, or that of a `send`. Only now does the input count as
+   * delivered.
+   */
   | { readonly _tag: "TurnStarted"; readonly turnId: string }
-  /** The run has begun a turn that nobody asked for, under a name of its own, unique within the run; a turn that it is given meanwhile takes it in. One that begins while a given turn waits is taken in untold. */
+  /**
+   * The run has begun a turn by itself. The backend names it, uniquely within the run. A requested turn that arrives
+   * during it absorbs it. If a requested turn is already waiting, it absorbs the new turn and this event is not sent.
+   */
   | { readonly _tag: "TurnOpened"; readonly turnId: string; readonly why: string }
-  /** The whole of what it has at work or scheduled beside its turns: it may begin a turn of its own for that. */
+  /**
+   * All work that the run has running or scheduled outside its turns. The run can begin a turn by itself because of it.
+   */
   | { readonly _tag: "Background"; readonly works: ReadonlyArray<Work> }
-  /** Of a run that was taken up at a point: what its hearer knew by then. After `Started`. */
+  /** For a run that was resumed at a checkpoint: what its subscriber knew then. Sent after `Started`. */
   | { readonly _tag: "Recalled"; readonly heard: unknown }
-  /** A point of a run that outlives daemons: its hearer says `keep` once all up to there is durable. */
+  /**
+   * A checkpoint of a run that survives daemon restarts. The subscriber calls `keep` once everything before it is
+   * durable.
+   */
   | { readonly _tag: "Reached"; readonly point: Point }
-  /** The models, modes and commands that the agent says it has; those that are left out are as before. */
+  /** The models, modes and commands that the agent offers. Omitted fields are unchanged. */
   | ({ readonly _tag: "Offers" } & Offers)
-  /** Text of the agent (a piece of it), or a line of a command's output (`stream` says which). */
+  /** A piece of the agent's text, or a line of a command's output; `stream` says which. */
   | { readonly _tag: "Delta"; readonly stream: "stdout" | "stderr" | "assistant" | "thinking"; readonly text: string }
   | {
       readonly _tag: "ToolCall"
@@ -80,23 +96,28 @@ export type Happening =
       readonly callId: string
       readonly tool: string
       readonly arguments: unknown
-      /** Known to have no side effects: by the backend itself, never by what an agent or a server says of it. */
+      /**
+       * True if the backend itself knows that the call has no side effects. The word of an agent or a server is never
+       * enough.
+       */
       readonly readOnly: boolean
-      /** A tool of the server that agentd gave the run, as the backend itself knows. */
+      /** True for a tool of the server that agentd gave the run, as the backend itself knows. */
       readonly voice?: boolean
     }
-  /** The call waits for `answer`; each call asks at most once. `always`: whatever the agent's mode, a person decides. */
+  /**
+   * The call waits for `answer`. Each call asks at most once. `always`: a person decides, whatever the agent's mode.
+   */
   | {
       readonly _tag: "ApprovalRequested"
       readonly callId: string
       readonly reason: string
       readonly always?: boolean
-      /** Questions of a call that asks a person to choose, and not for leave: the choice comes with the answer. */
+      /** Set if the call asks a person to choose, not for an approval. The choice comes with the answer. */
       readonly questions?: ReadonlyArray<Question>
     }
-  /** The run waits for no answer to the call's question any more: it was decided elsewhere, and the call may go on. */
+  /** The run no longer waits for an answer about this call: it was decided elsewhere, and the call may go on. */
   | { readonly _tag: "ApprovalWithdrawn"; readonly callId: string }
-  /** The call runs, where that is known before its result. */
+  /** The call runs. Sent only if that is known before the result. */
   | { readonly _tag: "ToolStarted"; readonly callId: string }
   | {
       readonly _tag: "ToolProgress"
@@ -104,51 +125,60 @@ export type Happening =
       readonly stream: "stdout" | "stderr"
       readonly chunk: string
     }
-  /** At most one for each call. Calls without one when their turn ends are unknown, or cancelled where it was interrupted. */
+  /**
+   * At most one for each call. When a turn ends, calls without a result are unknown; if the turn was interrupted, they
+   * are cancelled.
+   */
   | { readonly _tag: "ToolResult"; readonly callId: string; readonly status: ToolStatus; readonly output: unknown }
-  /** Spending since the last such event: a difference, never a sum. At best one for each request to the model. */
+  /** Usage since the last such event: a difference, never a sum. Ideally one event for each request to the model. */
   | {
       readonly _tag: "Usage"
-      /** With what a cache gave and took. */
+      /** Including tokens read from and written to a cache. */
       readonly inputTokens: number
       readonly outputTokens: number
-      /** The part of the input that came from a cache. */
+      /** Input tokens that were read from a cache. */
       readonly cacheRead?: number
-      /** The part of the input that was put into a cache. */
+      /** Input tokens that were written to a cache. */
       readonly cacheWrite?: number
       readonly model?: string
-      /** Said, not estimated; 0: the cost is told by another event. Left out: nobody said it. */
+      /** Reported, not estimated. 0: another event reports the cost. Omitted: no cost was reported. */
       readonly usd?: number | undefined
-      /** The tokens that its newest request was given, and the most that its model takes; left out: not told. */
+      /** Tokens of the newest request, and the maximum of its model. Omitted: not reported. */
       readonly context?: { readonly used: number; readonly window?: number }
     }
-  /** Sums of all that the run has spent, as the gateway on its way to its model counts them: since it opened the route of this name. */
+  /**
+   * Total tokens that the run has used, as counted by the gateway in front of its model. The sums start when the route
+   * of this name was opened.
+   */
   | { readonly _tag: "Passed"; readonly route: string; readonly tokens: ReadonlyArray<ModelTokens> }
-  /** The limits on its account's use, as its provider tells them. */
+  /** The usage limits of the run's account, as its provider reports them. */
   | ({ readonly _tag: "Windows" } & ToldWindows)
-  /** The conversation had grown too long for its model, and was made shorter. Sizes in tokens, estimated. */
+  /** The conversation was too long for its model and was shortened. Sizes are estimated tokens. */
   | {
       readonly _tag: "Compacted"
       readonly from: number
       readonly to: number
       readonly cutResults: number
-      /** Entries that a summary stands for now; 0: there is none. */
+      /** Number of entries that a summary now replaces. 0: there is no summary. */
       readonly summarised: number
     }
-  /** The run could not go on with the session that it was given: it has begun a new one and remembers nothing of before. */
+  /** The run could not resume its session. It has begun a new one and remembers nothing from the earlier one. */
   | { readonly _tag: "MemoryLost"; readonly text: string }
-  /** A message that a person would want to know while nothing else is heard: "the API is overloaded; try 3 of 10". */
+  /** A message for a person while no other events come, for example "the API is overloaded; try 3 of 10". */
   | {
       readonly _tag: "Notice"
       readonly text: string
-      /** A trouble that goes on, by its name, until a notice says that it is over. */
+      /** Name of a lasting problem. The problem lasts until a notice with `isOver` true. */
       readonly lasting?: { readonly about: string; readonly isOver: boolean }
-      /** Set where the run asks its model again by itself; `since`: ms since the epoch, left out: since now. */
+      /** Set if the run retries the request to its model by itself. `since`: ms since the epoch. Omitted: since now. */
       readonly retries?: { readonly since?: number }
     }
-  /** Each turn that was started or opened ends with exactly one of these three, but an opened one that was taken in. `output`: its last answer, in full. */
+  /**
+   * Each started or opened turn ends with exactly one of these three events, unless it was absorbed. `output`: the
+   * turn's last answer, complete.
+   */
   | { readonly _tag: "TurnCompleted"; readonly turnId: string; readonly output: string }
-  /** After `interruptTurn`, whoever asked for it; the run goes on. `output`: what there was of the answer. */
+  /** After `interruptTurn`, or if the turn was interrupted elsewhere. The run goes on. `output`: the answer so far. */
   | { readonly _tag: "TurnInterrupted"; readonly turnId: string; readonly output: string }
   | {
       readonly _tag: "TurnError"
@@ -156,64 +186,71 @@ export type Happening =
       /** "rate_limit", "overloaded", "auth", "overflow", "refusal", "max_tokens", "stream", "server", "invalid_request" … */
       readonly errorType: string
       readonly message: string
-      /** True where the turn's input may succeed when it is asked again. */
+      /** True if the same input can succeed when it is sent again. */
       readonly retry: boolean
-      /** True: the run takes the next turn all the same. Else it is about to end. */
+      /** True: the run can still take the next turn. Otherwise it is about to end. */
       readonly goesOn?: boolean
     }
-  /** Always the last event, and only when the process tree is gone. After a turn's error its outcome has that error's class. */
+  /**
+   * Always the last event, sent only when the process tree is gone. After a turn's error the outcome has that error's
+   * class.
+   */
   | { readonly _tag: "Exited"; readonly outcome: Outcome }
 
 /** A server of the Model Context Protocol that agentd gives a run. */
 export interface GivenServer {
   readonly argv: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }
-  /** Files and folders that it is made of: a confined run sees them, too. */
+  /** Files and folders that the server needs. A confined run can see them. */
   readonly files?: ReadonlyArray<string>
 }
 
-/** A run's own way to the daemon: what comes by it is from that run. */
+/** A socket to the daemon for one run. The daemon knows that every request on it comes from that run. */
 export interface RunSocket {
-  /** Holds the socket and nothing else: a confined run sees this folder. */
+  /** Contains only the socket. A confined run can see this folder. */
   readonly folder: string
   readonly path: string
 }
 
 export interface RunSpec {
-  /** Never used twice; durable before the spawn, and `AGENTD_RUN` in the child's environment. */
+  /** Never reused. Durable before the program is started, and `AGENTD_RUN` in the child's environment. */
   readonly runId: string
   readonly agent: string
-  /** The first turn's id, never used twice. */
+  /** Id of the first turn, never reused. */
   readonly turnId: string
-  /** The first turn's input. */
   readonly prompt: string
-  /** Files that come with it, in the order in which it names them. */
+  /** Files of the first turn, in the order in which the prompt names them. */
   readonly files?: ReadonlyArray<RunFile>
-  /** Absolute. The agent's workspace: what its tools may touch. */
+  /** Absolute path of the agent's workspace: what its tools may touch. */
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
-  /** Go on with this session of the backend's own; `fork`: as a copy, since it is open elsewhere. */
+  /** Session of the backend to resume. `fork`: resume a copy, because the session is open elsewhere. */
   readonly resume: { readonly sessionId: string; readonly fork: boolean } | undefined
-  /** How its calls are decided (`approvals.mode`), for an agent that must be told to ask; left out, as it starts. */
+  /**
+   * How calls are decided (`approvals.mode`), for an agent that must be configured to ask. If omitted, the agent's
+   * default applies.
+   */
   readonly approvals?: "read_only" | "auto" | "full_access"
-  /** The part of the machine that it may take; left out, nothing holds it. */
+  /** Resource limits. If omitted, the run is unlimited. */
   readonly limits?: LimitsConfig | undefined
-  /** Servers that the agent is given besides its own, by name: agentd's voice among them. */
+  /** MCP servers for the agent, by name, besides its own. agentd's own server is one of them. */
   readonly mcp: { readonly [name: string]: GivenServer }
-  /** Not there: the daemon is reached as anybody reaches it. */
+  /** If omitted, the run uses the daemon's public socket. */
   readonly socket?: RunSocket
-  /** The run is there, begun by a daemon before, and is taken up; `isUp`: it had said that it had started. */
+  /** Set if an earlier daemon started the run and it is now resumed. `isUp`: the run had sent `Started`. */
   readonly adopt?: { readonly isUp: boolean }
 }
 
-/** The run could not be started, or does not take this now. `fatal`: trying again will not help. */
+/** The run could not be started, or cannot take this input now. `fatal`: a retry will not help. */
 export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
   message: Schema.String,
   remedy: Schema.String,
   fatal: Schema.Boolean
 }) {}
 
-/** Receives a notice of what a run has left behind, after the last event of the run. */
+/**
+ * Receives a notice about something that a run has left behind, for example a set-gid file, after the run's last event.
+ */
 export const Left = Context.Reference<(text: string) => Effect.Effect<void>>("agentd/backends/Left", {
   defaultValue: () => (text) => Effect.logWarning(text)
 })
@@ -221,14 +258,14 @@ export const Left = Context.Reference<(text: string) => Effect.Effect<void>>("ag
 export interface TurnInput {
   readonly turnId: string
   readonly text: string
-  /** Files that come with it, in the order in which it names them. */
+  /** Files of the turn, in the order in which the text names them. */
   readonly files?: ReadonlyArray<RunFile>
 }
 
 export type Decision =
-  /** `answers`: to the call's questions, one each, or a single one to all of them. */
+  /** `answers`: one for each question of the call, or a single one for all of them. */
   | { readonly behavior: "allow"; readonly answers?: ReadonlyArray<string> }
-  /** `words`: the message is a person's, and the agent is to hear it. */
+  /** `words`: a person wrote the message, and the agent is to read it. */
   | { readonly behavior: "deny"; readonly message: string; readonly interrupt?: boolean; readonly words?: boolean }
 
 export interface Choosing {
@@ -238,33 +275,33 @@ export interface Choosing {
 
 export interface Run {
   readonly runId: string
-  /** Ends after `Exited`. Read it always: an unread pipe stops the child. */
+  /** Ends after `Exited`. Always read it: an unread pipe blocks the child. */
   readonly events: Stream.Stream<RunEvent>
-  /** Starts the next turn; refused while one is active, and by a run without turns. */
+  /** Starts the next turn. Fails while a turn is active, and for a run without turns. */
   readonly send: (input: TurnInput) => Effect.Effect<void, BackendError>
-  /** Answers a call that asked. One that waits no more is left alone. */
+  /** Answers a call that asked. Does nothing if the call no longer waits. */
   readonly answer: (callId: string, decision: Decision) => Effect.Effect<void>
-  /** Ends one call, where the backend can; else nothing. Its result still comes. */
+  /** Ends one call if the backend supports it, otherwise does nothing. The call's result is still sent. */
   readonly cancelCall: (callId: string) => Effect.Effect<void>
   /**
-   * Takes another model or mode from now on, and answers when the agent says that it has; left out, a new run takes it.
-   * Null: as it is.
+   * Changes the model or mode from now on. Returns when the agent has confirmed it. If omitted, a new run applies the
+   * change. Null: unchanged.
    */
   readonly choose?: (choice: Choosing) => Effect.Effect<void, BackendError>
-  /** The next daemon takes the run up at this point; `heard`: what its hearer knew by then. */
+  /** Makes this the checkpoint at which the next daemon resumes the run. `heard`: what the subscriber knew then. */
   readonly keep?: (point: Point, heard: unknown) => Effect.Effect<void>
-  /** Whether it is kept for another daemon; left out, it ends with this one. */
+  /** Whether the run survives this daemon. If omitted, the run ends with this daemon. */
   readonly outlives?: () => boolean
-  /** Ends the turn at the next safe boundary, and not the run. Without turns, the run. Returns at once. */
+  /** Ends the turn at the next safe boundary, but not the run. Without turns it ends the run. Returns at once. */
   readonly interruptTurn: Effect.Effect<void>
   /**
-   * Ends what the run's programs have begun in so many ms up to now, where they do not do it themselves soon; the commands
-   * of what was ended so. Left out: an interrupt leaves nothing.
+   * Ends the processes that the run's programs started in the last `ms` milliseconds, unless they end soon by
+   * themselves. Returns the commands of the processes that it ended. Omitted: an interrupt leaves no processes behind.
    */
   readonly endBegun?: (ms: number) => Effect.Effect<ReadonlyArray<string>, { readonly message: string }>
-  /** Ends the run in order, as a success where no turn was active. Returns at once; `Exited` says when it is over. */
+  /** Ends the run in an orderly way: a success if no turn was active. Returns at once; `Exited` reports the end. */
   readonly end: Effect.Effect<void>
-  /** SIGKILL to the whole tree, now. */
+  /** Sends SIGKILL to the whole process tree, now. */
   readonly kill: Effect.Effect<void>
 }
 
@@ -272,15 +309,18 @@ export interface Backend {
   readonly name: string
   /** Whether a run takes one turn after the other. */
   readonly turns: boolean
-  /** `cancelCall` works: the calls are its own to run, and a limit on their time holds. */
+  /** True if `cancelCall` works: the backend runs the calls itself, so a time limit on calls takes effect. */
   readonly runsTools?: boolean
-  /** Whether the run, begun by a daemon before, is there to be taken up; left out, none ever is. */
+  /** Whether a run that an earlier daemon started still exists and can be resumed. If omitted, no run can. */
   readonly holds?: (runId: string) => Effect.Effect<boolean>
-  /** Ends a run that an earlier daemon left and nobody takes up; answers when nothing of it is left. */
+  /** Ends a run of an earlier daemon that will not be resumed. Returns when nothing of it is left. */
   readonly drop?: (runId: string) => Effect.Effect<void>
-  /** The run's end is known for good: nothing of it is needed any more. */
+  /** The end of the run is recorded for good: discard everything that was stored for it. */
   readonly forget?: (runId: string) => Effect.Effect<void>
-  /** A run of that id is about to begin, or is not after all: what it can do before is done. Nothing of the run is there yet. */
+  /**
+   * Announces that a run with this id is about to start, or that it will not start after all (`comes` false). The
+   * backend can prepare then. Nothing of the run exists yet.
+   */
   readonly expect?: (runId: string, comes: boolean) => void
   readonly start: (spec: RunSpec) => Effect.Effect<Run, BackendError, Scope.Scope>
 }

@@ -1,5 +1,5 @@
 /**
- * Backends: from what a config says to the backend that does it. One row per type.
+ * Backends: makes the backend for a backend config. One row per type.
  */
 import { Context, Effect, type FileSystem, Layer } from "effect"
 import type { BackendConfig } from "../config/BackendConfig.ts"

@@ -1,10 +1,10 @@
 /**
- * CanonicalJson: one JSON text for values that are the same: names sorted, no spaces. Pure.
- * Names such as `__proto__` are names like others.
+ * CanonicalJson: the same JSON text for equal values: names sorted, no spaces. Pure. Names such as `__proto__` are
+ * treated like any other.
  */
 import { attempt } from "../config/Attempt.ts"
 
-/** Throws for what is no JSON: a number that is not finite, or a value that is nested too deeply. */
+/** Throws if the value is not valid JSON: a number that is not finite, or a value that is nested too deeply. */
 export const canonical = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
   if (typeof value === "object" && value !== null) {
@@ -16,5 +16,5 @@ export const canonical = (value: unknown): string => {
   return JSON.stringify(value) ?? "null"
 }
 
-/** Whether two values are the same as JSON; what cannot be told is not the same. */
+/** Whether two values are equal as JSON. False if that cannot be determined. */
 export const isSame = (a: unknown, b: unknown): boolean => attempt(() => canonical(a) === canonical(b)) ?? false

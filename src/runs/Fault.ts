@@ -1,16 +1,16 @@
 /**
- * Fault: what it means that an agent, its program or its provider failed, the same for every backend. Pure.
+ * Fault: classifies a failure of an agent, its program or its provider, in the same way for every backend. Pure.
  *
- * Guarantees: what names a failure, and the status of its answer, go before words; what passes by itself counts against
- * nobody; words of an agent's own tools say nothing of its provider.
+ * Guarantees: The error's name and HTTP status take precedence over its text. Temporary failures do not count against
+ * the agent. Text from an agent's own tools says nothing about its provider.
  */
 import { attempt } from "../config/Attempt.ts"
 import type { Outcome } from "./Outcome.ts"
 
 export interface Said {
-  /** Kinds and codes, as they name themselves. */
+  /** Error kinds and codes, as reported. */
   readonly names: string
-  /** Of an HTTP answer; 0: none is known. */
+  /** HTTP status; 0: unknown. */
   readonly status: number
   readonly words: string
 }
@@ -38,7 +38,7 @@ type Rows = ReadonlyArray<readonly [kind: Kind, pattern: RegExp]>
 const OVERFLOW =
   /prompt[ _]is[ _]too[ _]long|prompt_too_long|context[ _-]?length|context[ _-]?window|contextwindow|contextoverflow|context (still )?exceeds|maximum context|context limit|exceed_context_size|exceeds? (the )?(available )?context|ran out of room|compaction (is )?exhausted|request[ _]too[ _]large|string_above_max_length/i
 
-/** Signs of a network, of names in it and of its encryption: codes, phrases, and what was done to what. */
+/** Signs of a network, DNS or TLS failure: codes and phrases. */
 const NETWORK: Rows = [
   [
     "connection",
@@ -55,7 +55,7 @@ const NETWORK: Rows = [
   ["connection", /\b(unable|failed|could ?n[o']t|cannot|can't) (to )?(connect|reach)/i]
 ]
 
-/** Names that say enough by themselves; the first row that fits. */
+/** Names that are sufficient by themselves. The first matching row wins. */
 const NAMES: Rows = [
   ["max_tokens", /max_output_tokens|max_tokens|outputlength|output_length/i],
   ["billing", /billing|insufficient_quota|insufficient_funds|payment_required/i],
@@ -73,14 +73,14 @@ const NAMES: Rows = [
   ...NETWORK
 ]
 
-/** Names that cover several things: words may say which. */
+/** Names that cover several kinds: the text can tell which. */
 const WIDE: Rows = [
   ["connection", /connectionfailed|streamdisconnected|toomanyfailedattempts/i],
   ["server", /server_?error|api_error|timeout_error|internal_error|\binternal\b|deadline_exceeded/i],
   ["invalid_request", /invalid_?request|invalid_argument|bad_?request/i]
 ]
 
-/** Words, where no name and no status says more; the first row that fits. */
+/** Text patterns, if no name and no status is conclusive. The first matching row wins. */
 const WORDS: Rows = [
   ["max_tokens", /output[ -]tokens? (limit|maximum)|maximum output tokens?/i],
   ["rate_limit", /resource[_ ]exhausted|\b(retry|try again) in \d|reached your specified api usage limits/i],
@@ -119,18 +119,18 @@ const STATUSES: { readonly [status: number]: Kind } = {
   529: "overloaded"
 }
 
-/** Of a status that leaves room for words. */
+/** Kind for a status that is not conclusive, if the text says nothing more. */
 const restOf = (status: number): Kind => {
   if (status === 429) return "rate_limit"
   if (status === 404 || status === 405 || (status >= 300 && status < 400)) return "not_found"
   return status >= 400 ? "invalid_request" : "unknown"
 }
 
-/** A status where words have one: at their beginning, or said to be one. */
+/** An HTTP status within a text: at its beginning, or after a word that announces it. */
 const STATUS =
   /^\[?(?:(?:api|http|internal|agent)? ?error:? ?)*(?:http )?\(?([45]\d\d)\b|\b(?:https?(?:\/[\d.]+)?|status(?: code)?|last|api) ?(?:error)?:? ?\(?([45]\d\d)\b/im
 
-/** opencode and Kilo name so what their provider's API says, and nothing else: any status in it is that of the API. */
+/** opencode and Kilo use this name only for errors of their provider's API. So any status in the text is the API's. */
 const isOfApi = (names: string): boolean => /\bAPIError\b/.test(names)
 
 const statusIn = ({ names, words }: Said): number => {
@@ -138,7 +138,7 @@ const statusIn = ({ names, words }: Said): number => {
   return Number(first ?? other ?? 0)
 }
 
-/** Kinds that are the agent's own, or those of what it was asked. */
+/** Kinds that are caused by the agent itself or by its input. */
 const OWN: ReadonlySet<Kind> = new Set([
   "unknown",
   "not_found",
@@ -149,10 +149,10 @@ const OWN: ReadonlySet<Kind> = new Set([
   "budget"
 ])
 
-/** Whether it is not the agent's own: its login, or its provider. */
+/** Whether the cause lies outside the agent: its login, or its provider. */
 export const isOutside = (kind: Kind): boolean => !OWN.has(kind)
 
-/** A clause that an agent's tool, or a server of its tools, is the subject of. */
+/** A clause whose subject is an agent's tool or a tool server. */
 const TOOLS = /\b(mcp|tool|command|hook|script|bash|terminal)\b[^;\n]*/gi
 
 const named = (rows: Rows, text: string): Kind | undefined => rows.find(([, pattern]) => pattern.test(text))?.[0]
@@ -173,11 +173,11 @@ export const kindOf = (said: Said): Kind => {
   )
 }
 
-/** Depth and entries of what is read of an error's data. */
+/** Maximum depth, and maximum number of entries, that are read from an error's data. */
 const DEEP = 5
 const MANY = 100
 
-/** Reads the names, the status and the words of whatever an error holds: objects, lists, JSON in a text. */
+/** Reads the names, the status and the texts from an error's data: objects, lists, JSON within a text. */
 export const saidIn = (...values: ReadonlyArray<unknown>): Said => {
   const [names, words]: [Array<string>, Array<string>] = [[], []]
   let status = 0
@@ -213,12 +213,12 @@ export const oneLine = (text: string): string =>
 export interface Fault {
   readonly errorType: string
   readonly message: string
-  /** True where the same input may succeed when it is asked again. */
+  /** True if the same input can succeed when it is sent again. */
   readonly retry: boolean
   readonly outcome: Outcome
 }
 
-/** A fault that counts. */
+/** A fault that counts as an error. */
 export const error = (errorType: string, message: string, retry: boolean): Fault => {
   const detail = oneLine(message)
   return { errorType, message: detail, retry, outcome: { _tag: "Error", detail } }
@@ -229,20 +229,20 @@ export const fatal = (errorType: string, message: string, remedy: string): Fault
   return { errorType, message: detail, retry: true, outcome: { _tag: "Fatal", detail, remedy } }
 }
 
-/** A login that was refused: its account waits for a person, and its agents with it. */
+/** A refused login: the account waits for a person, and so do all agents that use it. */
 export const refusedLogin = (message: string, remedy: string): Fault => {
   const outcome: Outcome = { _tag: "Uncounted", reason: "auth", detail: `${oneLine(message)}; ${remedy}` }
   return { errorType: "auth", message: oneLine(message), retry: true, outcome }
 }
 
-/** The deeds of a person that may mend a fault. */
+/** The steps by which a person can fix a fault. */
 export interface Remedies {
   readonly auth: string
   readonly billing: string
   readonly model: string
 }
 
-/** Faults that asking again will not mend. */
+/** Faults that a retry will not fix. */
 const FINAL: ReadonlySet<Kind> = new Set([
   "refusal",
   "max_tokens",
@@ -252,7 +252,7 @@ const FINAL: ReadonlySet<Kind> = new Set([
   "invalid_request"
 ])
 
-/** `until`: when a limit on use is lifted, ms since the epoch. */
+/** `until`: when a usage limit resets, ms since the epoch. */
 export const faultOf = (kind: Kind, words: string, remedies: Remedies, until?: number): Fault => {
   const uncounted = (outcome: Outcome): Fault => ({ errorType: kind, message: oneLine(words), retry: true, outcome })
   switch (kind) {

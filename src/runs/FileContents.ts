@@ -1,9 +1,9 @@
 /**
- * FileContents: the contents of the files that come with a turn, and where a program reads them.
+ * FileContents: the contents of the files that come with a turn, and the folder where a program reads them.
  *
- * Guarantees: a run is handed the content that was sent, or told that it is not there any more; a text
- * stands between marks that it cannot hold, since they follow from its own hash; the folder for a
- * program is this user's alone, ends with the run, and no name leads out of it.
+ * Guarantees: A run gets the content that was sent, or a note that it no longer exists. A text is enclosed in markers
+ * derived from its own hash, so it cannot contain them. The folder for a program belongs to this user alone, is removed
+ * with the run, and no file name leads out of it.
  */
 import { Effect, FileSystem } from "effect"
 import { createHash } from "node:crypto"
@@ -15,7 +15,7 @@ import type { Host } from "./Host.ts"
 import * as RunFolder from "./RunFolder.ts"
 
 export interface Content {
-  /** Names the file in a line: `File 2, "shot.png" (image/png, 12 KiB)`. */
+  /** Describes the file in one line: `File 2, "shot.png" (image/png, 12 KiB)`. */
   readonly label: string
   readonly filename: string
   readonly type: MediaType
@@ -25,7 +25,7 @@ export interface Content {
 
 export interface Contents {
   readonly found: ReadonlyArray<Content>
-  /** Lines about files that are not there any more. */
+  /** Lines about files that no longer exist. */
   readonly gone: ReadonlyArray<string>
 }
 
@@ -73,10 +73,10 @@ export const fenced = (content: Content): string => {
 export const withLines = (prompt: string, lines: ReadonlyArray<string>): string =>
   lines.length === 0 ? prompt : `${prompt.trimEnd()}\n\n${lines.join("\n\n")}\n`
 
-/** A place where a program reads files. */
+/** A folder where a program reads files. */
 export interface Folder {
   readonly path: string
-  /** Answers with the paths, in their order. */
+  /** Returns the paths, in the same order. */
   readonly put: (contents: ReadonlyArray<Content>) => Effect.Effect<ReadonlyArray<string>, BackendError>
 }
 
@@ -87,10 +87,10 @@ const unwritable = (error: { readonly message: string }) =>
     fatal: false
   })
 
-/** A name that is one, and leads nowhere. */
+/** A safe file name that cannot lead to another folder. */
 const safe = (filename: string): string => filename.replaceAll(/[^\w.-]+/g, "_").slice(-100)
 
-/** A folder of the run's own, with names that hold for what is in the files. */
+/** The run's folder for files. File names contain the hash, so a name always stands for the same content. */
 export const folderOf = Effect.fnUntraced(function* (host: Host, spec: RunSpec) {
   const disk = yield* FileSystem.FileSystem
   const made = yield* RunFolder.within(host, spec, "files")
@@ -98,7 +98,7 @@ export const folderOf = Effect.fnUntraced(function* (host: Host, spec: RunSpec) 
   const put = Effect.fnUntraced(function* ({ bytes, filename, sha256 }: Content) {
     const name = path.join(made, `${++count}-${sha256.slice(0, 12)}-${safe(filename)}`)
     const isThere = Effect.map(disk.stat(name), ({ size }) => Number(size) === bytes.length)
-    // a run that was taken up has those of before
+    // a resumed run already has the files that were written before
     if (!(yield* Effect.orElseSucceed(isThere, () => false))) yield* disk.writeFile(name, bytes, { mode: 0o600 })
     return name
   })

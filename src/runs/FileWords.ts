@@ -1,8 +1,8 @@
 /**
- * FileWords: a file that comes with a message, in words. Pure, and free of imports at run time: the
- * quick entry loads it.
+ * FileWords: describes in words a file that comes with a message. Pure, and without imports at run time, because the
+ * CLI's fast entry point loads it.
  *
- * Guarantees: a name ends no line, whatever it holds.
+ * Guarantees: A file name never breaks the line, whatever characters it contains.
  */
 import type { GivenFile } from "./GivenFile.ts"
 
@@ -13,13 +13,13 @@ export const sizeInWords = (bytes: number): string => {
   return bytes < MIB ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / MIB).toFixed(1)} MiB`
 }
 
-/** A name within a line: it ends none. */
+/** A file name, quoted so that it stays on one line. */
 export const quoted = (filename: string): string =>
   JSON.stringify(filename).replaceAll(
     /[\u007f-\u009f\u2028\u2029]/g,
     (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`
   )
 
-/** A file in words: `"shot.png" (image/png, 12 KiB)`. */
+/** Describes a file: `"shot.png" (image/png, 12 KiB)`. */
 export const words = ({ filename, size, type }: Pick<GivenFile, "filename" | "size" | "type">): string =>
   `${quoted(filename)} (${type}, ${sizeInWords(size)})`

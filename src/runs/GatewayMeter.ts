@@ -1,10 +1,10 @@
 /**
- * GatewayMeter: a run whose tokens the gateway counts: the sums of what passed it are told, and what the agent itself
- * says of that is not; with it what the answers said of the account's limits.
+ * GatewayMeter: reports the token usage of a run whose tokens the gateway counts. The gateway's sums replace the usage
+ * that the agent reports. The account limits that the provider's answers contain are reported, too.
  *
- * Guarantees: what has passed is told before the end of its turn, and of its run; else within a moment; a run that
- * answers, and of which nothing has passed, is said to be without its metering. The gateway and
- * its sums outlive the daemon: the next one hears what passed while there was none.
+ * Guarantees: Usage is reported before the end of its turn and of its run, otherwise within a moment. If a run answers
+ * and no request has passed the gateway, a notice says that it is not metered. The gateway and its sums survive the
+ * daemon: the next daemon reports what passed while there was none.
  */
 import { Effect, Stream } from "effect"
 import type { Run, RunEvent } from "./Backend.ts"
@@ -15,7 +15,7 @@ const LOOK = "250 millis"
 
 const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Exited"])
 
-/** In the place of what the agent says itself. */
+/** Replaces the usage that the agent itself reports. */
 const nothing = ({ place }: RunEvent): RunEvent => ({
   _tag: "Usage",
   inputTokens: 0,
@@ -23,7 +23,7 @@ const nothing = ({ place }: RunEvent): RunEvent => ({
   ...(place === undefined ? {} : { place })
 })
 
-/** The sums, where they are others than they were told to be. */
+/** The sums, if they have changed since they were last reported. */
 const sums = () => {
   let before = ""
   return ({ opened, tokens = [] }: Passed): ReadonlyArray<RunEvent> => {
@@ -34,7 +34,7 @@ const sums = () => {
   }
 }
 
-/** The windows, where they are others than they were told to be. */
+/** The limit windows, if they have changed since they were last reported. */
 const changes = () => {
   let before = ""
   return (told: ToldWindows | undefined): ReadonlyArray<RunEvent> => {
@@ -57,7 +57,7 @@ const FOUND: RunEvent = {
   lasting: { about: ABOUT, isOver: true }
 }
 
-/** Says once that a run answers and nothing of it has passed, and once that something does. */
+/** Reports once that a run answers although no request passed the gateway, and once that a request has passed. */
 const watch = () => {
   let [hasTurns, isTold, hasPassed] = [false, false, false]
   const hears = (said: ReadonlyArray<RunEvent>): void => {
@@ -70,7 +70,7 @@ const watch = () => {
     const answered = said.some(
       (event) =>
         event._tag === "TurnCompleted" ||
-        // a command's whole run is its answer
+        // for a command, the whole run is its answer
         (event._tag === "Exited" && event.outcome._tag === "Success" && !hasTurns)
     )
     if (!answered || hasPassed || isTold) return []
@@ -80,7 +80,7 @@ const watch = () => {
   return { hears, tells }
 }
 
-/** Failures of requests that the program makes again by itself, as each comes. */
+/** Reports each failed request that the program retries by itself. */
 const failures = () => {
   let before = 0
   return ({ failing }: Passed): ReadonlyArray<RunEvent> => {
@@ -93,13 +93,13 @@ const failures = () => {
   }
 }
 
-/** The counts of a run's route. */
+/** The gateway's counts for a run's route. */
 export type Passed = Partial<Pick<Count, "failing" | "opened" | "told" | "tokens">>
 
-/** All that has passed since the route was opened; `isOver`: the run has ended, and nothing more is waited for. */
+/** Everything that has passed since the route was opened. `isOver`: the run has ended, so do not wait for more. */
 export type PassedBy = (isOver: boolean) => Effect.Effect<Passed>
 
-/** `passed`: undefined: nobody counts. */
+/** `passed` is undefined if the run has no gateway. */
 export const metered = (run: Run, passed: PassedBy | undefined): Run => {
   if (passed === undefined) return run
   const [all, change, bypass, fail] = [sums(), changes(), watch(), failures()]
@@ -112,7 +112,7 @@ export const metered = (run: Run, passed: PassedBy | undefined): Run => {
     ])
   const look = looked([])
   const own = run.events.pipe(
-    // told together with the end, lest a budget cuts off what is done
+    // reported together with the end, so that a budget does not cut off a turn that is already done
     Stream.mapArrayEffect((events) => {
       bypass.hears(events)
       const said = events.map((event) => (event._tag === "Usage" ? nothing(event) : event))

@@ -1,15 +1,13 @@
 /**
- * GitFolders: which folders outside a workspace its git needs, and what of them can be written
- * from within.
+ * GitFolders: which folders outside a workspace its git needs, and which of them can be written from within.
  *
- * A git folder is read-only: a git that finds `commondir`, `config` or a hook in it
- * obeys, the daemon's and the person's, and a name that does not exist yet cannot be guarded
- * in a folder that can be written. The one that an agent has for itself is its own to write: no
- * git but the agent's runs there.
+ * A git folder is read-only. The daemon's git and the person's git obey a `commondir`, `config` or hook in it. In a
+ * writable folder, a name that does not exist yet cannot be protected. An agent's own git folder is writable, because
+ * only the agent's git runs there.
  *
- * Guarantees: an agent writes no git folder but its own, and that is its own only when agentd has
- * recorded it; a `.git` file, which an agent may have written, is believed only when what it
- * names is a repository that names it back. Reads the file system, changes nothing.
+ * Guarantees: An agent writes no git folder except its own, and only if agentd has recorded it as the agent's own. An
+ * agent can have written a `.git` file, so it is trusted only if the repository that it names refers back to it. Reads
+ * the file system, changes nothing.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -17,17 +15,20 @@ import { attempt } from "../config/Attempt.ts"
 import * as OwnRecord from "./git/OwnRecord.ts"
 
 export interface GitFolders {
-  /** The checkout that the workspace is a folder of, where it is not its root. */
+  /** Root of the checkout, if the workspace is a subfolder of it. */
   readonly around: string | undefined
-  /** In this order: a later one lies in an earlier one. */
+  /** In mount order: a later path lies within an earlier one. */
   readonly parts: ReadonlyArray<{ readonly kind: "readOnly" | "writable"; readonly path: string }>
 }
 
 const { O_NOCTTY, O_NONBLOCK, O_RDONLY } = fs.constants
-/** Most bytes of a file of git's that is one line. */
+/** Maximum bytes of a one-line git file. */
 const MAX_LINE = 4_096
 
-/** The first line of a small file. An agent may have put a pipe in its place: opening one would wait for ever, with the daemon. */
+/**
+ * The first line of a small file. Opens without blocking: an agent can have put a pipe there, and opening it would
+ * block the daemon for ever.
+ */
 const first = (file: string): string | undefined =>
   attempt(() => {
     const fd = fs.openSync(file, O_RDONLY | O_NONBLOCK | O_NOCTTY)
@@ -46,7 +47,7 @@ const writable = part("writable")
 const existing = (folder: string, ...names: ReadonlyArray<string>) =>
   names.map((name) => path.join(folder, name)).filter((file) => attempt(() => fs.lstatSync(file)) !== undefined)
 
-/** The folders that a worktree's `.git` file names, if they name it back. */
+/** The folders that a worktree's `.git` file names, if they refer back to it. */
 const linked = (file: string): Omit<GitFolders, "around"> | undefined => {
   const named = /^gitdir: (.+)$/.exec(first(file) ?? "")?.[1]
   const folder =
@@ -61,15 +62,15 @@ const linked = (file: string): Omit<GitFolders, "around"> | undefined => {
   }
 }
 
-/** The repository that agentd has recorded a folder to borrow from. */
+/** The repository from which this folder borrows objects, as recorded by agentd. */
 const lenderOf = (states: ReadonlyArray<string>, folder: string): string | undefined =>
   states
     .map((state) => first(OwnRecord.recordOf(path.join(state, OwnRecord.STORES), folder)))
     .find((lender) => lender !== undefined && path.isAbsolute(lender))
 
 /**
- * `workspace` is a real path; the search upwards ends below each of `stop`, and of `states`: folders of agentd's own
- * that the workspace lies in.
+ * `workspace` is a real path. The search upwards ends below each of `stop` and `states`: folders of agentd that can
+ * contain the workspace.
  */
 export const find = (
   workspace: string,
@@ -82,7 +83,7 @@ export const find = (
     if (stat === undefined) continue
     const around = folder === workspace ? undefined : folder
     const lender = lenderOf(states, folder)
-    // a link in its place would lead to another's
+    // must be a real folder: a link could lead to another agent's repository
     if (lender !== undefined && stat.isDirectory())
       return { around, parts: [readOnly(lender), ...(around === undefined ? [] : [writable(git)])] }
     if (stat.isDirectory()) return { around, parts: [readOnly(git)] }

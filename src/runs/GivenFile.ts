@@ -1,9 +1,8 @@
 /**
- * GivenFile: a file that comes with a message: what is known of it, what kind of content it is, and
- * the bounds. Pure.
+ * GivenFile: a file that comes with a message: its metadata, its media type, and the size limits. Pure.
  *
- * Guarantees: the kind is read from the content alone, never from the name; content that no agent
- * takes has no kind.
+ * Guarantees: The media type is determined from the content alone, never from the name. Content that no agent accepts
+ * has no media type.
  */
 import { Schema } from "effect"
 
@@ -17,30 +16,30 @@ export const MEDIA_TYPES = [
 ] as const
 export type MediaType = (typeof MEDIA_TYPES)[number]
 
-/** A file as the log has it: its content lies elsewhere, under its hash. */
+/** A file as the log stores it. The content is stored separately, under its hash. */
 export const GivenFile = Schema.Struct({
-  /** As its sender calls it: no path, and not to be trusted. */
+  /** File name from the sender: not a path, and not to be trusted. */
   filename: Schema.String,
   type: Schema.Literals(MEDIA_TYPES),
   /** Bytes. */
   size: Schema.Int,
-  /** Of the content, in hexadecimal. */
+  /** SHA-256 of the content, in hexadecimal. */
   sha256: Schema.String
 })
 export type GivenFile = typeof GivenFile.Type
 
 export interface RunFile extends GivenFile {
-  /** Absolute: where its content lies. Only the daemon reads it there. */
+  /** Absolute path of the content. Only the daemon reads it there. */
   readonly path: string
 }
 
 const MIB = 1024 * 1024
-/** Bytes of one file. */
+/** Maximum bytes of one file. */
 export const MAX_FILE = 5 * MIB
-/** Of one message: bytes, and files. */
+/** Maximum bytes, and maximum number of files, of one message. */
 export const MAX_MESSAGE = 16 * MIB
 export const MAX_FILES = 20
-/** Characters of a name. */
+/** Maximum characters of a file name. */
 export const MAX_NAME = 255
 
 const SIGNATURES: ReadonlyArray<readonly [MediaType, RegExp]> = [
@@ -61,7 +60,7 @@ const isText = (content: Uint8Array): boolean => {
   }
 }
 
-/** Undefined: it is nothing that agents take. */
+/** Undefined if agents do not accept the content. */
 export const mediaTypeOf = (content: Uint8Array): MediaType | undefined => {
   const head = Buffer.from(content.subarray(0, 16)).toString("latin1")
   const found = SIGNATURES.find(([, signature]) => signature.test(head))
@@ -69,5 +68,5 @@ export const mediaTypeOf = (content: Uint8Array): MediaType | undefined => {
   return content.length > 0 && isText(content) ? "text/plain" : undefined
 }
 
-/** The kinds that agents take, in words. */
+/** The accepted kinds, in words. */
 export const KINDS = "PNG, JPEG, GIF, WebP, PDF, or text in UTF-8"

@@ -1,20 +1,20 @@
 /**
- * HeadTail: the beginning and the end of a text of any length, and how much was between.
+ * HeadTail: keeps the beginning and the end of a text of any length, and counts what was left out between them.
  *
- * Guarantees: holds no more than about three times its limits, whatever is pushed; what was
- * left out is said where it was.
+ * Guarantees: Holds at most about three times its limits, however much is pushed. A note stands where text was left
+ * out.
  */
 export interface HeadTail {
   readonly push: (text: string) => void
   readonly text: () => string
 }
 
-/** Limits in UTF-16 units. */
+/** Limits in UTF-16 code units. */
 export const make = (head: number, tail: number): HeadTail => {
   let [first, last, dropped] = ["", "", 0]
   const trim = () => {
     if (last.length <= tail) return
-    // never between the halves of a character
+    // never split a surrogate pair
     const code = last.charCodeAt(last.length - tail)
     const from = last.length - tail + (code >= 0xdc00 && code <= 0xdfff ? 1 : 0)
     dropped += from
@@ -37,7 +37,7 @@ export const make = (head: number, tail: number): HeadTail => {
   }
 }
 
-/** Of a text that is there already. */
+/** The beginning and end of a complete text. */
 export const of = (text: string, head: number, tail: number): string => {
   const kept = make(head, tail)
   kept.push(text)

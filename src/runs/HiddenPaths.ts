@@ -1,6 +1,6 @@
 /**
- * HiddenPaths: the places of this machine that no tool of an agent may see: agentd's own state and settings, and
- * the files of keys.
+ * HiddenPaths: the paths that no tool of an agent may see: agentd's own state and settings, and files that contain
+ * keys.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -8,10 +8,10 @@ import { attempt } from "../config/Attempt.ts"
 import type { ModelBackend } from "../config/BackendConfig.ts"
 import type { Host } from "./Host.ts"
 
-/** The file itself, behind links; as it is named where it is not there. */
+/** The real path behind links. If the file does not exist: its absolute path as named. */
 export const real = (file: string): string => attempt(() => fs.realpathSync(file)) ?? path.resolve(file)
 
-/** Paths that no tool may see, wherever they lie: agentd's own state and sockets, and these. */
+/** Paths that no tool may see: agentd's own state and sockets, and `more`. */
 export const of = (host: Host, ...more: ReadonlyArray<string>): ReadonlyArray<string> => {
   const env = host.environment
   const folder = (base: string | undefined, ...rest: ReadonlyArray<string>) =>
@@ -26,10 +26,10 @@ export const of = (host: Host, ...more: ReadonlyArray<string>): ReadonlyArray<st
   ].map(real)
 }
 
-/** The hidden places that a workspace does not lie in: a worktree lies in a folder that is hidden otherwise. */
+/** The hidden paths that do not contain the workspace. A worktree can lie in a folder that is otherwise hidden. */
 export const around = (workspace: string, hidden: ReadonlyArray<string>): ReadonlyArray<string> =>
   hidden.filter((one) => !real(workspace).startsWith(`${one}/`))
 
-/** The paths that no tool of this model may see, its key's among them. */
+/** The paths that no tool of this model may see, including the file of its key. */
 export const ofModel = ({ keyFile }: ModelBackend, host: Host, workspace: string): ReadonlyArray<string> =>
   of(host, ...(keyFile === undefined ? [] : [path.resolve(workspace, keyFile)]))

@@ -1,14 +1,14 @@
 /**
- * HistoryReplay: what to tell of an answer that is given anew after it broke off. Pure.
+ * HistoryReplay: decides what to report when an answer broke off and is generated again. Pure.
  *
- * Guarantees: what was told and is said again is not told twice; once the new answer differs,
- * or is over sooner, it is told from its beginning, after one note that it starts over.
+ * Guarantees: Text that was already reported and is repeated is not reported twice. Once the new answer differs, or is
+ * shorter, it is reported from its beginning, after one note that it starts over.
  */
 
 export type Told = { readonly _tag: "StartsOver" } | { readonly _tag: "Text"; readonly text: string }
 
 export class HistoryReplay {
-  /** Told text of the answers that broke off, and of this one. */
+  /** Text already reported, from the answers that broke off and from this one. */
   private told = ""
   private said = ""
 
@@ -16,7 +16,7 @@ export class HistoryReplay {
     return this.said
   }
 
-  /** The answer broke off; the next one begins. */
+  /** The answer broke off, and the next one begins. */
   again(): void {
     this.said = ""
   }

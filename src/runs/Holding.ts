@@ -1,9 +1,9 @@
 /**
- * Holding: the machine's sandbox, as the daemon's git and the checks of goals ask for it: what
- * must execute in a folder that an agent has written is held there like a tool of that agent's.
+ * Holding: provides the machine's sandbox to the daemon's git and to the checks of goals. A program that must execute
+ * in a folder written by an agent is confined like a tool of that agent.
  *
- * Guarantees: what is held sees the folder, the system's programs, and nothing of agentd's state;
- * where the machine has no sandbox, the answer is that there is none.
+ * Guarantees: A confined program sees the folder, the system's programs, and nothing of agentd's state. If the machine
+ * has no sandbox, the answer is undefined.
  */
 import { Effect, Layer } from "effect"
 import { GitUnavailable } from "./git/Git.ts"
@@ -11,7 +11,7 @@ import { Confine } from "./git/Store.ts"
 import type { Environment } from "./process/ChildProcess.ts"
 import { Sandbox } from "./sandbox/Sandbox.ts"
 
-/** `hidden`: real paths, agentd's state among them. */
+/** `hidden`: real paths, including agentd's state. */
 export const layer = (of: { readonly environment: Environment; readonly hidden: ReadonlyArray<string> }) =>
   Layer.effect(
     Confine,

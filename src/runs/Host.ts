@@ -1,6 +1,5 @@
 /**
- * Host: the daemon, as far as a backend knows it: its environment, its folders, and what no agent
- * may see of them.
+ * Host: what a backend knows of the daemon: its environment, its folders, and what no agent may see of them.
  */
 import * as path from "node:path"
 import type { Via } from "./gateway/GatewayClient.ts"
@@ -8,29 +7,27 @@ import type { Environment } from "./process/ChildProcess.ts"
 
 export type Argv = readonly [string, ...ReadonlyArray<string>]
 
-/** A backend's knowledge of the daemon it runs in. */
 export interface Host {
-  /** The store's id: marks its runs' processes. */
+  /** The store's id. Marks the processes of its runs. */
   readonly store: string
-  /** The daemon's own environment. */
   readonly environment: Environment
-  /** The folder for conversations of agentd's own models; without it they end with their run. */
+  /** Folder for conversations of agentd's own models. If omitted, a conversation ends with its run. */
   readonly sessions?: string | undefined
-  /** Paths that no tool of agentd's own may see: the state folder, the folder of the socket. */
+  /** Paths that agentd's own tools may not see: the state directory, the folder of the socket. */
   readonly hidden?: ReadonlyArray<string> | undefined
-  /** The folder of what logins at remote MCP servers gave; without it there are none. */
+  /** Folder for the tokens from logins at remote MCP servers. If omitted, there are none. */
   readonly logins?: string | undefined
-  /** The folder of the homes that confined agents have; without it they end with their run. */
+  /** Folder for the home folders of confined agents. If omitted, a home folder ends with its run. */
   readonly homes?: string | undefined
-  /** The folder of the runs' own files; without it they are in the folder for temporary ones. */
+  /** Folder for the files of runs. If omitted, they lie in the folder for temporary files. */
   readonly runs?: string | undefined
   readonly sockets?: string | undefined
   readonly gateway?: string | undefined
-  /** Puts what must outlive the daemon into a unit of its own, named by this. */
+  /** Starts a program that must survive the daemon in a systemd unit with this name. */
   readonly via?: ((name: string) => Via) | undefined
 }
 
-/** The host that a daemon with this state folder and this control socket is. */
+/** The host for a daemon with this state directory and control socket. */
 export const hostOf = (of: {
   readonly store: string
   readonly environment: Environment

@@ -1,30 +1,30 @@
 /**
- * KeptSocket: the name of a unix socket of ours, which a cleaner of old files may take away, or the last logout with
- * the whole folder.
+ * KeptSocket: keeps the file of our unix socket in place. A cleanup of old files can remove the file, and the last
+ * logout can remove the whole folder.
  *
- * Guarantees: where it is gone, somebody listens there anew within 10 s, for whoever listened at first; connections
- * that are open stay. What others have put there meanwhile is theirs to take away: `claim` decides.
+ * Guarantees: If the file is removed, the daemon listens there again within 10 s, for the same listener. Open
+ * connections stay open. `claim` decides what happens to a file that others have put in its place.
  */
 import { Cause, Clock, Duration, Effect } from "effect"
 import { chmodSync, statSync } from "node:fs"
 import { createServer, type ServerOpts, type Socket } from "node:net"
 
-/** All look at the same moments: an idle daemon wakes once for all of them. */
+/** In ms. All sockets are checked at the same moments, so that an idle daemon wakes up once for all of them. */
 const LOOK = 10_000
 
 export interface Kept<E, R> extends Pick<ServerOpts, "allowHalfOpen"> {
   readonly path: string
-  /** Makes the path free to listen on. */
+  /** Frees the path, so that it can be listened on. */
   readonly claim: Effect.Effect<unknown, E, R>
-  /** Takes a connection that came since the name was lost. */
+  /** Takes a connection that was made after the file was lost and created again. */
   readonly take: (conn: Socket) => void
-  /** Looks at once, too: somebody else has listened there before us. */
+  /** If true, checks at once: another process has listened there before us. */
   readonly now?: boolean
 }
 
 const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.ino
 
-/** For the length of the scope, from when somebody listens there. */
+/** Runs until the scope closes. Call it when the socket already listens. */
 export const keep = <E, R>({ allowHalfOpen, claim, now = false, path, take }: Kept<E, R>) =>
   Effect.gen(function* () {
     let own = inodeOf(path)
@@ -40,7 +40,7 @@ export const keep = <E, R>({ allowHalfOpen, claim, now = false, path, take }: Ke
       const here = yield* Effect.sync(() => inodeOf(path))
       if (here !== undefined && here === own) return
       yield* claim
-      // one that is closed later would take the new one's name with it
+      // close the old server first: closing it later would remove the new socket's file
       server.close()
       yield* listen
       chmodSync(path, 0o600)

@@ -1,6 +1,6 @@
 /**
- * KnownSecrets: makes values known as secrets that a backend meets while it works, as a token that was renewed: from
- * then on they are not written down. A reference: who keeps no log has nowhere to tell it.
+ * KnownSecrets: registers secrets that a backend learns while it runs, such as a renewed token. From then on they are
+ * redacted from the log. A `Context.Reference`, because a caller without a log has nowhere to register them.
  */
 import { Context, Effect } from "effect"
 

@@ -1,8 +1,8 @@
 /**
  * LeftRuns: runs that an earlier daemon left to the keeper.
  *
- * Guarantees: what the log wants goes on; a run that nobody takes up is ended, with all that it started, and nothing of it
- * is kept; its grace is over in its time, however many daemons come and go meanwhile.
+ * Guarantees: Runs that the log still needs go on. A run that is not resumed is ended with every process that it
+ * started, and nothing of it is stored. Its grace ends on time, however many daemons start and stop until then.
  */
 import { Effect } from "effect"
 import { Keeper } from "./keeper/Keeper.ts"
@@ -12,7 +12,10 @@ import { ProcessTree } from "./process/ProcessTree.ts"
 import * as RunFolder from "./RunFolder.ts"
 import { RunSockets } from "./RunSockets.ts"
 
-/** From SIGTERM to SIGKILL, ms; each daemon asks for so long at least: the one before may not have come to it. */
+/**
+ * Grace from SIGTERM to SIGKILL, and its minimum, in ms. The minimum applies because the earlier daemon possibly did
+ * not send SIGTERM.
+ */
 const [GRACE, LEAST] = [5_000, 500]
 
 const runOf = (name: string): string => name.slice(0, name.lastIndexOf("+"))
@@ -22,19 +25,19 @@ const left = Effect.map(
   (all) => all.map((held) => ({ held, runId: runOf(held.name) }))
 )
 
-/** Their ids. */
+/** Ids of the runs. */
 export const held: Effect.Effect<ReadonlySet<string>> = Effect.map(
   left,
   (all) => new Set(all.map(({ runId }) => runId))
 )
 
-/** Clears away what agentd made for runs that are none of these. Before any run begins. */
+/** Removes what agentd made for all runs except these. Call it before any run begins. */
 export const clear = Effect.fnUntraced(function* ({ runs }: Host, kept: ReadonlySet<string>) {
   yield* (yield* RunSockets).clear([...kept])
   if (runs !== undefined) yield* RunFolder.clear(runs, kept)
 })
 
-/** Ends these, with all that they started; answers when nothing of them is left. */
+/** Ends these runs with all their processes. Returns when nothing of them is left. */
 const ended = Effect.fnUntraced(function* (store: string, over: Effect.Success<typeof left>) {
   const keeper = yield* Keeper
   const tree = yield* ProcessTree
@@ -50,7 +53,7 @@ const ended = Effect.fnUntraced(function* (store: string, over: Effect.Success<t
   )
 })
 
-/** Ends those that are none of these. */
+/** Ends all left runs except these. */
 export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlySet<string>) {
   const over = (yield* left).filter(({ runId }) => !wanted.has(runId))
   if (over.length === 0) return
@@ -58,7 +61,7 @@ export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlyS
   yield* ended(store, over)
 })
 
-/** Ends one, where it is there; answers when nothing of it is left. */
+/** Ends one run, if it exists. Returns when nothing of it is left. */
 export const drop = Effect.fnUntraced(function* (store: string, runId: string) {
   const prefix = KeptProcess.prefixOf(runId)
   yield* ended(

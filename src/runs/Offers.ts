@@ -1,29 +1,29 @@
 /**
- * Offers: the models, modes and commands that an agent says it has, bounded. Pure.
+ * Offers: the models, modes and commands that an agent offers, limited in number and length. Pure.
  *
- * Guarantees: a name leads to one offer or to none: as its id, else as the only one that is called so.
+ * Guarantees: A name matches one offer or none: by its id, otherwise by its name if only one offer has that name.
  */
 import { Schema } from "effect"
 
-/** A model or a mode: `id` is what a person names, `name` what it is called. */
+/** A model or a mode. `id` is what a person enters, `name` what is displayed. */
 export const Offer = Schema.Struct({ id: Schema.String, name: Schema.String })
 export type Offer = typeof Offer.Type
 
-/** A command of the agent's own, without its slash. */
+/** A command that the agent itself offers, without its slash. */
 export const Command = Schema.Struct({
   name: Schema.String,
   description: Schema.String,
-  /** For what follows it; empty: nothing is said of that. */
+  /** Describes the arguments; empty: no hint. */
   hint: Schema.String
 })
 export type Command = typeof Command.Type
 
-/** Left out: the agent has not said; empty: it has none. */
+/** Omitted: the agent has not reported it. Empty: the agent has none. */
 export interface Offers {
   readonly models?: ReadonlyArray<Offer>
   readonly modes?: ReadonlyArray<Offer>
   readonly commands?: ReadonlyArray<Command>
-  /** The mode that it is in; `isUnasked`: in that, calls run for which nobody is asked. */
+  /** The current mode. `isUnasked`: in this mode, calls run without an approval. */
   readonly mode?: { readonly id: string; readonly isUnasked: boolean }
 }
 
@@ -35,7 +35,7 @@ const MAX_NAMED = 20
 const short = (text: string, most: number): string =>
   text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`
 
-/** Leaves out what could not be named: an id that is too long, or none. */
+/** Omits offers that cannot be named: the id is empty or too long. */
 const named = <A>(all: ReadonlyArray<A>, idOf: (one: A) => string): ReadonlyArray<A> =>
   all.filter((one) => idOf(one) !== "" && idOf(one).length <= MAX_NAME).slice(0, MAX_OFFERS)
 
@@ -63,7 +63,7 @@ export const find = (all: ReadonlyArray<Offer>, named: string): Offer | undefine
   return called.length === 1 ? called[0] : undefined
 }
 
-/** As a refusal names them. */
+/** The ids, as an error message lists them. */
 export const listed = (all: ReadonlyArray<Offer>): string => {
   const names = all.slice(0, MAX_NAMED).map(({ id }) => id)
   return all.length > MAX_NAMED ? `${names.join(", ")} and ${all.length - MAX_NAMED} more` : names.join(", ")

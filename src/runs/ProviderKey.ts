@@ -1,8 +1,8 @@
 /**
- * ProviderKey: the key of a model's provider, from the daemon's environment or from a file.
+ * ProviderKey: the API key of a model's provider, from the daemon's environment or from a file.
  *
- * Guarantees: a file is read anew each time; what cannot be a key is refused with a remedy, and
- * no error shows it.
+ * Guarantees: The file is read again each time. A value that cannot be a key is refused with a remedy, and no error
+ * message contains it.
  */
 import { Effect } from "effect"
 import * as path from "node:path"
@@ -12,19 +12,19 @@ import type { Environment } from "./process/ChildProcess.ts"
 
 export interface KeyPlace {
   readonly keyFile?: string | undefined
-  /** The variable that holds it, where there is no file. */
+  /** Environment variable that contains the key, if there is no file. */
   readonly variable: string
-  /** The folder from which the file is named. */
+  /** Folder that `keyFile` is relative to. */
   readonly cwd: string
   readonly environment: Environment
 }
 
-/** The characters of a key: a header takes nothing else. */
+/** Characters of a key: an HTTP header accepts no others. */
 const KEY = /^[\x21-\x7e]+$/
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
 
-/** The key, and where it comes from in words. */
+/** The key, and a description of its source. */
 export const read = Effect.fnUntraced(function* ({ cwd, environment, keyFile, variable }: KeyPlace) {
   const source = keyFile === undefined ? `the variable ${variable}` : `the file ${path.resolve(cwd, keyFile)}`
   const remedy =

@@ -1,17 +1,16 @@
 /**
- * Question: what an agent asks a person to choose, and what was said to it. Pure.
+ * Question: what an agent asks a person to choose, and the person's answers. Pure.
  *
- * An answer names options by number or label, or is a text of one's own; several options
- * of a question that takes several have commas between them. Several questions get an
- * answer each, in order, or one text to all of them.
+ * An answer is the number or label of an option, or any text. If a question allows several options, commas separate
+ * them. Several questions get one answer each, in order, or one text for all of them.
  */
 import { Schema } from "effect"
 
 export const Question = Schema.Struct({
   question: Schema.String,
-  /** May be none: then any text is an answer. */
+  /** Can be empty: then any text is an answer. */
   options: Schema.Array(Schema.Struct({ label: Schema.String, description: Schema.String })),
-  /** Takes more than one of them. */
+  /** True if more than one option can be chosen. */
   several: Schema.Boolean
 })
 export type Question = typeof Question.Type
@@ -22,7 +21,7 @@ export interface Unanswered {
   readonly remedy: string
 }
 
-/** The option's label; undefined where none is meant. A label goes before a number. */
+/** The option's label; undefined if no option matches. Labels take precedence over numbers. */
 const meant = ({ options }: Question, said: string): string | undefined => {
   const word = said.trim().toLowerCase()
   const named = options.find(({ label }) => label.trim().toLowerCase() === word)
@@ -36,7 +35,7 @@ const answerTo = (question: Question, said: string): string => {
   return all.every((label) => label !== undefined) ? [...new Set(all)].join(", ") : said.trim()
 }
 
-/** A number where options have numbers, and none has that. */
+/** True if the answer is a number, but no option has that number. */
 const isSlip = (question: Question, said: string): boolean =>
   question.options.length > 0 && /^\d{1,2}$/.test(said.trim()) && meant(question, said) === undefined
 
@@ -45,7 +44,10 @@ const noOption = ({ options, question }: Question, said: string): Unanswered => 
   remedy: `Give a number from 1 to ${options.length}, or a text.`
 })
 
-/** Answers for questions, one for each, or a single one to all of several. `said`: a text for each, or one with semicolons between. */
+/**
+ * The answers to the questions: one each, or a single one for all. `said`: one text for each question, or one text with
+ * semicolons between the answers.
+ */
 export const answersTo = (
   questions: ReadonlyArray<Question>,
   said: ReadonlyArray<string>
@@ -61,7 +63,7 @@ export const answersTo = (
     if (slip >= 0) return noOption(questions[slip]!, each[slip]!)
     return each.map((text, index) => answerTo(questions[index]!, text))
   }
-  // a text of one's own answers all; a number would be the option of nobody knows which
+  // a free text answers all questions; a number could refer to the options of any question
   if (each.length === 1 && !/^[\d\s,;]+$/.test(whole)) return [whole.trim()]
   return {
     message: `${count === 1 ? "One question is" : `${count} questions are`} asked, and ${each.length} answered.`,
@@ -69,15 +71,15 @@ export const answersTo = (
   }
 }
 
-/** Requests to a person, by the id that answers name. */
+/** A request to a person. `id` is the id that answers refer to. */
 export interface Asking {
   readonly id: string
   readonly tool: string
-  /** None where it asks for leave. */
+  /** Empty if the request asks for an approval. */
   readonly questions: ReadonlyArray<Question>
 }
 
-/** The chosen answers, where the request asks for a choice; undefined for leave that is given. */
+/** The chosen answers, if the request asks for a choice; undefined for an approval. */
 export const chosen = (
   { id, questions, tool }: Asking,
   said: ReadonlyArray<string> | undefined

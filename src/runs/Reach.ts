@@ -1,9 +1,9 @@
 /**
- * Reach: what a run of a backend could reach, told before there is one: by the code that starts and
- * confines runs, never by a list of its own.
+ * Reach: what a run of a backend could access, computed before the run exists. Uses the code that starts and confines
+ * runs, never a separate list.
  *
- * Guarantees: it starts nothing, makes nothing and shows no value of a variable and no key; for a run
- * that nothing holds it says so, and lists nothing, since there is no list.
+ * Guarantees: Starts nothing, creates nothing, and shows no key and no value of a variable. For an unconfined run it
+ * says so, and lists no paths, since nothing is restricted.
  */
 import { Effect, type FileSystem } from "effect"
 import * as fs from "node:fs"
@@ -24,37 +24,37 @@ import { type Mount, mountsOf, objection, shows } from "./sandbox/Confinement.ts
 import * as Enclosure from "./sandbox/Enclosure.ts"
 import type { Mechanism } from "./sandbox/Sandbox.ts"
 
-/** Everything that the user of the daemon can. */
+/** Everything that the daemon's user can access. */
 export const ALL = "/"
 
 export interface Reach {
-  /** False: nothing holds it, and it has the rights of the daemon's user. */
+  /** False: the run is not confined and has the rights of the daemon's user. */
   readonly confined: boolean
   readonly by: "bubblewrap" | "namespaces" | null
-  /** For a person: the sandbox and what it lacks, or why there is none. */
+  /** For a person: the sandbox and its limitations, or why there is none. */
   readonly note: string
-  /** Why a run would not start; null: it would. */
+  /** Why a run would not start; null if it would. */
   readonly refused: string | null
-  /** Paths that it reads and does not write. */
+  /** Paths that the run can read, but not write. */
   readonly reads: ReadonlyArray<string>
   readonly writes: ReadonlyArray<string>
-  /** The programs that it can run, in words. */
+  /** The programs that the run can execute, in words. */
   readonly runs: string
-  /** `gateway`: to one model, through agentd. */
+  /** `gateway`: only to one model, through agentd. */
   readonly network: "host" | "gateway" | "none"
-  /** Where the model is that it reaches without a network of its own. */
+  /** Address of the model that the run reaches without a network of its own. */
   readonly provider: string | null
   readonly keys: {
-    /** Variables that it has whose names or values speak of a secret. */
+    /** Names of the run's variables whose name or value looks like a secret. */
     readonly held: ReadonlyArray<string>
-    /** The part of agentd that puts its model's key in, where it does not have it itself. */
+    /** The part of agentd that adds the model's key to requests, if the run itself does not have the key. */
     readonly putInBy: "gateway" | "daemon" | null
   }
-  /** Names of its variables. */
+  /** Names of the run's variables. */
   readonly environment: ReadonlyArray<string>
-  /** Whether it can call the daemon as its user would. */
+  /** Whether the run can call the daemon with the rights of the daemon's user. */
   readonly control: boolean
-  /** Further programs of the run that nothing holds. */
+  /** Other programs of the run that are not confined. */
   readonly unheld: ReadonlyArray<string>
 }
 
@@ -70,7 +70,7 @@ export interface Place {
 const ANY = "any program, with the rights of the daemon's user"
 const HELD = "the programs that it reads; no set-uid, no new namespace"
 
-/** The id of the run that there is not. */
+/** Placeholder id: no run exists. */
 export const RUN = "outlined"
 
 const specOf = ({ agent, cwd, host, mcp }: Place): RunSpec => {
@@ -78,14 +78,14 @@ const specOf = ({ agent, cwd, host, mcp }: Place): RunSpec => {
   return host.sockets === undefined ? spec : RunSockets.outlined(spec, host.sockets)
 }
 
-/** Variables that every process of a run has besides. */
+/** Variables that agentd adds to every process of a run. */
 const marked = (env: Environment, store: string): Environment => ({
   ...env,
   PWD: "",
   ...ProcessTree.environmentOf({ store, runId: "" })
 })
 
-/** An address without a password or a query. */
+/** A URL without password and query. */
 const addressOf = (url: string): string => {
   const { origin, pathname } = new URL(url)
   return pathname === "/" ? origin : origin + pathname
@@ -102,7 +102,7 @@ const secretsIn = (env: Environment, standIn?: string): ReadonlyArray<string> =>
 const pathsOf = (mounts: ReadonlyArray<Mount>, kind: Mount["kind"]) =>
   [...new Set(mounts.flatMap((mount) => ("source" in mount && mount.kind === kind ? [mount.source] : [])))].toSorted()
 
-/** The socket's own path where it is one: what is mounted in its place may be its folder. */
+/** Compares the socket's real path, because its folder can be what is mounted. */
 const reaches = (mounts: ReadonlyArray<Mount>, socket: string): boolean => {
   const real = fs.existsSync(socket) ? fs.realpathSync(socket) : socket
   return shows(mounts, real) !== undefined
@@ -167,7 +167,7 @@ const ofProcess = (
     Effect.catchTag("BackendError", (error) => Effect.succeed(refusedBy(error)))
   )
 
-/** Of a model: what its tools do for it. */
+/** For a model: what its tools can access. */
 const ofModel = Effect.fnUntraced(function* (config: ModelBackend, place: Place) {
   const { cwd, host, mechanism, socket } = place
   const spec = specOf(place)

@@ -1,8 +1,9 @@
 /**
- * RunFolder: a folder for the files that agentd makes for one run: its prompt, the servers that it is given.
+ * RunFolder: a folder for the files that agentd makes for one run, for example its prompt and its MCP config.
  *
- * Guarantees: the folder is 0700, its files 0600; a run that is taken up finds the files that it was started with; it
- * goes with the run, and what an earlier daemon left of runs that are over goes when the next one starts.
+ * Guarantees: The folder has mode 0700, its files 0600. A resumed run finds the files that it was started with. The
+ * folder is removed with the run. Folders of ended runs that an earlier daemon left are removed when the next daemon
+ * starts.
  */
 import { Effect, FileSystem, type PlatformError, type Scope } from "effect"
 import { createHash } from "node:crypto"
@@ -31,7 +32,7 @@ const folderOf = Effect.fnUntraced(function* ({ runs }: Host, { runId }: RunSpec
   )
 })
 
-/** A file of the run's, by its name: it is written when the run is started. */
+/** Path of a file of the run. The file is written only when the run is first started. */
 export const file = (
   host: Host,
   spec: RunSpec,
@@ -57,7 +58,7 @@ export const within = (
     return at
   }).pipe(Effect.mapError(failed))
 
-/** Clears away what belongs to none of these runs. */
+/** Removes the folders of all runs except these. */
 export const clear = Effect.fnUntraced(function* (folder: string, runIds: Iterable<string>) {
   const files = yield* FileSystem.FileSystem
   const kept = new Set([...runIds].map(nameOf))

@@ -1,11 +1,13 @@
 /**
- * RunSockets: for each live run a unix socket in a folder of its own, which tells the daemon who calls.
+ * RunSockets: a unix socket for each live run, in a folder of its own. The socket tells the daemon which run calls.
  *
- * A run owns its socket: it opens with the run's scope, before any process of the run is there, and goes
- * with it, when none is left. For a run that is taken up it opens anew in the folder that the run sees. Whoever answers on the sockets (`answer`) may come and go: they stay.
+ * A run owns its socket. The socket opens with the run's scope, before any process of the run exists, and closes after
+ * the last process has ended. For a resumed run it opens again in the folder that the run sees. The handler (`answer`)
+ * can be replaced; the sockets stay.
  *
- * Guarantees: the folder is 0700, the socket 0600; a connection that comes while nobody answers is hung
- * up on; none outlives its socket; one whose name is taken away comes back; what an earlier daemon left of runs that are over is cleared away.
+ * Guarantees: The folder has mode 0700, the socket 0600. A connection that arrives while there is no handler is closed.
+ * No connection outlives its socket. A socket whose file is removed is created again. Sockets of ended runs that an
+ * earlier daemon left are removed.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import { createHash } from "node:crypto"
@@ -16,23 +18,23 @@ import { Keeper } from "./keeper/Keeper.ts"
 import * as KeptSocket from "./KeptSocket.ts"
 import { type Backend, BackendError, type RunSocket, type RunSpec } from "./Backend.ts"
 
-/** Takes a connection that came on a run's socket. It is paused. */
+/** Takes a connection that arrived on a run's socket. The connection is paused. */
 export type Take = (conn: net.Socket, runId: string) => void
 
 export class RunSockets extends Context.Service<
   RunSockets,
   {
-    /** The run's socket, for the length of the scope; undefined where there can be none. */
+    /** Opens the run's socket for the length of the scope. Undefined if the path would be too long. */
     readonly open: (runId: string) => Effect.Effect<RunSocket | undefined, BackendError, Scope.Scope>
-    /** A run is about to begin, whose socket is made ready; or it is not, after all. */
+    /** Prepares the socket of a run that is about to start. `comes` false: the run does not start after all. */
     readonly expect: (runId: string, comes: boolean) => void
-    /** Clears away those that belong to none of these runs: an earlier daemon left them. */
+    /** Removes the sockets of all runs except these: an earlier daemon left them. */
     readonly clear: (runIds: ReadonlyArray<string>) => Effect.Effect<void>
-    /** Hands over each connection that comes from now on, for the length of the scope. */
+    /** Passes each new connection to `take`, for the length of the scope. */
     readonly answer: (take: Take) => Effect.Effect<void, never, Scope.Scope>
   }
 >()("agentd/backends/RunSockets") {
-  /** `folder`: that of all the sockets, and of nothing else. */
+  /** `folder`: contains all the sockets, and nothing else. */
   static readonly layer = (folder: string): Layer.Layer<RunSockets> => Layer.effect(RunSockets, make(folder))
 
   static readonly layerNone = Layer.succeed(RunSockets, {
@@ -43,10 +45,10 @@ export class RunSockets extends Context.Service<
   })
 }
 
-/** The length of `sun_path` without its closing zero. */
+/** Maximum length of `sun_path` in bytes, without the final zero byte. */
 const MAX_PATH_BYTES = 107
 const NAME = "api"
-/** The variable by which a run and its servers are told. */
+/** The variable that gives a run and its servers the socket's path. */
 const VARIABLE = "AGENTD_SOCKET"
 
 const pathOf = (folder: string, runId: string): RunSocket => {
@@ -63,13 +65,13 @@ const failed = (socket: string, error: unknown): BackendError =>
     fatal: false
   })
 
-/** A socket of before is gone then: the folder itself may be one that a run sees. */
+/** Removes an old socket, but keeps the folder: a run can see the folder itself. */
 const makeFolder = (folder: string): void => {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
   fs.rmSync(path.join(folder, NAME), { force: true })
 }
 
-/** A socket that listens, or is about to. */
+/** A socket that listens, or is about to listen. */
 interface Opened {
   readonly socket: RunSocket
   readonly server: net.Server
@@ -80,7 +82,7 @@ interface Opened {
 const listenAt = (socket: RunSocket, take: (conn: net.Socket) => void): Opened => {
   const conns = new Set<net.Socket>()
   const entered = (conn: net.Socket) => {
-    // nothing of it is lost before its reader is there
+    // paused, so that no data is lost before there is a reader
     conn.pause()
     conns.add(conn)
     conn.on("error", () => {})
@@ -94,7 +96,7 @@ const listenAt = (socket: RunSocket, take: (conn: net.Socket) => void): Opened =
   return { socket, server, conns, take: entered }
 }
 
-/** The system answers within the call; Node says so a moment later. */
+/** The system listens within the call; Node reports it a moment later. */
 const listening = (opened: Opened): Effect.Effect<Opened, unknown> =>
   Effect.callback((resume) => {
     const { server } = opened
@@ -103,7 +105,7 @@ const listening = (opened: Opened): Effect.Effect<Opened, unknown> =>
     server.on("listening", () => resume(Effect.succeed(opened)))
   })
 
-/** Takes its name away at once; nothing that came is heard any more. */
+/** Removes the socket's file at once, and ends all connections. */
 const close = ({ conns, server }: Opened): void => {
   server.close()
   for (const conn of conns) conn.destroy()
@@ -121,7 +123,7 @@ const make = Effect.fnUntraced(function* (place: string) {
     )
   let answering: Take | undefined
 
-  /** Of runs that are about to begin. */
+  /** Sockets of runs that are about to start. */
   const early = new Map<string, Opened>()
 
   const listen = (runId: string): Opened =>
@@ -148,7 +150,7 @@ const make = Effect.fnUntraced(function* (place: string) {
       }),
       (opened) => Effect.sync(() => close(opened))
     )
-    // until then the folder keeps others away
+    // until now the folder's mode has kept others out
     fs.chmodSync(socket.path, 0o600)
     const claim = Effect.sync(() => makeFolder(socket.folder))
     yield* KeptSocket.keep({ path: socket.path, claim, take })
@@ -167,7 +169,7 @@ const make = Effect.fnUntraced(function* (place: string) {
       try {
         early.set(runId, listen(runId))
       } catch {
-        // it is tried again when the run begins, and said then
+        // ignored: `open` tries again when the run starts, and reports the error then
       }
     },
     clear: (runIds) =>
@@ -184,7 +186,7 @@ const make = Effect.fnUntraced(function* (place: string) {
   })
 })
 
-/** The run is told of its socket, and so are the servers of agentd's that it is given. */
+/** The spec with the socket's path in the run's environment, and in that of agentd's own servers. */
 const told = (spec: RunSpec, socket: RunSocket): RunSpec => ({
   ...spec,
   socket,
@@ -197,7 +199,7 @@ const told = (spec: RunSpec, socket: RunSocket): RunSpec => ({
   )
 })
 
-/** The run as it is told of the socket that it would have in this folder. */
+/** The spec as it would be with a socket in this folder. */
 export const outlined = (spec: RunSpec, folder: string): RunSpec => told(spec, pathOf(folder, spec.runId))
 
 export const giving = (sockets: RunSockets["Service"], backend: Backend): Backend => ({

@@ -1,10 +1,9 @@
 /**
- * ScriptedBackend: a backend that plays what it is told, for tests and demos. It keeps
- * the whole contract and starts no process.
+ * ScriptedBackend: a backend that plays scripts, for tests and demos. It fulfils the whole contract and starts no
+ * process.
  *
- * Guarantees: the n-th start plays the n-th script, those beyond the last the last one
- * again; delays are the Clock's, so that a TestClock drives it; the same
- * scripts under the same clock give the same events.
+ * Guarantees: The n-th start plays the n-th script; further starts play the last script again. Delays use the Clock, so
+ * that a TestClock can drive them. The same scripts under the same clock give the same events.
  */
 import { type Cause, Deferred, type Duration, Effect, Queue, Stream } from "effect"
 import type { Outcome } from "./Outcome.ts"
@@ -12,42 +11,42 @@ import * as ScriptedTurns from "./ScriptedTurns.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "./Backend.ts"
 
 export type Step = Exclude<RunEvent, { readonly _tag: "Exited" }> & {
-  /** The wait before it; none where left out. */
+  /** Delay before the step. Default: none. */
   readonly after?: Duration.Input
 }
 
 export interface Script {
-  /** In this order. A script without `Started` has failed to start when it exits. */
+  /** In this order. Without a `Started` step, the script counts as failed to start when it exits. */
   readonly steps?: ReadonlyArray<Step>
-  /** The wait between the last step and the exit. */
+  /** Delay between the last step and the exit. */
   readonly exitAfter?: Duration.Input
   /** Default: success. */
   readonly outcome?: Outcome
-  /** The start itself fails; nothing else is played. */
+  /** If set, the start itself fails and nothing is played. */
   readonly failStart?: { readonly message: string; readonly remedy?: string; readonly fatal?: boolean }
-  /** Having played its steps, it lives until it is ended. */
+  /** If true, the run goes on after its last step until it is ended. */
   readonly hang?: boolean
-  /** Only `kill`, or its scope, ends it before its time. */
+  /** If true, only `kill`, or closing the scope, ends the run early. */
   readonly ignoreInterrupt?: boolean
-  /** True where the run takes input; where left out, `send` is refused. */
+  /** If true, the run accepts `send`. Otherwise `send` fails. */
   readonly takesInput?: boolean
-  /** Turns that the run plays, the last one again and again; the other fields are not read then. */
+  /** Turns that the run plays; the last one is repeated. If set, the other fields are ignored. */
   readonly turns?: ReadonlyArray<ScriptedTurns.TurnScript>
 }
 
-/** A run as it was asked for, and its fate. */
+/** A started run: its spec, what it received, and how it ended. */
 export interface Played {
   readonly spec: RunSpec
   readonly inputs: ReadonlyArray<string>
   readonly interrupts: number
-  /** Undefined while it lives. */
+  /** Undefined while the run lives. */
   readonly outcome: Outcome | undefined
-  /** Of a run with turns. */
+  /** Only for a run with turns. */
   readonly turns?: ScriptedTurns.Played
 }
 
 export interface ScriptedBackend extends Backend {
-  /** Every start, failed ones too, in order. */
+  /** Every start, including failed ones, in order. */
   readonly played: () => ReadonlyArray<Played>
   readonly alive: () => number
 }
@@ -103,7 +102,7 @@ const play = Effect.fnUntraced(function* (script: Script, record: Record) {
   return run
 })
 
-/** With the scripts of its starts, one at least. */
+/** At least one script: one for each start. */
 export const make = (scripts: readonly [Script, ...ReadonlyArray<Script>]): ScriptedBackend => {
   const records: Array<Record> = []
   const start = Effect.fnUntraced(function* (spec: RunSpec) {

@@ -1,7 +1,7 @@
 /**
- * ScriptedTurns: a run that plays turns as it is told, for tests and demos: deltas,
- * tool calls that ask or do not, errors, silence. It keeps the contract of a
- * backend with turns: one turn at a time, each ends once, interrupts end the turn.
+ * ScriptedTurns: a run that plays scripted turns, for tests and demos: deltas, tool calls with or without approval,
+ * errors, silence. It fulfils the contract of a backend with turns: one turn at a time, each ends once, an interrupt
+ * ends the turn.
  */
 import { type Cause, Deferred, type Duration, Effect, Fiber, Queue, Scope, Stream } from "effect"
 import type { Outcome } from "./Outcome.ts"
@@ -12,7 +12,7 @@ export type TurnStep =
   | { readonly say: string }
   | { readonly wait: Duration.Input }
   | { readonly usage: { readonly inputTokens: number; readonly outputTokens: number; readonly usd?: number } }
-  /** Calls that are made together; each waits for its answer where it asks. */
+  /** Calls that are made at the same time. Each one waits for its answer if it asks. */
   | { readonly calls: ReadonlyArray<ScriptedCall> }
   | { readonly notice: string }
 
@@ -22,9 +22,9 @@ export interface ScriptedCall {
   readonly arguments?: unknown
   readonly readOnly?: boolean
   readonly asks?: boolean
-  /** The step's questions, where it asks a person to choose. */
+  /** Questions of the call, if it asks a person to choose. */
   readonly questions?: ReadonlyArray<Question>
-  /** How long it runs; for ever with "hang". */
+  /** Duration of the call. "hang": it never ends. */
   readonly takes?: Duration.Input | "hang"
   readonly status?: ToolStatus
   readonly output?: unknown
@@ -32,9 +32,9 @@ export interface ScriptedCall {
 
 export interface TurnScript {
   readonly steps?: ReadonlyArray<TurnStep>
-  /** The turn's answer; the text said so far where left out. */
+  /** The turn's answer. Default: the text of the turn so far. */
   readonly output?: string
-  /** Having played its steps, it goes on until it is interrupted. */
+  /** If true, the turn goes on after its last step until it is interrupted. */
   readonly hang?: boolean
   readonly error?: { readonly errorType: string; readonly message: string; readonly retry: boolean }
 }
@@ -176,7 +176,7 @@ class Player {
 
 const busy = new BackendError({ message: "a turn is active", remedy: "wait for its end", fatal: false })
 
-/** A run of such turns. `seen` is given what it is told, as it comes; `gone`, how it ended. */
+/** Plays the turns. `seen` is called once with a record that the run updates; `gone` with the outcome. */
 export const play = Effect.fnUntraced(function* (
   turns: ReadonlyArray<TurnScript>,
   spec: RunSpec,

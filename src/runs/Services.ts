@@ -1,8 +1,8 @@
 /**
- * Services: those of the place where this is asked, for use in another one.
+ * Services: captures the services of the current context, for use in another one.
  *
- * Guarantees: the scope of that place is not among them. What is made with them
- * later lives in the scope of whoever makes it, and ends with that.
+ * Guarantees: The scope of the current context is not included. Anything that is later made with these services lives
+ * in the scope of its caller.
  */
 import { Context, Effect, Scope } from "effect"
 

@@ -1,13 +1,18 @@
 /**
- * ToolSchema: the JSON Schema of a tool's input, as every provider takes it: one that is refused ends each request.
+ * ToolSchema: the JSON Schema of a tool's input, in a form that every provider accepts. A refused schema would make
+ * every request fail.
  *
- * Guarantees: an object with its properties, and at its top neither a choice nor a negation.
+ * Guarantees: The schema is an object with properties, and has no choice (`anyOf` and the like) and no negation at its
+ * top level.
  */
 import { Schema } from "effect"
 
 type JsonSchema = { readonly [keyword: string]: unknown }
 
-/** A schema of somebody else's: what a provider would refuse goes, since the tool's own server checks the input. */
+/**
+ * A schema from a foreign server, without keywords that a provider would refuse. The tool's own server still checks the
+ * input.
+ */
 export const plain = ({
   allOf: _all,
   anyOf: _any,

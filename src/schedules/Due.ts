@@ -1,36 +1,39 @@
 /**
- * Due: what is to be done about a schedule now. Pure.
+ * Due: decides what to do about a schedule now. Pure.
  *
- * Guarantees: no time up to `upTo` is due; times that passed while nobody could act are settled as its catchUp says:
- * the last of them, each, or none; how many there are costs a bounded search.
+ * Guarantees: no time up to `upTo` is due. Times that were missed are handled by the schedule's catchUp: only the last
+ * of them runs, or each, or none. The search for them is bounded.
  */
 import type { CronTimes } from "../config/CronTimes.ts"
 import type { CatchUp } from "../config/ScheduleConfig.ts"
 
-/** A time that passed no longer ago counts as now, ms: a daemon is restarted meanwhile, a timer comes late. */
+/** A due time that passed at most this long ago still counts as now, ms: a daemon restarted, or a timer was late. */
 export const GRACE = 2 * 60_000
 
-/** Most ms between two looks while anything is to be due: a machine that slept, or whose clock was set, tells nobody. */
+/**
+ * Maximum time between two looks while anything can become due, ms. No event tells that the machine slept or its clock
+ * was set.
+ */
 export const LOOK = 60_000
 
-/** So many times are caught up with `all`, and counted at most. */
+/** Maximum number of missed times that are caught up with `all`, and that are counted. */
 export const MAX_MISSED = 100
 
 export type Due =
-  /** Nothing is due before; undefined: ever. */
+  /** Nothing is due before `until`, ms since the epoch; undefined if nothing will ever be due. */
   | { readonly _tag: "Wait"; readonly until: number | undefined }
-  /** So many times up to this one are passed over. */
+  /** `count` times up to `due` are skipped. */
   | { readonly _tag: "Missed"; readonly due: number; readonly count: number }
   | { readonly _tag: "Now"; readonly due: number }
 
-/** How many times lie between the two, both included; at most MAX_MISSED. */
+/** Number of due times from `first` to `last`, both included; at most MAX_MISSED. */
 const countOf = ({ next }: CronTimes, first: number, last: number): number => {
   let count = 1
   for (let at = next(first); at !== undefined && at <= last && count < MAX_MISSED; at = next(at)) count += 1
   return count
 }
 
-/** The one before which MAX_MISSED times lie, up to now; undefined where there are fewer. */
+/** The latest time that has MAX_MISSED later times up to now; undefined if there are fewer. */
 const tooOld = ({ last }: CronTimes, first: number, latest: number): number | undefined => {
   let at: number | undefined = latest
   for (let count = 0; count < MAX_MISSED && at !== undefined && at >= first; count++) at = last(at)
@@ -39,7 +42,10 @@ const tooOld = ({ last }: CronTimes, first: number, latest: number): number | un
 
 const DAY = 86_400_000
 
-/** Whether a clock that was far ahead has settled times up to there: more than a day and two periods lie between. */
+/**
+ * Whether `upTo` was set by a clock that was far ahead: it is in the future by more than a day and by more than two
+ * periods.
+ */
 export const isFarAhead = ({ next }: CronTimes, upTo: number, now: number): boolean => {
   if (upTo <= now + DAY) return false
   const first = next(now) ?? Number.POSITIVE_INFINITY
@@ -59,7 +65,7 @@ export const dueOf = (
 ): Due => {
   const first = times.next(upTo)
   if (first === undefined || first > now) return { _tag: "Wait", until: first }
-  // near a clock change the way back may miss a time that the way there finds
+  // near a clock change, `last` can miss a time that `next` finds
   const latest = Math.max(first, times.last(now + 1) ?? first)
   if (catchUp === "all") {
     const old = tooOld(times, first, latest)

@@ -1,9 +1,9 @@
 /**
- * ScheduleBook: the schedules of one conversation: as its log says they stand, and as its project's file says what they
- * send. Decides what is due, carries it out, and appends what is no run.
+ * ScheduleBook: the schedules of one conversation: their state from its log, and their content from its project's file.
+ * It decides what is due, carries it out, and appends the runes that are not runs.
  *
- * Guarantees: a run is the rune of what it sends, so that a crash leaves both or neither; what was appended is taken
- * in before anybody else looks. One caller at a time.
+ * Guarantees: a run is the rune of what it sends, so that a crash leaves both or neither. An appended rune is in the
+ * state before any other caller reads it. One caller at a time.
  */
 import { Effect } from "effect"
 import * as CronTimes from "../config/CronTimes.ts"
@@ -20,13 +20,13 @@ import { apply, CLOCK, type Entry, fold, type Ran, type State } from "./Schedule
 
 /** The goals of a project, as far as schedules need them. */
 export interface GoalPort {
-  /** The goal's first rune bears the key. */
+  /** The goal's first rune has the key. */
   readonly submit: (
     config: string,
     goal: NonNullable<Work["goal"]>,
     of: { readonly by: string; readonly key: string }
   ) => Effect.Effect<{ readonly goalId: string; readonly eventId: number }, CommandRefused | StorageError>
-  /** The runs of before are known: until then none is open. */
+  /** Waits until the goals are recovered. Until then `isOpen` is false for all. */
   readonly recovered: Effect.Effect<void>
   readonly isOpen: (conversation: string, goalId: string) => boolean
 }
@@ -52,9 +52,9 @@ interface Plan {
 }
 
 export interface Looked {
-  /** Nothing is due before, ms since the epoch. */
+  /** Nothing is due before this time, ms since the epoch; infinite if nothing will be due. */
   readonly until: number
-  /** A time waits for the end of the run before it. */
+  /** A due time waits for the end of the previous run. */
   readonly waits: boolean
 }
 
@@ -62,7 +62,7 @@ const PREFIX = "plan/"
 
 export const goalOf = ({ actor }: Ran): string | null => (actor.startsWith(PREFIX) ? actor.slice(PREFIX.length) : null)
 
-/** The owner of the inbox that has the message. */
+/** The agent whose inbox has the message. */
 const agentOf = ({ actor }: Ran): string => actor.slice(actor.indexOf("/") + 1)
 
 const UNDER_WAY = "the run before it is still under way"
@@ -75,11 +75,11 @@ export class ScheduleBook {
   readonly around: Around
   file: ScheduleFile
   state: State
-  /** Nobody knows whether what was written is in the state: a disk that failed in between has written it, or not. */
+  /** The state may lack runes: a failing disk may have written them or not. */
   private isStale = false
-  /** Of expressions, by zone and text. */
+  /** Parsed cron expressions, by zone and text. */
   private readonly parsed = new Map<string, CronTimes.CronTimes>()
-  /** The next time of each, for the `upTo` that it was reckoned from. */
+  /** The next due time of each schedule, with the `upTo` from which it was computed. */
   private readonly next = new Map<string, { readonly upTo: number; readonly times: object; readonly next: number }>()
 
   constructor(around: Around, file: ScheduleFile, state: State) {
@@ -88,14 +88,14 @@ export class ScheduleBook {
     this.state = state
   }
 
-  /** Appends a rune, and takes it in. */
+  /** Appends a rune, and applies it to the state. */
   readonly append = <K extends keyof typeof scheduleKinds>(kind: K, payload: Payload, trigger: string) =>
     this.around.log.append([{ stream: this.around.conversation, kind, actor: ACTOR, trigger, payload }]).pipe(
       Effect.map(([rune]) => this.take(rune!)),
       Effect.uninterruptible
     )
 
-  /** The state that the log says, where that may be more than what is known. */
+  /** Reads the state from the log again if it may lack runes. */
   readonly fresh = Effect.suspend(() =>
     this.isStale
       ? Effect.map(this.around.log.recover(this.around.conversation, { schedules: fold }), ({ schedules }) => {
@@ -110,7 +110,7 @@ export class ScheduleBook {
     return rune
   }
 
-  /** All but removed ones; of one whose time is over the row is kept a while. */
+  /** All schedules except removed ones. Schedules whose single time is over stay for a while. */
   get names(): ReadonlyArray<string> {
     return Object.keys(this.state.entries).filter((name) => this.state.entries[name]!.over !== "removed")
   }
@@ -128,7 +128,7 @@ export class ScheduleBook {
     return times
   }
 
-  /** Undefined for one that is over, or that the file does not have. */
+  /** Undefined if the schedule is over, or missing in the file. */
   plan(name: string): Plan | undefined {
     const entry = this.entry(name)
     if (entry === undefined || entry.over !== null) return undefined
@@ -141,7 +141,7 @@ export class ScheduleBook {
     return { work, catchUp, times: this.timesOf(cron, timeZone) }
   }
 
-  /** When it is due next, ms since the epoch; infinite: never. */
+  /** The next due time, ms since the epoch; infinite if there is none. */
   private nextOf(name: string, entry: Entry, times: CronTimes.CronTimes): number {
     const known = this.next.get(name)
     if (known?.upTo === entry.upTo && (known.times === times || entry.once !== null)) return known.next
@@ -150,7 +150,7 @@ export class ScheduleBook {
     return next
   }
 
-  /** Takes over what the file says, as far as it is news. */
+  /** Records what has changed in the file. */
   readonly configure = Effect.fnUntraced(
     { self: this },
     function* (this: ScheduleBook, file: ScheduleFile, now: number) {
@@ -160,7 +160,7 @@ export class ScheduleBook {
         const entry = this.entry(name)
         const isSame = entry?.over === null && entry.cron === cron
         if (isSame && entry.timeZone === timeZone) continue
-        // a machine that came to another zone has changed no schedule: what passed meanwhile is still to be settled
+        // a machine that moved to another zone has changed no schedule: times missed in between are still to be settled
         const from = isSame && zone === undefined ? entry.upTo : now
         yield* this.append("schedule.set", { name, cron, time_zone: timeZone, from }, "config")
       }
@@ -171,7 +171,7 @@ export class ScheduleBook {
     }
   )
 
-  /** Whether what the newest run sent is not over. */
+  /** Whether what the newest run sent is still in progress. */
   readonly isUnderWay = (ran: Ran | null): Effect.Effect<boolean> => {
     const { agents, conversation, goals } = this.around
     if (ran === null) return Effect.succeed(false)
@@ -184,7 +184,7 @@ export class ScheduleBook {
     )
   }
 
-  /** Sends what is due; the rune of the run is the answer. */
+  /** Sends what is due. Returns the `eventId` of the run's rune. */
   readonly fire = (key: Key, { goal, send }: Work): Effect.Effect<number, CommandRefused | StorageError> =>
     Effect.gen({ self: this }, function* () {
       const { agents, conversation, goals, log } = this.around
@@ -205,7 +205,7 @@ export class ScheduleBook {
       Effect.uninterruptible
     )
 
-  /** Carries out what is due of one schedule, until nothing is. */
+  /** Handles the due times of one schedule, until none is left. */
   private readonly turn = Effect.fnUntraced({ self: this }, function* (this: ScheduleBook, name: string, now: number) {
     for (;;) {
       const entry = this.entry(name)
@@ -229,7 +229,7 @@ export class ScheduleBook {
       const skip = (reason: string) =>
         this.append("schedule.skipped", { name, due: due.due, count: 1, reason }, "skipped")
       if (yield* this.isUnderWay(entry.ran)) {
-        // not every end is a rune, nor is it over with that
+        // the end of a run is not always recorded by a rune, so look again after a while
         if (plan.catchUp === "all") return { until: now + LOOK, waits: true }
         yield* skip(UNDER_WAY)
         continue
@@ -238,7 +238,7 @@ export class ScheduleBook {
         Effect.as("its run is in the log already"),
         Effect.catchTag("CommandRefused", ({ message, remedy }) => Effect.succeed(`${message} ${remedy}`))
       )
-      // whatever comes of it, no time is due twice
+      // even if the run failed, no time is due twice
       if (this.entry(name)!.upTo < due.due) yield* skip(refused)
     }
   })

@@ -1,9 +1,9 @@
 /**
- * ScheduleState: what the log says of the schedules of one conversation: which there are, up to where their times are
- * settled, their newest runs. A fold, pure.
+ * ScheduleState: the schedules of one conversation, from the log: which exist, up to when their due times are settled,
+ * and their newest runs. A pure fold.
  *
- * Guarantees: a time up to `upTo` never runs again: `upTo` never falls, but where a wrong clock has settled times for
- * days ahead; a schedule that is gone is remembered for that, the newest ones.
+ * Guarantees: a due time up to `upTo` never runs again. `upTo` never decreases, except when a wrong clock has settled
+ * times for days ahead. Schedules that are gone are remembered for that, up to a limit.
  */
 import type { CatchUp } from "../config/ScheduleConfig.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
@@ -14,7 +14,7 @@ import type { Rune } from "../core/event-log/Rune.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import { read } from "./ScheduleKinds.ts"
 
-/** The parts of a schedule for one time that no file says. */
+/** Data of a schedule for one time, which is in no file. */
 export interface Once {
   readonly due: number
   readonly work: Work
@@ -22,48 +22,48 @@ export interface Once {
   readonly by: string
 }
 
-/** A run: the rune that holds what was sent. */
+/** A run. Its rune contains what was sent. */
 export interface Ran {
   readonly due: number
   readonly asked: boolean
   readonly at: number
   readonly eventId: number
-  /** The author of the rune: an inbox, or a goal. */
+  /** The actor of the rune: an inbox, or a goal. */
   readonly actor: string
-  /** Of the message; null: it is a goal. */
+  /** Id of the message; null if the run is a goal. */
   readonly messageId: string | null
 }
 
 export interface Entry {
-  /** Null: it is for one time. */
+  /** Null for a schedule for one time. */
   readonly cron: string | null
   readonly timeZone: string
   readonly once: Once | null
-  /** The times up to there are settled, ms since the epoch. */
+  /** Due times up to this time are settled, ms since the epoch. */
   readonly upTo: number
   readonly pausedBy: string | null
   readonly ran: Ran | null
-  /** Since the last run. */
+  /** Times skipped since the last run; null if none. */
   readonly skipped: Skipped | null
-  /** removed: a person or the file took it away. done: its one time is over. */
+  /** `removed`: a person or the file removed it. `done`: its one time is over. Null while it is active. */
   readonly over: "removed" | "done" | null
 }
 
 export interface State {
   readonly entries: { readonly [name: string]: Entry }
-  /** Schedules for one time that there were: each has a name of its own. */
+  /** Number of schedules for one time so far, from which each gets a unique name. */
   readonly added: number
 }
 
 export const empty: State = { entries: {}, added: 0 }
 
-/** Of those that are over so many are remembered. */
+/** Maximum number of schedules that are over and still remembered. */
 export const MAX_OVER = 1_000
 
-/** Nobody's clock is corrected by more: times that are settled further ahead were settled by a wrong one. */
+/** Times settled further ahead than this were settled by a wrong clock, ms: no clock is corrected by more. */
 export const FAR_AHEAD = 2 * 86_400_000
 
-/** The trigger of the rune by which such times count anew. */
+/** Trigger of the rune that makes such times count again. */
 export const CLOCK = "clock"
 
 const blank: Entry = {
@@ -77,7 +77,7 @@ const blank: Entry = {
   over: null
 }
 
-/** Without the oldest of those that are over, once they are many: the order is that of the last change. */
+/** Removes the oldest schedules that are over, if there are too many. Entries are in the order of their last change. */
 const bounded = (entries: State["entries"]): State["entries"] => {
   const over = Object.keys(entries).filter((name) => entries[name]!.over !== null)
   if (over.length <= MAX_OVER) return entries
@@ -85,13 +85,13 @@ const bounded = (entries: State["entries"]): State["entries"] => {
   return Object.fromEntries(Object.entries(entries).filter(([name]) => !gone.has(name)))
 }
 
-/** Of one that is over the text is not needed any more. */
+/** A schedule that is over needs only a shortened text. */
 const lighter = (entry: Entry): Entry =>
   entry.over === null || entry.once === null
     ? entry
     : { ...entry, once: { ...entry.once, work: shown(entry.once.work) } }
 
-/** As it was where there is no such schedule; `born`: what it is then. */
+/** Changes an entry. Without such an entry the state is unchanged, unless `born` gives the initial one. */
 const changed = (state: State, name: string, change: (entry: Entry) => Entry, born?: Entry): State => {
   const known = Object.hasOwn(state.entries, name) ? state.entries[name] : born
   if (known === undefined) return state
@@ -143,7 +143,7 @@ export const apply = (state: State, rune: Rune): State => {
       return changed(state, name, (entry) => ({
         ...entry,
         pausedBy: null,
-        // the one time of one that was added is not passed over
+        // the single time of an added schedule is not skipped
         upTo: entry.once !== null ? entry.upTo : entry.upTo > from + FAR_AHEAD ? from : Math.max(entry.upTo, from)
       }))
     }

@@ -1,13 +1,13 @@
 /**
- * Schedules: messages and goals that are due at certain times: those of projects' files, and those for one time that
- * people ask for.
+ * Schedules: the service for messages and goals that are due at certain times. Some are in projects' files; others a
+ * person adds for one time.
  *
  *     files, people ──► ScheduleBook (one a conversation) ──► AgentPort, goals
  *                            ▲ one timer for all, by the wall clock
  *
- * Guarantees: a time runs at most once, whatever crashes, since its run is the rune of what it sends; none is lost, but
- * as its catchUp says; one project's trouble touches no other. Without a schedule nothing ever wakes up. With one there
- * is a look each minute at the latest: no timer tells that a machine slept, or that its clock was set.
+ * Guarantees: a due time runs at most once, even after a crash, because its run is the rune of what it sends. A missed
+ * time is handled as its catchUp says. A project that fails affects no other. Without schedules nothing wakes up. With
+ * one, there is a look at least every minute: no timer notices that a machine slept, or that its clock was set.
  */
 import { Clock, Context, Deferred, Effect, Latch, Layer, Semaphore, Stream } from "effect"
 import { isZone } from "../config/Zone.ts"
@@ -37,10 +37,10 @@ export class Schedules extends Context.Service<
   Schedules,
   {
     readonly add: (request: Request, caller: Caller) => Command<Done & { readonly name: string }>
-    /** Schedules of the caller's project, or of all projects; the next first. */
+    /** Schedules of the caller's project, or of all projects; the next one first. */
     readonly list: (options: { readonly all: boolean }, caller: Caller) => Effect.Effect<ReadonlyArray<ScheduleInfo>>
     readonly remove: (name: string, caller: Caller) => Command<Done>
-    /** Runs it now, besides its times. */
+    /** Runs the schedule now, in addition to its times. */
     readonly run: (name: string, caller: Caller) => Command<Done>
     readonly pause: (name: string, caller: Caller) => Command<Done>
     readonly resume: (name: string, caller: Caller) => Command<Done>
@@ -50,14 +50,14 @@ export class Schedules extends Context.Service<
 export interface Options {
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   readonly goals: GoalPort
-  /** The files in force: now, and whenever one changes. */
+  /** The files in force: those at the start, and each one that changes. */
   readonly files: Stream.Stream<{ readonly conversation: string; readonly file: ScheduleFile }>
-  /** The one of a conversation; undefined where it cannot be read. */
+  /** The file of a conversation's project; undefined if it cannot be read. */
   readonly fileOf: (conversation: string) => Effect.Effect<ScheduleFile | undefined>
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
 }
 
-/** Schedules for one time of one conversation that are not over. */
+/** Maximum number of open schedules for one time per conversation. */
 const MAX_ADDED = 1_000
 
 const ENDS = [
@@ -70,7 +70,7 @@ const ENDS = [
   "plan.stopped"
 ]
 
-/** A refusal of the log, as a caller is told. */
+/** Turns a rejection by the log into an error for the caller. */
 const written = <A>(effect: Effect.Effect<A, CommandRefused | StorageError | RuneRefused>): Command<A> =>
   Effect.catchTag(effect, "RuneRefused", ({ message }) =>
     refuse("conflict", message, "See what is wrong with its conversation: agentd doctor")
@@ -125,12 +125,12 @@ class Keeper {
         .pipe(Effect.catchCause((cause) => Effect.logWarning(`the schedules of ${conversation} stand still`, cause)))
   )
 
-  /** For the supervisor: follows the files. */
+  /** For the supervisor: follows the projects' files. */
   readonly files = Effect.suspend(() =>
     Stream.runForEach(this.options.files, ({ conversation, file }) => this.configure(conversation, file))
   ).pipe(Effect.andThen(Effect.never))
 
-  /** For the supervisor: follows the conversations; of one that is closed nothing is due any more. */
+  /** For the supervisor: follows the conversations. In a closed one nothing is due any more. */
   readonly standings = Effect.suspend(() =>
     Stream.runForEach(this.conversations.changes, ({ conversation, standing }) =>
       Effect.sync(() => {
@@ -140,7 +140,7 @@ class Keeper {
     )
   ).pipe(Effect.andThen(Effect.never))
 
-  /** Carries out what is due of all; the trouble of one book is its own, and the book is looked at again. */
+  /** Handles what is due in all books. A book that fails affects no other, and is looked at again. */
   private readonly look = Effect.fnUntraced(
     { self: this },
     function* (this: Keeper): Effect.fn.Return<Looked> {
@@ -162,7 +162,7 @@ class Keeper {
     (effect) => this.lock.withPermit(effect)
   )
 
-  /** Until a run may have ended that began before that rune. */
+  /** Waits until a run may have ended that began before that rune. */
   private ends(after: number) {
     return this.log.subscribe({ after, kinds: ENDS }).pipe(
       Stream.filter(({ stream }) => this.books.has(stream)),
@@ -174,7 +174,7 @@ class Keeper {
     )
   }
 
-  /** For the supervisor: the one timer. */
+  /** For the supervisor: the only timer. */
   readonly times = Effect.gen({ self: this }, function* () {
     yield* this.agents.recovered
     yield* this.options.goals.recovered
@@ -202,7 +202,7 @@ class Keeper {
           )
         : refused
     )
-    // of one that has just begun the news may not have come
+    // for a conversation that has just begun, the update may not have arrived yet
     const file = this.books.has(conversation) ? undefined : yield* this.options.fileOf(conversation)
     if (file !== undefined && this.conversations.standing(conversation) !== "sealed")
       yield* this.configure(conversation, file)
@@ -215,7 +215,7 @@ class Keeper {
     )
   })
 
-  /** Finds `nightly` from within its project, else `project/nightly`. */
+  /** Finds `nightly` within its project, or `project/nightly` from anywhere. */
   private readonly find = Effect.fnUntraced({ self: this }, function* (this: Keeper, named: string, caller: Caller) {
     yield* Deferred.await(this.ready)
     const slash = named.lastIndexOf("/")
@@ -364,5 +364,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   return Schedules.of({ add, list, pause, remove, resume, run })
 })
 
-/** Schedules, kept alive. Their supervisor belongs under another one, after the agents' and the goals'. */
+/**
+ * The schedules service. `nest`, their supervisor, must be under another supervisor, after the agents and the goals.
+ */
 export const layer = (options: Options) => Layer.effect(Schedules, make(options))

@@ -1,27 +1,27 @@
 /**
- * Activation: the sockets on which systemd listens in the daemon's place, and which it hands over when it starts the
- * daemon (sd_listen_fds(3)).
+ * Activation: the sockets on which systemd listens for the daemon, and which it passes on when it starts the daemon
+ * (sd_listen_fds(3)).
  *
- * Guarantees: only what was meant for this very process counts; a socket is known by its name, and taken for what it
- * is bound to, not for what somebody says.
+ * Guarantees: only sockets passed to this very process are used. A socket is found by its name, but what it is bound to
+ * is read from the kernel.
  */
 import { readFileSync, readlinkSync } from "node:fs"
 
 export type Environment = { readonly [name: string]: string | undefined }
 
-/** The variables that tell of them: nobody whom the daemon starts is to believe them. */
+/** The variables that describe the sockets. Programs that the daemon starts must not see them. */
 export const VARIABLES = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"] as const
 
-/** As the unit of the control socket calls it. */
+/** Name of the control socket in its unit. */
 export const CONTROL = "control"
-/** As the unit of the page's port calls its sockets. */
+/** Name of the page's sockets in their unit. */
 export const PAGE = "page"
 
 const FIRST = 3
 
 export type Handed = ReadonlyMap<string, ReadonlyArray<number>>
 
-/** Pure. The descriptors by their names, of which several may have one; none where they are another process's. */
+/** The descriptors by name; several can have the same. Empty if they are another process's. Pure. */
 export const handed = (environment: Environment, pid: number): Handed => {
   const { LISTEN_FDNAMES = "", LISTEN_FDS = "0", LISTEN_PID } = environment
   if (LISTEN_PID !== `${pid}` || !/^\d{1,3}$/.test(LISTEN_FDS)) return new Map()
@@ -30,7 +30,7 @@ export const handed = (environment: Environment, pid: number): Handed => {
   return Map.groupBy(descriptors, (descriptor) => names[descriptor - FIRST] || `unknown-${descriptor - FIRST}`)
 }
 
-/** Pure. The path that a socket is bound to, by the kernel's table of unix sockets. */
+/** The path that a socket is bound to, from the kernel's table of unix sockets. Pure. */
 export const boundTo = (inode: string, table: string): string | undefined =>
   table
     .split("\n")
@@ -39,7 +39,7 @@ export const boundTo = (inode: string, table: string): string | undefined =>
     ?.slice(7)
     .join(" ")
 
-/** Pure. The port that a socket is bound to, by one of the kernel's tables of TCP sockets. */
+/** The port that a socket is bound to, from one of the kernel's tables of TCP sockets. Pure. */
 export const portIn = (inode: string, table: string): number | undefined => {
   const row = table
     .split("\n")
@@ -49,7 +49,7 @@ export const portIn = (inode: string, table: string): number | undefined => {
   return hex === undefined ? undefined : Number.parseInt(hex, 16)
 }
 
-/** Answer of `look` for the descriptor's socket in a table of the kernel's; undefined where that cannot be seen. */
+/** The result of `look` for the descriptor's socket in a table of the kernel; undefined if that cannot be read. */
 const seen = <A>(descriptor: number, table: string, look: (inode: string, table: string) => A): A | undefined => {
   try {
     const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/self/fd/${descriptor}`))?.[1]

@@ -1,18 +1,19 @@
 /**
- * JournalEntry: an event of the daemon's log as an entry of the journal's with fields of its own, besides its line: by
- * `logger --journald`, for Node has no datagram sockets. A process for each is much, so the few that are events have it.
+ * JournalEntry: sends an event of the daemon's log to the journal as an entry with its own fields, in addition to the
+ * log line. It uses `logger --journald`, because Node has no datagram sockets. A process per entry is expensive, so
+ * only events, which are rare, are sent.
  *
- * Guarantees: nobody waits for it and nothing fails by it: where there is no such program, or it hangs, or several are on
- * their way, the line is all there is. A value holds no line break, which would begin another field.
+ * Guarantees: sending never waits and never fails. If the program is missing or hangs, or several are running, only the
+ * log line is written. A value contains no line break, which would begin another field.
  */
 import { spawn } from "node:child_process"
 import { EVENT, FACTS, messageIds } from "../domain/LogEvent.ts"
 
-/** Processes at a time. */
+/** Maximum number of processes at a time. */
 const MOST = 2
-/** ms that each may take. */
+/** Timeout of a process, ms. */
 const WITHIN = 5_000
-/** Of a value: characters. */
+/** Maximum length of a value, in characters. */
 const LONGEST = 2_000
 
 const oneLine = (value: unknown): string =>
@@ -24,7 +25,10 @@ const oneLine = (value: unknown): string =>
 const isEvent = (name: unknown): name is keyof typeof messageIds =>
   typeof name === "string" && Object.hasOwn(messageIds, name)
 
-/** Pure. The entry of a line with these annotations, as `logger --journald` reads it; undefined: it is no event. */
+/**
+ * The entry of a line with these annotations, in the input format of `logger --journald`. Undefined if it is no event.
+ * Pure.
+ */
 export const entryOf = (
   line: { readonly message: string; readonly priority: number },
   annotations: { readonly [name: string]: unknown }
@@ -43,7 +47,7 @@ export const entryOf = (
   ].join("\n")
 }
 
-/** Sends entries; `path`: where the program is found. */
+/** Returns a function that sends entries. `path`: the PATH in which the program is searched. */
 export const sender = (path: string | undefined): ((entry: string) => void) => {
   let running = 0
   return (entry) => {
@@ -56,7 +60,7 @@ export const sender = (path: string | undefined): ((entry: string) => void) => {
       timeout: WITHIN,
       killSignal: "SIGKILL"
     })
-    // one that cannot be started emits no exit
+    // a process that cannot be started emits no exit
     child.once("error", () => (running -= 1))
     child.once("exit", () => (running -= 1))
     child.stdin.on("error", () => {})

@@ -1,15 +1,15 @@
 /**
- * JournalLogger: the daemon's log as the journal takes it: each line with its priority, without the time, which the
- * journal has itself; and an event (LogEvent) with fields besides.
+ * JournalLogger: writes the daemon's log for systemd's journal. Each line has its priority, and no time, which the
+ * journal adds itself. An event (LogEvent) also has its own fields.
  *
- * Guarantees: only where standard error is the journal's own stream: systemd says which that is, and one that was
- * redirected since is another. Elsewhere the log is written as ever.
+ * Guarantees: this format is used only if standard error is the journal's own stream. systemd names that stream, and a
+ * redirected one differs. Otherwise the log is written as usual.
  */
 import { Cause, Effect, Layer, Logger, type LogLevel, References } from "effect"
 import { fstatSync } from "node:fs"
 import * as JournalEntry from "./JournalEntry.ts"
 
-/** syslog(3) */
+/** Priorities of syslog(3). */
 const priorities: { readonly [level in LogLevel.LogLevel]: number } = {
   Fatal: 2,
   Error: 3,
@@ -26,7 +26,7 @@ const worded = (message: unknown): string =>
 
 const wordsOf = (message: unknown): string => (Array.isArray(message) ? message : [message]).map(worded).join(" ")
 
-/** Pure. A line without a priority of its own would have the stream's. */
+/** Formats a log entry. Pure. Every line gets the priority: a line without one would get the stream's. */
 export const text = (level: LogLevel.LogLevel, message: unknown, cause: Cause.Cause<unknown>): string =>
   [wordsOf(message), ...(Cause.isCause(cause) && cause.reasons.length > 0 ? [Cause.pretty(cause)] : [])]
     .join(" ")
@@ -34,7 +34,7 @@ export const text = (level: LogLevel.LogLevel, message: unknown, cause: Cause.Ca
     .map((line) => `<${priorities[level]}>${line}`)
     .join("\n")
 
-/** Whether that descriptor is the stream that JOURNAL_STREAM names: "device:inode". */
+/** Whether the descriptor is the stream that JOURNAL_STREAM names as "device:inode". */
 export const isJournal = (stream: string | undefined, descriptor: number): boolean => {
   if (stream === undefined) return false
   const { dev, ino } = fstatSync(descriptor)

@@ -1,13 +1,11 @@
 /**
- * Launch: brings the daemon into the background: as a service of the user's
- * systemd where there is one, else as a detached process of its own session
- * that writes to a log file.
+ * Launch: starts the daemon in the background. It becomes a service of the user's systemd if there is one; otherwise a
+ * detached process in its own session, which writes to a log file.
  *
- * Guarantees: of what the caller has open the daemon gets nothing, and so does whatever the daemon starts.
+ * Guarantees: neither the daemon nor any program that it starts inherits the caller's open files.
  *
- * Returns when the daemon is on its way: under systemd when it said that it is
- * ready, detached when its process exists. Whether it answers is for the caller
- * to ask over the control socket.
+ * Returns under systemd when the daemon has reported that it is ready, and detached when its process exists. The caller
+ * checks over the control socket whether the daemon answers.
  */
 import { spawn } from "node:child_process"
 import {
@@ -29,11 +27,11 @@ import { Effect, Schema } from "effect"
 import { attempt } from "../config/Attempt.ts"
 import * as Unit from "./Unit.ts"
 
-/** At the next start a longer log is moved to `<log>.1`, over the one before. */
+/** A longer log is moved to `<log>.1` at the next start, replacing the previous one. In bytes. */
 const LOG_LIMIT = 8 * 1024 * 1024
 
 export interface LaunchOptions extends Unit.Service {
-  /** Absolute; where a detached daemon writes what systemd would put into the journal. */
+  /** Absolute path of the log of a detached daemon. Under systemd the journal is used instead. */
   readonly log: string
 }
 
@@ -43,7 +41,7 @@ export type How =
       readonly _tag: "Detached"
       readonly pid: number
       readonly log: string
-      /** Returns when its process has ended, with its exit code and its last words. */
+      /** Returns when the process has ended, with its exit code and its last output. */
       readonly ended: Effect.Effect<{ readonly code: number | null; readonly words: string }>
     }
 
@@ -53,7 +51,7 @@ export class LaunchError extends Schema.TaggedError<LaunchError>()("LaunchError"
 }) {}
 
 export const launch = Effect.fn("launch")(function* (options: LaunchOptions) {
-  // The socket's place depends on XDG_RUNTIME_DIR: a shell without it would not find a service that has it.
+  // The socket's path depends on XDG_RUNTIME_DIR: a shell without it would not find a service that has it.
   const managed = options.env["XDG_RUNTIME_DIR"] !== undefined && (yield* Unit.hasUserManager)
   if (!managed) return yield* detach(options)
   yield* Unit.start(options).pipe(
@@ -65,7 +63,7 @@ export const launch = Effect.fn("launch")(function* (options: LaunchOptions) {
 
 const CLOSE_ON_EXEC = 0o2000000
 
-/** Whether a child would get it; one that is closed by now, as that of the reading folder, is no matter. */
+/** Whether a child would inherit the descriptor. False if it is closed by now, like that of the folder being read. */
 const isInherited = (name: string): boolean => {
   try {
     const flags = /^flags:\s+([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, "latin1"))?.[1] ?? "0"
@@ -75,12 +73,13 @@ const isInherited = (name: string): boolean => {
   }
 }
 
-/** Below this nothing is left open between two that are replaced: a Node marks what it inherits up to the first gap. */
+/** Below this number descriptors are replaced without gaps: Node marks what it inherits only up to the first gap. */
 const DENSE = 4096
 
 /**
- * The child's descriptors from 3 on, so that it gets none of ours: Node has marked what it inherited as not for
- * children, up to the first gap. The rest is replaced by `nothing`, without a gap, so that the child's Node marks that.
+ * The child's descriptors from 3 on, so that it inherits none of ours. Node has marked its own inherited ones, up to
+ * the first gap, as not inheritable. The others are replaced by `nothing`, without a gap, so that the child's Node
+ * marks those.
  */
 const replacing = (nothing: number): ReadonlyArray<number | "ignore"> => {
   let names: ReadonlyArray<string>
@@ -94,17 +93,17 @@ const replacing = (nothing: number): ReadonlyArray<number | "ignore"> => {
   return Array.from({ length }, (_, at) => (at + 3 < DENSE || beyond.has(at + 3) ? nothing : "ignore"))
 }
 
-/** Fewer open files are too few for a daemon with agents. */
+/** A daemon with agents needs at least this number of open files. */
 const FEW = 1024
 
-/** Why a daemon fails here that may open so few files; undefined where they are not few, or the system does not say. */
+/** Explains a failure by a low limit of open files. Undefined if the limit is high enough or unknown. */
 export const fewFiles = (): string | undefined => {
   const limits = attempt(() => readFileSync("/proc/self/limits", "utf8")) ?? ""
   const limit = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? FEW)
   return limit < FEW ? `Only ${limit} files may be open here: raise that limit (ulimit -n ${FEW}).` : undefined
 }
 
-/** Directly on Node: a ChildProcess of Effect's ends with its scope, and this one must outlive us. */
+/** Uses Node directly: a ChildProcess of Effect ends with its scope, and this one must outlive us. */
 export const detach = ({
   command: [program = "", ...args],
   cwd,
@@ -120,7 +119,7 @@ export const detach = ({
         })
       )
     try {
-      // a child whose descriptors are replaced does not always tell that there is no such program
+      // a child with replaced descriptors does not always report that its program does not exist
       if (isAbsolute(program)) accessSync(program, constants.X_OK)
       const fd = openLog(log)
       const from = fstatSync(fd).size
@@ -142,10 +141,10 @@ export const detach = ({
     }
   })
 
-/** Bytes of last words. */
+/** Maximum length of the last output, in bytes. */
 const WORDS = 4_096
 
-/** The end of what was written to the log from there on; empty where it cannot be read. */
+/** The end of what was written to the log after `from`; empty if the log cannot be read. */
 const wordsOf = (log: string, from: number): string => {
   try {
     const fd = openSync(log, "r")
@@ -162,7 +161,7 @@ const wordsOf = (log: string, from: number): string => {
   }
 }
 
-/** Only its owner reads it: it holds what agents were told. */
+/** Only the owner may read the log: it contains what agents were sent. */
 const openLog = (log: string): number => {
   mkdirSync(dirname(log), { recursive: true, mode: 0o700 })
   if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) > LOG_LIMIT) renameSync(log, `${log}.1`)

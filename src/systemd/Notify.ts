@@ -1,26 +1,25 @@
 /**
- * Notify: tells systemd that the daemon is ready, what it does, that it stops,
- * and that it is alive (sd_notify and its watchdog).
+ * Notify: tells systemd that the daemon is ready, what it does, that it stops, and that it is alive (sd_notify and its
+ * watchdog).
  *
- * Guarantees: outside systemd every call is a no-op. No call fails: a message
- * that could not be sent is logged, because a daemon that works must not end
- * over its service manager. The socket is hidden from every process agentd
- * starts later, so that no agent can speak in the daemon's name.
+ * Guarantees: without systemd every call does nothing. No call fails: a message that could not be sent is logged,
+ * because a working daemon must not end for that. The socket is hidden from every process that agentd starts later, so
+ * that no agent can speak in the daemon's name.
  *
- * Messages go out through `systemd-notify`: Node has no Unix datagram sockets.
- * The unit therefore says `NotifyAccess=all`.
+ * Messages are sent by `systemd-notify`, because Node has no Unix datagram sockets. The unit therefore has
+ * `NotifyAccess=all`.
  */
 import { Config, Context, Duration, Effect, Layer, Option, Schedule, Schema } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 
-/** `systemd-notify` waits up to 5 s for the manager; beyond this it hangs. */
+/** `systemd-notify` waits up to 5 s for the manager. After this time it is considered stuck. */
 const DEADLINE = Duration.seconds(10)
 
-/** A start that goes on gets so much time anew … */
+/** A start that is still running gets this much more time … */
 const EXTENSION = Duration.seconds(90)
-/** … each time that so much has passed … */
+/** … each time this interval has passed … */
 const EXTEND_EVERY = Duration.seconds(30)
-/** … and so often: beyond half an hour it is a start that does not end. */
+/** … up to this number of times. A start that takes longer than half an hour will not end. */
 const MAX_EXTENSIONS = 60
 
 class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError", { message: Schema.String }) {}
@@ -28,17 +27,17 @@ class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError", { mes
 export class Notify extends Context.Service<
   Notify,
   {
-    /** While the daemon opens its log: systemd waits on, for as long as the event loop runs, within a limit. */
+    /** Called while the daemon opens its log: systemd keeps waiting while the event loop runs, up to a limit. */
     readonly starting: Effect.Effect<void>
-    /** The daemon answers; `agentd start` and units ordered after it go on. */
+    /** The daemon answers: `agentd start` and units ordered after it continue. */
     readonly ready: Effect.Effect<void>
     /** Sets the status line that `systemctl status` shows. */
     readonly status: (text: string) => Effect.Effect<void>
-    /** The daemon ends of its own will; `systemctl` shows it as deactivating. */
+    /** The daemon ends by itself: `systemctl` shows it as deactivating. */
     readonly stopping: Effect.Effect<void>
     /**
-     * Feeds the watchdog for as long as `alive` says so, twice per its period. systemd restarts
-     * the daemon when `alive` says no, does not answer, or the event loop is blocked.
+     * Feeds the watchdog twice per period while `alive` is true. systemd restarts the daemon when `alive` is false or
+     * does not answer, or when the event loop is blocked.
      */
     readonly watch: (alive: Effect.Effect<boolean>) => Effect.Effect<never>
   }
@@ -101,7 +100,7 @@ export class Notify extends Context.Service<
   )
 }
 
-/** How long systemd waits for a sign of life, where it watches this very process. */
+/** How long systemd waits for a sign of life, if it watches this very process. */
 const watchdogPeriod = Effect.gen(function* () {
   const micros = yield* Config.Int("WATCHDOG_USEC").pipe(Config.option)
   const pid = yield* Config.Int("WATCHDOG_PID").pipe(Config.option)
@@ -109,7 +108,10 @@ const watchdogPeriod = Effect.gen(function* () {
   return ours ? Option.map(micros, (usec) => Duration.millis(usec / 1000)) : Option.none<Duration.Duration>()
 })
 
-/** Removes the variables, as sd_notify(3) does by `unset_environment`. Config only reads, so this edge writes the real environment. */
+/**
+ * Removes the variables, as sd_notify(3) does with `unset_environment`. Config only reads, so this code changes the
+ * real environment.
+ */
 const hideFromChildren = Effect.sync(() => {
   for (const name of ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]) delete process.env[name]
 })

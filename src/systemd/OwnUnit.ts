@@ -1,24 +1,24 @@
 /**
- * OwnUnit: the unit of systemd that this process is the main process of, and how what must outlive that unit is put
- * into a scope of its own.
+ * OwnUnit: finds the systemd unit whose main process this is, and puts programs that must outlive the unit into a scope
+ * of their own.
  *
- * Guarantees: a process that merely inherited the variables of a service (a shell, a terminal) is of no unit. A scope
- * has no main process: it lives until all that is in it has ended, whatever becomes of the daemon's unit or of the
- * process that began it; `systemctl stop` of the scope ends it all.
+ * Guarantees: a process that merely inherited a service's variables (a shell, a terminal) has no unit. A scope has no
+ * main process: it lives until everything in it has ended, whatever happens to the daemon's unit or to the process that
+ * started it. `systemctl stop` of the scope ends everything in it.
  */
 
 export interface OwnUnit {
-  /** With its ending: "agentd.service". */
+  /** Full name of the unit: "agentd.service". */
   readonly unit: string
   readonly manager: "user" | "system"
 }
 
 export type Environment = { readonly [name: string]: string | undefined }
 
-/** The service that a process is in, by its `/proc/PID/cgroup`; null where it is in none. */
+/** The service of a process, from its `/proc/PID/cgroup`; null if it is in none. */
 export const unitIn = (cgroups: string): string | null => /\/([^/\n]+\.service)\s*$/m.exec(cgroups)?.[1] ?? null
 
-/** Undefined: systemd did not start this process. */
+/** The unit of this process; undefined if systemd did not start it. */
 export const ownUnit = (environment: Environment, cgroups: string, pid: number): OwnUnit | undefined => {
   const unit = unitIn(cgroups)
   const { INVOCATION_ID, NOTIFY_SOCKET, SYSTEMD_EXEC_PID } = environment
@@ -27,19 +27,19 @@ export const ownUnit = (environment: Environment, cgroups: string, pid: number):
   return { unit, manager: /\/user@\d+\.service\//.test(cgroups) ? "user" : "system" }
 }
 
-/** Puts a program into a scope: the words before its own, and the variables that they need. */
+/** Words before a program's own, and the variables that they need, to run the program in a scope. */
 export interface Around {
   readonly argv: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }
 }
 
-/** Of the user's manager; the system's needs none. */
+/** Variables that the user's manager needs. The system's manager needs none. */
 const OF_THE_MANAGER = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"]
 
 /**
- * `what`: names it for a person, and no other scope that lives may have its name. Its cgroup is delegated: what is
- * in it may make cgroups below. No limit of the daemon's is one of what its agents start, and the program is not
- * given the manager's variables.
+ * `what` names the scope for a person; no other live scope may have that name. Its cgroup is delegated: programs in it
+ * may create cgroups below. The daemon's limits do not apply to the scope. The program does not get the manager's
+ * variables.
  */
 export const scopeOf = ({ manager, unit }: OwnUnit, environment: Environment, what: string): Around => ({
   argv: [
@@ -53,7 +53,7 @@ export const scopeOf = ({ manager, unit }: OwnUnit, environment: Environment, wh
     "--property=Delegate=yes",
     "--property=TasksMax=infinity",
     "--property=TimeoutStopSec=15",
-    // a machine that goes down ends the daemon first: it would take the end of the runs for their own
+    // when the machine shuts down, the daemon ends first: otherwise it would take the end of the runs for their own
     `--property=Before=${unit}`,
     "--",
     "env",

@@ -1,17 +1,17 @@
 /**
- * Unit: the daemon as a service of the user's systemd: its name, its settings,
- * how it is started as a transient unit, and what systemd knows of it.
+ * Unit: the daemon as a service of the user's systemd: its name, its settings, how it is started as a transient unit,
+ * and its status.
  *
- * A unit file of the same name (the NixOS module's, or a person's own) wins: it
- * is started instead, and its settings are its own.
+ * A unit file of the same name (from the NixOS module, or a person's own) has priority: it is started instead, with its
+ * own settings.
  */
 import { createHash } from "node:crypto"
 import { Duration, Effect, Option, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 
-/** How long `systemctl` may take to answer. */
+/** Timeout for an answer of `systemctl`. */
 const ANSWER_WITHIN = Duration.seconds(10)
-/** Bytes of a command's output that are kept. */
+/** Maximum number of bytes of a command's output that are stored. */
 const OUTPUT_LIMIT = 64 * 1024
 
 export class SystemdError extends Schema.TaggedError<SystemdError>()("SystemdError", {
@@ -19,39 +19,38 @@ export class SystemdError extends Schema.TaggedError<SystemdError>()("SystemdErr
   remedy: Schema.String
 }) {}
 
-/** systemd.service(5), each with its reason. */
+/** Settings of systemd.service(5), each with its reason. */
 export const serviceSettings: { readonly [setting: string]: string } = {
-  // Started means: it answers. Its word comes through systemd-notify, a child.
+  // Started means that the daemon answers. It reports that through systemd-notify, a child.
   Type: "notify",
   NotifyAccess: "all",
   WatchdogSec: "60",
   TimeoutStartSec: "120",
-  // A crash restarts it; an order to stop (130, 143) does not, and neither does a
-  // configuration that no restart repairs (78).
+  // A crash restarts the daemon. A request to stop (130, 143) does not, nor does a configuration error, which no
+  // restart fixes (78).
   Restart: "on-failure",
   RestartSec: "5",
   SuccessExitStatus: "130 143",
   RestartPreventExitStatus: "78",
-  // The daemon ends its runs itself, each with its grace; what is left then is killed.
+  // The daemon ends its runs itself, each with a grace period. What is left then is killed.
   KillMode: "mixed",
   TimeoutStopSec: "90",
-  // What hangs does not hear that it is to abort.
+  // A hanging daemon does not react to a request to abort.
   TimeoutAbortSec: "10",
-  // An agent that takes too much memory is killed alone: the daemon sees it and decides.
+  // An agent that takes too much memory is killed alone: the daemon notices it and decides.
   OOMPolicy: "continue"
 }
 
-/** systemd.unit(5): ten failed starts in ten minutes, and systemd gives up. */
+/** Settings of systemd.unit(5): after ten failed starts in ten minutes systemd gives up. */
 export const unitSettings: { readonly [setting: string]: string } = {
   StartLimitIntervalSec: "600",
   StartLimitBurst: "10"
 }
 
-/** `agentd` for the default state folder; another folder is another world, and another unit. */
+/** `agentd` for the default state directory. Another state directory is independent, and has its own unit. */
 export const unitName = (state: string, defaultState: string): string =>
   state === defaultState ? "agentd" : `agentd-${createHash("sha256").update(state).digest("hex").slice(0, 8)}`
 
-/** The state folder of the system's unit. */
 export const SYSTEM_STATE = "/var/lib/agentd"
 
 /** Variables that describe the shell that ran `start`, and would be wrong in the service. */
@@ -62,8 +61,8 @@ const OF_THE_SHELL = new Set(
 )
 
 /**
- * The names of the variables that the service gets from `env`, so that agents find under systemd
- * what they would find in the shell (PATH, API keys). What systemd refuses is left out.
+ * The names of the variables that the service gets from `env`, such as PATH and API keys. So agents have the same
+ * variables under systemd as in the shell. Variables that systemd rejects are left out.
  */
 export const passedOn = (env: { readonly [name: string]: string }): ReadonlyArray<string> =>
   Object.entries(env)
@@ -71,19 +70,19 @@ export const passedOn = (env: { readonly [name: string]: string }): ReadonlyArra
     .map(([name]) => name)
     .toSorted()
 
-/** No control character but tab and line break. */
+/** Whether there are no control characters except tabs and line breaks. */
 const isPlain = (value: string): boolean => !/\p{Cc}/u.test(value.replaceAll(/[\t\n]/g, ""))
 
 export interface Service {
   readonly unit: string
-  /** Absolute program first. */
+  /** Absolute path of the program first. */
   readonly command: ReadonlyArray<string>
-  /** Absolute. */
+  /** Absolute path. */
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
 }
 
-/** The arguments of `systemd-run`. Variables go by name: their values would be in every process list. */
+/** The arguments of `systemd-run`. Variables are passed by name, because values would appear in every process list. */
 export const systemdRunArguments = (service: Service): ReadonlyArray<string> => [
   "--user",
   "--quiet",
@@ -100,11 +99,11 @@ export const systemdRunArguments = (service: Service): ReadonlyArray<string> => 
 
 export interface UnitStatus {
   readonly unit: string
-  /** True with a unit file; a unit without one is transient, and gone after a reboot. */
+  /** True if there is a unit file. A unit without one is transient, and gone after a reboot. */
   readonly installed: boolean
   /** "active", "activating", "deactivating", "failed", "inactive" … */
   readonly state: string
-  /** "success", "exit-code", "watchdog", "start-limit-hit" …: how it ended last. */
+  /** How it last ended: "success", "exit-code", "watchdog", "start-limit-hit" … */
   readonly result: string
   readonly exitCode: number
   readonly pid: number | undefined
@@ -113,7 +112,7 @@ export interface UnitStatus {
 
 const STATUS_PROPERTIES = "LoadState,ActiveState,Result,ExecMainStatus,MainPID,NRestarts,FragmentPath,Transient"
 
-/** Reads the output of `systemctl show`; none where systemd knows no such unit. */
+/** Parses the output of `systemctl show`. None if systemd knows no such unit. */
 export const parseStatus = (unit: string, text: string): Option.Option<UnitStatus> => {
   const shown = new Map(text.split("\n").map((line) => [line.split("=", 1)[0], line.slice(line.indexOf("=") + 1)]))
   if (shown.get("LoadState") !== "loaded") return Option.none()
@@ -131,7 +130,7 @@ export const parseStatus = (unit: string, text: string): Option.Option<UnitStatu
 
 export type Manager = "user" | "system"
 
-/** Whether that systemd is there and takes orders. */
+/** Whether this systemd manager runs and accepts commands. */
 export const hasManager = (manager: Manager) =>
   Effect.suspend(() => run(["systemctl", `--${manager}`, "is-system-running"])).pipe(
     Effect.map(({ stdout }) => ["running", "degraded", "starting"].includes(stdout.trim())),
@@ -140,42 +139,42 @@ export const hasManager = (manager: Manager) =>
 
 export const hasUserManager = hasManager("user")
 
-/** None: systemd is not there, or knows no such unit. */
+/** None if systemd is missing, or knows no such unit. */
 export const status = (unit: string, manager: Manager = "user") =>
   run(["systemctl", `--${manager}`, "show", `${unit}.service`, `--property=${STATUS_PROPERTIES}`]).pipe(
     Effect.map(({ code, stdout }) => (code === 0 ? parseStatus(unit, stdout) : Option.none<UnitStatus>())),
     Effect.orElseSucceed(() => Option.none<UnitStatus>())
   )
 
-/** Whether systemd listens on the daemon's socket, and would start it for whoever connects. */
+/** Whether systemd listens on the daemon's socket, and would start the daemon for a connection. */
 export const listens = (unit: string, manager: Manager) =>
   Effect.map(
     answer(["systemctl", `--${manager}`, "show", `${unit}.socket`, "--property=ActiveState", "--value"]),
     (state) => state === "active"
   )
 
-/** systemd listens no more; the daemon, if it runs, still does. Answers whether that was so ordered. */
+/** Makes systemd stop listening; a running daemon keeps listening. Returns whether systemd accepted the command. */
 export const stopListening = (unit: string, manager: Manager) =>
   run(["systemctl", `--${manager}`, "--no-ask-password", "stop", `${unit}.socket`]).pipe(
     Effect.map(({ code }) => code === 0),
     Effect.orElseSucceed(() => false)
   )
 
-/** Ends the service, or the wait before systemd starts it again. */
+/** Stops the service, or the wait before systemd restarts it. */
 export const stop = (unit: string) => Effect.asVoid(run(["systemctl", "--user", "stop", `${unit}.service`]))
 
-/** Whether the user's services outlive the last logout; if not, `loginctl enable-linger` is the remedy. */
+/** Whether the user's services outlive the last logout. If not, the remedy is `loginctl enable-linger`. */
 export const lingers = (user: string) =>
   run(["loginctl", "show-user", user, "--property=Linger", "--value"]).pipe(
     Effect.map(({ stdout }) => stdout.trim() === "yes"),
     Effect.orElseSucceed(() => false)
   )
 
-/** Starts the service and returns when it said that it is ready. One that runs already is left alone. */
+/** Starts the service and returns when it reports that it is ready. A running service is left alone. */
 export const start = Effect.fn("Unit.start")(function* (service: Service) {
   const file = `${service.unit}.service`
   const before = yield* status(service.unit)
-  // A transient unit that failed is kept, for `agentd status` to tell why; it has to go before the next one.
+  // A failed transient unit is kept, so that `agentd status` can tell why. It must be removed before the next one.
   const leftover = Option.isSome(before) && !before.value.installed && before.value.state === "failed"
   if (leftover) yield* run(["systemctl", "--user", "reset-failed", file])
 
@@ -197,17 +196,17 @@ export const start = Effect.fn("Unit.start")(function* (service: Service) {
   })
 })
 
-/** The answer of a tool, trimmed; empty where it cannot be asked. */
+/** The output of a tool, trimmed; empty if the tool cannot be run. */
 export const answer = (words: ReadonlyArray<string>) =>
   run(words).pipe(
     Effect.map(({ stdout }) => stdout.trim()),
     Effect.orElseSucceed(() => "")
   )
 
-/** Runs one of systemd's tools, or the system's, to its end. */
+/** Runs a tool of systemd, or of the system, to its end. */
 export const tool = (words: ReadonlyArray<string>) => run(words, { within: START_WITHIN })
 
-/** The unit's last lines in the journal, whichever manager has it. */
+/** The unit's last lines in the journal, from either manager. */
 export const lastWords = (unit: string) =>
   Effect.gen(function* () {
     for (const which of ["--user-unit", "--unit"]) {
@@ -217,7 +216,7 @@ export const lastWords = (unit: string) =>
     return ""
   })
 
-/** `TimeoutStartSec` ends it earlier. */
+/** Longer than `TimeoutStartSec`, which normally ends a start earlier. */
 const START_WITHIN = Duration.seconds(150)
 
 interface RunOptions {
@@ -225,7 +224,7 @@ interface RunOptions {
   readonly env?: { readonly [name: string]: string }
 }
 
-/** Runs one of systemd's tools to its end, within a deadline. */
+/** Runs one of systemd's tools to its end, within a timeout. */
 const run = (
   [program = "", ...args]: ReadonlyArray<string>,
   { env, within = ANSWER_WITHIN }: RunOptions = {}
@@ -259,7 +258,7 @@ const run = (
     )
   )
 
-/** All of it is read, the first part of it kept: an unread pipe stops its writer. */
+/** Reads everything, and returns the first part: an unread pipe would block its writer. */
 const text = <E>(bytes: Stream.Stream<Uint8Array, E>): Effect.Effect<string, E> =>
   bytes.pipe(
     Stream.decodeText(),

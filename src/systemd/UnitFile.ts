@@ -1,9 +1,9 @@
 /**
- * UnitFile: the texts of the daemon's unit files, as `agentd service install` writes them.
+ * UnitFile: the contents of the daemon's unit files, as `agentd service install` writes them.
  *
- * Guarantees: a value is what systemd reads back, whatever characters it has; no secret stands in a text; a unit of
- * the system runs as an unprivileged user. Agents can still work: homes and worktrees can be written, and namespaces
- * be made, which a sandbox needs.
+ * Guarantees: systemd reads back exactly the given value, whatever characters it has. The text contains no secret. A
+ * system unit runs as an unprivileged user. Agents can still work: they can write to homes and worktrees, and create
+ * the namespaces that a sandbox needs.
  */
 import { CONTROL, PAGE } from "./Activation.ts"
 import * as DaemonNode from "./DaemonNode.ts"
@@ -11,33 +11,33 @@ import { serviceSettings, unitSettings } from "./Unit.ts"
 
 export interface Credential {
   readonly name: string
-  /** Absolute. */
+  /** Absolute path. */
   readonly file: string
 }
 
 export interface UnitFile {
-  /** Without its ending. */
+  /** Name of the unit, without its ending. */
   readonly unit: string
   readonly manager: "user" | "system"
-  /** Absolute: where the daemon answers. */
+  /** Absolute path of the control socket. */
   readonly socket: string
-  /** How this program is called: absolute program first, then what comes before the verb. */
+  /** Command line of this program: its absolute path, then the words before the verb. */
   readonly command: ReadonlyArray<string>
-  /** The service user; of the system's manager only. */
+  /** The service user. Only for the system's manager. */
   readonly user?: string | undefined
-  /** Where agents' programs are found. */
+  /** PATH in which agents' programs are found. */
   readonly path: string
-  /** Variables for daemon and agents, one a line; need not be there. */
+  /** File with variables for daemon and agents, one per line. It need not exist. */
   readonly environmentFile: string
   readonly credentials: ReadonlyArray<Credential>
-  /** Where the page answers: loopback addresses with the port. None: systemd holds no port. */
+  /** Loopback addresses with the port of the page. If empty, systemd listens on no port. */
   readonly page?: ReadonlyArray<string>
 }
 
-/** The first line of what is written by this, and by nobody else. */
+/** First line of files that are written here. Other programs do not write it. */
 export const MARK = "# Written by `agentd service install`, which overwrites it. Your own settings go into a drop-in:"
 
-/** systemd.service(5), quoting: a percent sign begins a specifier, a dollar sign a variable. */
+/** Quoting of systemd.service(5): a percent sign begins a specifier, a dollar sign a variable. */
 const quoted = (word: string, isCommand = false): string => {
   const text = word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n").replaceAll("%", "%%")
   const plain = isCommand ? text.replaceAll("$", "$$$$") : text
@@ -46,7 +46,7 @@ const quoted = (word: string, isCommand = false): string => {
 
 const commandLine = (words: ReadonlyArray<string>): string => words.map((word) => quoted(word, true)).join(" ")
 
-/** Bounds of the daemon itself, and of all that is in its unit with it: agents that the keeper holds are not. */
+/** Limits of the daemon and everything in its unit. They do not apply to agents that the keeper runs. */
 const LIMITS = {
   MemoryHigh: "60%",
   MemoryMax: "75%",
@@ -54,14 +54,14 @@ const LIMITS = {
   CPUWeight: "80"
 }
 
-/** For any process, with and without privileges. */
+/** Hardening that works for any process, with or without privileges. */
 const PLAIN_HARDENING = {
   NoNewPrivileges: "yes",
   LockPersonality: "yes",
   RestrictRealtime: "yes",
   RestrictSUIDSGID: "yes",
   RestrictNamespaces: "user mnt pid net ipc uts cgroup",
-  // netlink: by it programs learn the machine's addresses
+  // netlink: programs use it to learn the machine's addresses
   RestrictAddressFamilies: "AF_UNIX AF_INET AF_INET6 AF_NETLINK",
   SystemCallArchitectures: "native",
   SystemCallFilter: "~@clock @cpu-emulation @debug @module @obsolete @raw-io @reboot @swap",
@@ -70,7 +70,7 @@ const PLAIN_HARDENING = {
   UMask: "0077"
 }
 
-/** Needs a namespace, or privileges. `ProtectHome` and a private `/tmp` are left out: that is where agents work. */
+/** Hardening that needs a namespace, or privileges. `ProtectHome` and `PrivateTmp` are missing: agents work there. */
 const MOUNT_HARDENING = {
   ProtectSystem: "full",
   ProtectKernelModules: "yes",
@@ -87,12 +87,12 @@ const MOUNT_HARDENING = {
 type Settings = { readonly [setting: string]: string }
 
 /**
- * A unit of the user's closes off what needs no namespace. systemd makes the others of these in a user namespace, and
- * from within one the daemon sees neither who calls (a shell outside) nor what a daemon before it has begun (in that
- * one's namespace): nothing could be approved, and no run would outlive a restart.
+ * A user unit gets only hardening without namespaces. systemd would create a user namespace for the rest. Within one
+ * the daemon sees neither its callers (a shell outside) nor processes that an earlier daemon started in its own
+ * namespace. Then nothing could be approved, and no run would outlive a restart.
  */
 const hardening = ({ manager }: UnitFile): Settings => ({
-  // a system call that is forbidden is refused: an agent's debugger says so, and is not killed
+  // a forbidden system call fails instead of killing: an agent's debugger then reports the error
   ...PLAIN_HARDENING,
   ...(manager === "system" ? { ...MOUNT_HARDENING, ProtectKernelLogs: "yes", RemoveIPC: "yes" } : {})
 })
@@ -113,7 +113,7 @@ const environment = ({ environmentFile, path }: UnitFile): ReadonlyArray<string>
   `EnvironmentFile=-${environmentFile.replaceAll("%", "%%")}`
 ]
 
-/** systemd listens in the daemon's place: a client's first word starts it, and no client is refused while it restarts. */
+/** systemd listens for the daemon: the first connection starts it, and no connection is rejected while it restarts. */
 export const socketText = (of: UnitFile): string =>
   [
     ...mark({ ...of, unit: `${of.unit}.socket` }),
@@ -126,7 +126,7 @@ export const socketText = (of: UnitFile): string =>
     "SocketMode=0600",
     "DirectoryMode=0700",
     ...(of.user === undefined ? [] : [`SocketUser=${of.user}`]),
-    // who connects while the daemon restarts waits
+    // connections wait while the daemon restarts
     "Backlog=4096",
     "",
     "[Install]",
@@ -134,10 +134,13 @@ export const socketText = (of: UnitFile): string =>
     ""
   ].join("\n")
 
-/** The unit that holds the page's port. */
+/** Name of the unit that listens on the page's port. */
 export const pageUnit = (unit: string): string => `${unit}-page`
 
-/** No other program can take the page's port while the daemon restarts; it comes and goes with the control socket. */
+/**
+ * systemd keeps the page's port, so that no other program can take it while the daemon restarts. The unit starts and
+ * stops with the control socket's.
+ */
 export const pageText = (of: UnitFile): string =>
   [
     ...mark({ ...of, unit: `${pageUnit(of.unit)}.socket` }),
@@ -156,13 +159,12 @@ export const pageText = (of: UnitFile): string =>
     ""
   ].join("\n")
 
-/** The units of its sockets. */
 export const socketUnits = ({ page = [], unit }: Pick<UnitFile, "page" | "unit">): ReadonlyArray<string> => [
   `${unit}.socket`,
   ...(page.length > 0 ? [`${pageUnit(unit)}.socket`] : [])
 ]
 
-/** The unit that mails when systemd gives the daemon up. */
+/** The unit that sends mail when systemd gives up on the daemon. */
 export const failureUnit = (unit: string): string => `${unit}-failed`
 
 export const serviceText = (of: UnitFile): string =>
@@ -187,7 +189,7 @@ export const serviceText = (of: UnitFile): string =>
     ...credentialsOf(of),
     ...lines({
       ...serviceSettings,
-      // the service user may start no unit for the keeper, which is in this one then, and must be left alone
+      // the service user cannot start a unit for the keeper, which therefore runs in this one and must not be killed
       ...(of.manager === "system" ? { KillMode: "process" } : {})
     }),
     ...lines(LIMITS),

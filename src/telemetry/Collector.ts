@@ -1,16 +1,17 @@
 /**
- * Collector: where spans and figures go, by the daemon's own config or by the variables that OpenTelemetry defines.
+ * Collector: where spans and metrics are sent, from the daemon's config or from the variables that OpenTelemetry
+ * defines.
  */
 import { Context } from "effect"
 
-/** Whether the spans of this process go anywhere. */
+/** Whether the spans of this process are exported. */
 export const Exported = Context.Reference<boolean>("agentd/telemetry/Exported", { defaultValue: () => false })
 
 export interface Environment {
   readonly [name: string]: string | undefined
 }
 
-/** The address of the collector; `traces` is where spans go. */
+/** The addresses of the collector. `traces` is for spans. `metrics` is undefined if metrics are not sent. */
 export interface Collector {
   readonly traces: string
   readonly metrics: string | undefined
@@ -23,7 +24,7 @@ const collectorAt = (base: string): Collector => ({
   metrics: below(base, "metrics")
 })
 
-/** By the daemon's config, else by OpenTelemetry's own variables; undefined: nobody collects. */
+/** The collector from the daemon's config, or else from OpenTelemetry's variables; undefined if there is none. */
 export const collectorOf = (environment: Environment, configured?: string): Collector | undefined => {
   if (configured !== undefined) return collectorAt(configured)
   const base = environment["OTEL_EXPORTER_OTLP_ENDPOINT"]

@@ -1,21 +1,21 @@
 /**
- * Meters: what is counted and measured of the daemon's work, as Effect `Metric`s: names by
- * Prometheus' convention, units in the name, labels of a bounded number of values.
+ * Meters: counts and measures the daemon's work, as Effect `Metric`s. Names follow Prometheus' convention, with the
+ * unit in the name. Labels have a limited number of values.
  *
- * Guarantees: every figure follows from runes that are durable, or is read from the live tree
- * when somebody asks; counting never fails and calls nobody. Times are between the `at` of runes.
+ * Guarantees: every metric is derived from durable runes, or is read from the live tree on request. Counting never
+ * fails and calls no other part. Times are differences between the `at` of runes.
  */
 import { type Context, Metric } from "effect"
 import { agentKinds } from "../agents/machines/AgentKinds.ts"
 import { reader, type Table } from "../core/event-log/EventKinds.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
 
-/** Agents that have a label of their own; of further ones all are `other`. */
+/** Maximum number of agents with a label of their own; further ones are counted as `other`. */
 const MAX_AGENTS = 200
-/** Beginnings that are remembered until their end is heard of. */
+/** Maximum number of beginnings that are remembered until their end. */
 const MAX_OPEN = 10_000
 
-/** Seconds: from a commit to a day's turn. */
+/** Buckets in seconds: from a commit to a turn of a day. */
 const SECONDS = [0.001, 0.005, 0.025, 0.1, 0.5, 2, 10, 60, 300, 1_800, 7_200, 86_400]
 
 const counter = (name: string, description: string) => Metric.counter(name, { description, incremental: true })
@@ -45,7 +45,7 @@ const childRestarts = gauge(
 )
 const children = gauge("agentd_supervised_parts", "Supervised parts that run")
 
-/** Reads the runes whose payloads are measured; of all others only the kind counts. */
+/** Reads the runes whose payloads are measured. Other runes are only counted by kind. */
 const read = reader({
   "worker.moved": agentKinds["worker.moved"],
   "agent.usage": agentKinds["agent.usage"],
@@ -66,7 +66,7 @@ export interface Seen {
 
 const agentOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
-/** When something began, by its id; the oldest is forgotten first. */
+/** When things began, by id. If there are too many, the oldest are forgotten. */
 class Begun {
   private readonly at = new Map<string, number>()
 
@@ -75,7 +75,7 @@ class Begun {
     this.at.set(id, at)
   }
 
-  /** Seconds since then; undefined where it was not heard of. A clock that was set back makes no time. */
+  /** Seconds since the beginning; undefined if that is unknown. If the clock was set back, the result is 0. */
   end(id: string, at: number): number | undefined {
     const begun = this.at.get(id)
     if (begun === undefined) return undefined
@@ -86,7 +86,7 @@ class Begun {
 
 export class Meters {
   private readonly context: Context.Context<never>
-  /** Of each metric by its labels: making one costs more than counting. */
+  /** Metrics with labels, by name and label value: creating one costs more than counting. */
   private readonly labelled = new Map<string, Metric.Metric<number, unknown>>()
   private readonly agents = new Set<string>()
   private readonly waiting = new Begun()
@@ -111,8 +111,8 @@ export class Meters {
   }
 
   /**
-   * Runes that became durable, heard of together at `now`. Those made before the `looked` of this look have waited
-   * for it as well: their time is no measure of the log. Both in ms since the epoch.
+   * Runes that became durable, received together at `now`. A rune made before `looked` also waited for this look, so
+   * its time does not measure the log. Both in ms since the epoch.
    */
   takeAll(runes: ReadonlyArray<Rune>, { looked, now }: { readonly looked: number; readonly now: number }): void {
     for (const rune of runes) {
@@ -152,7 +152,7 @@ export class Meters {
         const seconds = this.turns.end(known.payload.turn_id, at)
         if (seconds !== undefined) this.count(turns, "end", known.kind.slice("turn.".length), seconds)
         const { event } = known.payload
-        // a run that ends with its turn has none either
+        // a run that ends with its turn has no rune of its own either
         if (event._tag === "response_done" && event.exit !== undefined)
           this.waiting.begin(`${rune.stream}/worker/${agentOf(actor)}`, at)
       }
@@ -178,7 +178,7 @@ export class Meters {
     if (to === "CoolingDown") this.waiting.begin(worker, at)
   }
 
-  /** A hook was answered after so many seconds. */
+  /** Measures how long the answer to a hook took. */
   hook(seconds: number): void {
     hooks.updateUnsafe(seconds, this.context)
   }

@@ -1,8 +1,8 @@
 /**
- * Otlp: spans and figures sent to a collector, by OpenTelemetry's protocol over HTTP, where one is configured.
+ * Otlp: sends spans and metrics to a collector, with OpenTelemetry's protocol over HTTP, if one is configured.
  *
- * Guarantees: nothing is sent anywhere unless a collector is named, by the daemon's own config or by the
- * variables that OpenTelemetry defines. A collector that is away costs nothing but what it would have got.
+ * Guarantees: nothing is sent unless a collector is named in the daemon's config or in the variables that OpenTelemetry
+ * defines. If the collector is unreachable, only its data is lost.
  */
 import { Effect, Layer, Option, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -13,21 +13,21 @@ const SHUTDOWN = "1 second"
 const resource = { serviceName: "agentd" }
 const transport = Layer.mergeAll(OtlpExporter.layerFlusher, OtlpSerialization.layerJson, FetchHttpClient.layer)
 
-/** Sends spans until the scope ends, what is left at its end. */
+/** Sends spans until the scope ends, and the remaining ones at its end. */
 export const tracer = ({ traces }: Collector) =>
   Effect.provide(
     OtlpTracer.make({ url: traces, resource, exportInterval: "1 second", shutdownTimeout: SHUTDOWN }),
     transport
   )
 
-/** The time between two sendings of figures. */
+/** Interval at which metrics are sent. */
 export const INTERVAL = "10 seconds"
 
-/** Sends the figures of the metrics' registry in the context, until the scope ends. */
+/** Sends the metrics of the registry in the context, until the scope ends. */
 export const figures = (url: string) =>
   Effect.provide(OtlpMetrics.make({ url, resource, exportInterval: INTERVAL, shutdownTimeout: SHUTDOWN }), transport)
 
-/** `00-<trace>-<span>-<flags>`, as W3C writes it in TRACEPARENT. */
+/** `00-<trace>-<span>-<flags>`, the format of TRACEPARENT in W3C Trace Context. */
 const PARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/u
 
 export const parentOf = (environment: Environment): Tracer.ExternalSpan | undefined => {
@@ -37,7 +37,7 @@ export const parentOf = (environment: Environment): Tracer.ExternalSpan | undefi
     : Tracer.externalSpan({ traceId, spanId, sampled: (Number.parseInt(flags ?? "0", 16) & 1) === 1 })
 }
 
-/** The program as one span of this name, below the span that TRACEPARENT names. */
+/** Runs the program as one span with this name, as a child of the span in TRACEPARENT. */
 export const traced =
   (collector: Collector, name: string, environment: Environment) =>
   <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {

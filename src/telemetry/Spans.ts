@@ -1,10 +1,10 @@
 /**
- * Spans: what a command led to, as spans of the trace that the command began: how long its message
- * waited, the turn that carried it with the process that worked on it, and that turn's tool calls.
+ * Spans: records what a command led to, as spans of the command's trace: the wait of its message, the turn that carried
+ * the message, with its process, and the turn's tool calls.
  *
- * Guarantees: every span follows from durable runes, at their times; no text of a person or an agent
- * is in one. What is remembered until its other half is heard of is bounded: the oldest is forgotten,
- * and its span is not told. Work that no traced command led to has no spans.
+ * Guarantees: every span is derived from durable runes, with their times. No span contains text of a person or an
+ * agent. The number of unfinished spans is bounded: the oldest one is dropped and not sent. Work without a traced
+ * command has no spans.
  */
 import { Context, Exit, Option, Tracer } from "effect"
 import { agentKinds } from "../agents/machines/AgentKinds.ts"
@@ -13,7 +13,7 @@ import type { Rune } from "../core/event-log/Rune.ts"
 
 const MAX_OPEN = 10_000
 
-/** A map that forgets its oldest entry when it is full. */
+/** A map that drops its oldest entry when it is full. */
 class Kept<A> {
   private readonly all = new Map<string | number, A>()
 
@@ -50,14 +50,14 @@ const agentOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
 export class Spans {
   private readonly tracer: Tracer.Tracer
-  /** The command's span by the rune that it was answered with, until that rune is heard of. */
+  /** A command's span by the rune that answered it, until that rune is read. */
   private readonly commands = new Kept<Tracer.AnySpan>()
   /** A message by the rune of its receipt, until its command is answered. */
   private readonly receipts = new Kept<{ readonly messageId: string; readonly at: number; readonly agent: string }>()
   private readonly messages = new Kept<Tracer.Span>()
   private readonly turns = new Kept<Tracer.Span>()
   private readonly calls = new Kept<Tracer.Span>()
-  /** The process of each worker's run. */
+  /** The process id of each worker's run. */
   private readonly pids = new Kept<number>()
 
   constructor(tracer: Tracer.Tracer) {
@@ -86,20 +86,20 @@ export class Spans {
     )
   }
 
-  /** A run without a process of its own has no pid. */
+  /** Records the process of a worker's run. A run without its own process has no pid. */
   private runs(worker: string, pid: number | null | undefined): void {
     if (typeof pid === "number") this.pids.put(worker, pid)
     else this.pids.take(worker)
   }
 
-  /** A command was answered with this rune: it may come before the rune is heard of, or after. */
+  /** Called when a command was answered with this rune, which can be read before or after. */
   answered(eventId: number, command: Tracer.AnySpan): void {
     const receipt = this.receipts.take(eventId)
     if (receipt === undefined) this.commands.put(eventId, command)
     else this.receive(receipt.messageId, receipt.agent, receipt.at, command)
   }
 
-  /** A rune that is durable. */
+  /** Takes a durable rune. */
   take(rune: Rune): void {
     const known = read(rune)
     if (known === undefined) return

@@ -1,9 +1,9 @@
 /**
- * Telemetry: the daemon's figures, kept by one subscriber of the log, and written as Prometheus reads them.
+ * Telemetry: the daemon's metrics, updated by one subscriber of the log, in Prometheus' text format.
  *
- * Guarantees: counters begin at 0 with the daemon, as Prometheus expects of a process that was restarted; they
- * count what becomes durable from then on. A subscriber that is slow holds up nobody; one that breaks leaves the
- * figures as they are, and says so.
+ * Guarantees: counters start at 0 with the daemon, as Prometheus expects after a restart, and count what becomes
+ * durable from then on. A slow subscriber delays no other part. If it fails, the metrics stay as they are, and a
+ * warning is logged.
  */
 import { Clock, Context, Effect, Layer, Metric, Schedule, Stream } from "effect"
 import { PrometheusMetrics } from "effect/observability"
@@ -15,24 +15,24 @@ import * as Otlp from "./Otlp.ts"
 export class Telemetry extends Context.Service<
   Telemetry,
   {
-    /** A hook was answered after so many seconds. */
+    /** Records how long the answer to a hook took. */
     readonly hook: (seconds: number) => void
-    /** All figures in Prometheus' text format; `tree`: the live tree as it is now. */
+    /** All metrics in Prometheus' text format. `tree`: the current live tree. */
     readonly text: (tree: ReadonlyArray<Seen>) => Effect.Effect<string>
   }
 >()("agentd/telemetry/Telemetry") {}
 
-/** Runes that become durable within this time are counted together: to wake for each commit costs more than the counting. */
+/** Runes that become durable within this time are counted together: waking for each commit costs more than counting. */
 const GATHER = "100 millis"
 
 export interface Options {
-  /** Where figures are sent, too; undefined: nowhere. */
+  /** Where metrics are also sent; undefined for nowhere. */
   readonly collector: Collector | undefined
-  /** The live tree, whose figures are read at each look. */
+  /** The live tree, which is read at each look. */
   readonly tree: Effect.Effect<ReadonlyArray<Seen>>
 }
 
-/** Sends the figures on, and reads those of the live tree before. */
+/** Sends the metrics, and regularly reads those of the live tree. */
 const send = Effect.fnUntraced(function* (url: string, meters: Meters, tree: Options["tree"]) {
   yield* Otlp.figures(url)
   const look = Effect.map(tree, (rows) => meters.look(rows))
@@ -45,7 +45,7 @@ export const layer = ({ collector, tree }: Options): Layer.Layer<Telemetry, neve
     Effect.gen(function* () {
       const log = yield* EventLog
       const clock = yield* Clock.Clock
-      // of this daemon only, whatever else is counted in its process
+      // a registry for this daemon only, separate from other metrics of its process
       const context = Context.make(Metric.MetricRegistry, new Map())
       const meters = new Meters(context)
       const after = yield* log.head

@@ -1,7 +1,7 @@
 /**
  * Tracing: the daemon's spans of commands and of what they led to.
  *
- * Guarantees: without a collector there is no span and no subscriber: a command costs what it costs.
+ * Guarantees: without a collector there are no spans and no subscriber, so tracing costs nothing.
  */
 import { Context, Effect, Stream, type Tracer } from "effect"
 import { EventLog } from "../core/event-log/EventLog.ts"
@@ -11,11 +11,11 @@ import { Spans } from "./Spans.ts"
 
 export interface Tracing {
   readonly tracer: Tracer.Tracer
-  /** A command whose span this is was answered with this rune. */
+  /** Called when the command with this span was answered with this rune. */
   readonly answered: (eventId: number, span: Tracer.AnySpan) => void
 }
 
-/** The daemon's; undefined where nobody collects. */
+/** The daemon's tracing; undefined if there is no collector. */
 export const Traces = Context.Reference<Tracing | undefined>("agentd/telemetry/Traces", {
   defaultValue: () => undefined
 })
@@ -38,6 +38,6 @@ const follow = Effect.fnUntraced(function* (tracer: Tracer.Tracer) {
   return { tracer, answered } satisfies Tracing
 })
 
-/** Spans go to this collector until the scope ends; without one there is no tracing. */
+/** Sends spans to this collector until the scope ends. Without a collector there is no tracing. */
 export const to = (collector: Collector | undefined) =>
   collector === undefined ? Effect.undefined : Effect.flatMap(Otlp.tracer(collector), follow)

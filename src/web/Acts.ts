@@ -1,8 +1,8 @@
 /**
- * Acts: what a person does from the page, and what the daemon says to it.
+ * Acts: a person's actions on the page, and the daemon's replies.
  *
- * Guarantees: what ends work wants its key twice, and the first press says what the second does; nothing is done
- * without the right to act, nor in a window in which nobody has clicked; a refusal is shown with its remedy.
+ * Guarantees: an action that ends work needs its key twice, and the first press says what the second will do. Nothing
+ * is done without the right to act, nor in a window in which nobody has clicked. A refusal is shown with its remedy.
  */
 import { signal } from "@preact/signals"
 import type { BoardRow } from "../domain/BoardMessages.ts"
@@ -21,7 +21,7 @@ export const toast = signal<Toast | undefined>(undefined)
 let fades: ReturnType<typeof setTimeout> | undefined
 let count = 0
 
-/** Says it for a moment; what went wrong, for longer. */
+/** Shows a text for a moment; an error is shown for longer. */
 export const say = (text: string, { isBad = false, remedy = "" } = {}): void => {
   toast.value = { text, remedy, isBad, key: count++ }
   clearTimeout(fades)
@@ -38,7 +38,7 @@ const sayProblem = (error: unknown): void => {
 
 export const VIEW_ONLY = "This page may look, and not act. For one that may: agentd open"
 
-/** Whether this page decides anything now; says why not. */
+/** Whether this page may decide anything now; if not, it shows why. */
 export const isReady = (): boolean => {
   if (right.peek() !== "act") say(VIEW_ONLY, { isBad: true })
   else if (!isInHand())
@@ -50,7 +50,7 @@ export const isReady = (): boolean => {
   return false
 }
 
-/** Asks the daemon to do it, by the one way of the page; undefined: it was not done, and why was said. */
+/** Calls a verb of the daemon; all actions go through here. Undefined: it was not done, and the reason was shown. */
 export const ask = async <A>(name: string, payload: object): Promise<A | undefined> => {
   if (!isReady()) return undefined
   try {
@@ -61,18 +61,18 @@ export const ask = async <A>(name: string, payload: object): Promise<A | undefin
   }
 }
 
-/** The same of what answers with words; true: it is done, and durable. */
+/** As `ask`, for verbs that answer with a message, which is shown; true: it is done, and durable. */
 export const act = async (name: string, payload: object): Promise<boolean> => {
   const done = await ask<Done>(name, payload)
   if (done !== undefined) say(done.message)
   return done !== undefined
 }
 
-/** A first press is forgotten after so long, ms. */
+/** Time after which a first press is forgotten, ms. */
 const ARMED = 3_000
 let armed = { key: "", at: -Infinity }
 
-/** The same key on the same thing, twice. */
+/** Runs `then` when the same key is pressed twice on the same thing. */
 export const twice = (key: string, text: string, then: () => void): void => {
   if (!isReady()) return
   const isSecond = armed.key === key && performance.now() - armed.at < ARMED
@@ -91,10 +91,10 @@ export const ENDINGS: {
   stop: { key: "x", verb: "Stop", does: "stop for good" }
 }
 
-/** Whether a row takes it: a person's own session has no run of ours. */
+/** Whether the row can be ended: a person's own session has no run of ours. */
 export const takes = ({ kind }: BoardRow): boolean => kind === "agent"
 
-/** Interrupts, restarts or stops the row's agent, at the second press. */
+/** Interrupts, restarts or stops the row's agent at the second press. */
 export const end = (what: Ending, row: BoardRow): boolean => {
   if (!takes(row)) return false
   const { does, key, verb } = ENDINGS[what]

@@ -1,8 +1,8 @@
 /**
- * Api: the page's way to the daemon: the verbs, and streams that go on where they broke.
+ * Api: the page's connection to the daemon: the verbs, and streams that reconnect.
  *
- * Guarantees: all that is asked and answered is proven (`Pairing`); a link's code is gone from the address before it is
- * used; a stream that breaks is tried again for ever, and says since when it is broken.
+ * Guarantees: every request and answer is proven (`Pairing`). A link's code is removed from the address before it is
+ * used. A broken stream is retried for ever, and the page shows since when it is broken.
  */
 import type { Glimpse } from "../domain/Glimpse.ts"
 import * as Pairing from "./Pairing.ts"
@@ -12,7 +12,7 @@ export { isPaired, type Problem, Refused } from "./Pairing.ts"
 
 const read = async <A>(path: string): Promise<A> => JSON.parse((await Pairing.ask(path)).text) as A
 
-/** Asks a verb; its payload is the procedure's, without a caller. */
+/** Calls a verb; the payload is the procedure's, without a caller. */
 export const verb = async <A>(name: string, payload: object = {}): Promise<A> => {
   const headers = { "content-type": "application/json" }
   const { text } = await Pairing.ask(`/v1/${name}`, { method: "POST", body: JSON.stringify(payload), headers })
@@ -23,24 +23,24 @@ export interface Me {
   readonly id: string | null
   readonly right: "view" | "act"
   readonly label: string
-  /** Tags of the page and of its service worker, as the daemon has them. */
+  /** Tags of the page and of its service worker on the daemon. */
   readonly build: string
   readonly worker: string
 }
 export const me = (): Promise<Me> => read("/access/me")
 export const glimpse = (): Promise<Glimpse | null> => read("/glimpse")
-/** Tells the daemon of service workers that are not agentd's. */
+/** Reports foreign service workers to the daemon. */
 export const tellWorkers = (foreign: ReadonlyArray<string>) =>
   Pairing.ask("/access/workers", { method: "POST", body: JSON.stringify({ foreign }) })
-/** A file of the page, as the daemon has proven it. */
+/** A file of the page, verified to come from the daemon. */
 export const proven = async (path: string, type: string): Promise<Response> => {
   const { bytes, policy } = await Pairing.ask(path)
   return new Response(bytes ?? null, { headers: { "content-type": type, "content-security-policy": policy } })
 }
-/** A file of the page. */
+/** A file of the page as JSON. */
 export const file = <A>(name: string): Promise<A> => read(`/page/${name}`)
 
-/** Takes the code out of the address and comes in by it, or as the page that this was before. */
+/** Removes a link's code from the address and pairs the page by it; without a code, restores the earlier pairing. */
 export const begin = async (): Promise<void> => {
   const code = /^#open=([\w-]+)$/.exec(location.hash)?.[1]
   if (code === undefined) return Pairing.begin()
@@ -50,18 +50,18 @@ export const begin = async (): Promise<void> => {
 
 export interface Listener<A> {
   readonly heard: (value: A, id: number) => void
-  /** The stream is there again. */
+  /** The stream is connected. */
   readonly up: () => void
-  /** The stream broke, or could not be had. */
+  /** The stream broke, or could not be opened. */
   readonly down: (problem: Problem) => void
 }
 
 const AGAIN = [250, 500, 1_000, 2_000, 4_000]
-/** The daemon says something each 20 s: a connection that is silent for longer is none, ms. */
+/** The daemon sends something every 20 s: a connection that is silent for longer counts as broken, ms. */
 const SILENT = 50_000
 
 const waits = new EventTarget()
-/** Ends the waits for the next try. */
+/** Ends all waits, so that the next attempt starts at once. */
 export const again = (): void => void waits.dispatchEvent(new Event("again"))
 
 const wait = (ms: number, signal: AbortSignal) =>
@@ -77,7 +77,7 @@ const wait = (ms: number, signal: AbortSignal) =>
     signal.addEventListener("abort", over)
   })
 
-/** Until the page is in sight (`is`), or is not. */
+/** Resolves when the page is visible (`is`), or when it is hidden. */
 const sight = (is: boolean, signal: AbortSignal) =>
   new Promise<void>((resolve) => {
     const look = () => {
@@ -91,7 +91,7 @@ const sight = (is: boolean, signal: AbortSignal) =>
     look()
   })
 
-/** Once the page is in sight: what ends as soon as it is not; aborted, it looks no more. */
+/** Waits until the page is visible. The returned controller aborts when it is hidden; aborting it ends the watch. */
 const inSight = async (signal: AbortSignal): Promise<AbortController> => {
   await sight(true, signal)
   const out = new AbortController()
@@ -99,7 +99,7 @@ const inSight = async (signal: AbortSignal): Promise<AbortController> => {
   return out
 }
 
-/** Reads events, each with its id; answers why it ended. */
+/** Reads events and passes each on with its id; returns why the stream ended. */
 const events = async <A>(
   { item, stream }: Pairing.Answer,
   listener: Listener<A>,
@@ -135,8 +135,8 @@ const events = async <A>(
 }
 
 /**
- * Listens until it is aborted; `resumes`: it goes on after the last id that was heard, and rests while the page is out
- * of sight, so that it keeps no connection from those that are.
+ * Listens until aborted. `resumes`: it continues after the last id, and pauses while the page is hidden, so that it
+ * takes no connection from visible pages.
  */
 export const listen = async <A>(
   path: string,
@@ -159,7 +159,7 @@ export const listen = async <A>(
       if (out?.signal.aborted === true) continue
       const problem = error instanceof Refused ? error.problem : GONE
       listener.down(problem)
-      // what is not let in is not let in by asking again
+      // a rejected page will be rejected again
       if (problem.status === 401 || problem.status === 403) return
     } finally {
       out?.abort()

@@ -1,6 +1,4 @@
-/**
- * App: the page begins: from the head of the board, then from the stream.
- */
+/** App: starts the page: renders the beginning of the board, then connects to the stream. */
 import { effect } from "@preact/signals"
 import { render } from "preact"
 import * as Api from "./Api.ts"
@@ -50,5 +48,5 @@ const problemOf = async (): Promise<Api.Problem | undefined> => {
 const problem = await problemOf()
 render(<Frame />, document.getElementById("app")!)
 connect()
-// a link that is good no more says so
+// an expired link is reported
 if (problem !== undefined && link.peek().state === "locked") link.value = { ...link.peek(), problem }

@@ -1,7 +1,7 @@
 /**
- * Call: what a call would do, whole.
+ * Call: shows in full what a call would do.
  *
- * Guarantees: nothing is left out; a word of two alphabets is told; each line has its number.
+ * Guarantees: nothing is left out. Words of more than one alphabet are pointed out. Each line has its number.
  */
 import type { AskedCall } from "../domain/Messages.ts"
 import { telling } from "../domain/CallWords.ts"
@@ -24,10 +24,10 @@ export const fieldsOf = (input: string): ReadonlyArray<readonly [name: string, t
   return Object.entries(value).map(([name, one]) => [name, textOf(one)])
 }
 
-/** A line of what a call would do, for a list. Pure. */
+/** A line about what a call would do, for lists. Pure. */
 export const briefOf = (input: string): string => telling(input, 400) || input
 
-/** Bold: what makes a command another one. */
+/** Shows the parts in bold that change what a shell command does: options and operators. */
 const emphasised = (line: string) =>
   line.split(/(\s--?[\w-]+\b\s*|(?:&&|\|\||;|\|)\s*)/).map((part, n) => (n % 2 === 1 ? <b key={n}>{part}</b> : part))
 
@@ -50,7 +50,7 @@ const Lines = ({ isShell = false, label, text, tone = "" }: LinesProps) => (
   </pre>
 )
 
-/** Names under which tools take the text that goes and the text that comes. */
+/** Field names that tools use for the old text and for the new text. */
 const GOES = /^(old|old_string|oldText|old_text)$/
 const COMES = /^(new|new_string|newText|new_text|content|text)$/
 

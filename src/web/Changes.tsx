@@ -1,8 +1,8 @@
 /**
- * Changes: what an agent has changed in its folder, as a diff whose lines take comments.
+ * Changes: what an agent has changed in its folder, as a diff on whose lines a person can comment.
  *
- * Guarantees: comments go to the agent as one message, each with its file, its line and the line itself; a comment
- * that was not sent is kept while the page is there.
+ * Guarantees: comments go to the agent as one message, each with its file, its line number and the line. A comment that
+ * was not sent is kept while the page is open.
  */
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
@@ -14,7 +14,7 @@ import { useAnswer } from "./Reading.ts"
 import { mayAct } from "./Store.ts"
 import { Empty, Failed, Kbd, Loading } from "./Ui.tsx"
 
-/** Comments by the agent's name, and by the place. */
+/** Comments by the agent's name, then by place. */
 const drafts = signal<{ readonly [name: string]: { readonly [place: string]: Comment } }>({})
 const placeOf = (path: string, { number, sign }: Line): string => `${path}:${sign === "-" ? "-" : ""}${number}`
 const put = (name: string, place: string, comment: Comment | undefined) => {
@@ -57,7 +57,7 @@ const Editor = ({ done, draft }: EditorProps) => {
 interface FileProps {
   readonly file: FilePatch
   readonly name: string
-  /** The place whose comment is written. */
+  /** The place whose comment is being edited. */
   readonly at: string | undefined
   readonly open: (place: string | undefined) => void
   readonly cursor: string | undefined
@@ -103,7 +103,7 @@ const LineRow = ({ at, cursor, file: { path }, line, name, open }: FileProps & {
   )
 }
 
-/** A longer file begins folded. */
+/** A longer file is folded at first. */
 const MAX_OPEN = 600
 
 const FileView = (props: FileProps) => {
@@ -146,7 +146,7 @@ const Bar = ({ name }: { readonly name: string }) => {
   )
 }
 
-/** `when`: changes when the agent may have changed something. */
+/** `when`: changes when the agent might have changed something. */
 export const Changes = ({ name, when }: { readonly name: string; readonly when: unknown }) => {
   const { problem, value } = useAnswer<DiffInfo>("Diff", { name }, when)
   const [at, setAt] = useState<string | undefined>(undefined)

@@ -1,7 +1,7 @@
 /**
- * Chat: a conversation as people read one. Tools are a line; failures and diffs are open.
+ * Chat: an agent's conversation for people. A tool call is one line; failed calls and diffs are open.
  *
- * Guarantees: what an agent says is text, whatever it holds; what did not change is not drawn again.
+ * Guarantees: what an agent says is shown as text, whatever it contains. Unchanged items are not rendered again.
  */
 import { Component, type FunctionComponent } from "preact"
 import { briefOf, fieldsOf } from "./Call.tsx"
@@ -19,7 +19,7 @@ const took = (ms: number): string =>
 const field = (input: string, ...names: ReadonlyArray<string>): string | undefined =>
   fieldsOf(input).find(([name]) => names.includes(name))?.[1]
 
-/** Lines that go and lines that come, without those at both ends that are the same. Pure. */
+/** A diff of removed and added lines; equal lines at both ends are shown as context. Pure. */
 export const patchOf = (goes: string, comes: string): string => {
   const [before, after] = [goes.split("\n"), comes.split("\n")]
   let head = 0
@@ -38,14 +38,14 @@ export const patchOf = (goes: string, comes: string): string => {
   ].join("\n")
 }
 
-/** The change of a file that a call makes; undefined: none that its input tells. */
+/** The change of a file that a call makes; undefined: its input has none. */
 const changeIn = (input: string): string | undefined => {
   const goes = field(input, "old", "old_string", "oldText", "old_str")
   const comes = field(input, "new", "new_string", "newText", "new_str")
   return goes === undefined || comes === undefined ? undefined : patchOf(goes, comes)
 }
 
-/** The line that says what a tool is given. */
+/** The line about a tool's input. */
 const lineOf = (input: string): string =>
   field(input, "command", "path", "file_path", "pattern", "url", "query") ?? briefOf(input)
 
@@ -152,7 +152,7 @@ const Aside = ({ item: { at, isBad, text } }: { readonly item: Note }) => (
   </p>
 )
 
-/** Closed: who wants to know opens it. */
+/** A thought, folded: a person who wants to read it opens it. */
 const Thinks = ({ item: { at, isOpen, text, took: ms } }: { readonly item: Thought }) => (
   <details class="thought">
     <summary>
@@ -189,7 +189,7 @@ const Any: FunctionComponent<OneProps> = ({ item, name }) => {
   }
 }
 
-/** Drawn again only where the thing itself is another. */
+/** Rendered again only if the item is another object. */
 class One extends Component<OneProps> {
   override shouldComponentUpdate(next: OneProps): boolean {
     return next.item !== this.props.item

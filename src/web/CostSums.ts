@@ -1,4 +1,4 @@
-/** CostSums: what a chart of costs shows: slots of time, each in parts, by model or by what the tokens were. Pure. */
+/** CostSums: the data of a cost chart: time slots, each split into parts by model or by kind of token. Pure. */
 import * as Calendar from "../domain/Calendar.ts"
 import type { CostRow } from "../board/CostMessages.ts"
 
@@ -6,7 +6,7 @@ export const DAYS = 14
 export const HOURS = 24
 const DAY = 86_400_000
 const HOUR = 3_600_000
-/** Models with a colour of their own; the others are one. */
+/** Number of colours; models beyond that share one. */
 const SHADES = 4
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
@@ -33,7 +33,7 @@ export interface Slot {
   readonly parts: ReadonlyArray<number>
 }
 export interface Parts {
-  /** Of each part. */
+  /** Names of the parts. */
   readonly names: ReadonlyArray<string>
   readonly slots: ReadonlyArray<Slot>
 }
@@ -44,7 +44,7 @@ const KINDS: ReadonlyArray<readonly [name: string, of: (row: CostRow) => number]
   ["written", ({ output }) => output]
 ]
 
-/** Models by what they cost, those beyond the shades together. */
+/** Models sorted by cost; those beyond the colours are summed up. */
 const byModel = (rows: ReadonlyArray<CostRow>, slots: ReadonlyArray<string>, of: (row: CostRow) => number): Parts => {
   const sums = new Map<string, number>()
   for (const row of rows) sums.set(row.model ?? "", (sums.get(row.model ?? "") ?? 0) + of(row))
@@ -73,7 +73,7 @@ export const partsOf = (rows: ReadonlyArray<CostRow>, slots: ReadonlyArray<strin
   }
 }
 
-/** A round step, so that some four lines reach the top. */
+/** A round step, so that about four grid lines reach the top. */
 export const stepOf = (most: number): number => {
   const raw = Math.max(most, 1e-6) / 4
   const ten = 10 ** Math.floor(Math.log10(raw))
@@ -89,7 +89,7 @@ export interface Line {
   readonly usd: number
 }
 
-/** An agent a line, the dearest first; its bars in USD, or in tokens where nothing of it has a price. */
+/** A line per agent, the most expensive first. Its bars show USD, or tokens if nothing of it has a price. */
 export const linesOf = (rows: ReadonlyArray<CostRow>, slots: ReadonlyArray<string>): ReadonlyArray<Line> => {
   const byAgent = new Map<string, Array<CostRow>>()
   for (const row of rows) byAgent.set(row.agent ?? "", [...(byAgent.get(row.agent ?? "") ?? []), row])

@@ -1,13 +1,14 @@
 /**
- * FilePatch: a patch of git's as files and lines, and comments on them as one message. Pure.
+ * FilePatch: a git patch as files and lines, and comments on them as one message. Pure.
  *
- * Guarantees: a line has the number under which a person finds it: of the file as it is, or as it was where it goes.
+ * Guarantees: each line has the number under which a person finds it: in the new file, or in the old file if the line
+ * is removed.
  */
 
 export interface Line {
   readonly sign: "+" | "-" | " " | "@"
   readonly text: string
-  /** Of the file as it is; of the file as it was, for a line that goes; 0: none. */
+  /** Line number in the new file; in the old file for a removed line; 0: none. */
   readonly number: number
 }
 export interface FilePatch {
@@ -17,7 +18,7 @@ export interface FilePatch {
 
 const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)$/
 
-/** The path of a file's head: of the file as it is, or as it was where it is gone. */
+/** The file's path from its header: in the new version, or in the old one if the file was deleted. */
 const pathIn = (head: ReadonlyArray<string>): string => {
   const named = (mark: string) =>
     head
@@ -48,7 +49,7 @@ const linesOf = (body: ReadonlyArray<string>): ReadonlyArray<Line> => {
   })
 }
 
-/** Files of a patch as git writes it. Pure. */
+/** The files of a patch in git's format. Pure. */
 export const filesOf = (patch: string): ReadonlyArray<FilePatch> =>
   patch
     .split(/^(?=diff --git )/m)
@@ -66,7 +67,7 @@ export interface Comment {
   readonly text: string
 }
 
-/** The message that has all comments. Pure. */
+/** A single message with all comments. Pure. */
 export const messageOf = (comments: ReadonlyArray<Comment>): string =>
   [
     comments.length === 1 ? "A comment on your changes:" : `${comments.length} comments on your changes:`,

@@ -1,7 +1,9 @@
 /**
- * Filter: the rows of the board that are shown, grouped by who acts next, in the order in which a person looks for them.
+ * Filter: the rows of the board that are shown, grouped by who acts next, in the order in which a person looks for
+ * them.
  *
- * Guarantees: a row changes its place only when its word changes.
+ * Guarantees: a row moves only when its order changes: by its word, its name, or its age if it needs a person or has
+ * failed.
  */
 import { computed, signal, type Signal } from "@preact/signals"
 import type { BoardRow } from "../domain/BoardMessages.ts"
@@ -9,7 +11,7 @@ import { order } from "../domain/BoardRow.ts"
 import { type Group, GROUPS, LOOKS } from "../domain/Words.ts"
 import { countsBeyond, ordered, rows } from "./Store.ts"
 
-/** Words that all must stand in a row. */
+/** Words that must all occur in a row. */
 export const filter = signal("")
 export const folded = signal<ReadonlySet<Group>>(new Set())
 /** The id of the chosen row. */
@@ -24,7 +26,7 @@ export const fold = (group: Group): void => {
 export type Item =
   | { readonly is: "group"; readonly group: Group; readonly count: number }
   | { readonly is: "row"; readonly id: string; readonly group: Group }
-  /** The place of a row that has not come yet. */
+  /** Placeholder of a row that has not arrived yet. */
   | { readonly is: "ghost"; readonly group: Group; readonly n: number }
 
 const matches = (row: BoardRow, words: ReadonlyArray<string>): boolean => {
@@ -37,11 +39,11 @@ const matches = (row: BoardRow, words: ReadonlyArray<string>): boolean => {
 interface Shown {
   readonly query: string
   readonly hidden: ReadonlySet<Group>
-  /** Rows that have not come yet; none of them is known to match a query. */
+  /** Number of rows that have not arrived yet; it is unknown whether they match a query. */
   readonly beyond: { readonly [group in Group]: number }
 }
 
-/** Groups, each with its rows behind it. Pure. */
+/** Groups, each followed by its rows. Pure. */
 export const itemsOf = (all: Iterable<BoardRow>, { beyond, hidden, query }: Shown): ReadonlyArray<Item> => {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean)
   const shown = [...all].filter((row) => matches(row, words)).toSorted(order)
@@ -63,7 +65,7 @@ export const items = computed<ReadonlyArray<Item>>(() => {
   return itemsOf(values(rows), { query: filter.value, hidden: folded.value, beyond: countsBeyond.value })
 })
 
-/** The id of the row so many rows further; the first or the last where none is chosen. Pure. */
+/** The id of the row `by` rows further; the first or the last if none is chosen. Pure. */
 export const moved = (list: ReadonlyArray<Item>, from: string | undefined, by: number): string | undefined => {
   const ids = list.flatMap((item) => (item.is === "row" ? [item.id] : []))
   if (ids.length === 0) return undefined

@@ -1,16 +1,17 @@
 /**
- * Foreign: the text of others on the page, in a form that a person can judge: what `visible` is for the terminal.
+ * Foreign: shows foreign text on the page in a form that a person can judge; it does what `visible` does for the
+ * terminal.
  *
- * Guarantees: every text and every label of every page passes here on its way to the browser, whoever wrote it: what
- * does not show as itself is a mark; where a browser would draw the end of a line as a space, it is a sign.
+ * Guarantees: every text and every label of every page passes through here, whoever wrote it. A character that does not
+ * show as itself becomes a mark. Where a browser would show the end of a line as a space, it becomes a sign.
  */
 import { type ComponentChild, type ComponentChildren, Fragment, options, type VNode } from "preact"
 import { visible } from "../domain/Visible.ts"
 
 const SUSPECT = /[^\n -[\]-~]| {9}/
-/** Whole emoji; the thin space that groups digits. */
+/** Shown as they are: whole emoji, and the thin space that groups digits. */
 const ITSELF = /(\p{RGI_Emoji}|(?<=\d)\u202f(?=\d{3}))/v
-/** Indentation of code at the beginning of a line; more pushes it out of sight. */
+/** Indentation of code at the beginning of a line; more would push the text out of sight. */
 const INDENT = /^[+-]?[ \t]{0,40}/
 
 const lineOf = (text: string): string => {
@@ -19,7 +20,7 @@ const lineOf = (text: string): string => {
   return indent + parts.map((part, n) => (n % 2 === 1 ? part : visible(part))).join("")
 }
 
-/** The text with a mark in place of each character that does not show as itself; ends of lines stay. */
+/** The text with a mark in place of each character that does not show as itself; line breaks stay. */
 export const marked = (text: string): string => (SUSPECT.test(text) ? text.split("\n").map(lineOf).join("\n") : text)
 
 const LABELS = ["title", "aria-label", "aria-description", "placeholder", "alt"]
@@ -32,7 +33,7 @@ const inOneLine = (children: ComponentChildren): ComponentChildren =>
       ? (children as ReadonlyArray<ComponentChild>).map(inOneLine)
       : children
 
-/** Elements that draw the end of a line as one. */
+/** Whether the element shows line breaks. */
 const keepsLines = (type: string, props: { readonly [name: string]: unknown }): boolean =>
   type === "pre" || type === "textarea" || /(^| )told( |$)/.test(String(props["class"] ?? ""))
 
@@ -44,7 +45,7 @@ const mark = ({ props: given, type }: VNode): void => {
   for (const name of LABELS) if (typeof props[name] === "string") props[name] = oneLine(marked(props[name]))
 }
 
-/** From here on whatever is drawn is marked. */
+/** Marks everything that is rendered from now on. */
 export const begin = (): void => {
   const before = options.vnode
   options.vnode = (vnode) => {

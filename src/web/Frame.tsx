@@ -1,8 +1,8 @@
 /**
- * Frame: around every page: where one can go, how many wait, whether the daemon answers.
+ * Frame: the frame around every page: navigation, the number of waiting matters, and whether the daemon answers.
  *
- * Guarantees: the daemon's end clears nothing: a strip says how old it is, and goes when the daemon is back, red where
- * another program is in its place; a page that was not let in says how to get in.
+ * Guarantees: nothing is cleared when the daemon is gone. A strip shows the age of the data until the daemon is back;
+ * it is red if another program is in the daemon's place. A page that was not admitted says how to get access.
  */
 import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
@@ -24,7 +24,7 @@ const Icon = ({ path }: { readonly path: string }) => (
   </svg>
 )
 const MORE = "M3.6 8h.1M8 8h.1M12.4 8h.1"
-/** So many pages have a tab of their own on a phone. */
+/** Number of pages that have a tab of their own on a phone. */
 const TABS = 4
 
 const litRoute = (): string => {
@@ -56,7 +56,7 @@ const NavLink = ({ icon, page: { key, route, title } }: { readonly page: Page; r
   </a>
 )
 
-/** Shows one project's rows, or all. */
+/** Shows the rows of one project, or of all. */
 const show = (name: string) => {
   filter.value = name === "" ? "" : `${name}/`
   go(hrefTo(""))
@@ -155,7 +155,7 @@ const Tabs = () => {
   )
 }
 
-/** A phone's list of what has no tab. */
+/** On a phone: the pages without a tab. */
 const More = () => (
   <div class="page">
     <header class="top">
@@ -193,7 +193,7 @@ const Strip = () => {
   )
 }
 
-/** It was let in, and the daemon does not know it any more. */
+/** The page was admitted, but the daemon no longer knows it. */
 const isTaken = (): boolean => link.value.problem?.status === 401 && Api.isPaired()
 
 const Locked = () => (
@@ -226,7 +226,7 @@ const Toast = () =>
     </div>
   )
 
-/** The title and the icon of an installed page count who waits. */
+/** Shows the number of waiting matters in the page's title and on the icon of an installed page. */
 const useCount = () => {
   const { "Needs you": you } = counts.value
   const { title } = pageOf(place.value.page)

@@ -1,15 +1,15 @@
 /**
- * Graph: places for the tasks of a goal, left to right. Layers by the longest way from a root, the order within a layer
- * by barycentres, swept both ways; each place pulled to its neighbours. Pure.
+ * Graph: layout of a goal's tasks, from left to right. A task's layer is the longest path from a root. The order within
+ * a layer is by barycentres, swept both ways. Each task is then pulled towards its neighbours. Pure.
  *
- * Own code, since it is as good as dagre (crossings of 100 random tasks: 11.3 and 10.3) in a twelfth of its time and
- * of 16 kB. Guarantees: a wire that skips layers has a place in each of them, so that none runs under a card; a
+ * Own code, because it is as good as dagre (crossings of 100 random tasks: 11.3 and 10.3) in a twelfth of its time, and
+ * saves 16 kB. Guarantees: a wire that skips layers has a place in each of them, so that none runs under a card. A
  * dependency that another one implies is not drawn.
  */
 export interface Size {
   readonly w: number
   readonly h: number
-  /** Between layers, and between two of a layer. */
+  /** Gap between layers, and between two tasks of a layer. */
   readonly dx: number
   readonly dy: number
 }
@@ -49,7 +49,7 @@ const PLACE_SWEEPS = 16
 
 const cellIn = (layer: number, isReal: boolean): Cell => ({ isReal, up: [], down: [], layer, order: 0, y: 0 })
 
-/** Tasks after those that they wait for; what waits for itself comes last. */
+/** Each task after its dependencies; tasks in a cycle are left out. */
 const sorted = (needs: ReadonlyMap<string, ReadonlyArray<string>>): ReadonlyArray<string> => {
   const open = new Map([...needs].map(([id, on]) => [id, on.length]))
   const next = new Map<string, Array<string>>()
@@ -66,7 +66,7 @@ const sorted = (needs: ReadonlyMap<string, ReadonlyArray<string>>): ReadonlyArra
   return result
 }
 
-/** The dependencies of each that no other one implies. */
+/** The dependencies of each task that no other dependency implies. */
 const direct = (needs: ReadonlyMap<string, ReadonlyArray<string>>, order: ReadonlyArray<string>) => {
   const above = new Map<string, ReadonlySet<string>>()
   for (const id of order) above.set(id, new Set(needs.get(id)!.flatMap((on) => [on, ...above.get(on)!])))
@@ -137,7 +137,7 @@ const crossings = (layers: Layers): number => {
 const mean = (of: ReadonlyArray<Cell>, key: (cell: Cell) => number, own: number): number =>
   of.length === 0 ? own : of.reduce((sum, cell) => sum + key(cell), 0) / of.length
 
-/** The order with the fewest crossings that was met. */
+/** The order with the fewest crossings that was found. */
 const untangled = (layers: Array<Array<Cell>>): Layers => {
   layers.forEach(number)
   let best: Layers = layers.map((layer) => [...layer])
@@ -158,7 +158,7 @@ const untangled = (layers: Array<Array<Cell>>): Layers => {
   return best
 }
 
-/** Pulls each to its neighbours, as far as those above and below leave room. */
+/** Pulls each task towards its neighbours, as far as those above and below it leave room. */
 const settle = (layers: Layers, { dy, h }: Size): void => {
   const tall = (cell: Cell) => (cell.isReal ? h + dy : dy)
   for (const layer of layers) {
@@ -205,7 +205,7 @@ export const layout = (tasks: ReadonlyArray<Node>, size: Size): Placed => {
   return { at, wires, width: (ordered.length - 1) * (size.w + size.dx) + size.w, height }
 }
 
-/** A wire as a path: level within a column, a soft bend between two. */
+/** A wire as an SVG path: horizontal within a column, a soft curve between two. */
 export const bend = (points: Wire["points"]): string =>
   points
     .map(([x, y], n) => {

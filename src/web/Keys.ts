@@ -1,13 +1,13 @@
 /**
- * Keys: the one key map of the page. The part that was shown last is asked first, and the frame last.
+ * Keys: the only key map of the page. The part that was shown last handles a key first, the frame last.
  *
- * Guarantees: no letter that somebody types is a command; beneath a dialog nothing hears; a handler is the one of the
- * newest drawing, never one that has seen older rows; a window that opened, or lost the focus, is in nobody's hands
- * until a person clicks in it: what is typed for another window decides nothing here.
+ * Guarantees: a letter that is typed into a field is never a command. While a dialog is open, nothing beneath it
+ * receives keys. The handler is always of the newest rendering, never one with older rows. After a window opens or
+ * loses the focus, keys decide nothing until a person clicks in it: they could be meant for another window.
  */
 import { useLayoutEffect, useRef } from "preact/hooks"
 
-/** The meaning of a key; each page says whether it takes it. */
+/** The meaning of a key; each page decides whether it handles it. */
 export type Action =
   | { readonly is: Named }
   /** A digit, from 1. */
@@ -88,7 +88,7 @@ export const HELP: ReadonlyArray<readonly [title: string, keys: ReadonlyArray<re
 
 type Handler = (action: Action) => boolean
 const handlers: Array<Handler> = []
-/** The frame's own, and whether a dialog is open. */
+/** The frame's handler, and whether a dialog is open. */
 let frame: { readonly handler: Handler; readonly hasDialog: () => boolean } = {
   handler: () => false,
   hasDialog: () => false
@@ -102,7 +102,7 @@ const tell = (action: Action): boolean => {
   return handlers.findLast((handler) => handler(action)) !== undefined || frame.handler(action)
 }
 
-/** `g` counts as a prefix for so long, ms. */
+/** How long `g` counts as a prefix, ms. */
 const PREFIX = 1_500
 let prefixed = -Infinity
 
@@ -134,32 +134,32 @@ const onKey = (event: KeyboardEvent): void => {
     prefixed = event.timeStamp
     return
   }
-  // a key that is held down does nothing twice but move
+  // a key that is held down repeats only movements
   const action = actionOf(event.key, isAfterPrefix)
   if (action === undefined || (event.repeat && action.is !== "down" && action.is !== "up")) return
   if (tell(action)) event.preventDefault()
 }
 
-/** Whether a person has clicked in this window since it opened, or last lost the focus. */
+/** Whether a person has clicked in this window since it opened or last lost the focus. */
 let clicked = false
 export const isInHand = (): boolean => clicked
-/** Pure: a click of the person's own takes a window in hand; whatever takes it out of sight or focus lets it go. */
+/** A person's own click takes the window in hand; other events (hidden, out of focus) release it. Pure. */
 export const handAfter = (isHeld: boolean, { isTrusted, type }: Pick<Event, "isTrusted" | "type">): boolean =>
   type === "pointerdown" && (isHeld || isTrusted)
 const onHand = (event: Event): void => {
   clicked = handAfter(clicked, event)
 }
 
-/** Begins to hear. */
 export const listen = (handler: Handler, hasDialog: () => boolean): void => {
   frame = { handler, hasDialog }
   addEventListener("keydown", onKey)
   addEventListener("pointerdown", onHand, true)
-  // the window's own, and no element's; a page that comes back out of a browser's memory (pageshow) was elsewhere
+  // the window's own events, not those of elements; a page that returns from the browser's cache (pageshow) was out of
+  // sight
   for (const type of ["blur", "pagehide", "pageshow", "visibilitychange"]) addEventListener(type, onHand)
 }
 
-/** Hears while the component is shown; true: it was meant for it. */
+/** Handles keys while the component is shown. The handler returns true if it handled the key. */
 export const useKeys = (handler: Handler): void => {
   const newest = useRef(handler)
   newest.current = handler

@@ -1,9 +1,9 @@
-/** List: a chosen entry of a short list, moved by the keys; `Esc` goes back to the board. */
+/** List: the chosen entry of a short list, moved by keys; `Esc` goes back to the board. */
 import { useEffect, useState } from "preact/hooks"
 import { useKeys } from "./Keys.ts"
 import { go, hrefTo } from "./Router.ts"
 
-/** The place of the chosen entry; -1: none. */
+/** Index of the chosen entry; -1: none. */
 export const useList = (count: number, open: (n: number) => void): number => {
   const [at, set] = useState(-1)
   useKeys(({ is }) => {

@@ -1,5 +1,6 @@
 /**
- * Machine: a state machine of the daemon with the live state lit, from the same table that the daemon steps by.
+ * Machine: shows a state machine of the daemon with the current state highlighted, from the same table that the daemon
+ * uses.
  */
 import { signal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
@@ -20,7 +21,7 @@ const load = async () => {
   isAsked = tables.value !== undefined
 }
 
-/** Columns and rows of a machine's states, where a place tells more than the order does. */
+/** Columns and rows of a machine's states, if a layout says more than their order. */
 const PLACES: { readonly [machine: string]: { readonly [state: string]: readonly [x: number, y: number] } } = {
   worker: {
     Initializing: [0, 0],
@@ -33,9 +34,9 @@ const PLACES: { readonly [machine: string]: { readonly [state: string]: readonly
     Interrupting: [2, 2]
   }
 }
-/** Longer names are drawn narrower. */
+/** Maximum length of a name at full width; longer names are drawn narrower. */
 const FITS = 14
-/** A machine with more ways from a state shows those of the live state alone. */
+/** If a machine has more transitions per state, only those of the current state are drawn. */
 const MOST_WAYS = 3
 const [WIDE, HIGH] = [104, 52]
 
@@ -52,7 +53,7 @@ const pathOf = ([x1, y1]: Point, [x2, y2]: Point): string => {
   return `M${x1 + across * 34} ${y1 + down * 12}L${x2 - across * 34} ${y2 - down * 13}`
 }
 
-/** Ways to states that end all are drawn from the live state alone: there are too many. */
+/** Transitions to final states are drawn only from the current state: there are too many. */
 const isDrawn = ({ edges, states }: Table, lit: string) => {
   const isCrowded = edges.length > MOST_WAYS * states.length
   return ([from, to]: readonly [string, string]) =>

@@ -1,11 +1,14 @@
-/** News: when a page that is open asks anew: once the board has changed, and not more often than it can be read. */
+/**
+ * News: tells an open page when to ask the daemon again: after the board has changed, but not more often than a person
+ * can read.
+ */
 import { useEffect, useState } from "preact/hooks"
 import { changed } from "./Store.ts"
 
-/** Between two questions, ms. */
+/** Minimum time between two requests, ms. */
 const REST = 700
 
-/** Rises when something has changed. */
+/** Increases when something has changed. */
 export const useNews = (rest = REST): number => {
   const [news, setNews] = useState(0)
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Pages: every page, a line each: its route, its title, its key after `g`, its icon, where it is listed. */
+/** Pages: the list of all pages: route, title, key after `g`, icon, and position in the navigation. */
 import type { FunctionComponent } from "preact"
 import { Agent } from "./pages/Agent.tsx"
 import { Board } from "./pages/Board.tsx"
@@ -22,13 +22,13 @@ export interface PageProps {
 export interface Page {
   readonly route: string
   readonly title: string
-  /** After `g`; empty: none. */
+  /** The key after `g`; empty: none. */
   readonly key: string
-  /** A path in a box of 16. */
+  /** An SVG path in a box of 16. */
   readonly icon: string
-  /** Listed in the navigation; else one gets there from a row. */
+  /** True: it is in the navigation. False: it is reached from a row. */
   readonly isListed: boolean
-  /** Listed under which route it lights; not there: its own. */
+  /** Route of the navigation entry to highlight; undefined: its own. */
   readonly under?: string
   readonly component: FunctionComponent<PageProps>
 }

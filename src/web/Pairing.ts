@@ -1,15 +1,15 @@
 /**
- * Pairing: the page's key, and what is proven by it: that the page asks, and that its daemon answers.
+ * Pairing: the page's key, and the proofs made with it: the page signs its requests, and the daemon proves its answers.
  *
- * Guarantees: the key is kept where no script can read it out, and is never sent; nothing is believed that the daemon
- * did not prove, be it a single line of a stream; an act is sent once.
+ * Guarantees: the key is stored where no script can read it, and is never sent. An answer without the daemon's proof is
+ * rejected, even a single line of a stream. An act is sent once.
  */
 import * as Proof from "../domain/PageProof.ts"
 
 export interface Problem {
   readonly error: string
   readonly remedy: string
-  /** Of the HTTP answer; 0: there was none. */
+  /** Status of the HTTP answer; 0: there was none. */
   readonly status: number
   /** True: another program answers in the daemon's place. */
   readonly isForeign?: true
@@ -70,7 +70,7 @@ const word = () => base64(crypto.getRandomValues(new Uint8Array(16)).buffer)
 
 const STORE = "pages"
 const KEY = "key"
-/** The browser's own store, which hands a key out as a thing to sign with. */
+/** Accesses the browser's own store, which returns a key only as an object to sign with. */
 const kept = <A>(mode: IDBTransactionMode, act: (store: IDBObjectStore) => IDBRequest<A>) =>
   new Promise<A>((resolve, reject) => {
     const open = indexedDB.open("agentd", 1)
@@ -88,15 +88,15 @@ let held: Held | undefined
 let session: Promise<Session> | undefined
 
 export const isPaired = (): boolean => held !== undefined
-/** Takes the page's key from where it is kept. */
+/** Loads the page's key from the store. */
 export const begin = async (): Promise<void> => {
-  // a token, as pages of earlier versions kept it
+  // earlier versions stored a token here
   localStorage.removeItem("agentd-token")
   void globalThis.caches?.delete("token").catch(() => undefined)
   held = await kept("readonly", (store) => store.get(KEY) as IDBRequest<Held | undefined>).catch(() => undefined)
 }
 
-/** Nothing between the page and the daemon keeps an answer, or leads elsewhere. */
+/** Nothing between the page and the daemon may cache an answer or redirect it. */
 const PLAIN = { cache: "no-store", credentials: "omit", redirect: "error" } as const
 
 const reached = async (path: string, init: RequestInit): Promise<Response> => {
@@ -114,12 +114,15 @@ const problemOf = (status: number, body: unknown): Problem => {
   }
 }
 
-/** Comes in by a link's code, which stays here: its handle is sent, and the key comes back sealed by it. */
+/**
+ * Pairs the page by a link's code. The code itself is not sent: its handle is, and the key comes back sealed with the
+ * code.
+ */
 export const claim = async (code: string): Promise<void> => {
   const own = await keyOf(bytesOf(code))
   const page = word()
   const body = JSON.stringify({ handle: await proof(own, Proof.text("handle")), page })
-  // with credentials, of which there are none: else the browser does not clear what lies at this origin
+  // with credentials, although there are none: otherwise the browser does not clear the data of this origin
   const response = await reached("/access/claim", { method: "POST", body, credentials: "same-origin" })
   const answer: unknown = await response.json().catch(() => undefined)
   if (!response.ok) throw new Refused(problemOf(response.status, answer))
@@ -134,7 +137,7 @@ export const claim = async (code: string): Promise<void> => {
   await kept("readwrite", (store) => store.put(held, KEY))
 }
 
-/** A session with whoever is there, who proves to be the daemon first. */
+/** Opens a session; the other side must first prove that it is the daemon. */
 const hello = async ({ id, key }: Held): Promise<Session> => {
   const page = word()
   const response = await reached(`/access/hello?id=${id}&page=${page}`, {})
@@ -154,14 +157,14 @@ const sessionOf = (): Promise<Session> => {
 }
 
 export interface Answer {
-  /** Of an answer that is whole. */
+  /** The text of a complete answer; empty for a stream. */
   readonly text: string
   readonly bytes?: ArrayBuffer
-  /** The page's policy, of a file of the page. */
+  /** The content-security-policy header of a file of the page. */
   readonly policy: string
-  /** Of a stream. */
+  /** The body, if the answer is a stream. */
   readonly stream?: ReadableStream<Uint8Array<ArrayBuffer>>
-  /** The item without its proof; throws where it is not the daemon's next one. */
+  /** The item without its proof; throws if it is not the daemon's next item. */
   readonly item: (text: string) => Promise<string>
 }
 
@@ -172,7 +175,7 @@ export interface Question {
   readonly signal?: AbortSignal
 }
 
-/** Asks the daemon. What it refuses is thrown, and so is an answer that it did not prove. */
+/** Sends a request to the daemon. Throws on a refusal, and on an answer without a valid proof. */
 export const ask = async (path: string, question: Question = {}, isAgain = false): Promise<Answer> => {
   const { body = "", headers = {}, method = "GET", signal } = question
   const made = sessionOf()
@@ -191,7 +194,7 @@ export const ask = async (path: string, question: Question = {}, isAgain = false
   const proven = response.headers.get(Proof.PROOF)
   const policy = response.headers.get(Proof.POLICY) ?? ""
   const proves = async (hash: string) => proven === (await proof(key, Proof.answerText(n, status, hash, policy)))
-  /** Ends the session: the next question begins a new one. */
+  /** Ends the session: the next request opens a new one. */
   const lost = (problem: Problem) => {
     if (session === made) session = undefined
     return new Refused(problem)

@@ -1,7 +1,7 @@
 /**
- * Palette: goes to anything by a few letters of its name; and the list of keys.
+ * Palette: the dialog that goes to anything by a few letters of its name, and the list of keys.
  *
- * Guarantees: the field has the focus before it is painted, so that no first letter falls through to a command.
+ * Guarantees: the field has the focus before it is painted, so that the first letter is not taken as a command.
  */
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef } from "preact/hooks"
@@ -13,7 +13,7 @@ import { rows } from "./Store.ts"
 import { flip } from "./Theme.ts"
 import { Glyph, Kbd } from "./Ui.tsx"
 
-/** The dialog that is open. */
+/** The open dialog; empty: none. */
 export const dialog = signal<"" | "palette" | "help">("")
 export const close = (): void => {
   dialog.value = ""
@@ -44,7 +44,7 @@ const entries = (): ReadonlyArray<Entry> => [
   { text: "Light or dark", note: "theme", run: flip }
 ]
 
-/** What begins with the letters goes before what has them somewhere. */
+/** Sorts entries with a part that begins with the letters before those that only contain them. */
 const rank = (text: string, word: string | undefined): number => {
   const lower = text.toLowerCase()
   if (word === undefined || lower.split(/[/\s#]/).some((part) => part.startsWith(word))) return 0

@@ -1,14 +1,14 @@
 /**
- * Places: the rows of a long list by their places, as far as they are here, and which of them to ask for. Pure.
+ * Places: the loaded rows of a long list by their places, and which rows to request next. Pure.
  *
- * Guarantees: only what is in sight is asked for, so that whoever scrolls past asks for nothing; the newest wish goes
- * first; what lies far off is let go; rows that no longer stand where they stood are asked for anew.
+ * Guarantees: only rows in sight are requested, so that fast scrolling requests nothing. The newest request goes first.
+ * Rows far out of sight are dropped. Rows whose places have changed are requested again.
  */
-/** Places that are asked for together. */
+/** Number of places per request. */
 export const SIZE = 200
-/** Questions on their way. */
+/** Maximum number of requests under way. */
 const AT_ONCE = 2
-/** Rows that are kept, about. */
+/** Approximate maximum number of rows in memory. */
 const KEPT = 4_000
 
 export interface Placed {
@@ -18,7 +18,7 @@ export interface Placed {
 
 export class Places<Row extends Placed> {
   readonly rows = new Map<number, Row>()
-  /** Up to which place the blocks were asked for: a block at the end grows. */
+  /** By block: up to which place it was requested. The last block grows. */
   private readonly asked = new Map<number, number>()
   private readonly under = new Set<number>()
   private sight: readonly [first: number, last: number] = [0, 0]
@@ -27,7 +27,7 @@ export class Places<Row extends Placed> {
     this.sight = [first, last]
   }
 
-  /** The next block to ask for, which is on its way from now on; undefined: none. */
+  /** The next block to request, which counts as under way from now on; undefined: none. */
   ask(total: number): number | undefined {
     if (this.under.size >= AT_ONCE) return undefined
     const [first, last] = this.sight
@@ -47,7 +47,7 @@ export class Places<Row extends Placed> {
     return true
   }
 
-  /** An answer: to the question for that block, or of the newest. */
+  /** Takes an answer: to the request for that block, or with the newest rows. */
   take(rows: ReadonlyArray<Row>, block?: number): void {
     if (block !== undefined) this.under.delete(block)
     if (rows.some(({ eventId, place }) => (this.rows.get(place)?.eventId ?? eventId) !== eventId)) {

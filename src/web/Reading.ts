@@ -1,8 +1,8 @@
 /**
- * Reading: the answers of verbs, as a page shows them.
+ * Reading: answers of verbs, as pages show them.
  *
- * Guarantees: what was read stays until the new is there, so that nothing jumps and nothing is cleared by an error;
- * the answer of a question that was asked before counts for nothing once a newer one is there.
+ * Guarantees: the old answer stays until the new one arrives, so that nothing jumps, and an error clears nothing. A
+ * late answer to an earlier request is ignored.
  */
 import { signal, type Signal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
@@ -11,7 +11,7 @@ import { link } from "./Store.ts"
 
 export interface Answer<A> {
   readonly value?: A
-  /** Of the newest question. */
+  /** Problem of the newest request. */
   readonly problem?: Api.Problem
 }
 
@@ -28,7 +28,7 @@ const slot = <A>(key: string): Signal<Answer<A>> => {
   return held as Signal<Answer<A>>
 }
 
-/** Asks anew. */
+/** Sends a request and stores its answer under the key. */
 export const ask = async <A>(key: string, question: () => Promise<A>): Promise<void> => {
   const turn = ++count
   asked.set(key, turn)
@@ -43,9 +43,7 @@ export const ask = async <A>(key: string, question: () => Promise<A>): Promise<v
   }
 }
 
-/**
- * The answer of a verb; asked anew whenever `when` changes, and when the daemon is back.
- */
+/** The answer of a verb; requested again whenever `when` changes, and when the daemon is back. */
 export const useAnswer = <A>(verb: string, payload: object, when: unknown = 0): Answer<A> => {
   const key = `${verb} ${JSON.stringify(payload)}`
   const isLive = link.value.state === "live"

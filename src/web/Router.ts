@@ -1,6 +1,6 @@
 /**
- * Router: the place that is shown, as the address has it after `#`: `#/agent/shop/builder?rune=7`. A hash never reaches
- * the server, so one document serves every place, without the network too.
+ * Router: the current place, as in the address after `#`: `#/agent/shop/builder?rune=7`. A hash never reaches the
+ * server, so one document serves every place, even without the network.
  */
 import { signal } from "@preact/signals"
 import { attempt } from "../config/Attempt.ts"
@@ -9,7 +9,7 @@ import type { BoardRow } from "../domain/BoardMessages.ts"
 export interface Place {
   /** The page's route; empty: the board. */
   readonly page: string
-  /** The path after it, decoded. */
+  /** The path after the route, decoded. */
   readonly rest: string
   readonly query: URLSearchParams
 }
@@ -29,7 +29,7 @@ export const go = (href: string): void => {
   if (location.hash !== href) location.hash = href
 }
 
-/** Other words behind the place's `?`, in the place of those that were: the page stays, and so does the way back. */
+/** Replaces the query of the current place, without a new entry in the browser's history. */
 export const amend = (query: URLSearchParams): void => {
   const [path = ""] = location.hash.split("?", 1)
   const text = query.toString()
@@ -37,11 +37,11 @@ export const amend = (query: URLSearchParams): void => {
   place.value = parse(location.hash)
 }
 
-/** `#/agent/shop/builder` of `agent` and `shop/builder`. */
+/** `#/agent/shop/builder` for `agent` and `shop/builder`. */
 export const hrefTo = (page: string, rest = ""): string =>
   `#/${[page, ...(rest === "" ? [] : rest.split("/").map(encodeURIComponent))].join("/")}`
 
-/** The page of a row. */
+/** The address of a row's page. */
 export const hrefOf = ({ called, id, kind, name, project }: BoardRow): string => {
   switch (kind) {
     case "agent":

@@ -1,7 +1,7 @@
 /**
- * Send: a message to an agent: when it is free, at the next safe boundary, or now.
+ * Send: sends a message to an agent: when it is free, at the next safe boundary, or now.
  *
- * Guarantees: a text that was not taken stays in its box.
+ * Guarantees: a text that was not accepted stays in its box.
  */
 import { signal } from "@preact/signals"
 import { useState } from "preact/hooks"
@@ -15,20 +15,19 @@ export const WAYS = {
 } as const
 export type Way = keyof typeof WAYS
 
-/** Texts that were begun, by the name they go to: a page that is left keeps them. */
+/** Unsent texts by the agent's name: they are kept when a person leaves the page. */
 const drafts = signal<Readonly<Record<string, string>>>({})
 const note = (name: string, text: string) => {
   drafts.value = { ...drafts.peek(), [name]: text }
 }
 
-/** The way and the text of what was typed: `>` steers, `!` is urgent, as on the terminal. Pure. */
+/** The way and the text of the input: `>` steers, `!` is urgent, as on the terminal. Pure. */
 export const readWay = (typed: string, way: Way): { readonly how: Way; readonly text: string } => {
   if (typed.startsWith(">")) return { how: "steer", text: typed.slice(1).trim() }
   if (typed.startsWith("!")) return { how: "urgent", text: typed.slice(1).trim() }
   return { how: way, text: typed.trim() }
 }
 
-/** Puts the focus into the message's box. */
 export const focusSend = (): boolean => {
   const box = document.querySelector<HTMLTextAreaElement>(".send textarea")
   box?.focus()

@@ -1,18 +1,18 @@
 /**
- * Shared: one stream for all pages of a browser: one of them listens and tells the others, since a browser opens six
- * connections to a daemon, and a stream keeps one of them.
+ * Shared: one stream for all pages of a browser. One page listens and forwards to the others, because a browser opens
+ * only six connections to a daemon, and a stream occupies one.
  *
- * Guarantees: when the page that listens goes, or is put to sleep by its browser, another one does; a page that comes
- * is told all that is known first; a daemon that is back is found at once where a page is in sight.
+ * Guarantees: when the listening page is closed, or the browser puts it to sleep, another page takes over. A new page
+ * first receives everything that is known. If a page is visible, a daemon that is back is found at once.
  */
 import * as Api from "./Api.ts"
 
 const NAME = "agentd-board"
-/** Between two requests of a page in sight to try again, ms. */
+/** Interval at which a visible page requests another connection attempt, ms. */
 const AGAIN = 1_000
-/** Between two questions of a page in sight whether the one that listens is awake, ms. */
+/** Interval at which a visible page asks whether the listening page is awake, ms. */
 const ASKS = 5_000
-/** So many without an answer: it sleeps. */
+/** After this many unanswered questions the listening page counts as asleep. */
 const UNANSWERED = 3
 
 type Message<A> =
@@ -27,17 +27,17 @@ type Message<A> =
 export interface Options<A> {
   readonly path: string
   readonly listener: Api.Listener<A>
-  /** All that was heard, as the first thing that a page hears. */
+  /** Everything that was received so far, as the first value for a new page. */
   readonly whole: () => A
 }
 
 const isInSight = () => document.visibilityState === "visible"
 
-/** Turns of the pages: one listens at a time, the next one when it goes. */
+/** Lets one page listen at a time; when it goes, the next one does. */
 const turns = (lead: (until: AbortSignal) => Promise<void>, lost: () => void) => {
   let waiting = new AbortController()
   let takes = false
-  /** False: another page has taken it over, or this one is to take it over. */
+  /** False: another page has taken over, or this page should take over. */
   const turn = async (options: LockOptions): Promise<boolean> => {
     const ends = new AbortController()
     try {
@@ -48,7 +48,7 @@ const turns = (lead: (until: AbortSignal) => Promise<void>, lost: () => void) =>
       return true
     } catch (error) {
       if (error instanceof DOMException && error.name === "AbortError") return false
-      // a page that may have no lock (a browser that keeps nothing for this origin) listens for itself
+      // a page without locks (the browser stores nothing for this origin) listens for itself
       await lead(new AbortController().signal)
       return true
     } finally {
@@ -65,7 +65,7 @@ const turns = (lead: (until: AbortSignal) => Promise<void>, lost: () => void) =>
   }
   void run()
   return {
-    /** From a page that sleeps. */
+    /** Takes the lock from a page that sleeps. */
     takeOver: () => {
       takes = true
       waiting.abort()
@@ -73,16 +73,16 @@ const turns = (lead: (until: AbortSignal) => Promise<void>, lost: () => void) =>
   }
 }
 
-/** Listens for as long as the page is there. */
+/** Listens while the page is open. */
 export const listen = <A>({ listener, path, whole }: Options<A>): void => {
-  // without locks (another origin than https or loopback) each page listens for itself
+  // without locks (an origin other than https or loopback) each page listens for itself
   if (!("locks" in navigator)) return void Api.listen<A>(path, listener, new AbortController().signal, false)
   const page = crypto.randomUUID()
   const others = new BroadcastChannel(NAME)
   const tell = (message: Message<A>) => others.postMessage(message)
   let leads = false
   let unanswered = 0
-  /** The rows here are the daemon's: not so between its return and the first that it says. */
+  /** True: the rows here are the daemon's. False between a reconnection and the first value. */
   let isWhole = false
   /** Undefined: not known yet. */
   let problem: Api.Problem | null | undefined
@@ -103,7 +103,7 @@ export const listen = <A>({ listener, path, whole }: Options<A>): void => {
     if (!leads || problem === undefined) return
     if (problem !== null) return tell({ is: "down", problem, to })
     tell({ is: "up", to })
-    // else the first that is heard is the first for the page that came, too
+    // otherwise the first value that arrives is also the new page's first
     if (isWhole) tell({ is: "heard", value: whole(), id: 0, to })
   }
   others.addEventListener("message", ({ data }: MessageEvent<Message<A>>) => {

@@ -1,8 +1,8 @@
 /**
- * Store: the board as the page knows it: its rows, its head, and whether the daemon answers.
+ * Store: the page's copy of the board: its rows, its head, and whether the daemon answers.
  *
- * Guarantees: an update draws its own row and no list; a list is ordered anew only when a row comes, goes or changes
- * its word; nothing that was shown is cleared because the daemon is away.
+ * Guarantees: an update renders only its own row, not a list. A list is sorted again only when a row is added, removed,
+ * or its position could change. Nothing is cleared because the daemon is gone.
  */
 import { batch, computed, signal, type Signal } from "@preact/signals"
 import type { Board, BoardHead, BoardNews, BoardRow } from "../domain/BoardMessages.ts"
@@ -12,33 +12,33 @@ import * as Api from "./Api.ts"
 import * as Shared from "./Shared.ts"
 import * as Worker from "./Worker.ts"
 
-/** Rows by id, each a signal of its own. */
+/** Rows by id, each in a signal of its own. */
 export const rows = new Map<string, Signal<BoardRow>>()
-/** Rises when lists of rows are to be ordered anew. */
+/** Increases when lists of rows must be sorted again. */
 export const ordered = signal(0)
-/** Rises with every news that has rows in it. */
+/** Increases with every update that contains rows. */
 export const changed = signal(0)
 export const head = signal<BoardHead | undefined>(undefined)
-/** Rows can be shown. */
+/** True: rows can be shown. */
 export const loaded = signal(false)
-/** Rows that are there and have not come yet. */
+/** Rows that exist but have not arrived yet. */
 export const beyond = signal<ReadonlyArray<Crowd>>([])
-/** True: a row that is not here is not there. */
+/** True: all rows have arrived, so a missing row does not exist. */
 export const isWhole = computed(() => loaded.value && beyond.value.length === 0)
 
 export interface Link {
-  /** `locked`: the page was not let in, or its right was taken back. */
+  /** `locked`: the page was not admitted, or its right was revoked. */
   readonly state: "opening" | "live" | "gone" | "locked"
-  /** When that state began. */
+  /** When that state began, ms since the epoch. */
   readonly since: number
   readonly problem?: Api.Problem
 }
 export const link = signal<Link>({ state: "opening", since: Date.now() })
-/** The page's right; nothing is offered before it is known. */
+/** The page's right; no actions are offered until it is known. */
 export const right = signal<"view" | "act" | undefined>(undefined)
 export const mayAct = computed(() => right.value === "act")
 
-/** True: it changes the order. */
+/** Stores a row; true: the order might have changed. */
 const take = (row: BoardRow): boolean => {
   const held = rows.get(row.id)
   if (held === undefined) {
@@ -51,7 +51,7 @@ const take = (row: BoardRow): boolean => {
   return since !== row.since && (word === "needs you" || word === "failed")
 }
 
-/** Takes the rows of a glimpse, or of the first news. */
+/** Takes the rows of a glimpse, or of the first update. */
 export const load = (board: Board, besides: ReadonlyArray<Crowd> = []) =>
   batch(() => {
     beyond.value = besides
@@ -75,7 +75,7 @@ const apply = (news: BoardNews) =>
     if (moved) ordered.value++
   })
 
-/** Takes the head of the board, where the whole is not there yet. */
+/** Shows the beginning of the board until the whole board has arrived. */
 export const readGlimpse = (glimpse: Glimpse | null): void => {
   if (glimpse !== null && !loaded.peek()) load(glimpse, glimpse.beyond)
 }
@@ -89,7 +89,7 @@ const learnRight = () =>
     () => undefined
   )
 
-/** Listens to the board for as long as the page is there. */
+/** Subscribes to the board while the page is open. */
 export const connect = (): void => {
   if (!Api.isPaired()) {
     link.value = { state: "locked", since: Date.now() }
@@ -123,7 +123,7 @@ export const connect = (): void => {
   Shared.listen<BoardNews>({ path: "/board", listener, whole })
 }
 
-/** Each row, and those that have not come yet. */
+/** Each row, and those that have not arrived yet. */
 const crowds = function* (): Generator<Crowd> {
   void ordered.value
   for (const row of rows.values()) {
@@ -138,9 +138,9 @@ const countsOf = (all: Iterable<Crowd>): { readonly [group in Group]: number } =
   for (const { count, word } of all) result[LOOKS[word].group] += count
   return result
 }
-/** Rows in each group. */
+/** Number of rows in each group. */
 export const counts = computed(() => countsOf(crowds()))
-/** Rows in each group that have not come yet. */
+/** Number of rows in each group that have not arrived yet. */
 export const countsBeyond = computed(() => countsOf(beyond.value))
 
 export interface ProjectCount {
@@ -160,7 +160,7 @@ export const projects = computed<ReadonlyArray<ProjectCount>>(() => {
   return [...found.values()].toSorted((a, b) => Number(a.name > b.name) - Number(a.name < b.name))
 })
 
-/** The row of an agent, a session … by its kind and the name that commands take. */
+/** The row of an agent, a session etc., by its kind and the name that commands accept. */
 export const rowNamed = (kind: BoardRow["kind"], name: string): Signal<BoardRow> | undefined => {
   void ordered.value
   for (const row of rows.values()) {

@@ -1,10 +1,10 @@
-/** Story: the sentences that led an agent to its state, oldest first, and what a person can do. */
+/** Story: sentences that explain how an agent reached its state, oldest first, and what a person can do. */
 import type { WhyReply } from "../board/DaemonMessages.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { useAnswer } from "./Reading.ts"
 import { Clock, Command } from "./Ui.tsx"
 
-/** Commands of a row that can be typed as they stand. */
+/** Commands of a row that can be run as they are. */
 export const Remedies = ({ commands }: Pick<BoardRow, "commands">) =>
   commands.length === 0 ? null : (
     <ul class="remedies">

@@ -1,8 +1,8 @@
 /**
- * Talk: an agent's conversation, as its runes tell it: messages, answers, tools, what went wrong; and its runs. Pure.
+ * Talk: an agent's conversation built from its runes: messages, answers, tools, errors; and its runs. Pure.
  *
- * Guarantees: an answer that streamed is not shown twice; a thing that changes is a new value, and all others are the
- * same as before; what is held is bounded, the oldest goes first.
+ * Guarantees: a streamed answer is not shown twice. A changed item is a new object, and all others stay the same
+ * objects. Memory is bounded; the oldest items are dropped first.
  */
 import { ConversationView, KINDS as ALL, type Item as Told } from "../board/ConversationView.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
@@ -17,7 +17,7 @@ export interface Said {
   readonly how: "" | "steered" | "urgent"
   /** A message that no turn has carried yet. */
   readonly isWaiting: boolean
-  /** Words of it still come. */
+  /** More text is still arriving. */
   readonly isOpen: boolean
 }
 export interface ToolUse {
@@ -31,7 +31,7 @@ export interface ToolUse {
   readonly output: string
   /** ms; undefined: not over. */
   readonly took?: number
-  /** Name of whoever let it run, or did not; empty: nobody was asked. */
+  /** Name of the person who approved or denied the call; empty: no approval was needed. */
   readonly by: string
 }
 export interface Note {
@@ -53,9 +53,9 @@ export interface Thought {
   readonly key: string
   readonly at: number
   readonly text: string
-  /** Words of it still come. */
+  /** More text is still arriving. */
   readonly isOpen: boolean
-  /** ms from its first to its last words. */
+  /** ms from its first to its last text. */
   readonly took: number
 }
 export type Item = Said | ToolUse | Note | Printed | Thought
@@ -71,7 +71,7 @@ export interface RunOf {
   readonly tokens: number
 }
 
-/** Kinds of what the page shows elsewhere: how the agent is. */
+/** Kinds about the agent's state, which the page shows elsewhere. */
 const LIFE: ReadonlySet<string> = new Set([
   ...["ready", "terminated", "failed", "budget_exhausted", "spawned"].map((name) => `agent.${name}`),
   "run.started",
@@ -83,7 +83,7 @@ export const KINDS: ReadonlyArray<string> = ALL.filter((kind) => !LIFE.has(kind)
 
 const MAX_ITEMS = 2_000
 const MAX_RUNS = 50
-/** Characters of one text. */
+/** Maximum length of one text, in characters. */
 const MAX_TEXT = 100_000
 const cut = (text: string): string => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}\n…` : text)
 
@@ -97,7 +97,7 @@ export class Talk {
   private readonly view = new ConversationView()
   private readonly byKey = new Map<string, Item>()
   private readonly runsById = new Map<string, RunOf>()
-  /** The words that come now. */
+  /** Key of the item whose text is arriving now. */
   private open: string | undefined
   private run = ""
 
@@ -124,7 +124,7 @@ export class Talk {
     this.byKey.set(item.key, item)
   }
 
-  /** Ends the words that came. */
+  /** Ends the item whose text was arriving. */
   private close(): void {
     const open = this.opened
     if (open !== undefined) this.put({ ...open, isOpen: false })
@@ -144,7 +144,7 @@ export class Talk {
       case "begin":
         return this.begins(item)
       case "answer":
-        // a run without turns says the same once more at its end
+        // a run without turns repeats its output at its end
         if (item.runId !== undefined) return
         return this.put({ is: "said", key, at, by: "", text: cut(text), how: "", isWaiting: false, isOpen: false })
       case "printed":
@@ -251,7 +251,7 @@ export class Talk {
       case "result": {
         const is = STATUS[told.status] ?? "failed"
         const said = told.output === "" ? item.output : cut(told.output)
-        // a call that ends without a word says at least how
+        // a failed call without output shows at least its status
         const output = said === "" && is === "failed" ? `[${told.status}]` : said
         return this.put({ ...item, status: is, output, took: at - item.at })
       }

@@ -1,4 +1,4 @@
-/** Theme: light, dark, or as the system has it. */
+/** Theme: light, dark, or as in the system's settings. */
 import { effect, signal } from "@preact/signals"
 
 const KEY = "agentd-theme"

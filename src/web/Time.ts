@@ -1,7 +1,8 @@
 /**
- * Time: the second that the page shows, and times as people read them.
+ * Time: the current time for the page, and times in readable form.
  *
- * Guarantees: nothing ticks while the page is hidden; no first use of Intl before the first paint, for it costs 20 ms.
+ * Guarantees: nothing ticks while the page is hidden. Intl is not used before the first paint, because its first use
+ * costs 20 ms.
  */
 import { signal } from "@preact/signals"
 import { moment, span } from "../domain/Words.ts"
@@ -16,15 +17,15 @@ document.addEventListener("visibilitychange", tick)
 
 const two = (n: number): string => String(n).padStart(2, "0")
 
-/** `2026-11-26 04:05:06`, local. */
+/** `2026-11-26 04:05:06`, local time. */
 export const stamp = (at: number): string => {
   const date = new Date(at)
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
 }
 
-/** How long ago: `8 s`, `4 min`. */
+/** Age of a moment: `8 s`, `4 min`. */
 export const ago = (at: number): string => span(now.value - at)
 
-/** Time of day within a day, else the day. */
+/** Time of day if it is today, otherwise the day. */
 export const clock = (at: number): string => moment(at, now.peek())

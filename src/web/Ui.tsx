@@ -1,7 +1,9 @@
 /**
- * Ui: the small parts that all pages share: glyphs, words, money, ages, bars, lists; states that are empty or refused.
+ * Ui: small components that all pages share: glyphs, words, money, ages, bars, lists, and states that are empty or
+ * refused.
  *
- * Guarantees: each word has a shape and a colour of its own, so that nothing depends on colour; foreign text is text.
+ * Guarantees: each word has its own shape as well as its colour, so that nothing depends on colour. Foreign text is
+ * shown as text.
  */
 import type { ComponentChildren, JSX } from "preact"
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
@@ -70,7 +72,7 @@ export const Phrase = ({ row }: { readonly row: Pick<BoardRow, "word" | "until" 
   <span class={`phrase c-${LOOKS[row.word].colour}`}>{phrase(row, row.until === null ? 0 : now.value)}</span>
 )
 
-/** The head of a page about one row: the way back, its name, its word. */
+/** The header of a page about one row: the way back, its name, its word. */
 export const RowTitle = ({ row }: { readonly row: BoardRow }) => (
   <>
     <a href={hrefTo("")} class="back" aria-label="Board">
@@ -85,7 +87,7 @@ export const RowTitle = ({ row }: { readonly row: BoardRow }) => (
   </>
 )
 
-/** The age of something, counted on by itself; nothing around it is drawn again. */
+/** The age of something, updated by itself; nothing around it is rendered again. */
 export const Since = ({ at }: { readonly at: number }) =>
   at === 0 ? (
     <span class="num faint" />
@@ -102,16 +104,16 @@ export const Clock = ({ at }: { readonly at: number }) =>
     </time>
   )
 
-/** Thousands with thin spaces; Intl would cost 20 ms at its first use. */
+/** Groups thousands with thin spaces; Intl would cost 20 ms at its first use. */
 export const grouped = (n: number): string => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, "\u202f")
 /** `122 k`, `1.4 M`. */
 export const big = (n: number): string =>
   n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${Math.round(n / 1e3)} k` : String(Math.round(n))
-/** USD without its sign; nothing where nothing was spent. */
+/** USD without its sign; empty for zero. */
 export const usd = (n: number): string =>
   n === 0 ? "" : n < 0.01 ? "<0.01" : n < 100 ? n.toFixed(2) : String(Math.round(n))
 
-/** A part of a whole, as a bar with its words for who cannot see it. */
+/** A part of a whole as a bar, with a label for people who cannot see it. */
 export const Bar = ({
   label,
   part,
@@ -135,10 +137,10 @@ export const Context = ({ context, wide }: { readonly context: BoardRow["context
   return <Bar part={part} label={`${Math.round(part * 100)} % of the context is used`} {...(wide ? { wide } : {})} />
 }
 
-/** More are a number. */
+/** If more errors are allowed, they are shown as a number. */
 const MAX_PIPS = 5
 
-/** Errors in a row, a dot for each of those that are allowed. */
+/** Consecutive errors, with a dot for each one that is allowed. */
 export const Errors = ({ errors }: { readonly errors: BoardRow["errors"] }) => {
   if (errors === null || errors.inRow === 0) return <span class="pips" />
   const label = `${errors.inRow} of ${errors.maxInRow} errors in a row`
@@ -159,7 +161,7 @@ export const Errors = ({ errors }: { readonly errors: BoardRow["errors"] }) => {
 
 export const Kbd = ({ children }: { readonly children: ComponentChildren }) => <kbd aria-hidden="true">{children}</kbd>
 
-/** A command as it is typed; a press copies it. */
+/** A command to type; a click copies it. */
 export const Command = ({ children }: { readonly children: string }) => (
   <button
     type="button"
@@ -174,7 +176,7 @@ export const Command = ({ children }: { readonly children: string }) => (
   </button>
 )
 
-/** An empty page says what to type. */
+/** An empty page; it says what to type. */
 export const Empty = ({ children, title }: { readonly title: string; readonly children?: ComponentChildren }) => (
   <div class="empty">
     <p class="empty-title">{title}</p>
@@ -182,7 +184,7 @@ export const Empty = ({ children, title }: { readonly title: string; readonly ch
   </div>
 )
 
-/** A page whose answer was refused: what, why, the remedy. */
+/** A page whose request was refused: what, why, the remedy. */
 export const Failed = ({ problem }: { readonly problem: Problem }) => (
   <div class="empty" role="alert">
     <Glyph word="failed" size={20} />
@@ -191,14 +193,14 @@ export const Failed = ({ problem }: { readonly problem: Problem }) => (
   </div>
 )
 
-/** A page that has nothing yet to show but its name, and the way back: it waits, or was refused. */
+/** A page that has only its name and the way back to show: it waits, or was refused. */
 export const Bare = ({
   back,
   children,
   title
 }: {
   readonly title: string
-  /** The route that it lies under; empty: the board. */
+  /** Route of the page that the way back leads to; empty: the board; undefined: no way back. */
   readonly back?: string
   readonly children: ComponentChildren
 }) => (
@@ -215,7 +217,7 @@ export const Bare = ({
   </div>
 )
 
-/** Rows that are on their way; or where they come from is away, and nothing is known of them. */
+/** Rows are loading, or the daemon is gone and nothing is known yet. */
 export const Loading = () =>
   link.value.state === "gone" ? (
     <Empty title="The daemon is away">
@@ -226,7 +228,7 @@ export const Loading = () =>
     <div class="skeleton" role="status" aria-label="Loading" />
   )
 
-/** A page about a row that the board does not have; `says`: why, once the board is known. */
+/** A page about a row that the board does not have; `says`: why, once the whole board is known. */
 export const NoRow = ({ name, says }: { readonly name: string; readonly says: string }) => (
   <Bare title={name} back="">
     {isWhole.value ? (
@@ -241,7 +243,7 @@ export const NoRow = ({ name, says }: { readonly name: string; readonly says: st
   </Bare>
 )
 
-/** **bold** and `code`, nothing more: what an agent says is text. */
+/** Renders **bold** and `code`, nothing more: what an agent says is text. */
 export const rich = (text: string) =>
   text
     .split(/(\*\*[^*\n]+\*\*|`[^`\n]+`)/)
@@ -275,12 +277,12 @@ interface VirtualProps {
   readonly heightOf: (index: number) => number
   readonly children: (index: number) => ComponentChildren
   readonly label: string
-  /** The row that is to be in sight. */
+  /** Index of the row that must be in sight. */
   readonly to?: number
 }
-/** Rows beyond what is in sight that are drawn too. */
+/** Number of rows outside the visible part that are rendered, too. */
 const MORE = 6
-/** A list is drawn anew each so many pixels. */
+/** A list is rendered again after each scroll of this many pixels. */
 const STEP = 204
 
 const placesOf = ({ count, heightOf }: VirtualProps): Float64Array => {
@@ -288,7 +290,7 @@ const placesOf = ({ count, heightOf }: VirtualProps): Float64Array => {
   for (let n = 0; n < count; n++) tops[n + 1] = tops[n]! + heightOf(n)
   return tops
 }
-/** The row at that height. */
+/** Index of the row at that height. */
 const rowAt = (tops: Float64Array, y: number): number => {
   let low = 0
   let high = tops.length - 1
@@ -300,7 +302,7 @@ const rowAt = (tops: Float64Array, y: number): number => {
   return low
 }
 
-/** The part of a box that is in sight, in whole steps: a list is drawn anew only as often. */
+/** The visible part of a box, in whole steps, so that a list is rendered again only that often. */
 export const useView = (step: number) => {
   const [view, setView] = useState({ top: 0, height: 900 })
   const read = ({ clientHeight, scrollTop }: HTMLElement) => {
@@ -310,7 +312,7 @@ export const useView = (step: number) => {
   return { view, read }
 }
 
-/** A list of known heights, of which only what is in sight is drawn. */
+/** A list of rows with known heights; only the visible rows are rendered. */
 export const Virtual = (props: VirtualProps) => {
   const { children, count, label, to } = props
   const box = useRef<HTMLDivElement>(null)
@@ -349,7 +351,7 @@ export const Virtual = (props: VirtualProps) => {
 
 const phone = matchMedia("(max-width: 720px)")
 export const isPhone = (): boolean => phone.matches
-/** Whether the page is as small as a phone's, as that changes. */
+/** Whether the page is as small as a phone's; updated when that changes. */
 export const usePhone = (): boolean => {
   const [is, set] = useState(phone.matches)
   useEffect(() => {

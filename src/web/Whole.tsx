@@ -1,14 +1,14 @@
 /**
- * Whole: what a person decides on, and whether all of it has been in sight.
+ * Whole: tracks whether a person has seen all of a text that they decide about.
  *
- * Guarantees: a text counts as read only once its beginning and its end were on the screen, and nothing lay over them;
- * until then the button that approves it says so, and goes on in the text.
+ * Guarantees: a text counts as read only after its beginning and its end were on the screen, with nothing covering
+ * them. Until then the approve button says so, and scrolls on in the text instead.
  */
 import type { ComponentChildren } from "preact"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { Kbd } from "./Ui.tsx"
 
-/** The part of the page in which an element can be seen: within all that scrolls, above what follows it. */
+/** The part of the page in which an element can be seen: inside all scroll boxes, above the element after it. */
 const windowOf = (element: Element): { readonly top: number; readonly bottom: number } => {
   const next = element.nextElementSibling?.getBoundingClientRect()
   let [top, bottom] = [0, Math.min(innerHeight, next === undefined || next.height === 0 ? innerHeight : next.top)]
@@ -22,14 +22,14 @@ const windowOf = (element: Element): { readonly top: number; readonly bottom: nu
 }
 
 export interface Read {
-  /** Stands around the text, directly before what decides. */
+  /** The element around the text, directly before the buttons that decide. */
   readonly box: preact.RefObject<HTMLDivElement | null>
   readonly isWhole: boolean
-  /** Brings more of the text into sight. */
+  /** Scrolls to more of the text. */
   readonly goOn: () => void
 }
 
-/** `shown`: another one is another text; undefined: none is there yet. */
+/** `shown`: identifies the text; undefined: there is none yet. */
 export const useWhole = (shown: string | undefined): Read => {
   const box = useRef<HTMLDivElement>(null)
   const [whole, setWhole] = useState<string | undefined>(undefined)
@@ -67,7 +67,7 @@ export const useWhole = (shown: string | undefined): Read => {
   return { box, isWhole: shown !== undefined && whole === shown, goOn }
 }
 
-/** The button that approves what was shown. */
+/** The button that approves the shown text. */
 export const Approve = ({
   approve,
   children,

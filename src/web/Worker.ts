@@ -1,14 +1,14 @@
 /**
- * Worker: the page's service worker, and the files that it serves: those that the daemon has proven, and no others. A
- * page that is loaded while another program is at the daemon's port is agentd's page all the same.
+ * Worker: installs the page's service worker, and the files that it serves: only files that the daemon has proven. So a
+ * page that is loaded while another program is at the daemon's port is still agentd's page.
  *
- * Guarantees: the worker is registered while the daemon is there, by its content's tag as the daemon proved it; one that
- * this page did not register is taken away as soon as it is seen, and the daemon is told.
+ * Guarantees: the worker is registered while the daemon answers, by the tag of its content as the daemon proved it. A
+ * worker that this page did not register is removed as soon as it is seen, and reported to the daemon.
  */
 import * as Api from "./Api.ts"
 
 const CACHE = "shell"
-/** The tag of the page that is kept. */
+/** Cache key for the tag of the cached page. */
 const BUILD = "/build"
 const FILES: { readonly [path: string]: string } = {
   "/": "text/html; charset=utf-8",
@@ -17,10 +17,10 @@ const FILES: { readonly [path: string]: string } = {
   "/page/icon.svg": "image/svg+xml",
   "/page/manifest.webmanifest": "application/manifest+json"
 }
-/** A page that was begun so long ago is not loaded anew by itself, ms. */
+/** Only a page that was started more recently than this is reloaded by itself, ms. */
 const JUST_BEGUN = 10_000
 
-/** Keeps the daemon's page; true: another one was kept before. */
+/** Caches the daemon's page; true: another version was cached before. */
 const fill = async (build: string): Promise<boolean> => {
   const cache = await caches.open(CACHE)
   const kept = await (await cache.match(BUILD))?.text()
@@ -30,7 +30,7 @@ const fill = async (build: string): Promise<boolean> => {
   )
   for (const [path, file] of files) await cache.put(path, file)
   await cache.put(BUILD, new Response(build))
-  // of earlier versions
+  // caches of earlier versions
   for (const name of await caches.keys()) if (name !== CACHE) await caches.delete(name)
   return kept !== undefined
 }
@@ -46,7 +46,7 @@ const found = async (registration: ServiceWorkerRegistration) => {
   await Api.tellWorkers([...foreign])
 }
 
-/** Takes away what is not ours: of another place, or of our own name with other content. */
+/** Removes foreign workers: those with another scope or another script. */
 const watch = async (): Promise<void> => {
   const own = new URL("/worker.js", location.origin).href
   for (const one of await navigator.serviceWorker.getRegistrations()) {
@@ -57,7 +57,7 @@ const watch = async (): Promise<void> => {
 
 const urlOf = (tag: string): string => new URL(`/worker.js?tag=${tag}`, location.origin).href
 
-/** Another worker is being installed: ours where the daemon has another one by now, and it is that. */
+/** Another worker is being installed: it is ours only if the daemon has a new one, and it is that one. */
 const check = async (own: ServiceWorkerRegistration): Promise<void> => {
   const ours = await Api.me().then(
     ({ worker }) => urlOf(worker),
@@ -67,7 +67,7 @@ const check = async (own: ServiceWorkerRegistration): Promise<void> => {
   if (ours === undefined || !isNew || !scripts(own).includes(ours)) await found(own)
 }
 
-/** Sees to it that this page is there when the daemon is away, and no other one in its place. */
+/** Ensures that this page is available when the daemon is gone, and that no other page takes its place. */
 export const keep = async ({ build, worker }: Api.Me): Promise<void> => {
   if (!("serviceWorker" in navigator) || worker === "") return
   try {
@@ -78,12 +78,12 @@ export const keep = async ({ build, worker }: Api.Me): Promise<void> => {
     if (before === undefined || !scripts(before).includes(urlOf(worker)))
       await navigator.serviceWorker.register(urlOf(worker), { updateViaCache: "all" })
     const own = await navigator.serviceWorker.ready
-    // what comes later comes from whoever is at the port
+    // a worker that is installed later comes from whatever program is at the port
     if (!isKnown) own.addEventListener("updatefound", () => void check(own).catch(() => undefined))
     isKnown = true
     if (isAnother && performance.now() < JUST_BEGUN) location.reload()
   } catch {
-    // without it (no store, another origin than https or loopback) the page begins with the daemon alone
+    // without a service worker (no storage, an origin other than https or loopback) the page loads only from the daemon
     return
   }
 }

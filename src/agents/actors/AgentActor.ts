@@ -1,11 +1,9 @@
 /**
- * AgentActor: the life of one agent, as an actor: its incarnations, one after the other,
- * and what the present one has spent.
+ * AgentActor: the actor for the life of one agent: its successive incarnations, and what the current one has spent.
  *
- * Guarantees: what was spent is durable with what was done about it: a budget that is
- * spent ends the turn, then the agent; the time of a turn is counted while it runs; a
- * crash loses no more than a minute of it. An end is told to the worker in the append
- * that states it.
+ * Guarantees: usage is durable together with its consequences. An exceeded budget ends the turn, then the agent. The
+ * time of a turn is counted while it runs; a crash loses at most a minute of it. The append that records an agent's end
+ * also tells its worker.
  */
 import { reader } from "../../core/event-log/EventKinds.ts"
 import { readUsage, type Usage } from "../../domain/UsageKinds.ts"
@@ -46,7 +44,7 @@ import { RunPlace, whenAdopted } from "./RunPlace.ts"
 import type * as TurnMachine from "../machines/TurnMachine.ts"
 
 type Inner =
-  /** Something has changed that may give it work. */
+  /** Something changed that may give the agent work. */
   | { readonly _tag: "Look" }
   /** The agent has ended, and an older daemon may not have told its worker. */
   | { readonly _tag: "HasEnded" }
@@ -57,7 +55,7 @@ type Act =
   | { readonly _tag: "Announce" }
   | { readonly _tag: "CountUsage"; readonly usage: Usage; readonly ref: RuneRef }
 
-/** The time of a turn is written this often, ms. */
+/** Interval at which the time of a turn is written, ms. */
 const TICK = 60_000
 
 const unborn = { state: "[*]", data: AgentMachine.initial(), entered: 0, seq: 0, at: 0 } as const
@@ -78,11 +76,11 @@ const used = (state: LifeState, usage: Usage, at: number): LifeState => {
   }
 }
 
-/** The goal whose task or question a turn carries: its messages say so by their names. */
+/** The goal whose task or question a turn carries. The ids of its messages name the goal. */
 const goalOf = (messageIds: ReadonlyArray<string>): string | undefined =>
   messageIds.flatMap((id) => /^plan\/([^/]+)\//.exec(id)?.[1] ?? [])[0]
 
-/** As the rune says it: what is nothing is left out. */
+/** Usage by model in the form of the rune: zero values are omitted. */
 const modelIn = ({ cacheRead, cacheWrite, input, model, output, usd }: Budget.ModelUsage) => ({
   model,
   input,
@@ -95,11 +93,11 @@ const modelIn = ({ cacheRead, cacheWrite, input, model, output, usd }: Budget.Mo
 /** The part of a state that outlives its incarnation. */
 const kept = ({ chosen }: LifeState): Pick<LifeState, "chosen"> => (chosen === undefined ? {} : { chosen })
 
-/** An incarnation begins anew: with nothing spent. */
+/** A new incarnation starts with nothing spent. */
 const before = (state: LifeState, event: { readonly _tag: string }): LifeState =>
   event._tag === "spawn_requested" ? { ...fresh, countedTo: state.countedTo, ...kept(state) } : state
 
-/** A turn begins: its time counts from here. */
+/** When a turn begins, its time counts from that rune. */
 const after = (moved: Omit<LifeState, "chosen" | "spent" | "countedTo">, of: LifeState, at: number): LifeState => {
   const isNew = moved.state === "running_turn" && of.state !== "running_turn"
   const { inTurn } = isNew ? {} : of
@@ -112,7 +110,7 @@ const after = (moved: Omit<LifeState, "chosen" | "spent" | "countedTo">, of: Lif
   }
 }
 
-/** `isJoined`: a rune of its turn, which is its own begin of work, or its way back. */
+/** `isJoined`: the rune belongs to the agent's turn, and also moves the agent to or from `running_turn`. */
 export const apply = (state: LifeState, rune: Rune, isJoined: boolean): LifeState => {
   const choice = readChoice(rune)
   if (choice !== undefined) return { ...state, chosen: { model: choice.payload.model, mode: choice.payload.mode } }
@@ -134,27 +132,27 @@ export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event |
   return { _tag: `turn_${ended.outcome}`, turnId }
 }
 
-/** The time since a stamp of the wall clock, which nobody lengthens by setting that. */
+/** Measures the time since a timestamp of the wall clock. Setting the wall clock does not change the result. */
 export const stopwatch = (clock: Clock.Clock, most: number) => {
   let read: { readonly now: number; readonly at: number } | undefined
-  /** The same for all that is decided in one moment: no time passes within it. */
+  /** Returns the same value for all decisions made at the same `now`. */
   const elapsed = (now: number): number => {
     if (read?.now !== now) read = { now, at: Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n) }
     return read.at
   }
   let mark: { readonly stamp: number; readonly began: number } | undefined
   return {
-    /** The stamp is of this very moment. */
+    /** The timestamp must be of the current moment. */
     set: (stamp: number) => {
       mark = { stamp, began: elapsed(stamp) }
     },
-    /** An earlier daemon's stamp is believed as far as a run works on without one. */
+    /** For a timestamp of an earlier daemon, returns at most `most`: how long a run can work without a daemon. */
     since: (stamp: number, now: number): number =>
       mark?.stamp === stamp ? elapsed(now) - mark.began : Math.min(most, Math.max(0, now - stamp))
   }
 }
 
-// The parts of one definition, over the services that they share.
+// This function holds all parts of one definition; they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
@@ -164,7 +162,7 @@ export const make = Effect.gen(function* () {
   const { lease } = yield* Keeper
   const watch = stopwatch(yield* Clock.Clock, Duration.toMillis(lease) + 2 * TICK)
 
-  /** An end ends the worker, unless that has ended first. */
+  /** When the agent ends, its worker ends too, unless the worker has ended already. */
   const ends = ({ data, state }: LifeState, { toWorker, worker }: Siblings): ReadonlyArray<Tell> => {
     if ((state !== "terminated" && state !== "failed") || worker.now === undefined || worker.now.state === "Stopped") {
       return []
@@ -209,7 +207,7 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** Counts spending, with the turn's time up to now; where a budget is spent by that, the agent ends. */
+  /** Counts usage, and the turn's time up to now. If a budget is then exceeded, the agent ends. */
   const use = (
     state: LifeState,
     { same, spent, turnId, waited }: Omit<Extract<LifeMessage, { _tag: "Used" }>, "_tag">,
@@ -217,12 +215,12 @@ export const make = Effect.gen(function* () {
     least = 0
   ): Decision<LifeState, Act> => {
     const { tools, turn } = new Siblings(agent, context)
-    // what an earlier daemon ran is counted up to now where this one has taken it up
+    // If this daemon adopted the turn of an earlier daemon, the turn's time is counted up to now too.
     const isOurs = state.entered > recoveredTo || live.resumed === turnId
     const runs = isOurs && state.state === "running_turn" && state.data.turnId === turnId
     const isLive = runs && (isActive(turn) || turn.data.turnId === turnId)
     const elapsed = isLive ? Math.max(least, watch.since(state.countedTo, context.now)) : 0
-    // the time of a wait is told when that is over
+    // the time of a wait is reported when the wait is over
     const isWait = waited ?? (isLive && isStalled(tools, turnId))
     const wallTime = isWait ? 0 : elapsed
     const wait = isWait ? elapsed : 0
@@ -254,7 +252,7 @@ export const make = Effect.gen(function* () {
     if (exhausted === undefined) return decided
     const event: AgentMachine.Event = { _tag: "budget_exhausted", ...exhausted }
     if (state.state !== "running_turn") return { ...decided, tells: [tell(context.self as never, event)] }
-    // before the turn's end, which may be what comes next
+    // must come before the turn's end, which may be the next message
     const moved = move(AgentMachine.Agent, counted, event, context, 1)
     if (typeof moved === "string") return decided
     const spentOut = after(moved.after, counted, context.now)
@@ -304,14 +302,14 @@ export const make = Effect.gen(function* () {
       }
       case "ForceStopTurn":
         return live.run === undefined ? Effect.void : slot.kill(live.run.runId)
-      // the turn is told in the same macrostep
+      // the turn receives its message in the same macrostep
       case "StartTurn":
       case "InterruptTurn":
         return Effect.void
     }
   }
 
-  /** Whether it is there for turns, and whether it has one. */
+  /** Reports whether the agent is available for turns, and whether it is idle. */
   const announce = (state: LifeState) =>
     Effect.gen(function* () {
       if (state.state !== "idle" && state.state !== "running_turn") return
@@ -319,7 +317,8 @@ export const make = Effect.gen(function* () {
       const of = { conversation, agent, eventId: ref.eventId, cause: causeOf(ref), at: yield* Clock.currentTimeMillis }
       const reason = home.barred()
       if (reason !== undefined) return yield* report({ ...of, _tag: "Offline", reason, how: "stopped" })
-      // until its worker is ready for the next run, which it says; its turn's end said that it is gone
+      // a disconnected agent was reported offline at its turn's end; its worker announces when it is ready for the next
+      // run
       if (isDisconnected(place.now())) return
       yield* report({ ...of, _tag: "Online" })
       if (state.state === "idle") yield* report({ ...of, _tag: "Idle" })
@@ -342,7 +341,7 @@ export const make = Effect.gen(function* () {
         case "Used":
           return use(state, message, context)
         case "Tick":
-          // a timer has passed, however clocks round
+          // the timer has fired, so at least 1 ms counts, however clocks round
           return use(state, { turnId: message.turnId, spent: {} }, context, 1)
         case "Announce":
           return { runes: [], acts: [message] }
@@ -364,7 +363,7 @@ export const make = Effect.gen(function* () {
       const limit = config().budget.wallTime
       const whole = limit === undefined ? TICK : Duration.toMillis(limit) - spent.wallTime
       const left = Math.min(whole, (Budget.turnTime(config()) ?? Number.POSITIVE_INFINITY) - (inTurn ?? 0))
-      // clocks round: what is not quite over is looked at again
+      // clocks round: a timer that fires slightly early is set again
       const after = Math.max(1, Math.min(left, TICK))
       return [
         {
@@ -389,11 +388,11 @@ export const make = Effect.gen(function* () {
             ? release(state)
             : Effect.andThen(release(state), self.tell({ _tag: "HasEnded" }))
         case "WatchTurn": {
-          // an older daemon told of a turn's end in an append of its own, which may not have come to be
+          // an older daemon reported a turn's end in a separate append, which may not have been written
           const { turn } = place.now()
           const turnId = state.data.turnId ?? ""
           if (isActive(turn)) {
-            // a timer that was due before the run was taken up has counted nothing
+            // a timer that was due before the run was adopted has counted nothing
             const counts = Effect.andThen(whenAdopted(place, recoveredTo), self.tell({ _tag: "Tick", turnId }))
             return state.entered > recoveredTo ? Effect.void : counts
           }
@@ -401,7 +400,7 @@ export const make = Effect.gen(function* () {
           return ended === undefined ? Effect.void : self.tell(ended)
         }
         default:
-          // its worker tells when there is a place to work in, or that there cannot be one
+          // its worker reports when there is a place to work in, or that there cannot be one
           return Effect.void
       }
     }

@@ -1,5 +1,5 @@
 /**
- * AgentAllowance: what one agent may still spend: it asks before a turn, and tells what it has spent.
+ * AgentAllowance: what one agent may still spend. The agent asks before each turn, and reports what it has spent.
  */
 import { Effect } from "effect"
 import { type Allowances, type Reach, type Standing, spentWords, unlimited } from "../../domain/Allowance.ts"
@@ -9,7 +9,7 @@ import type { RuneRef } from "../../core/event-log/Rune.ts"
 import type * as Budget from "../machines/Budget.ts"
 
 export interface AgentAllowance {
-  /** The limit that keeps it from a turn; `wake` is called when it is worth asking again. */
+  /** The limit that blocks a turn now. `wake` is called when asking again may succeed. */
   readonly admits: (spent: Budget.Spent, wake: () => void) => Reach | "unread" | undefined
   readonly used: (usage: Usage, ref: RuneRef) => Effect.Effect<void>
   readonly began: (ref: RuneRef) => Effect.Effect<void>
@@ -25,6 +25,6 @@ export const make = (allowances: Allowances, who: Address): AgentAllowance => ({
 
 export const free: AgentAllowance = make(unlimited, { conversation: "", agent: "" })
 
-/** Why the agent takes no turn before that, and when it goes on by itself. */
+/** Why the agent takes no turn now, and when it continues by itself. */
 export const words = (reach: Reach): string =>
   reach.until === null ? `${spentWords(reach)}; raise it to go on` : spentWords(reach)

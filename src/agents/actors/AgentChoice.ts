@@ -1,16 +1,16 @@
 /**
  * AgentChoice: the command by which a person chooses an agent's model and mode.
  *
- * Guarantees: a live run that can be told is asked first, and what it refuses is not written: the
- * answer says why; what the answer reports as chosen is durable; a run that cannot be told and does
- * nothing ends for it: the next turn begins with it.
+ * Guarantees: if the live run can change its model or mode, it is asked first; if it refuses, nothing is written and
+ * the caller gets the reason. A reported choice is durable. An idle run that cannot change is ended, so that the next
+ * turn uses the choice.
  */
 import { Effect } from "effect"
 import { type Caller, CommandRefused, type OffersInfo } from "../../domain/Messages.ts"
 import { type AgentScope, refuse } from "./AgentScope.ts"
 import * as Choice from "./Choice.ts"
 
-/** The models, modes and commands that a person can name for an agent, and what was chosen. */
+/** The models, modes and commands that a person can name for an agent, and the current choice. */
 export const offered = (tree: AgentScope): OffersInfo => {
   const { backend } = tree.config()
   const { offers, run } = tree.live

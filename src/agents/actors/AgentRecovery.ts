@@ -1,6 +1,6 @@
 /**
- * AgentRecovery: what the log says of one agent: where each of its actors stands. A pure
- * fold, one rune at a time. It throws where a machine's runes do not fold.
+ * AgentRecovery: rebuilds the state of one agent's actors from the log. A pure fold, one rune at a time. Throws if the
+ * runes of a machine do not fold.
  */
 import type { Rune } from "../../core/event-log/Rune.ts"
 import * as AgentActor from "./AgentActor.ts"
@@ -23,7 +23,7 @@ export interface AgentRecord {
   /** The agent's newest incarnation, and its spending. */
   life: LifeState
   tools: ToolsState.ToolsState
-  /** Why its runes do not fold. */
+  /** Why its runes do not fold; undefined if they do. */
   broken: string | undefined
 }
 
@@ -50,7 +50,7 @@ export const freshAgent = (name: string): AgentRecord => ({
   broken: undefined
 })
 
-/** Folds a rune of the agent in. `machine` is the first part of the name of the actor that wrote or (`isJoined`) joined it. */
+/** Folds in a rune of the agent. `machine`: start of the name of the actor that wrote or (`isJoined`) joined it. */
 export const apply = (record: AgentRecord, machine: string, rune: Rune, isJoined: boolean): void => {
   if (rune.kind === "worker.started") record.broken = undefined
   if (machine === "inbox") record.inbox = InboxActor.apply(record.inbox, rune, isJoined)
@@ -64,5 +64,5 @@ export const apply = (record: AgentRecord, machine: string, rune: Rune, isJoined
   else record.worker = WorkerActor.apply(record.worker, rune, isJoined)
 }
 
-/** The machines whose runes are an agent's. */
+/** The machines whose runes belong to an agent. */
 export const machines: ReadonlyArray<string> = ["inbox", "worker", "turn", "agent", "tool", "meter", "choice"]

@@ -1,11 +1,10 @@
 /**
- * AgentScope: one agent: its actors as one commit scope, its run, and what a person, its
- * conversation and its siblings can ask of it.
+ * AgentScope: one agent: its actors as one commit scope, its run, and the commands that people, its conversation and
+ * other agents can give it.
  *
- * Guarantees: what one of its actors states and what follows from it in the others is one
- * append; commands on one agent are carried out one after the other; what a reply
- * reports is durable; after `stop` no process of the agent is left; the run outlives the
- * actors' crashes.
+ * Guarantees: a decision of one actor and its consequences in the others are one append. Commands on one agent run one
+ * after the other. What a reply reports is durable. After `stop` no process of the agent is left. The run outlives
+ * crashes of the actors.
  */
 import { Clock, Duration, Effect, Semaphore } from "effect"
 import * as ActorSystem from "../../core/event-actor/ActorSystem.ts"
@@ -92,11 +91,11 @@ interface Parts {
   readonly announce: (state: LifeState) => Effect.Effect<void>
 }
 
-/** A person's command meets an actor's refusal: the words change, nothing else. */
+/** Turns an actor's refusal into a refused command. Only the wording changes. */
 export const refuse = (error: AskError | CommandRefused): Effect.Effect<never, CommandRefused | StorageError> =>
   Effect.fail(error instanceof StorageError || error instanceof CommandRefused ? error : refusedBy(error))
 
-/** How long a run may take to end after its agent's budget was spent, besides the grace, ms. */
+/** How long a run may continue after its agent's budget was exceeded, on top of the grace period, ms. */
 const PATIENCE = 60_000
 
 export class AgentScope {
@@ -123,7 +122,7 @@ export class AgentScope {
     this.tell = announce
   }
 
-  /** As its record says it stands. It lives until the Effect scope closes, which ends its run. */
+  /** Restores the agent from its record. The agent lives until the Effect scope closes, which ends its run. */
   static readonly make = Effect.fnUntraced(function* (record: AgentRecord) {
     const setting = yield* AgentSetting
     const log = yield* EventLog
@@ -188,7 +187,7 @@ export class AgentScope {
     return this.setting.config()
   }
 
-  // The committed state of its actors: plain reads.
+  // Plain reads of the committed state of its actors.
 
   worker(): WorkerSnapshot | undefined {
     return this.actors.worker.state.now
@@ -219,7 +218,7 @@ export class AgentScope {
     })
   }
 
-  /** A new incarnation, unless one runs. */
+  /** Starts a new incarnation, unless one is running. */
   start(caller: Caller): Command {
     return this.lock.withPermit(
       Effect.gen({ self: this }, function* () {
@@ -233,14 +232,14 @@ export class AgentScope {
     )
   }
 
-  /** Begins the agent, which has a place now, unless it was ended while it waited. */
+  /** Begins the agent, which now has a place, unless it was ended while it waited. */
   admit(caller: Caller): Command<void> {
     return this.lock.withPermit(
       Effect.suspend(() => (this.setting.queued() ? Effect.asVoid(this.begin(caller)) : Effect.void))
     )
   }
 
-  /** Ends one that waits for a place: it never begins, and its log says so. */
+  /** Ends an agent that waits for a place. The agent never begins, and its log says so. */
   private forgo(by: string, reason: string) {
     return Effect.gen({ self: this }, function* () {
       const spawn = WorkerActor.spawnRequested(this.setting)
@@ -252,7 +251,7 @@ export class AgentScope {
     }).pipe(Effect.uninterruptible)
   }
 
-  /** OperatorStop; answers when no process of it is left. */
+  /** Stops the agent (OperatorStop). Answers when no process of the agent is left. */
   stop(caller: Caller, reason?: string): Command {
     return this.lock.withPermit(
       Effect.gen({ self: this }, function* () {
@@ -260,7 +259,7 @@ export class AgentScope {
         if (this.setting.queued()) return yield* this.forgo(caller.by, reason ?? "stopped")
         const before = this.worker()
         if (before === undefined || before.state === "Stopped") {
-          // its run and its life may still be on their way out
+          // its run and its life may still be ending
           yield* this.gone
           return { eventId: before?.entered ?? 0, message: `${fullName} is stopped already.` }
         }
@@ -280,7 +279,7 @@ export class AgentScope {
     )
   }
 
-  /** Waits for the end of its run, then of its life. A run that came to be in the very moment of the stop was not there to be cancelled. */
+  /** Waits for the end of its run, then of its life. Also stops a run that started at the moment of the stop. */
   private get gone(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { dead, slot } = this
@@ -297,7 +296,7 @@ export class AgentScope {
     })
   }
 
-  /** Waits for the end of its life: it ends after its worker, once its turn is over. By force where that takes too long. */
+  /** Waits for the end of its life, after the end of its worker and turn. Forces the end if it takes too long. */
   private get dead(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const reason = "it did not end within its grace"
@@ -323,7 +322,7 @@ export class AgentScope {
       yield* Effect.ignore(actors.life.ask({ _tag: "kill_forced", by, reason }))
     })
 
-  /** Applies a changed file: a wait for the next run is reckoned anew, and may be over. */
+  /** Applies a changed config: recalculates the wait for the next run, which may be over. */
   get look(): Effect.Effect<void> {
     return Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const worker = this.worker()
@@ -356,7 +355,7 @@ export class AgentScope {
 
   // --- its messages
 
-  /** Why no message is taken now. */
+  /** Refuses if the agent takes no messages now. */
   private get takes(): Effect.Effect<void, CommandRefused> {
     return Effect.suspend(() => {
       const { fullName } = this
@@ -371,7 +370,7 @@ export class AgentScope {
     })
   }
 
-  /** Into the inbox, durable with all that follows from it. The same id again changes nothing. */
+  /** Puts a message into the inbox; durable with all its consequences. A message whose id is known changes nothing. */
   private receive(
     of: Pick<Inbox.Message, "messageId" | "from" | "text" | "alone" | "hops" | "files">,
     how: How
@@ -390,7 +389,7 @@ export class AgentScope {
       return yield* this.actors.inbox
         .ask<InboxActor.Received>({ _tag: "Receive", message, how })
         .pipe(Effect.catch(refuse))
-      // what is in the inbox is worked on, even if the sender goes away meanwhile
+      // the message in the inbox is worked on even if the sender disconnects
     }).pipe(Effect.uninterruptible)
   }
 
@@ -420,7 +419,7 @@ export class AgentScope {
     })
   }
 
-  /** Takes what agentd itself has to say, also while its conversation takes no messages. */
+  /** Takes a message of agentd itself, even while the conversation takes no messages. */
   hear(message: Pick<Inbox.Message, "messageId" | "from" | "text" | "hops">): Command<void> {
     return Effect.asVoid(this.receive(message, "queue"))
   }
@@ -436,7 +435,7 @@ export class AgentScope {
     return Effect.andThen(this.takes, Effect.asVoid(this.receive(message, "steer")))
   }
 
-  /** A person's word on work that came to no answer. */
+  /** A person's decision on messages that got no answer. */
   tellInbox(message: Messages.InboxMessage): Command<InboxActor.Settled> {
     return Effect.catch(this.actors.inbox.ask<InboxActor.Settled>(message), refuse)
   }
@@ -472,14 +471,14 @@ export class AgentScope {
 
   // --- its turn
 
-  /** `drops`: of its messages only these are dropped; left out, all of them. */
+  /** `drops`: the only messages of the turn that are dropped; if omitted, all are. */
   private interruptTurn(by: string, reason: string, drops?: ReadonlyArray<string>) {
     const turnId = this.turn().data.turnId!
     const some = drops === undefined ? {} : { drops }
     return this.actors.turn.ask({ _tag: "interrupt", turnId, by, reason, ...some, ...this.live.partial })
   }
 
-  /** Ends the turn, or the run where there are no turns. */
+  /** Ends the turn, or the run if the run has no turns. */
   interrupt({ by }: Caller) {
     return Effect.gen({ self: this }, function* () {
       const { fullName, live } = this
@@ -514,20 +513,20 @@ export class AgentScope {
     })
   }
 
-  /** Ends the turn that carries the message, and drops it alone; a turn that is over is left alone. */
+  /** Ends the turn that carries the message, and drops only this message. A turn that has ended is left alone. */
   interruptMessage(messageId: string, reason: string) {
     return Effect.gen({ self: this }, function* () {
       const turn = this.turn()
       if (isActive(turn) && turn.data.messageIds.includes(messageId)) {
         return yield* Effect.catch(Effect.asVoid(this.interruptTurn("agentd", reason, [messageId])), (error) =>
-          // over by itself; where it was lost, the message waits again
+          // the turn has ended by itself; if it was lost, the message is waiting again
           error._tag === "Refused" ? Effect.asVoid(this.withdraw([messageId])) : refuse(error)
         )
       }
       yield* this.withdraw([messageId])
       const now = this.worker()
       if (now?.state === "Spawning" && now.data.messageIds.includes(messageId)) {
-        // what else its run was to carry is carried by the next
+        // the next run carries the other messages of this run
         const isAlone = now.data.messageIds.length === 1
         const urgent = { _tag: "UrgentMessage", messageId: isAlone ? null : messageId, runId: now.data.runId! } as const
         yield* this.actors.worker.tell(urgent)
@@ -550,7 +549,7 @@ export class AgentScope {
     })
   }
 
-  /** A call that waits for a person, whole. */
+  /** A call that waits for a person, with its whole input. */
   asked(callId: string): AskedCall | CommandRefused {
     const { conversation, project, waiting } = this.setting
     const { ended, open } = this.actors.tools.state
@@ -559,7 +558,7 @@ export class AgentScope {
       const became = ended.find(([id]) => id === callId)?.[1]
       return tooLate(callId, became, call)
     }
-    // its run lives: it may be asked for before it is kept
+    // its run is live: the call can be requested before its input is stored
     const told = inputOf(this.setting, this.live, callId)
     const hash = told === undefined ? undefined : hashOfInput(told)
     const whole = waiting.get(callId) ?? (told === undefined || hash === undefined ? undefined : { ...told, hash })
@@ -569,12 +568,12 @@ export class AgentScope {
     return askedCall(of, call, call.snapshot, whole, waiting.shown(whole))
   }
 
-  /** Whether the call is one of its, open or ended lately. */
+  /** Whether this agent made the call (open or recently finished). */
   knows(callId: string): boolean {
     return ToolsState.knows(this.actors.tools.state, callId)
   }
 
-  /** A person's answer; durable when it answers. */
+  /** Records a person's answer; durable when this returns. */
   answer(callId: string, said: Answer, { by }: Caller) {
     return Effect.gen({ self: this }, function* () {
       const { answers, eventId, late, tool } = yield* Effect.catch(
@@ -592,9 +591,9 @@ export class AgentScope {
     })
   }
 
-  // --- what it says, and how it is seen
+  // --- its voice, and its rows
 
-  /** Undefined: the run is not its live one. */
+  /** Undefined if the run is not the agent's live run. */
   voice(runId: string): VoiceOf | undefined {
     const { conversation } = this.setting
     return this.slot.current() === runId
@@ -610,7 +609,7 @@ export class AgentScope {
     ]
   }
 
-  /** As its siblings see it. */
+  /** The agent as other agents see it. */
   member(now: number): AgentMember {
     const { can, role, budget } = this.config()
     const { conversation, home, parent } = this.setting
@@ -633,7 +632,7 @@ export class AgentScope {
     }
   }
 
-  // --- what the world may break
+  // --- sweep for broken invariants
 
   private violation(rule: string, kind: string, actor: string, message: string): RuneDraft {
     const stream = this.setting.conversation
@@ -641,10 +640,10 @@ export class AgentScope {
     return { stream, kind: "invariant.violated", actor: "sweep", trigger: "sweep", payload }
   }
 
-  /** The run that was first seen to go on past the agent's budget, and when: ms that no change of the wall clock touches. */
+  /** The run first seen to continue after the agent's budget was exceeded. `since`: ms on the monotonic clock. */
   private overspent: { readonly runId: string; readonly since: number } | undefined = undefined
 
-  /** Whether its run has gone on for long though the agent has ended for its budget. */
+  /** Whether the run has continued for too long after the agent ended for its budget. */
   private overspends(elapsed: number): boolean {
     const runId = this.life().data.spent === null ? undefined : this.slot.current()
     if (runId === undefined) this.overspent = undefined
@@ -653,7 +652,7 @@ export class AgentScope {
     return elapsed - this.overspent.since > this.turn().data.graceMillis + PATIENCE
   }
 
-  /** The turn that no run works on, and whose end is not being written either: a disk may be slow. */
+  /** The open turn that no run works on. Checked twice, because a slow disk may delay the turn's end. */
   private lostTurn(now: number) {
     return Effect.gen({ self: this }, function* () {
       const lost = (): string | undefined => {
@@ -665,15 +664,15 @@ export class AgentScope {
       }
       const turnId = lost()
       if (turnId === undefined) return undefined
-      // answered when all that was decided before is durable
+      // answers when all earlier decisions are durable
       yield* Effect.ignore(this.actors.turn.ask({ _tag: "Look" }))
       return lost() === turnId ? turnId : undefined
     })
   }
 
   /**
-   * Looks for a turn that no run works on, and for a run that goes on past its agent's budget. `now`: ms since the
-   * epoch; `elapsed`: ms on a clock that nobody sets.
+   * Finds a turn that no run works on, and a run that continues after its agent's budget was exceeded. `now`: ms since
+   * the epoch. `elapsed`: ms on a monotonic clock.
    */
   sweep(now: number, elapsed: number = now) {
     return Effect.gen({ self: this }, function* () {

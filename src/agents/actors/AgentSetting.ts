@@ -1,6 +1,6 @@
 /**
- * AgentSetting: what one agent is set in: its conversation, its settings, where it
- * works, and those outside who are told of it. Made anew for each agent.
+ * AgentSetting: the environment of one agent: its conversation, its config, its working folder, and the services that
+ * receive its reports. Each agent has one.
  */
 import { Context, type Effect } from "effect"
 import type { Backend, RunSpec } from "../../runs/Backend.ts"
@@ -15,7 +15,7 @@ import type { AgentAllowance } from "./AgentAllowance.ts"
 import type { AgentWeather } from "./AgentWeather.ts"
 import type { WorktreeError } from "../workplace/Worktree.ts"
 
-/** A run's events as the board is told them. */
+/** The environment of one agent, as a service. */
 export class AgentSetting extends Context.Service<
   AgentSetting,
   {
@@ -23,35 +23,35 @@ export class AgentSetting extends Context.Service<
     readonly conversation: string
     readonly project: () => string
     readonly parent: string | null
-    /** How far agents go among themselves without a person, as the file says now. */
+    /** How many messages agents may exchange without a person, from the current config. */
     readonly rest: () => Rest
-    /** Whether it was asked for and waits for a place: it has not begun. */
+    /** Whether the agent was requested and waits for a place: it has not begun. */
     readonly queued: () => boolean
-    /** As the file says now: a reload takes effect with the next use. */
+    /** The current config: a reload takes effect at the next use. */
     readonly config: () => AgentConfig
-    /** By its place: 0 is the agent's own, the others are its fallbacks. */
+    /** The backend by its index: 0 is the agent's own, the others are its fallbacks. */
     readonly backend: (index: number) => Effect.Effect<Backend>
-    /** Undefined: the model has no price. */
+    /** Undefined if the model has no price. */
     readonly priceOf: (model: string) => Price | undefined
-    /** Where the agent works, made where it is not there yet. */
+    /** The folder that the agent works in, created if it does not exist. */
     readonly place: Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, WorktreeError>
-    /** The end of the log when this daemon took it over: runs of before are lost. */
+    /** The end of the log when this daemon took it over. Runs from before that point are lost unless adopted. */
     readonly recoveredTo: number
     readonly home: ConversationPort
-    /** The weather of the provider that the agent asks, as its file says now. */
+    /** The state of the agent's providers, by the current config. */
     readonly weather: AgentWeather
-    /** The rest of what the agent, its project and the machine may spend. */
+    /** How much the agent, its project and the machine may still spend. */
     readonly allowance: AgentAllowance
-    /** The parent that is to hear what a turn answered to these; undefined where none is. */
+    /** The parent that gets the turn's answer to these messages; undefined if there is none. */
     readonly hearer: (turnId: string, asked: ReadonlyArray<Message>) => string | undefined
-    /** The rune that says so is durable. */
+    /** Called when the rune `agent.answered` is durable. */
     readonly answered: (eventId: number) => Effect.Effect<void>
     readonly report: (report: AgentReport) => Effect.Effect<void>
     /** Inputs of calls that wait for a person, of all agents. */
     readonly waiting: WaitingInputs
     /** Contents of files that come with messages, of all agents. */
     readonly files: MessageFiles
-    /** Servers of agentd's own for a run, by name. */
+    /** MCP servers of agentd itself for a run, by name. */
     readonly mcp: (runId: string) => RunSpec["mcp"]
   }
 >()("agentd/agents/AgentSetting") {}

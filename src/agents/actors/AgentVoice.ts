@@ -1,8 +1,8 @@
-/** AgentVoice: an agent as it speaks for itself through `agentd mcp`, and the messages that it reads there. */
+/** AgentVoice: an agent that uses agentd itself through `agentd mcp`, and the messages that it reads there. */
 import type { GivenFile } from "../../runs/GivenFile.ts"
 import type { Voice } from "../../config/AgentConfig.ts"
 
-/** An agent that speaks for itself. */
+/** An agent that uses agentd through `agentd mcp`. */
 export interface VoiceOf {
   readonly conversation: string
   readonly agent: string
@@ -15,7 +15,7 @@ export interface InboxMessage {
   readonly from: string
   readonly text: string
   readonly at: number
-  /** True where the agent's turn carries the message already. */
+  /** True if the agent's current turn already carries the message. */
   readonly carried: boolean
   readonly files?: ReadonlyArray<GivenFile> | undefined
 }

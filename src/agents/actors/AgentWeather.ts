@@ -1,9 +1,9 @@
 /**
- * AgentWeather: the weather of the providers that one agent may ask: which of its backends may ask
- * now, and what came of asking. A backend that asks no provider has fair weather.
+ * AgentWeather: the state ("weather") of the providers that one agent may ask: which of its backends may ask now, and
+ * the results of asking. A backend that asks no provider is always available.
  *
- * Guarantees: its own backend goes first, whenever it may ask; a fallback takes its place only while
- * its provider cannot be had, or has reached its limit and the config lets it move.
+ * Guarantees: the agent's own backend goes first, whenever it may ask. A fallback takes its place only while its
+ * provider is unavailable, or has reached its limit and the config lets the agent move.
  */
 import { Effect } from "effect"
 import { accountOf } from "../run/AccountOf.ts"
@@ -11,20 +11,20 @@ import type { AgentConfig } from "../../config/AgentConfig.ts"
 import type { Noted } from "../../domain/UsageWindow.ts"
 import { type Account, type Forecast, nameOf, type News, type Standing, troubles } from "../../domain/Weather.ts"
 
-/** The backend that may ask, by its place; `why`: the trouble of the agent's own. */
+/** The backend that may ask, by its index. `why`: the trouble of the agent's own backend. */
 export interface Picked {
   readonly index: number
   readonly why?: string
 }
 
 export interface AgentWeather {
-  /** If there is none, `wake` is called as soon as it is worth asking again. */
+  /** Undefined if no backend may ask: `wake` is then called as soon as asking again may succeed. */
   readonly pick: (wake: () => void) => Picked | undefined
   /** `index`: the backend that asked. */
   readonly tell: (news: News, index: number) => Effect.Effect<void>
-  /** The windows of use that are near their end, of the backend's account. */
+  /** The usage windows of the backend's account that are nearly used up. */
   readonly near: (index: number) => ReadonlyArray<Noted>
-  /** Undefined where nothing is amiss, or a fallback can be had. */
+  /** Undefined if all is well, or if a fallback is available. */
   readonly trouble: () => Standing | undefined
 }
 
@@ -43,12 +43,12 @@ const wordsOf = (standing: Standing): string => `${nameOf(standing)} ${troubles[
 const moves = ({ state }: Standing, { onLimit }: Settings): boolean =>
   state === "Unavailable" || state === "LoginNeeded" || (state === "LimitedUntil" && onLimit === "move")
 
-/** `who`: the agent, beyond doubt. */
+/** `who`: a unique name of the agent. */
 export const make = (
   forecast: Forecast,
   who: string,
   settings: () => Settings,
-  /** How long an outage lasts before a person is told, ms; undefined: nothing is said of it. */
+  /** Duration of an outage before a person is notified, ms. Undefined: nobody is notified. */
   lasts: () => number | undefined
 ): AgentWeather => {
   let known: Settings | undefined

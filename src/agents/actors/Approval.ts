@@ -1,9 +1,8 @@
 /**
- * Approval: whether a tool call waits for a person. Pure.
+ * Approval: decides whether a tool call waits for a person. Pure.
  *
- * A tool's own `always` or `never` wins over the agent's mode; `always` wins where
- * both name it. What nobody knows to be free of side effects has some; a name alone makes
- * no call agentd's own.
+ * A tool's entry in `always` or `never` wins over the agent's mode; `always` wins if both name it. A tool that is not
+ * known to be free of side effects counts as having some. A name alone does not make a call one of agentd's own.
  */
 import { createHash } from "node:crypto"
 import type { ApprovalPolicy } from "../../config/AgentConfig.ts"
@@ -16,19 +15,22 @@ export type Verdict =
 export interface Call {
   readonly tool: string
   readonly readOnly: boolean
-  /** True for a tool of agentd's own voice: the agent's `may` says what it may do. */
+  /** True for a tool of agentd itself: the agent's `may` limits its use. */
   readonly voice?: boolean
-  /** Nothing holds it: there is no sandbox. */
+  /** True if no sandbox confines the call. */
   readonly asksAlways?: boolean
-  /** True where the call puts a question to a person: leave is no answer to it. */
+  /** True if the call asks a person a question: an approval does not answer it. */
   readonly asksToChoose?: boolean
 }
 
-/** The mode that an agent is told, by which it asks: tools that always ask are asked for in each. */
+/** The approval mode given to the agent's CLI. Tools in `always` must ask in every mode. */
 export const toldMode = ({ always, mode }: ApprovalPolicy): ApprovalPolicy["mode"] =>
   mode === "full_access" && always.length > 0 ? "auto" : mode
 
-/** `mcp__shop__*`: a star stands for any text. Linear: no pattern of a config is a regular expression. */
+/**
+ * Matches a pattern such as `mcp__shop__*`, in which a star stands for any text. Linear time, since no pattern is
+ * compiled to a regular expression.
+ */
 const matches = (pattern: string, name: string): boolean => {
   const [head = "", ...parts] = pattern.split("*")
   if (parts.length === 0) return head === name
@@ -59,7 +61,7 @@ export const decide = (policy: ApprovalPolicy, { asksAlways, asksToChoose, readO
     : { _tag: "Deny", reason: `${tool} may have side effects, and the agent may only read (approvals.mode read_only)` }
 }
 
-/** The same for calls that are the same, in the same folder: an answer that came too late for one holds for the next. */
+/** Equal for equal calls in the same folder: a late answer to one call then holds for the next. */
 export const keyOf = (tool: string, input: unknown, folder?: string): string =>
   createHash("sha256")
     .update(JSON.stringify([tool, input ?? null, ...(folder === undefined ? [] : [folder])]))

@@ -1,8 +1,8 @@
 /**
- * Choice: the model and the mode that a person has chosen for an agent beside its file. Pure.
+ * Choice: the model and mode that a person chose for an agent, on top of the config. Pure.
  *
- * Guarantees: what an agent cannot be told is refused with what can be done instead; rights that only
- * a trusted config gives are not chosen.
+ * Guarantees: a choice that the agent cannot follow is refused with an alternative. Rights that only a trusted config
+ * gives cannot be chosen.
  */
 import { Schema } from "effect"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
@@ -11,7 +11,7 @@ import type { Offer } from "../../runs/Offers.ts"
 import { kind, reader } from "../../core/event-log/EventKinds.ts"
 
 export interface Choice {
-  /** Null: as the file says. */
+  /** Null: the config's value. */
   readonly model: string | null
   readonly mode: string | null
 }
@@ -20,7 +20,7 @@ export const NONE: Choice = { model: null, mode: null }
 
 const textOrNull = Schema.NullOr(Schema.String)
 
-/** Kinds of choices: each says all that holds from it on. */
+/** Kinds of choice runes. Each states the whole choice from then on. */
 export const choiceKinds = {
   "agent.chosen": kind(
     Schema.Struct({ agent_id: Schema.String, model: textOrNull, mode: textOrNull, by: Schema.String })
@@ -28,20 +28,20 @@ export const choiceKinds = {
 }
 export const readChoice = reader(choiceKinds)
 
-/** Modes of Claude Code that ask a person no less than the config lets it. */
+/** Modes of Claude Code that ask a person at least as often as the config requires. */
 const CLAUDE_MODES = ["default", "acceptEdits", "plan"] as const
 type ClaudeMode = (typeof CLAUDE_MODES)[number]
 
 const isClaudeMode = (mode: string): mode is ClaudeMode => CLAUDE_MODES.some((one) => one === mode)
 
-/** The modes that a backend has whatever its agent says. */
+/** The modes that a backend always has, whatever its agent offers. */
 export const modesOf = ({ type }: BackendConfig): ReadonlyArray<Offer> =>
   type === "claude" ? CLAUDE_MODES.map((id) => ({ id, name: id })) : []
 
-/** Modes in which an agent asks for nothing any more, as agents call them: rights that only a config gives. */
+/** Names of modes in which an agent no longer asks. Only a config can give such rights. */
 const UNASKED = /yolo|bypass|dangerous|dont-?ask|full-?auto|full-?access/i
 
-/** Whether a person may choose the mode beside the file. */
+/** Whether a person may choose the mode without a change of the config. */
 export const isOffered = ({ type }: BackendConfig, mode: string): boolean => type !== "acp" || !UNASKED.test(mode)
 
 export const words = ({ mode, model }: Choice): string =>
@@ -49,7 +49,7 @@ export const words = ({ mode, model }: Choice): string =>
     ? "as agentd.jsonc says"
     : [...(model === null ? [] : [`model ${model}`]), ...(mode === null ? [] : [`mode ${mode}`])].join(", ")
 
-/** A name that is a name: it goes into arguments and requests. */
+/** A valid name of a model or mode. Names are passed in arguments and requests. */
 const NAME = /^[\w@][\w.:/@[\]+-]{0,199}$/
 
 export interface Refusal {
@@ -57,7 +57,7 @@ export interface Refusal {
   readonly remedy: string
 }
 
-/** Why an agent with this backend cannot have it; undefined: it can. */
+/** Why an agent with this backend cannot have the choice; undefined if it can. */
 export const objection = (backend: BackendConfig, { mode, model }: Choice): Refusal | undefined => {
   for (const one of [model, mode]) {
     if (one !== null && !NAME.test(one))
@@ -93,7 +93,7 @@ export const objection = (backend: BackendConfig, { mode, model }: Choice): Refu
   }
 }
 
-/** The backend as it is with the choice; what does not fit it any more, since the file has changed, is left out. */
+/** The backend with the choice applied. A choice that no longer fits, because the config changed, is ignored. */
 export const inBackend = (backend: BackendConfig, choice: Choice | undefined): BackendConfig => {
   if (choice === undefined || objection(backend, choice) !== undefined) return backend
   const { mode, model } = choice

@@ -1,13 +1,13 @@
 /**
- * Gate: a latch as each agent has some of: nearly always nobody waits at it, and then it is one small object.
+ * Gate: a latch of which each agent has several. Usually nothing waits at it, so it is one small object.
  *
- * Guarantees: all who wait while it is closed go on when it opens, even if it is closed again at once.
+ * Guarantees: when it opens, everything that waits continues, even if it closes again at once.
  */
 import { Effect, Latch } from "effect"
 
 export class Gate {
   private isUp: boolean
-  /** While somebody waits, or has given up to wait. */
+  /** Set while a fiber waits; stays set if the fiber gives up. */
   private latch: Latch.Latch | undefined = undefined
 
   constructor(isOpen: boolean) {

@@ -1,10 +1,10 @@
 /**
- * InboxActor: the inbox of one agent, as an actor: what comes is kept and, where
- * nothing is under way, begun in the same append.
+ * InboxActor: the actor for the inbox of one agent. An incoming message is stored; if the agent is idle, its turn
+ * begins in the same append.
  *
- * Guarantees: a message is taken once under its id; what a turn carries or has carried is
- * not taken back; an urgent one ends the run that is up now and no other; a steer ends
- * only a turn that its run has been given, else it waits, first in line.
+ * Guarantees: a message id is accepted once. A message that a turn carries, or that a turn has finished, cannot be
+ * withdrawn. An urgent message ends only the run that is live when it arrives. A steer ends only a turn that its run
+ * has received; otherwise it waits, first in the queue.
  */
 import { Effect } from "effect"
 import {
@@ -34,9 +34,9 @@ type Inner =
       readonly received: Extract<InboxMessage, { _tag: "Receive" }>
       readonly eventId: number
     }
-  /** Waiting messages may be begun now. */
+  /** Waiting messages may begin now. */
   | { readonly _tag: "Begin" }
-  /** An older daemon told of a turn's begin in an append of its own, which may not have come to be. */
+  /** An older daemon reported a turn's start in a separate append, which may not have been written. */
   | { readonly _tag: "Align" }
 
 /** The outcome of a message that was sent. */
@@ -44,7 +44,10 @@ export interface Received {
   readonly eventId: number
   /** True for the first message under its id. */
   readonly isNew: boolean
-  /** A run ends for it, a turn is steered away for it, or it waits; `rests`: it is not told, and waits for a person. */
+  /**
+   * `urgent`: a run ends for it. `steered`: a turn is steered. `waits`: it is queued. `rests`: it is queued until a
+   * person continues.
+   */
   readonly heard: "urgent" | "steered" | "waits" | "rests"
 }
 
@@ -57,7 +60,7 @@ const boundOf = (text: string, turnId: string | undefined, eventId: number, at: 
   ...(turnId === undefined ? {} : { holds: true })
 })
 
-/** `isJoined`: a turn's rune, which says what it carries. */
+/** `isJoined`: a rune of a turn, which names the messages that the turn carries. */
 export const apply = (state: InboxState, rune: Rune, isJoined: boolean): InboxState => {
   if (rune.kind === "agent.bound_reached") {
     const { text, turn_id: turnId } = rune.payload as { readonly text: string; readonly turn_id?: string }
@@ -75,7 +78,7 @@ export const apply = (state: InboxState, rune: Rune, isJoined: boolean): InboxSt
 
 type Act = { readonly _tag: "FirstMessage"; readonly messageId: string; readonly ref: RuneRef }
 
-/** Where a message stands that no turn has ended with. */
+/** Whether a message is carried or waiting; undefined if it is neither. */
 export const standing = (
   messageId: string,
   { inbox, turn, worker }: Pick<Siblings, "inbox" | "turn" | "worker">
@@ -92,13 +95,13 @@ export const standing = (
   return waits ? { _tag: "Waiting" } : undefined
 }
 
-/** The dropped messages that a person means: all, or those whose id has this beginning or end. */
+/** The ids of the dropped messages that a person selected: all, or the one with this id. */
 const meant = (data: Inbox.Data, which: string | undefined): ReadonlyArray<string> =>
   Inbox.droppedOf(data)
     .dropped.map(({ message }) => message.messageId)
     .filter((id) => which === undefined || id === which)
 
-/** The outcome for dropped work: how many messages it was, and the rune; 0 and 0 where there was none. */
+/** How many dropped messages were settled, and the rune that says so; both 0 if there were none. */
 export interface Settled {
   readonly count: number
   readonly eventId: number
@@ -109,14 +112,14 @@ const NOTHING: Settled = { count: 0, eventId: 0 }
 const full = (name: string): CommandRefused =>
   refuse("full", `${name} has ${Inbox.MAX_WAITING} messages waiting already.`, `See what keeps it: agentd why ${name}`)
 
-// The parts of one definition, over the services that they share.
+// This function holds all parts of one definition; they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
   const place = yield* RunPlace
   const { agent, conversation, home, project } = setting
 
-  /** Whom a message that has just come concerns. */
+  /** Decides which actors must act on a new message. */
   const follow = (
     { message, how }: Extract<InboxMessage, { _tag: "Receive" }>,
     siblings: Siblings,
@@ -161,13 +164,13 @@ export const make = Effect.gen(function* () {
     return {
       runes: [moved.draft],
       state: moved.after,
-      // what it concerns reads the inbox as it is with the message
+      // the receivers must see the inbox with this message
       tells: [tell(context.self as never, { _tag: "Follow", received, eventId: context.nextId })],
       acts: [{ _tag: "FirstMessage", messageId, ref: refOf(context, conversation) }]
     }
   }
 
-  /** Withdraws messages; one that was taken back before counts as withdrawn. */
+  /** Withdraws messages. A message that was withdrawn earlier counts as withdrawn. */
   const withdraw = (
     state: InboxState,
     messageIds: ReadonlyArray<string>,
@@ -198,7 +201,7 @@ export const make = Effect.gen(function* () {
     return { runes: [moved.draft], state: moved.after, reply: { count, eventId: context.nextId } satisfies Settled }
   }
 
-  /** Dropped messages wait once more, under ids of their own: what ended with the old ones has ended. */
+  /** Queues dropped messages again, under new ids: work that ended with the old ids stays ended. */
   const askAgain = (
     state: InboxState,
     { as, by, which }: Extract<InboxMessage, { _tag: "AskAgain" }>,

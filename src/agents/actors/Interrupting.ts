@@ -1,8 +1,8 @@
 /**
- * Interrupting: the end of a run's turn, and of what its open calls have begun.
+ * Interrupting: ends a run's turn, and the processes that its open calls have started.
  *
- * Guarantees: what an earlier call has begun goes on, and so does all where the agent says itself what it has at work
- * in the background; what had to be ended is told.
+ * Guarantees: processes that an earlier call started continue. If the agent reports its own background work, all
+ * processes continue. Every process that had to be ended is reported.
  */
 import { Clock, Effect } from "effect"
 import type { Run } from "../../runs/Backend.ts"
@@ -11,7 +11,7 @@ import { workerName } from "../machines/AgentStates.ts"
 import type { LiveRun } from "../run/LiveRun.ts"
 import { get, type ToolsState } from "../machines/ToolsState.ts"
 
-/** ms by which a call may be heard of after it has begun something. */
+/** A call may be reported this long after it started a process, ms. */
 const LATE = 1_000
 
 export const make = (of: {

@@ -1,6 +1,6 @@
 /**
- * RunPlace: the one run of an agent, as its actors reach it: what is known of it, what
- * can be done to it, and the ids of runs and turns.
+ * RunPlace: the one run of an agent, as its actors reach it: its known state, the operations on it, and the ids of runs
+ * and turns.
  */
 import { Context, Effect, Random } from "effect"
 import type { Run } from "../../runs/Backend.ts"
@@ -15,24 +15,24 @@ export class RunPlace extends Context.Service<
   {
     readonly live: LiveRun
     readonly slot: RunSupervisor
-    /** An id for what begins with the rune `eventId`: never used twice, and the same for the same decision. */
+    /** An id for what begins with the rune `eventId`: unique, and the same for the same decision. */
     readonly newId: (at: number, eventId: number) => string
-    /** Has its actors look whether there is something to do. */
+    /** Makes the agent's actors look for work. */
     readonly look: () => void
-    /** Ends the turn of the live run, and what its calls have begun. */
+    /** Ends the turn of the live run, and the processes that its calls started. */
     readonly interrupt: (run: Run) => Effect.Effect<void>
-    /** Open while the agent has no life, or one that has ended and whose end is told. */
+    /** Open while the agent has no life, or its life has ended and the end is reported. */
     readonly over: Gate
     /** Open while no turn is under way. */
     readonly idle: Gate
-    /** Open once the run that an earlier daemon left is taken up, or is known to be lost. */
+    /** Open once the run of an earlier daemon is adopted, or is known to be lost. */
     readonly adopted: Gate
-    /** The other actors of the agent, as committed: for what runs beside them. */
+    /** The committed states of the agent's other actors, for code outside the actors. */
     readonly now: () => { readonly inbox: InboxState; readonly turn: TurnState; readonly worker: WorkerState }
   }
 >()("agentd/agents/RunPlace") {}
 
-/** Whether it is not known yet what has become of the run that an earlier daemon left. */
+/** Whether the fate of an earlier daemon's run is still unknown. */
 export const isAwaited = (
   { adopted, slot }: Pick<RunPlace["Service"], "adopted" | "slot">,
   { now: worker }: WorkerState,
@@ -47,11 +47,11 @@ export const isAwaited = (
   return isUnknown || slot.current() !== undefined
 }
 
-/** Waits until that is known, where an earlier daemon left one. */
+/** Waits until the fate of an earlier daemon's run is known, if there is one. */
 export const whenAdopted = (place: RunPlace["Service"], recoveredTo: number): Effect.Effect<void> =>
   Effect.suspend(() => (isAwaited(place, place.now().worker, recoveredTo) ? place.adopted.await : Effect.void))
 
-/** Chance is taken once: decisions take none. */
+/** Randomness is drawn once, here: decisions must be deterministic. */
 export const ids = Effect.map(
   Effect.all([Random.nextInt, Random.nextInt, Random.nextInt]),
   (salt) =>

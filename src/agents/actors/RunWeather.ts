@@ -1,5 +1,5 @@
 /**
- * RunWeather: the news of a provider in the end of a run that asked it, and the end as its worker is told it. Pure.
+ * RunWeather: derives a provider's news from the end of a run that asked it, and the end as its worker sees it. Pure.
  */
 import type { RunEvent } from "../../runs/Backend.ts"
 import type { Outcome } from "../../runs/Outcome.ts"
@@ -7,20 +7,20 @@ import type { AgentConfig } from "../../config/AgentConfig.ts"
 import type { ToldWindows } from "../../runs/gateway/LimitHeaders.ts"
 import type { News } from "../../domain/Weather.ts"
 
-/** A limit that does not say when it is lifted is asked again so much later, ms. */
+/** If a limit does not say when it is lifted, the provider is asked again after this time, ms. */
 const LIMIT_UNKNOWN = 60_000
 
-/** The asking of a run: times in ms since the epoch, `beganAt` of its newest request. */
+/** The requests of a run. Times are in ms since the epoch; `beganAt` is the start of the newest request. */
 export interface Asked {
   readonly beganAt: number
   readonly now: number
   readonly trouble: string
 }
 
-/** How agents begin what they say of themselves in an answer's place. */
+/** Beginnings of an agent's own notices, which it sends in place of an answer. */
 const ASIDE = /^(Info|Warning|(API )?Error): /
 
-/** Whether the model behind the run has answered. */
+/** Whether the event shows that the model behind the run has answered. */
 export const isAnswer = (event: RunEvent): boolean => {
   switch (event._tag) {
     case "Delta":
@@ -37,9 +37,12 @@ export const isAnswer = (event: RunEvent): boolean => {
   }
 }
 
-/** The provider was there, could not be had, or has reached its limit; undefined: the end says nothing of it. */
+/**
+ * Whether the provider answered, was unavailable, or has reached its limit; undefined if the outcome says nothing of
+ * it.
+ */
 export const newsOf = (outcome: Outcome, { beganAt: began, now, trouble }: Asked): News | undefined => {
-  // a command's whole run is its answer
+  // for a command, a successful run counts as the answer
   if (outcome._tag === "Success") return { _tag: "answered", began }
   if (outcome._tag !== "Uncounted") return undefined
   const { detail: message = trouble, reason, until } = outcome
@@ -48,16 +51,19 @@ export const newsOf = (outcome: Outcome, { beganAt: began, now, trouble }: Asked
   return reason === "unavailable" ? { _tag: "failed", began, message, retryAt: until } : undefined
 }
 
-/** The news in the windows of its account's use: one that is refused has reached its limit, whatever the run makes of that. */
+/**
+ * The news in the usage windows of the account. A rejected window has reached its limit, whatever the run does about
+ * it.
+ */
 export const toldOf = ({ rejected, windows }: ToldWindows, now: number): ReadonlyArray<News> => {
   const used: ReadonlyArray<News> = windows.length === 0 ? [] : [{ _tag: "used", windows }]
-  // one whose end nobody tells is found out by the run's own end
+  // if a window's end is unknown, the end of the run shows the limit
   if (rejected?.until === undefined || rejected.until <= now) return used
   const message = rejected.name === "" ? "what may be used is used up" : `its window ${rejected.name} is used up`
   return [...used, { _tag: "limited", message, until: rejected.until }]
 }
 
-/** The end as its worker is told it: a limit does what the config says, and where another backend may take over nobody waits for it. */
+/** The outcome for the worker. A limit does what `onLimit` says; if a fallback can take over, there is no wait. */
 export const endOf = (outcome: Outcome, { fallback, onLimit }: Pick<AgentConfig, "fallback" | "onLimit">): Outcome => {
   if (outcome._tag !== "Uncounted") return outcome
   const { reason, until } = outcome

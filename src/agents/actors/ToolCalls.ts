@@ -1,12 +1,11 @@
 /**
- * ToolCalls: the tool calls of one agent, as one actor: each call is a part of it with a
- * machine of its own, and the rune of a move names the call.
+ * ToolCalls: the tool calls of one agent, as one actor. Each call is a part of it with its own state machine, and the
+ * rune of a move names the call.
  *
- * Guarantees: a call gets its one result, whatever becomes of its run; the last result
- * of a turn and what the turn makes of it are one append, and so are the results that a
- * turn's end brings and that end; a question outlives the daemon: answered late, the
- * answer holds for the same call when it is made again. While all open calls wait for a
- * person nothing executes: a steer calls them off.
+ * Guarantees: each call gets exactly one result, whatever happens to its run. The last result of a turn and its
+ * consequence for the turn are one append; so are a turn's end and the results that it causes. A question outlives the
+ * daemon: a late answer holds for the same call when it is made again. While all open calls wait for a person, nothing
+ * executes: a steer then cancels them.
  */
 import { Effect, HashMap } from "effect"
 import type { Ref } from "../../core/event-actor/ActorHandle.ts"
@@ -53,30 +52,30 @@ import {
 
 type Act =
   | ToolMachine.Action
-  /** The call's run is told the decision. */
+  /** Sends the decision to the call's run. */
   | {
       readonly _tag: "Tell"
       readonly callId: string
       readonly decision: Backend.Decision
-      /** True where agentd itself refuses it, and no person. */
+      /** True if agentd itself refuses the call, not a person. */
       readonly isOurs?: boolean
     }
-  /** The run asks for leave for a call that was taken to run. */
+  /** The run requests approval for a call that was considered running. */
   | { readonly _tag: "Late"; readonly message: Extract<ToolsMessage, { _tag: "Asked" }> }
-  /** The call waits for nobody. Its whole input is kept while it waits for a person (RunEvents keeps it), and no longer. */
+  /** The call waits for no person any more: its stored input is dropped. RunEvents stores it while the call waits. */
   | { readonly _tag: "Drop"; readonly callId: string }
 
 export interface Answered {
   readonly eventId: number
   readonly tool: string
   readonly answers: ReadonlyArray<string> | undefined
-  /** True where the call's run was over already. */
+  /** True if the call's run had already ended. */
   readonly late: boolean
 }
 
-/** Calls that one append ends; further ones are ended by the next. */
+/** Maximum number of calls that one append ends; the next append ends the rest. */
 const AT_ONCE = 1_000
-/** Told to the agent. */
+/** Messages to the agent. */
 const TOO_LARGE = `the call holds more than a person is shown (${CallHash.MAX_INPUT} bytes): do it in smaller pieces`
 const UNSEEN = "agentd ended before it had kept what the call would do: the agent can ask again"
 const OVER = "the run that made the call is over; what it did is not known"
@@ -84,12 +83,12 @@ const OVER = "the run that made the call is over; what it did is not known"
 const unanswered = ({ arguments: input, snapshot: { data } }: Call): string =>
   `nobody answered within ${span(data.limits.approvalTimeout ?? 0)}: ${named(data.toolName ?? "", input)} expired, and was refused`
 
-/** Moves of calls, one after the other, as one decision. */
+/** Successive moves of calls, collected as one decision. */
 class Moves {
   readonly runes: Array<Draft> = []
   readonly acts: Array<Act> = []
   readonly tells: Array<Tell> = []
-  /** Calls of a live run that have their result by now. */
+  /** Calls of a live run that now have their result. */
   readonly settled: Array<Call> = []
   state: ToolsState
   private readonly agent: string
@@ -113,13 +112,13 @@ class Moves {
     return this.all.filter(({ snapshot }) => snapshot.data.turnId === turnId)
   }
 
-  /** True where the event moved the call. */
+  /** Returns true if the event moved the call. */
   step(callId: string, event: ToolMachine.Event): boolean {
     const before = this.call(callId)
     const made = move(ToolMachine.Tool, before?.snapshot ?? unborn, event, this.context, this.runes.length)
     if (typeof made === "string") return false
     this.runes.push({ ...made.draft, actor: toolName(this.agent, callId) })
-    // a call's result is told to its run where the run waits for leave
+    // a run that waits for approval must hear of the call's result
     if (before !== undefined && waits(before) && made.draft.kind === "tool.result") {
       const isLate = event._tag === "approval_timeout"
       const message = isLate ? "nobody answered in time" : "the question was called off"
@@ -134,7 +133,7 @@ class Moves {
     return true
   }
 
-  /** Ends a call with its result, as its run tells it, or as the run's end brings it. */
+  /** Ends a call with its result: the one that its run reported, or the one that the run's end causes. */
   end(call: Call, status: ToolMachine.Status, output: unknown): void {
     const { callId, snapshot } = call
     const of = { callId, asks: snapshot.state !== "pending_call", waits: waits(call) }
@@ -144,7 +143,7 @@ class Moves {
   }
 }
 
-// The parts of one definition, over the services that they share.
+// This function holds all parts of one definition; they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
@@ -152,7 +151,7 @@ export const make = Effect.gen(function* () {
   const { agent, config, recoveredTo } = setting
   const { live } = place
 
-  /** The news for the turn: its calls have their results, and where a steer waits, that nothing executes. */
+  /** News for the turn: all its calls have results, or, if a steer waits, nothing executes. */
   const told = (moves: Moves, siblings: Siblings, alsoLost = false, ending?: Ending): ReadonlyArray<Tell> => {
     const { inbox, toTurn, turn } = siblings
     const turnId = turn.data.turnId ?? ""
@@ -161,7 +160,7 @@ export const make = Effect.gen(function* () {
     const tells: Array<Tell> = []
     const finish = () => {
       const { results } = moves.state
-      // the run has ended the turn with them: there are no more calls
+      // if the run has ended the turn with these results, there are no more calls
       const end =
         ending?._tag === "response_done" ? { finalOutput: ending.finalOutput, usage: ending.usage } : undefined
       tells.push(tell(toTurn, { _tag: "tools_finished", turnId, results, continue: end === undefined, ...end }))
@@ -174,7 +173,7 @@ export const make = Effect.gen(function* () {
     return tells
   }
 
-  /** The turn is steered away; what waits for a person is called off first. */
+  /** Steers the turn away. Calls that wait for a person are cancelled first. */
   const boundary = (moves: Moves, turnId: string, { toTurn }: Siblings): ReadonlyArray<Tell> => {
     const open = moves.of(turnId)
     if (open.every(waits)) {
@@ -230,13 +229,13 @@ export const make = Effect.gen(function* () {
     ])
   }
 
-  /** Behind all that its run has told before. */
+  /** Passes the message on, so that it comes after everything that its run reported before. */
   const open = (message: Extract<ToolsMessage, { _tag: "Open" }>, context: Context): Decision<ToolsState, Act> => ({
     runes: [],
     tells: [tell(new Siblings(agent, context).toTurn, message)]
   })
 
-  /** A call that was taken to run asks after all: it goes on under another name, and that one runs with leave alone. */
+  /** A call that was considered running requests approval. A new call continues it, and runs only if approved. */
   const begunAnew = (moves: Moves, callId: string, was: string): void => {
     const before = moves.call(was)
     if (before === undefined) return
@@ -280,7 +279,7 @@ export const make = Effect.gen(function* () {
       moves.step(callId, { _tag: "auto_approved", callId, policyReason: verdict.reason })
       moves.acts.push(allow(moves.call(callId)!))
     } else {
-      // the same question from before the restart: one is enough
+      // the same question may be open from before a restart: only the new one stays
       for (const other of HashMap.values(state.open)) {
         if (other.callId === callId || other.key !== key || live.origin(other.callId) !== undefined) continue
         moves.step(other.callId, { _tag: "cancelled", callId: other.callId, reason: `asked again as ${callId}` })
@@ -303,7 +302,7 @@ export const make = Effect.gen(function* () {
     decision: data.answers === null ? { behavior: "allow" } : { behavior: "allow", answers: data.answers }
   })
 
-  /** Denies a call: its run is told why, and the call has its result. */
+  /** Denies a call: its run gets the reason, and the call has its result. */
   const denied = (moves: Moves, callId: string, approver: string, reason: string, words?: boolean): boolean => {
     if (!moves.step(callId, { _tag: "denied", callId, approver, reason })) return false
     moves.acts.push({
@@ -347,17 +346,17 @@ export const make = Effect.gen(function* () {
     return decided(moves, told(moves, new Siblings(agent, context)), reply)
   }
 
-  /** A run that was taken up in the turn has all of its calls, what the machine has lost of its output among them. */
+  /** Whether the run was adopted in this turn. All open calls are then its own, even those whose output was lost. */
   const hasAll = (turnId: string): boolean => live.resumed === turnId
 
-  /** Ends the turn's remaining calls with it. False: there are more than one append takes. */
+  /** Ends the turn's remaining calls. False: there are more than fit into one append. */
   const endAll = (moves: Moves, turnId: string, how: "cancelled" | "unknown", reason: string): boolean => {
     const left = moves.of(turnId).filter(({ callId }) => hasAll(turnId) || live.origin(callId) !== undefined)
     for (const call of left.slice(0, AT_ONCE)) moves.end(call, how, reason)
     return left.length <= AT_ONCE
   }
 
-  /** The same again, for what is left. */
+  /** Repeats the message, for the calls that are left. */
   const more = (moves: Moves, message: ToolsMessage, { self }: Context) =>
     decided(moves, [later(self as Ref<ToolsMessage>, message)])
 
@@ -368,7 +367,7 @@ export const make = Effect.gen(function* () {
     if (!endAll(moves, turnId, how, reason)) return more(moves, message, context)
     const { toLife, toTurn } = siblings
     const news = told(moves, siblings, hasAll(turnId), ending)
-    // where the last results came with it the turn has ended with them
+    // if the last results came with the turn's end, the turn has ended with them
     const isOver = news.length > 0 && ending._tag === "response_done"
     return decided(moves, [
       tell(toLife, { _tag: "Used", turnId, spent }),
@@ -384,7 +383,7 @@ export const make = Effect.gen(function* () {
     const { toLife, toTurn, toWorker, turn, worker } = siblings
     const moves = new Moves(agent, state, context)
     const turnId = turn.data.turnId ?? ""
-    // a worker whose grace is over knows a killed run no more; the turn that is being stopped is still its
+    // after its grace the worker no longer knows a killed run; an interrupted turn still belongs to that run
     const isIts = worker.now?.data.runId === runId || turn.state === "interrupted"
     const isOurs = turn.entered > recoveredTo || live.resumed === turnId
     const isOpen = turn.state !== "idle" && isOurs && isIts
@@ -400,7 +399,7 @@ export const make = Effect.gen(function* () {
     ])
   }
 
-  /** Marks running calls as unknown; asking ones go on asking, where a person can still see all that they would do. */
+  /** Marks running calls as unknown. Calls that wait stay open if a person can still see their whole input. */
   const unknown = (moves: Moves, calls: ReadonlyArray<Call>): void => {
     for (const call of calls) {
       const { callId, questions } = call
@@ -428,7 +427,7 @@ export const make = Effect.gen(function* () {
   const time = (state: ToolsState, context: Context) => {
     const siblings = new Siblings(agent, context)
     const moves = new Moves(agent, state, context)
-    // a result may be among what its run told while nobody heard: once that is told, the time is looked at again
+    // the run may have reported a result while no daemon listened: check the time after reading its output
     const due = isAwaited(place, siblings.worker, recoveredTo) ? [] : state.due
     for (const { at, callId } of due) {
       const call = moves.call(callId)
@@ -449,7 +448,7 @@ export const make = Effect.gen(function* () {
     return decided(moves, told(moves, new Siblings(agent, context)))
   }
 
-  /** Time in which every open call waits for a person is told apart. */
+  /** Reports separately the time during which every open call waits for a person. */
   const decide = (state: ToolsState, message: ToolsMessage, context: Context) => {
     const decision = decideOn(state, message, context)
     if (typeof decision === "string" || !("runes" in decision) || decision.state === undefined) return decision
@@ -511,7 +510,7 @@ export const make = Effect.gen(function* () {
       case "Orphans": {
         const { turn } = new Siblings(agent, context)
         const moves = new Moves(agent, state, context)
-        // those of a turn that has not ended end with it
+        // calls of a turn that has not ended end with that turn
         const open = isActive(turn) ? turn.data.turnId : null
         unknown(
           moves,
@@ -541,7 +540,7 @@ export const make = Effect.gen(function* () {
       case "StopTool": {
         const callId = action.callId ?? ""
         const origin = live.origin(callId)
-        // the run goes on with one that was begun anew
+        // the run continues with the call that replaced this one
         return live.origin(lateName(callId)) === undefined ? origin?.run.cancelCall(origin.id) : undefined
       }
       case "ReportResult":

@@ -1,13 +1,11 @@
 /**
- * TurnActor: the turn of one agent, as an actor.
+ * TurnActor: the actor for the turn of one agent.
  *
- * A turn that begins or ends is stated in one append with all that follows from it in its
- * agent: what it carries is delivered, the agent is busy or idle, the next turn begins.
- * Its run is given the input when that is durable.
+ * The start or end of a turn is one append with all its consequences in the agent: its messages are delivered, the
+ * agent is busy or idle, the next turn begins. The run gets the input when that append is durable.
  *
- * Guarantees: a run is given an input once, and none of a turn that has ended by then; a
- * turn that the live run does not know was lost with an earlier daemon: it ends with an
- * error, its calls before it, and what it was asked is offered again.
+ * Guarantees: a run gets an input once, and never that of a turn that has ended. A turn that the live run does not know
+ * was lost with an earlier daemon: its calls end, then it ends with an error, and its messages are queued again.
  */
 import type { Said } from "../../core/event-log/EventKinds.ts"
 import { readTurn } from "../machines/TurnKinds.ts"
@@ -70,7 +68,7 @@ type Act =
 
 type Handle = ActorHandle<TurnState, TurnMessage>
 
-/** Messages whose end is remembered. */
+/** Maximum number of messages whose end is remembered. */
 const MAX_ENDED = 1_000
 
 export const fresh: TurnState = {
@@ -85,7 +83,7 @@ export const fresh: TurnState = {
 const isEnd = (before: TurnMachine.Data, after: TurnMachine.Data): boolean =>
   before.ended === null && after.ended !== null
 
-/** How a turn's end is remembered by what it carried. */
+/** Remembers the turn's end for each message that the turn carried. */
 const remember = (before: TurnState, { data }: Pick<TurnState, "data">, eventId: number): ReadonlyArray<Ended> => {
   if (!isEnd(before.data, data) || data.messageIds.length === 0) return before.ended
   const { messageIds } = data
@@ -115,25 +113,25 @@ export const outputOf = (any: Said | undefined): string => {
   }
 }
 
-/** Why a turn came to no answer, as its last rune says; undefined for one that did. */
+/** Why a turn got no answer, according to its last rune; undefined if it got one. */
 export const troubleOf = (any: Said): string | undefined => {
   const rune = readTurn(any)
   if (rune?.kind === "turn.error") return rune.payload.message ?? rune.payload.error_type
   return rune?.kind === "turn.interrupted" ? rune.payload.reason : undefined
 }
 
-/** Whether a turn's last rune says that its process died in it. */
+/** Whether a turn's last rune says that its process died during the turn. */
 export const hasDied = (any: Said | undefined): boolean => {
   const event = any === undefined ? undefined : readTurn(any)?.payload.event
   return event?._tag === "stream_error" && event.died === true
 }
 
-/** A run that is being ended, and has not within its grace and this, is killed. */
+/** A run that is ending is killed after its grace period plus this time. */
 const PATIENCE = Duration.minutes(1)
-/** A run without a turn is kept at most this long for what it has at work beside its turns. */
+/** Maximum time that a run without a turn is kept alive for its background work. */
 const MAX_BACKGROUND = Duration.hours(24)
 
-// The parts of one definition, over the services that they share.
+// This function holds all parts of one definition; they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
@@ -141,17 +139,23 @@ export const make = Effect.gen(function* () {
   const { agent, config, conversation, home, recoveredTo, report } = setting
   const { live, slot } = place
 
-  /** The live run works on it, or is about to be given it. */
+  /** Whether the live run works on the turn, or is about to receive it. */
   const isHeld = ({ data, entered }: TurnState): boolean =>
     live.run !== undefined && (entered > recoveredTo || (data.turnId !== null && live.resumed === data.turnId))
 
-  /** True where the messages are offered again: those of a channel or a plan are theirs to repeat; errors that say nothing of the work are ours. */
+  /**
+   * Whether the messages are queued again. Channels and plans repeat their own, except after errors that are not the
+   * work's fault.
+   */
   const isOffered = (errorType: string, { inbox, turn }: Siblings): boolean => {
     const asked = known(inbox.data).filter(({ messageId }) => turn.data.messageIds.includes(messageId))
     return NOT_ITS_FAULT.has(errorType) || !asked.some(({ alone }) => alone === true)
   }
 
-  /** Begins a turn: one rune is its begin, the agent's, the delivery of its messages and, where it is the run's first, the run's. */
+  /**
+   * Begins a turn with one rune: the agent becomes busy, its messages are delivered, and, for a run's first turn, the
+   * run begins.
+   */
   const began = (
     draft: Draft,
     state: TurnState,
@@ -162,7 +166,7 @@ export const make = Effect.gen(function* () {
     const { messageIds } = state.data
     const { input, turnId } = event
     const isOfRun = event._tag === "start_turn" && event.run !== undefined
-    // a run begins with its first turn, and has the input of that one
+    // a run begins with its first turn, and already has the input of that turn
     const isFirst = worker.now?.data.runId === turnId
     const isOwn = event._tag === "start_turn" && event.source === "own"
     const moves = [inboxName(agent), lifeName(agent), ...(isOfRun ? [workerName(agent)] : [])]
@@ -176,11 +180,11 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** Up to here the turn's time is not counted. */
+  /** Whether the turn's time up to now is not counted yet. */
   const isUncounted = (state: TurnState, { life }: Siblings, { now }: Context): boolean =>
     isHeld(state) && life.state === "running_turn" && life.data.turnId === state.data.turnId && now !== life.countedTo
 
-  /** Messages that come to no answer with this end. */
+  /** Messages that get no answer because of this end. */
   const dropped = (
     asked: ReadonlyArray<Inbox.Message>,
     { turnId, unfinished }: TurnMachine.Data,
@@ -194,7 +198,7 @@ export const make = Effect.gen(function* () {
     return end === undefined || messageIds.length === 0 ? [] : [{ _tag: "Drop", messageIds, end }]
   }
 
-  /** Ends a turn: one rune is its end, the agent's way back to idle, and the end of a run that ends well with it. */
+  /** Ends a turn with one rune: the agent becomes idle, and a run that ends well with the turn ends too. */
   const ended = (
     before: TurnState,
     after: TurnState,
@@ -214,7 +218,7 @@ export const make = Effect.gen(function* () {
     const waits = isStopping && isHeld(before)
     const { run, turns } = live
     const isDropped = waits && !turns && run !== undefined && worker.now?.state === "Running"
-    // an agent that has spent its budget ends with the turn, and says so
+    // an agent that exceeded its budget ends with the turn, and says so itself
     const isBack = life.state === "running_turn" && life.data.turnId === turnId && life.data.spent === null
     const isExit = event._tag === "response_done" && event.exit !== undefined
     const moves = [...(isBack ? [lifeName(agent)] : []), ...(isExit ? [workerName(agent)] : [])]
@@ -227,7 +231,7 @@ export const make = Effect.gen(function* () {
         ...(parent === undefined ? [] : [tell(toTurn, { _tag: "Answer", turnId, parent } as const)]),
         ...(isBack ? [] : [tell(toLife, endOf(data)!)]),
         ...(isDropped ? [tell(toWorker, { _tag: "UrgentMessage", messageId: null, runId: run.runId } as const)] : []),
-        // what was interrupted has its grace
+        // an interrupted turn has its grace period
         ...(isStopping && !waits ? [tell(toTurn, { _tag: "turn_finalized", turnId } as const)] : []),
         ...(isStopping ? [] : [tell(toTurn, { _tag: "Look" } as const)])
       ],
@@ -244,7 +248,7 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** The run has not ended its turn in time: it goes, and takes nothing more with it. */
+  /** The run exceeded its grace period: end it and cancel its open calls. */
   const forced = ({ data }: TurnState, { toTools, toWorker }: Siblings): ReadonlyArray<Tell> => {
     const { run } = live
     const turnId = data.turnId!
@@ -277,7 +281,7 @@ export const make = Effect.gen(function* () {
     return { ...decided, tells: [...cut, tell(siblings.toTurn, { _tag: "Look" })] }
   }
 
-  /** As `step`, where the time is counted. */
+  /** Like `step`, for a turn whose time is counted. */
   const end = (state: TurnState, event: TurnMachine.Event, context: Context): Decision<TurnState, Act> | Refusal => {
     const moved = move(TurnMachine.Turn, state, event, context)
     if (typeof moved === "string") return moved
@@ -322,14 +326,14 @@ export const make = Effect.gen(function* () {
     return step(state, event, context)
   }
 
-  /** A turn that the run has begun by itself is one of the agent's, if it may have one now. */
+  /** A turn that the run began by itself becomes a turn of the agent, if the agent may have one now. */
   const open = (
     state: TurnState,
     { runId, why }: Extract<TurnMessage, { _tag: "Open" }>,
     context: Context
   ): Decision<TurnState, Act> => {
     const answered = (reply: Opened): Decision<TurnState, Act> => ({ runes: [], reply })
-    // its work is what the turn under way, or the one that is about to begin, is charged with
+    // the turn under way, or the one about to begin, is charged with this work
     if (state.state !== "idle" || state.data.unfinished.length > 0) return answered({ _tag: "TakenIn" })
     const { inbox, life, worker } = new Siblings(agent, context)
     const isOn = life.state === "idle" && worker.now?.state === "Running" && worker.now.data.runId === runId
@@ -374,7 +378,7 @@ export const make = Effect.gen(function* () {
       }
       case "Lost":
         return lost(state, message, context)
-      // what it was to begin waits in the inbox, and is looked for when the turn is over
+      // the messages of a refused turn wait in the inbox; they are looked for when the current turn is over
       case "start_turn":
         return state.state === "idle" ? step(state, message, context) : "stale"
       case "steer":
@@ -391,7 +395,7 @@ export const make = Effect.gen(function* () {
     const { state } = self
     const isOn = isActive(state) && state.data.turnId === turnId
     const barred = home.barred()
-    // interrupted meanwhile: the run has heard nothing of it, and never will
+    // interrupted in the meantime: the run never gets this input
     if (run === undefined || !isOn || barred !== undefined) {
       const interrupt: TurnMessage = { _tag: "interrupt", turnId, by: "agentd", reason: barred ?? LOST, keep: true }
       return Effect.andThen(isOn ? self.tell(interrupt) : Effect.void, self.tell({ _tag: "turn_finalized", turnId }))
@@ -404,7 +408,7 @@ export const make = Effect.gen(function* () {
       Effect.flatMap((message) => {
         if (message === undefined) return Effect.void
         live.end()
-        // one that takes no turns is of no more use
+        // a run that takes no more turns is useless
         live.ending(run.runId)
         const event: TurnMessage = { _tag: "stream_error", turnId, errorType: "send", message, retry: true }
         return Effect.andThen(self.tell(event), slot.stop(run.runId))
@@ -478,10 +482,10 @@ export const make = Effect.gen(function* () {
       yield* slot.end(runId)
     })
 
-  /** A run that has long had nothing to do is ended in order. */
+  /** Ends a run in order when it has been idle for long. */
   const rest = () =>
     Effect.gen(function* () {
-      // a run comes with its turn, or was taken up: without one there is nothing to wait for
+      // a run comes with its turn or is adopted: without a run there is nothing to wait for
       if (live.run === undefined) return
       const { idleTimeout, mode } = config()
       yield* Effect.timeoutOption(live.quiet.await, MAX_BACKGROUND)
@@ -495,7 +499,7 @@ export const make = Effect.gen(function* () {
       yield* outlasts(run.runId)
     })
 
-  /** Once it is known what has become of the run of before. */
+  /** Runs `then` when the fate of an earlier daemon's run is known. */
   const once = (then: Effect.Effect<void>) => Effect.andThen(whenAdopted(place, recoveredTo), then)
 
   const run = ({ name }: Activity, self: Handle, state: TurnState): Effect.Effect<void> => {
@@ -509,7 +513,7 @@ export const make = Effect.gen(function* () {
       case "RunTools":
         return Effect.suspend(() => (isHeld(state) ? Effect.void : self.tell({ _tag: "Orphaned", turnId }))).pipe(once)
       default:
-        // what was to stop it may have died before it did
+        // the daemon may have died before it stopped the run
         return Effect.suspend(() => {
           if (!isHeld(state)) return self.tell({ _tag: "turn_finalized", turnId })
           return live.resumed === turnId && live.run !== undefined ? place.interrupt(live.run) : Effect.void

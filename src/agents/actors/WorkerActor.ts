@@ -1,13 +1,12 @@
 /**
- * WorkerActor: the worker of one agent, as an actor: the loop that keeps its runs going.
+ * WorkerActor: the actor for the worker of one agent: the loop that keeps its runs going.
  *
- * Its activities prepare the place, wait until the next run is due, spawn and find the
- * run; each can be run again after a crash and finds what it began. None of them decides
- * anything: the prompt is made where the worker moves on with it.
+ * Its activities prepare the working folder, wait until the next run is due, and spawn or adopt the run. Each activity
+ * can be repeated after a crash and finds what it began. Activities decide nothing: the prompt is built in the decision
+ * that moves the worker on.
  *
- * Guarantees: a run's id is durable before the spawn; a run begins its first turn in the
- * append that counts it as started; whatever ends a run ends its turn in the same append,
- * and names the run.
+ * Guarantees: a run's id is durable before the spawn. A run begins its first turn in the append that counts the run as
+ * started. Whatever ends a run ends its turn in the same append, and names the run.
  */
 import * as LogEvent from "../../domain/LogEvent.ts"
 import { putRight } from "../../domain/ErrorLimit.ts"
@@ -51,7 +50,7 @@ type Handle = ActorHandle<WorkerState, WorkerMessage>
 
 export const fresh: WorkerState = { incarnation: 0, began: 0, now: undefined }
 
-/** So long the end of a run that was taken up may take to be told, ms. */
+/** Minimum time that an adopted run gets to report its end before its timeout, ms. */
 const MOMENT = 2_000
 
 const expected = ({ now }: WorkerState): string | undefined =>
@@ -63,14 +62,14 @@ type Started = Extract<
   { readonly kind: "worker.started" }
 >
 
-/** Where an incarnation begins: the limits in force are part of the rune, so the fold needs no config. */
+/** The first state of an incarnation. The rune contains the limits in force, so that the fold needs no config. */
 const begun = ({ at, eventId, payload, seq }: Omit<Started, "kind">): WorkerState => ({
   incarnation: payload.incarnation,
   began: eventId,
   by: payload.by,
   now: {
     state: WorkerMachine.Worker.initial,
-    // runes of before know no prompt here
+    // runes of older versions name no prompt here
     data: { ...WorkerMachine.initial(), ...payload.initial },
     entered: eventId,
     seq,
@@ -78,7 +77,7 @@ const begun = ({ at, eventId, payload, seq }: Omit<Started, "kind">): WorkerStat
   }
 })
 
-/** `isJoined`: a rune of its agent's turn, with which the run is up or has ended. */
+/** `isJoined`: a rune of the agent's turn, with which the run has started or ended. */
 export const apply = (state: WorkerState, rune: Rune, isJoined: boolean): WorkerState => {
   const own = readWorker(rune)
   if (own?.kind === "worker.started") return begun(own)
@@ -90,7 +89,7 @@ export const apply = (state: WorkerState, rune: Rune, isJoined: boolean): Worker
   return state.now === undefined ? state : { ...state, now: evolve(WorkerMachine.Worker, state.now, rune) }
 }
 
-/** True where the worker was stopped in the midst of its standing task. */
+/** True if the worker was stopped in the middle of its standing task. */
 const isLooping = ({ mode, runId }: WorkerMachine.Data): boolean => mode === "loop" && runId !== null
 
 const stopped = ({ fatal, stoppedBy }: WorkerMachine.Data): string =>
@@ -121,20 +120,20 @@ export const initial = (
       })
 })
 
-/** Whether a run that was taken had answered, or come beyond its first turn, which has the run's name. */
+/** Whether a run that agentd's own end took had answered, or had gone beyond its first turn, which has the run's id. */
 const hadAnswered = (turn: TurnState, { data: { runId }, entered }: WorkerSnapshot): boolean =>
   turn.data.turnId === runId ? turn.data.ended?.outcome === "completed" : turn.entered > entered
 
 const resumable = (backend: AgentConfig["backend"]): boolean => "resume" in backend && backend.resume
 
-/** How an agent's life begins. */
+/** The first event of an agent's life. */
 export const spawnRequested = ({ agent, config, parent }: AgentSetting["Service"]): AgentMachine.Event => {
   const { backend, role } = config()
   const model = "model" in backend ? (backend.model ?? null) : null
   return { _tag: "spawn_requested", agentId: agent, role: role ?? "", model, parentId: parent }
 }
 
-// The parts of one definition, over the services that they share.
+// This function holds all parts of one definition; they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
@@ -160,7 +159,7 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** The run is up: its first turn begins, and says so. */
+  /** The run has started: begins its first turn, whose rune also records the start of the run. */
   const first = (
     { data: { messageIds, prompt } }: WorkerSnapshot,
     { pid, runId, seq, sessionId }: Extract<WorkerMachine.Event, { _tag: "SessionStarted" }>,
@@ -179,7 +178,7 @@ export const make = Effect.gen(function* () {
       at: now
     })
 
-  /** Cancels a run: its turn is interrupted first, so that its messages are offered again; a person who drops them has said so. */
+  /** Cancels a run. Its turn is interrupted first: its messages are queued again unless a person dropped them. */
   const cancelled = (
     event: WorkerMachine.Event,
     { state }: WorkerSnapshot,
@@ -206,7 +205,7 @@ export const make = Effect.gen(function* () {
   ): ReadonlyArray<Tell> => {
     const cancels = actions.some(({ _tag }) => _tag === "CancelSession")
     const tells = cancels ? [...cancelled(event, after, siblings)] : []
-    // without a wait the next run begins in the append that ends this one
+    // without a wait, the next run begins in the append that ends this one
     if (WorkerMachine.isCool(after)) tells.push(tell(context.self as never, { _tag: "BackoffElapsed" }))
     if (after.state === "BuildingPrompt") {
       tells.push(tell(context.self as never, { _tag: "Look" }))
@@ -215,14 +214,14 @@ export const make = Effect.gen(function* () {
     return tells
   }
 
-  /** The agent ends with its worker. Safe to repeat. */
+  /** Ends the agent with its worker. Safe to repeat. */
   const release = (state: WorkerState, context: Context): Decision<WorkerState, Act> | Refusal => {
     const { life, toLife } = new Siblings(agent, context)
     if (state.now?.state !== "Stopped" || life.state === "terminated" || life.state === "failed") return "stale"
     const { fatal, stoppedBy } = state.now.data
     const [by, reason] = fatal === null ? [stoppedBy ?? "agentd", "stopped"] : ["worker", putRight(fatal.message)]
     const isBorn = life.state !== "[*]" && life.state !== "spawning"
-    // in a parent's name it is ended with the parent
+    // an agent that was stopped in its parent's name ends with its parent
     const parentId = setting.parent
     const isOrphan = fatal === null && parentId !== null && stoppedBy === `agent:${parentId}`
     const event: AgentMachine.Event = isBorn
@@ -242,13 +241,13 @@ export const make = Effect.gen(function* () {
   ): Decision<WorkerState, Act> | Refusal => {
     const { now } = state
     if (now === undefined) return "stale"
-    // whatever ends a run names it
+    // an event that ends a run must name it
     if (event._tag === "UrgentMessage" && event.runId === undefined) return "illegal"
     const moved = move(WorkerMachine.Worker, now, event, context)
     if (typeof moved === "string") return moved
     const { after, actions, draft } = moved
     const siblings = new Siblings(agent, context)
-    // the turn's rune says it for both
+    // the rune that starts the turn records the start of the run too
     if (event._tag === "SessionStarted" && siblings.turn.state === "idle") {
       return { runes: [], tells: [first(now, event, siblings, context)] }
     }
@@ -323,8 +322,8 @@ export const make = Effect.gen(function* () {
         )
       case "AgentFailed":
         return home.agentFailed(agent, action.message, action.ref)
-      case "StorePrompt": // the state holds it, and SpawnRun reads it there
-      case "IncrementSession": // the counter is the machine's own data
+      case "StorePrompt": // SpawnRun reads the prompt from the state
+      case "IncrementSession": // the counter is part of the machine's data
         return Effect.void
     }
   }
@@ -338,14 +337,14 @@ export const make = Effect.gen(function* () {
       })
     )
 
-  /** Says when the next run may begin; what comes later is looked at as it comes. */
+  /** Waits until the next run may begin, then looks for work. Messages that arrive later trigger their own look. */
   const buildPrompt = (self: Handle, { data }: WorkerSnapshot) =>
     Effect.gen(function* () {
-      // it was disconnected, or its run has ended before any turn could say that it is free
+      // the agent was disconnected, or its run ended before any turn could report it ready
       yield* self.tell({ _tag: "Ready" })
       for (;;) {
         const now = yield* Clock.currentTimeMillis
-        // a reload may have changed it meanwhile
+        // a reload may have changed the spacing
         const spacing = spacingOf(config())
         if (isDue(data, spacing, now)) break
         yield* Effect.sleep(untilDue(data, spacing, now))
@@ -353,7 +352,7 @@ export const make = Effect.gen(function* () {
       yield* self.tell({ _tag: "Look" })
     })
 
-  /** Ends the rest of a run that is not taken up, then tells its end. */
+  /** Ends the remains of a run that is not adopted, then reports its end. */
   const lost = (self: Handle, now: WorkerSnapshot, { drop }: Backend) =>
     Effect.gen(function* () {
       const runId = now.data.runId!
@@ -367,7 +366,10 @@ export const make = Effect.gen(function* () {
       yield* slot.bury(runId, Effect.andThen(drop?.(runId) ?? Effect.void, Effect.andThen(told, place.adopted.open)))
     })
 
-  /** Waits until the run's time is over. One that is taken up has had its time since it began, and may have ended by itself. */
+  /**
+   * Waits until the run's time limit. The time of an adopted run counts from its start, and the run may have ended
+   * already.
+   */
   const timeout = ({ lastRunAt }: WorkerMachine.Data, isOld: boolean) =>
     Effect.map(Clock.currentTimeMillis, (now) => {
       const whole = Duration.toMillis(config().runTimeout)
@@ -376,7 +378,7 @@ export const make = Effect.gen(function* () {
       return Effect.andThen(place.adopted.await, Effect.sleep(Math.max(left, MOMENT)))
     })
 
-  /** The run of the state's data is alive afterwards, or its end is told. What an earlier daemon has begun is taken up where it is there. */
+  /** Ensures that the run is alive, or its end is reported. Adopts the run of an earlier daemon if it still exists. */
   const spawnRun = (self: Handle, now: WorkerSnapshot) =>
     Effect.gen(function* () {
       const { data, entered, state } = now
@@ -389,7 +391,7 @@ export const make = Effect.gen(function* () {
       const spec: RunSpec = {
         runId,
         agent,
-        // the first turn of a run: found again by it after a crash
+        // the first turn has the run's id, so that it is found again after a crash
         turnId: runId,
         prompt: data.prompt ?? "",
         ...setting.files.given(Prompt.filesOf(place.now().inbox.data, data.messageIds)),
@@ -433,7 +435,7 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** A bug that an activity meets again with each restart ends this agent, not one supervisor after the other. */
+  /** A bug that repeats with each restart ends this agent only, not one supervisor after another. */
   const contained = (activity: Effect.Effect<void>, self: Handle, { state }: WorkerSnapshot) =>
     Effect.catchDefect(activity, (defect) =>
       self.tell({
@@ -467,7 +469,7 @@ export const make = Effect.gen(function* () {
     activities: ({ began, now }) => {
       const name = now === undefined ? undefined : WorkerMachine.Worker.states[now.state].enter
       return [
-        // the run that was being ended when the daemon was: it is not taken up
+        // a run that was already ending when the daemon stopped is not adopted
         ...(isLeft(now) ? [{ name: "Bury", key: now.entered }] : []),
         ...(began > 0 && began <= recoveredTo ? [{ name: "Rise", key: began }] : []),
         ...(name === undefined ? [] : [{ name, key: now!.entered }])

@@ -1,7 +1,6 @@
 /**
- * AgentKinds: the kinds of runes of agents and their conversations, with what each says
- * beside its machine's event. Required is what a fold reads; what only tells people may
- * be left out.
+ * AgentKinds: the kinds of runes of agents and their conversations, and the fields of each besides its machine's event.
+ * A field that a fold reads is required; a field that only informs people may be missing.
  */
 import { Schema, Struct } from "effect"
 import { UncountedReason } from "../../runs/Outcome.ts"
@@ -30,15 +29,15 @@ const moveKinds = machineKinds(WorkerMachine, {
       runId: mayText,
       consecutiveErrors: Schema.optional(Schema.Int),
       totalErrors: Schema.optional(Schema.Int),
-      /** Said once the errors in all come near it. */
+      /** Present only when the total of errors is near this limit. */
       maxTotalErrors: Schema.optional(Schema.Int),
-      /** Why it stopped for good. */
+      /** Why the worker stopped permanently. */
       fatal: Schema.optional(Schema.NullOr(Schema.Struct({ message: text, remedy: textOrNull })))
     }
   }
 })
 
-/** The data with which an incarnation of a worker begins; an older agentd knew less, which `WorkerMachine.initial` fills in. */
+/** The initial data of an incarnation of a worker. `WorkerMachine.initial` fills in fields that older logs lack. */
 const workerData = {
   mode: Schema.Literals(["inbox", "loop"]),
   limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
@@ -71,7 +70,7 @@ const workerData = {
 
 export const workerKinds = {
   ...moveKinds,
-  /** `initial`: what its machine begins with. */
+  /** `initial`: the data with which the machine begins. */
   "worker.started": kind(
     Schema.Struct({
       incarnation: Schema.Int,
@@ -114,7 +113,7 @@ export const toolKinds = machineKinds(ToolMachine, {
   }
 })
 
-/** Where a conversation's machine stands, as the summary keeps it. */
+/** The data of a conversation's machine, as the summary stores it. */
 const conversationData = Schema.Struct({
   limits: Schema.Struct({ maxFatalStops: Schema.Finite, maxTurnErrors: Schema.NullOr(Schema.Finite) }),
   conversationId: textOrNull,
@@ -129,13 +128,13 @@ const conversationData = Schema.Struct({
   readonly [F in Exclude<keyof ConversationMachine.Data, "stopped">]: Schema.Codec<ConversationMachine.Data[F], unknown>
 })
 
-/** The summary of an archived conversation: enough to list it. */
+/** The summary of an archived conversation, enough to list it. */
 export const Summary = Schema.Struct({
   conversation: text,
   project: text,
   config: text,
   agents: Schema.Array(text),
-  /** The machine's, as it was closed. */
+  /** The data of the conversation's machine when it was closed. */
   data: conversationData,
   spent: Schema.Struct({
     tokens: Schema.Finite,
@@ -144,11 +143,11 @@ export const Summary = Schema.Struct({
     usd: Schema.Finite
   }),
   limits: Spending,
-  /** Of an older agentd: the file that it moved the payloads into. */
+  /** Only from an older agentd: the file that it moved the payloads into. */
   file: Schema.optionalKey(text),
-  /** Not there: an older agentd kept only the sums. */
+  /** Absent in summaries of an older agentd, which stored only the sums. */
   spending: Schema.optionalKey(ArchivedSpending),
-  /** The hash of the config that a person agreed to; not there: an older agentd forgot it. */
+  /** The hash of the config that a person agreed to; absent in summaries of an older agentd. */
   trusted: Schema.optionalKey(textOrNull)
 })
 export type Summary = typeof Summary.Type
@@ -159,7 +158,7 @@ export const conversationKinds = machineKinds(ConversationMachine, {
   "session.paused": { fields: { reason: mayText } },
   "session.suspended": { fields: { reason: mayText, budget_info: mayAny } },
   "session.closing": { fields: { reason: mayText } },
-  /** Ends the conversation: its stream takes nothing more. */
+  /** Ends the conversation: its stream accepts no more runes. */
   "session.closed": { fields: { final_stats: mayAny }, seals: true },
   "session.archived": { fields: { conversation_id: mayText, summary: Summary, archive: mayAny } }
 })
@@ -167,7 +166,7 @@ export const conversationKinds = machineKinds(ConversationMachine, {
 export const inboxKinds = machineKinds(Inbox, {})
 
 export const memoryKinds = {
-  /** A conversation was made shorter. Sizes in tokens, estimated; `summarised`: entries that a summary stands for. */
+  /** A conversation was compacted. Sizes in tokens, estimated. `summarised`: number of entries in the summary. */
   "agent.compacted": kind(
     Schema.Struct({
       run_id: text,
@@ -183,7 +182,7 @@ export const memoryKinds = {
 export const noticeKinds = { "run.notice": kind(Schema.Struct({ runId: text, text }), { lazy: true }) }
 
 export const forgottenKinds = {
-  /** A run could not go on with the session of the one before. */
+  /** A run could not continue the session of the previous run. */
   "run.memory_lost": kind(Schema.Struct({ runId: text, text }))
 }
 
@@ -196,8 +195,8 @@ export const agentKinds = {
   ...conversationKinds,
   ...inboxKinds,
 
-  // What is told of an agent beside its machines' moves.
-  /** `task`: the message that is its task. */
+  // Kinds besides the machines' moves.
+  /** `task`: the message that is the agent's task. */
   "agent.spawned": kind(
     Schema.Struct({
       agent_id: text,
@@ -221,12 +220,12 @@ export const agentKinds = {
     }),
     { lazy: true }
   ),
-  /** A bound that keeps agents from running away, or the time of a call that nobody answered. */
+  /** The agent reached a limit that stops runaway agents, or a call got no answer in time. */
   "agent.bound_reached": kind(
     Schema.Struct({ agent_id: text, text, call_id: Schema.optional(text), turn_id: Schema.optionalKey(text) })
   ),
   "run.started": kind(Schema.Struct({ runId: text, agent: Schema.optional(text) })),
-  /** A piece of what a model thinks before it answers. */
+  /** A part of a model's thinking before its answer. */
   "run.thought": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
   "run.output": kind(Schema.Struct({ runId: text, text, source: Schema.optional(text) }), { lazy: true }),
   "worktree.kept": kind(Schema.Struct({ path: text, reason: mayText, detail: mayText })),

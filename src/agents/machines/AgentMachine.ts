@@ -1,8 +1,8 @@
 /**
  * AgentMachine: the life of one agent within a conversation, from its spawn to its end.
  *
- * Guarantees: at most one turn at a time; an agent whose budget is spent takes no
- * further turn; only a forced kill ends it in the middle of one.
+ * Guarantees: at most one turn at a time. An agent whose budget is exceeded takes no further turn. Only a forced kill
+ * ends an agent in the middle of a turn.
  */
 import { Schema } from "effect"
 import type { Said } from "../../core/event-log/EventKinds.ts"
@@ -21,7 +21,7 @@ export const Event = Schema.Union([
     agentId: Schema.String,
     role: Schema.String,
     model: Schema.NullOr(Schema.String),
-    /** The agent that spawned it; null for a root agent. */
+    /** The agent that spawned this one; null for a root agent. */
     parentId: Schema.NullOr(Schema.String)
   }),
   Schema.TaggedStruct("init_complete", {}),
@@ -30,9 +30,9 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("turn_completed", { turnId }),
   Schema.TaggedStruct("turn_interrupted", { turnId }),
   Schema.TaggedStruct("turn_error", { turnId, message: Schema.String }),
-  /** Waits for the end of a turn. */
+  /** Waits for the end of the turn. */
   Schema.TaggedStruct("kill", ask),
-  /** Does not. */
+  /** Does not wait for the end of the turn. */
   Schema.TaggedStruct("kill_forced", ask),
   Schema.TaggedStruct("parent_closed", { parentId: Schema.NullOr(Schema.String) }),
   Schema.TaggedStruct("budget_exhausted", {
@@ -43,7 +43,7 @@ export const Event = Schema.Union([
 ])
 export type Event = typeof Event.Type
 
-/** The agent's event in a rune of its turn: the turn begins, or the agent is idle again. */
+/** The agent's event in a rune of its turn: the turn begins, or the agent is idle again; undefined for other runes. */
 export const joins = (any: Said): Event | undefined => {
   const rune = readTurn(any)
   switch (rune?.kind) {
@@ -70,16 +70,16 @@ export interface Data {
   readonly role: string | null
   readonly model: string | null
   readonly parentId: string | null
-  /** The turn that is running; null when there is none. */
+  /** The running turn; null if there is none. */
   readonly turnId: string | null
   readonly stats: Stats
-  /** The resource whose budget is spent; null while none is. */
+  /** The resource whose budget is exceeded; null if none is. */
   readonly spent: string | null
-  /** Why it ended; null while it lives. */
+  /** Why the agent ended; null while it lives. */
   readonly reason: string | null
 }
 
-/** Counts of the agent's turns by how they ended. */
+/** Counts of the agent's turns by outcome. */
 export interface Stats {
   readonly completed: number
   readonly interrupted: number
@@ -110,7 +110,7 @@ export type Kind = (typeof kinds)[number]
 
 const update = on<Event, Data>()
 
-/** A turn's end; where the budget was spent meanwhile, it is the agent's, too. */
+/** Ends a turn. If the budget was exceeded during the turn, the agent ends too, for that reason. */
 const ended = (data: Data, count: keyof Stats): Data => ({
   ...data,
   turnId: null,
@@ -127,7 +127,7 @@ const terminate = to("terminated", { set: "end", rune: "agent.terminated" })
 const init = ["init_complete", "init_error"] as const
 const turns = ["turn_completed", "turn_interrupted", "turn_error"] as const
 const kills = ["kill", "kill_forced", "parent_closed", "budget_exhausted"] as const
-/** The row of an ended agent: a late event lost a race, except for new work. */
+/** The row of an ended agent: late events are ignored, except new work, which is illegal. */
 const gone = { ...illegal("spawn_requested", "turn_assigned"), ...stale(...init, ...turns, ...kills) }
 
 export const Agent = define<State, Event, Data, Action, Kind>()({
@@ -137,7 +137,7 @@ export const Agent = define<State, Event, Data, Action, Kind>()({
   rune: "agent.idle",
   fenced: (data, event) =>
     (event._tag === "turn_assigned" && event.turnId === data.turnId) ||
-    // a turn that spends on while it is being ended spends a budget once
+    // a turn may keep spending while it is being ended: the budget is exceeded only once
     (event._tag === "budget_exhausted" && data.spent !== null) ||
     ((event._tag === "turn_completed" || event._tag === "turn_interrupted" || event._tag === "turn_error") &&
       event.turnId !== data.turnId),

@@ -1,13 +1,13 @@
 /**
- * AgentStates: the actors that one agent consists of, as they know each other: their
- * names, their states, and one event of a machine as a decision.
+ * AgentStates: the actors that one agent consists of: their names, their states, and how they read and address each
+ * other.
  *
- *     inbox/NAME   what waits                 turn/NAME    the turn under way
- *     agent/NAME   its life, what it spent    worker/NAME  the loop of its runs
+ *     inbox/NAME   the messages that wait        turn/NAME    the current turn
+ *     agent/NAME   its life, and what it spent   worker/NAME  the loop of its runs
  *     tools/NAME   its calls, each a part `tool/NAME/CALL`
  *
- * They are one commit scope: what one of them tells another is stepped in the same
- * macrostep and durable with it, so no two of them ever disagree in the log.
+ * The actors are one commit scope: a message between them is processed in the same macrostep and is durable with it.
+ * Therefore no two of them ever disagree in the log.
  */
 import type { TurnOutcome } from "../../domain/AgentPort.ts"
 import type { Ref } from "../../core/event-actor/ActorHandle.ts"
@@ -25,7 +25,7 @@ import type * as WorkerMachine from "./WorkerMachine.ts"
 
 export type InboxState = Snapshot<"Open", Inbox.Data>
 
-/** The turn that a message was carried by, once it is over; `eventId`: its last rune, which holds the answer. */
+/** The turn that carried a message, after its end. `eventId`: the turn's last rune, which contains the answer. */
 export interface Ended {
   readonly messageId: string
   readonly turnId: string
@@ -34,30 +34,30 @@ export interface Ended {
 }
 
 export interface TurnState extends Snapshot<TurnMachine.State, TurnMachine.Data> {
-  /** Of the newest messages, oldest first: how the turn ended that carried it. */
+  /** The ends of the turns that carried the newest messages, oldest first. */
   readonly ended: ReadonlyArray<Ended>
 }
 
 export interface LifeState extends Snapshot<AgentMachine.State, AgentMachine.Data> {
   /** In this incarnation. */
   readonly spent: Budget.Spent
-  /** Up to when the time of the turn is counted, ms since the epoch. */
+  /** The time up to which the turn's time is counted, ms since the epoch. */
   readonly countedTo: number
-  /** ms of the present turn, without those in which it waited for a person. */
+  /** Time of the current turn, ms, without the time in which it waited for a person. */
   readonly inTurn?: number
-  /** The model and the mode that a person has chosen; an older agentd knew none. */
+  /** The model and mode that a person chose; absent in logs of an older agentd. */
   readonly chosen?: Choice
 }
 
 export type WorkerSnapshot = Snapshot<WorkerMachine.State, WorkerMachine.Data>
 
 export interface WorkerState {
-  /** Rises with each start. */
+  /** Incremented with each start. */
   readonly incarnation: number
   /** The rune of the newest start; 0 before the first. */
   readonly began: number
   readonly by?: string | undefined
-  /** Undefined: it was never started. */
+  /** Undefined if the worker was never started. */
   readonly now: WorkerSnapshot | undefined
 }
 
@@ -113,18 +113,18 @@ export class Siblings {
   }
 }
 
-/** Before a worker is ready for a run again. */
+/** States in which a worker is not ready for a run yet. */
 const UNREADY: ReadonlySet<string> = new Set(["Interrupting", "SessionComplete", "CoolingDown", "Initializing"])
 
-/** True where the agent's process died in its last turn, and its worker is not ready for the next run yet. */
+/** True if the agent's process died in its last turn, and its worker is not ready for the next run yet. */
 export const isDisconnected = ({ turn, worker }: { readonly turn: TurnState; readonly worker: WorkerState }): boolean =>
   turn.data.ended?.died === true && worker.now !== undefined && UNREADY.has(worker.now.state)
 
-/** A turn works, or waits for its tools. */
+/** Whether a turn is streaming or waits for its tools. */
 export const isActive = ({ state }: Pick<TurnState, "state">): boolean =>
   state === "streaming" || state === "tool_executing"
 
-/** How the turn ended that carried the message; undefined where none has. */
+/** The end of the turn that carried the message; undefined if no such turn ended. */
 export const endedWith = ({ ended }: Pick<TurnState, "ended">, messageId: string): Ended | undefined =>
   ended.findLast((one) => one.messageId === messageId)
 

@@ -1,8 +1,8 @@
 /**
- * Budget: what agents have spent against what they may. Pure.
+ * Budget: compares what agents have spent with their limits. Pure.
  *
- * All or nothing: once one resource is spent, nothing further starts. What is not
- * limited is counted all the same, so that a person can see it.
+ * All or nothing: when one resource is exceeded, nothing further starts. Unlimited resources are counted too, so that a
+ * person can see them.
  */
 import { Duration } from "effect"
 import type { AgentConfig, BudgetConfig } from "../../config/AgentConfig.ts"
@@ -10,7 +10,7 @@ import type { Spending } from "../../domain/Messages.ts"
 import type { Usage } from "../../domain/UsageKinds.ts"
 
 export interface Spent {
-  /** Input and output. */
+  /** Input and output tokens. */
   readonly tokens: number
   readonly toolCalls: number
   /** ms in turns */
@@ -18,9 +18,9 @@ export interface Spent {
   readonly usd: number
 }
 
-/** Tokens and cost of one model; the parts of a cache are in the input. */
+/** Tokens and cost of one model. `input` includes the cache tokens. */
 export interface ModelUsage {
-  /** Empty where the run does not name it. */
+  /** Empty if the run does not name the model. */
   readonly model: string
   readonly input: number
   readonly output: number
@@ -29,10 +29,10 @@ export interface ModelUsage {
   readonly usd: number
 }
 
-/** Spending that an agent says it had, and cannot have had. */
+/** Usage that an agent reports but that is implausibly high. */
 export type Unlikely = NonNullable<Usage["unlikely"]>
 
-/** Spending of one moment: sums, and by model. */
+/** Usage of one moment: sums, and usage by model. */
 export type Expense = Partial<Spent> & {
   readonly models?: ReadonlyArray<ModelUsage>
   readonly unlikely?: Unlikely
@@ -49,7 +49,7 @@ export const ofModels = (models: ReadonlyArray<ModelUsage>): Expense =>
 
 export const nothing: Spent = { tokens: 0, toolCalls: 0, wallTime: 0, usd: 0 }
 
-/** The spending in a rune `agent.usage`. */
+/** The usage in a rune `agent.usage`. */
 export const ofUsage = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime }: Usage): Spent => ({
   tokens,
   toolCalls,
@@ -57,7 +57,7 @@ export const ofUsage = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTim
   usd
 })
 
-/** The same for the agent's own budget: with what nobody believes of it. */
+/** The usage that counts for the agent's own budget: includes implausible usage. */
 export const ofOwn = (usage: Usage): Spent => add(ofUsage(usage), usage.unlikely ?? {})
 
 export const add = (a: Spent, b: Partial<Spent>): Spent => ({
@@ -67,14 +67,14 @@ export const add = (a: Spent, b: Partial<Spent>): Spent => ({
   usd: a.usd + (b.usd ?? 0)
 })
 
-/** As the machines' `budget_exhausted` names them. */
+/** The exceeded resource, in the form of the machines' `budget_exhausted`. */
 export interface Exhausted {
   readonly resource: "tokens" | "tool_calls" | "wall_time" | "usd"
   readonly spent: number
   readonly limit: number
 }
 
-/** The first resource that is spent; undefined while none is. */
+/** The first exceeded resource; undefined if none is. */
 export const exhausted = (limits: BudgetConfig, spent: Spent): Exhausted | undefined => {
   const rows: ReadonlyArray<readonly [Exhausted["resource"], number, number | undefined]> = [
     ["tokens", spent.tokens, limits.tokens],
@@ -88,17 +88,17 @@ export const exhausted = (limits: BudgetConfig, spent: Spent): Exhausted | undef
   return undefined
 }
 
-/** The limits of a turn where a run takes turns, unless the file says otherwise. */
+/** Default limits of one turn, for backends that take turns. */
 const PER_TURN = { wallTime: Duration.hours(2), toolCalls: 1_000, usd: 25 } as const
 
-/** Whether the agent's runs take one turn after the other; else `runTimeout` limits its run. */
+/** Whether the agent's runs take several turns; otherwise `runTimeout` limits the run. */
 export const takesTurns = ({ backend }: Pick<AgentConfig, "backend">): boolean => backend.type !== "command"
 
-/** The agent's budget, with the limits of a turn that hold by default. */
+/** The agent's budget, including the default limits of a turn. */
 export const of = (config: Pick<AgentConfig, "backend" | "budget">): BudgetConfig =>
   takesTurns(config) ? { ...config.budget, perTurn: { ...PER_TURN, ...config.budget.perTurn } } : config.budget
 
-/** ms that a turn of the agent may take; undefined: no limit. */
+/** Maximum time of a turn of the agent, ms; undefined if there is no limit. */
 export const turnTime = (config: Pick<AgentConfig, "backend" | "budget">): number | undefined => {
   const time = of(config).perTurn?.wallTime
   return time === undefined || time === "off" ? undefined : Duration.toMillis(time)

@@ -16,13 +16,13 @@ const MAX_SHOWN = 2_000
 export interface Answer {
   readonly behavior: "allow" | "deny"
   readonly reason: string
-  /** To its questions, as they were typed. */
+  /** Answers to the call's questions, as they were typed. */
   readonly answers?: ReadonlyArray<string> | undefined
-  /** The hash of what the person was shown: an approval names it. */
+  /** The hash of what the person was shown; required for an approval. */
   readonly hash?: string | undefined
 }
 
-/** The facts of a call that the machine does not hold. */
+/** The facts of a call that the machine does not store. */
 export interface Shown {
   readonly callId: string
   readonly turnId: string
@@ -36,11 +36,11 @@ export interface Shown {
 
 export type Of = Pick<CallInfo, "conversation" | "project" | "agent">
 
-/** The order in which they are listed: those that ask first, oldest first. */
+/** Sorts calls for a list: calls that wait for a person first, then by age, oldest first. */
 export const asksFirst = (a: CallInfo, b: CallInfo): number =>
   Number(b.state === "awaiting_approval") - Number(a.state === "awaiting_approval") || a.since - b.since
 
-/** Undefined for a call that has its result. */
+/** Undefined if the call has its result. */
 export const callRow = (
   of: Of,
   { arguments: input, callId, questions, reason, tool, turnId }: Shown,
@@ -54,7 +54,7 @@ export const callRow = (
     callId,
     turnId,
     tool,
-    // all of it is shown where it is decided
+    // the whole input is shown where the call is decided
     arguments: text(input, MAX_SHOWN),
     state,
     since: at,
@@ -65,7 +65,7 @@ export const callRow = (
   }
 }
 
-/** A call that waits for a person, whole. `input`: as it may be seen. */
+/** A call that waits for a person, with its whole input. `input`: the redacted text. */
 export const askedCall = (
   { project, agent }: Of,
   { hash, questions, reason }: Pick<Shown, "hash" | "questions" | "reason">,
@@ -91,7 +91,7 @@ export const askedCall = (
   }
 }
 
-/** Why a call takes no answer. `ended`: what became of it, where that is still known. */
+/** Why a call takes no answer. `ended`: the outcome of the call, if it is still known. */
 export const tooLate = (
   callId: string,
   ended: string | undefined,
@@ -110,7 +110,7 @@ export const tooLate = (
     remedy: "See what waits for an answer: agentd approve"
   })
 
-/** The chosen answers, where the call asks for a choice; refused where they do not fit its questions. */
+/** The chosen answers if the call asks a choice; a refusal if they do not fit the questions. */
 export const answersOf = (
   { callId, questions, tool }: Shown,
   { answers, behavior }: Answer

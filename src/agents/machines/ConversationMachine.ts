@@ -1,9 +1,9 @@
 /**
- * ConversationMachine: the unit of isolation, budget and log, from its creation to the
- * archive.
+ * ConversationMachine: the life of a conversation, which is the unit of isolation, budget and log, from its creation to
+ * the archive.
  *
- * Guarantees: no turn starts unless it is active; a turn in flight may end in any
- * state; only a person leads it out of a suspension; nothing follows the archive.
+ * Guarantees: a turn starts only while the conversation is active. A running turn may end in any state. Only a person
+ * ends a suspension. Nothing follows the archive.
  */
 import { Schema, Struct } from "effect"
 import { define, illegal, on, postpone, stale, to } from "../../core/event-actor/StateMachine.ts"
@@ -28,7 +28,7 @@ export const Event = Schema.Union([
     agentId: Schema.String,
     outcome: Schema.Literals(["completed", "interrupted", "error"])
   }),
-  /** An agent has stopped for good; `cause`: what it shares with others that stopped for the same. Older logs name none. */
+  /** An agent stopped permanently. `cause`: equal for agents that stopped for the same reason; absent in older logs. */
   Schema.TaggedStruct("agent_failed", {
     agentId: Schema.String,
     error: Schema.String,
@@ -57,42 +57,42 @@ export type Event = typeof Event.Type
 
 export type Action =
   | { readonly _tag: "InterruptTurns"; readonly turnIds: ReadonlyArray<string> }
-  /** The spending up to now counts no more. */
+  /** Previous spending no longer counts. */
   | { readonly _tag: "ResetBudget" }
   | { readonly _tag: "DrainQueues" }
 
 export interface Limits {
   readonly maxFatalStops: number
-  /** In a row; null: so many errors as there are suspend nothing, since they count against their agents. */
+  /** Number of consecutive turn errors that suspend the conversation; null: turn errors never suspend it. */
   readonly maxTurnErrors: number | null
 }
 
-/** Limits of logs that name none: runes of an older agentd. */
+/** Limits of logs that name none, written by an older agentd. */
 export const defaultLimits: Limits = { maxFatalStops: 3, maxTurnErrors: 5 }
 
-/** The cause that agents may share: the words of an error, without numbers and without the agent's own name. */
+/** The cause that agents may share: the text of an error, without numbers and without the agent's own name. */
 export const causeOf = (agentId: string, error: string): string =>
   error.slice(0, MAX_CAUSE).replaceAll(agentId, "…").replaceAll(/\d+/g, "0")
 const MAX_CAUSE = 500
 
-/** How many agents a conversation runs: above `soft` they queue, above `hard` they are refused. */
+/** Number of agents that a conversation runs: above `soft` they queue, above `hard` they are refused. */
 export const AGENTS = { soft: 10, hard: 20 } as const
 
 export interface Data {
   readonly limits: Limits
   readonly conversationId: string | null
   readonly rootAgentId: string | null
-  /** In flight. */
+  /** Turns that are running. */
   readonly turnIds: ReadonlyArray<string>
   readonly turns: number
   readonly turnErrors: number
-  /** Agents that stopped for good; those that stopped for the same cause are one, and so is one that stops again. */
+  /** Number of permanent stops. Stops with the same cause count once, and so do repeated stops of one agent. */
   readonly fatalStops: number
-  /** The newest of them; not there while nobody has. */
+  /** The newest permanent stops; absent if there are none. */
   readonly stopped?: ReadonlyArray<{ readonly agentId: string; readonly cause: string }>
-  /** Why it is suspended; null unless it is. */
+  /** Why the conversation is suspended; null if it is not. */
   readonly suspension: { readonly reason: string; readonly budgetInfo: unknown } | null
-  /** The person who paused or closed it, and the reason; null unless somebody did. */
+  /** The person who paused or closed the conversation, and the reason; null if nobody did. */
   readonly because: { readonly by: string; readonly reason: string } | null
 }
 
@@ -124,7 +124,7 @@ export type Kind = (typeof kinds)[number]
 
 const update = on<Event, Data>()
 
-/** Says which threshold the counters have reached; undefined while none is. */
+/** The threshold that the counters have reached, in words; undefined if none. */
 export const erringBy = (
   { fatalStops, turnErrors }: Pick<Data, "fatalStops" | "turnErrors">,
   limits: Limits
@@ -139,13 +139,13 @@ export const erringBy = (
 
 const erring = (data: Data): boolean => erringBy(data, data.limits) !== undefined
 
-/** The counters are the machine's own: where one reaches its threshold, that is the reason. */
+/** If a counter has reached its threshold, sets that as the reason of a suspension. */
 const counted = (data: Data): Data => {
   const reason = erringBy(data, data.limits)
   return reason === undefined ? data : { ...data, suspension: { reason, budgetInfo: null } }
 }
 
-/** So many of those that stopped are told apart. */
+/** Maximum number of permanent stops that are compared. */
 const MAX_STOPPED = 100
 
 const failing = (data: Data, { agentId, cause }: Extract<Event, { readonly _tag: "agent_failed" }>): Data => {
@@ -163,7 +163,7 @@ const turnErrors = { completed: () => 0, interrupted: (n: number) => n, error: (
 
 const isCount = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value) && value > 0
 
-/** The limits come with the rune that puts them in force, so that a fold needs no config; what it does not say stays. */
+/** The limits in a config. The rune contains them, so that a fold needs no config; a missing limit stays as it is. */
 const limitsIn = (config: unknown, { limits }: Data): Limits => {
   const said: Partial<Record<keyof Limits, unknown>> =
     typeof config === "object" && config !== null && "limits" in config && typeof config.limits === "object"
@@ -178,7 +178,7 @@ const limitsIn = (config: unknown, { limits }: Data): Limits => {
 
 const reasonOf = (event: Event): string | null => ("reason" in event ? event.reason : null)
 
-/** A turn in flight ends wherever the conversation is by then; an agent may fail there, too. */
+/** A running turn ends in whatever state the conversation is; an agent may also fail there. */
 const ending = (state: "paused" | "suspended" | "closing") => ({
   turn_completed: to(state, { set: "endTurn" }),
   agent_failed: to(state, { set: "failAgent" })
@@ -313,7 +313,7 @@ export const Conversation = define<State, Event, Data, Action, Kind>()({
           { to: "paused", rune: "session.paused" }
         ]
       },
-      // nothing more may be spent; after errors the turns of the others may end
+      // an exceeded budget interrupts all turns; after errors the turns of other agents may end
       budget_exhausted: to("suspended", { set: "suspend", rune: "session.suspended", act: ["InterruptTurns"] }),
       error_threshold: to("suspended", { set: "suspend", rune: "session.suspended" }),
       close_requested: close

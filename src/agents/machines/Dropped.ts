@@ -1,10 +1,8 @@
 /**
- * Dropped: work that an agent was asked for and that ended without its answer: what was asked,
- * and why nothing came of it. Pure.
+ * Dropped: messages that an agent was asked and that got no answer, and the reason for each. Pure.
  *
- * Guarantees: the newest are kept whole, bounded in number and size; older ones are let go and
- * counted. What a person ended is no dropped work, and what a channel or a plan asked is theirs
- * to ask again.
+ * Guarantees: the newest messages are stored whole, bounded in number and size; older ones are discarded and counted.
+ * Work that a person ended is not dropped work. Channels and plans repeat their own messages.
  */
 import { Schema } from "effect"
 import { GivenFile } from "../../runs/GivenFile.ts"
@@ -16,25 +14,25 @@ export const Message = Schema.Struct({
   from: Schema.String,
   text: Schema.String,
   urgent: Schema.Boolean,
-  /** A channel's or a plan's: a turn of its own; after an error its sender asks again, not agentd. */
+  /** True for a message of a channel or plan: it gets a turn of its own, and after an error its sender repeats it. */
   alone: Schema.optional(Schema.Boolean),
-  /** True: the message goes before the waiting ones, and steers the present turn away. */
+  /** True: the message goes before the other waiting messages, and steers the current turn away. */
   steer: Schema.optional(Schema.Boolean),
-  /** Of an agent's: so many messages of agents led to it, each sent for the one before; 0 where a person did. */
+  /** For a message of an agent: length of the chain of agent messages that led to it; 0 if a person sent it. */
   hops: Schema.optional(Schema.Int),
-  /** The id under which its text stands in the log, where it is asked again. */
+  /** If the message is asked again: the id under which its text is in the log. */
   first: Schema.optional(Schema.String),
-  /** Files that come with it: their contents lie elsewhere, under their hashes. */
+  /** Files that come with the message. Their contents are stored elsewhere, by hash. */
   files: Schema.optional(Schema.Array(GivenFile)),
   /** ms since the epoch */
   at: Schema.Finite
 })
 export type Message = typeof Message.Type
 
-/** Why a turn came to no answer. */
+/** Why a turn got no answer. */
 export const End = Schema.Struct({
   turnId: Schema.String,
-  /** "refusal", "max_tokens", "max_turns" … */
+  /** For example "refusal", "max_tokens", "max_turns". */
   errorType: Schema.String,
   reason: Schema.String,
   /** ms since the epoch */
@@ -49,20 +47,20 @@ export interface Dropped extends End {
 export interface Kept {
   /** Oldest first. */
   readonly dropped: ReadonlyArray<Dropped>
-  /** So many older ones were let go. */
+  /** Number of older messages that were discarded. */
   readonly more: number
 }
 
-/** Most messages that one agent keeps, and characters of their texts. */
+/** Maximum number of dropped messages that one agent stores, and of characters of their texts. */
 export const MAX_DROPPED = 100
 const MAX_CHARACTERS = 2 * 1024 * 1024
 
 export const none: Kept = { dropped: [], more: 0 }
 
-/** The end of a message that is not told: agents among themselves rest. */
+/** The end of a message that is withheld, because agents sent each other too many without a person. */
 export const resting = ({ at }: Message, reason: string): End => ({ turnId: "", errorType: "circle", reason, at })
 
-/** With more of it; the newest is kept, whatever its size. */
+/** Adds dropped messages. The newest is stored whatever its size. */
 export const add = ({ dropped, more }: Kept, messages: ReadonlyArray<Message>, end: End): Kept => {
   const { at, errorType, reason, turnId } = end
   const all = [...dropped, ...messages.map((message) => ({ message, turnId, errorType, reason, at }))]
@@ -80,7 +78,7 @@ export const without = ({ dropped, more }: Kept, messageIds: ReadonlyArray<strin
   return { dropped: dropped.filter(({ message }) => !gone.has(message.messageId)), more }
 }
 
-/** Why the turn that ends with the event leaves work without an answer; undefined where it does not, or a person would have it so. */
+/** Why the turn's end leaves work without an answer; undefined if it does not, or if a person ended the turn. */
 export const endOf = (event: TurnMachine.Event, turnId: string, now: number): End | undefined => {
   switch (event._tag) {
     case "stream_error":
@@ -94,5 +92,5 @@ export const endOf = (event: TurnMachine.Event, turnId: string, now: number): En
   }
 }
 
-/** The author of an interrupt that nobody asked for. */
+/** The author of an interrupt that nobody requested. */
 export const BY_ITSELF = "the agent"

@@ -1,10 +1,10 @@
 /**
- * Inbox: the messages that wait for an agent, as a machine of one state.
+ * Inbox: the messages that wait for an agent, as a machine with one state.
  *
- * A message waits until a turn that carries it has begun (`Delivered`), so a spawn
- * that fails loses none. What a turn carries is kept until the next one takes
- * over, so that work cut short can be taken up again under the same id. A message id that is known already changes nothing.
- * What came to no answer is kept beside them, bounded, until a person asks it again or lets it go.
+ * A message waits until a turn that carries it has begun (`Delivered`), so a failed spawn loses none. The messages of a
+ * turn are stored until the next turn begins, so that interrupted work can continue under the same ids. A known message
+ * id changes nothing. Messages that got no answer are stored too, bounded, until a person asks them again or discards
+ * them.
  */
 import { Schema } from "effect"
 import type { Said } from "../../core/event-log/EventKinds.ts"
@@ -13,7 +13,7 @@ import { isAssistant } from "../../domain/Frame.ts"
 import * as Dropped from "./Dropped.ts"
 import { readTurn } from "./TurnKinds.ts"
 
-/** Most messages that wait at one agent. */
+/** Maximum number of messages that wait for one agent. */
 export const MAX_WAITING = 1000
 
 export const Message = Dropped.Message
@@ -21,30 +21,30 @@ export type Message = Dropped.Message
 
 export const Event = Schema.Union([
   Schema.TaggedStruct("Received", { message: Message }),
-  /** A turn has begun: these it carries, and nothing else. `runId` is the turn's id. */
+  /** A turn has begun that carries exactly these messages. `runId` is the turn's id. */
   Schema.TaggedStruct("Delivered", { runId: Schema.String, messageIds: Schema.Array(Schema.String) }),
   Schema.TaggedStruct("Withdrawn", { messageId: Schema.String }),
-  /** The turn that carried these came to no answer, and they are not offered again. */
+  /** The turn that carried these messages ended without an answer, and they are not queued again. */
   Schema.TaggedStruct("Dropped", { messageIds: Schema.Array(Schema.String), ...Dropped.End.fields }),
-  /** A message of an agent that is not told: agents have sent each other too many without a person. */
+  /** A message of an agent is withheld: agents have sent each other too many without a person. */
   Schema.TaggedStruct("Rested", { message: Message, reason: Schema.String }),
-  /** Dropped ones are asked again, each under a new id. */
+  /** Dropped messages are asked again, each under a new id. */
   Schema.TaggedStruct("AskedAgain", {
     messages: Schema.Array(Schema.Struct({ messageId: Schema.String, as: Schema.String })),
     by: Schema.String,
     at: Schema.Finite
   }),
-  /** Dropped ones are let go. */
+  /** Dropped messages are discarded. */
   Schema.TaggedStruct("Dismissed", {
     messageIds: Schema.Array(Schema.String),
-    /** True: the older ones that were only counted, too. */
+    /** True: older messages that were only counted are discarded too. */
     all: Schema.Boolean,
     by: Schema.String
   })
 ])
 export type Event = typeof Event.Type
 
-/** A turn that begins takes over what it carries. */
+/** The inbox's event in a rune of a turn: a turn that begins takes over its messages; undefined for other runes. */
 export const joins = (rune: Said): Event | undefined => {
   const event = readTurn(rune)?.payload.event
   if (rune.kind !== "turn.started" || (event?._tag !== "start_turn" && event?._tag !== "steer")) return undefined
@@ -52,23 +52,23 @@ export const joins = (rune: Said): Event | undefined => {
 }
 
 export interface Data {
-  /** Oldest first; urgent ones among them in their turn. */
+  /** Oldest first, including urgent messages. */
   readonly waiting: ReadonlyArray<Message>
   readonly carried: ReadonlyArray<Message>
   readonly runId: string | null
-  /** The last ones that were taken back: they may not come again. */
+  /** The newest withdrawn ids: they are not accepted again. */
   readonly withdrawn?: ReadonlyArray<string>
-  /** Work that came to no answer. */
+  /** Messages that got no answer. */
   readonly dropped?: Dropped.Kept
-  /** Messages of agents since the last word from outside: of a person, a channel or a plan. */
+  /** Number of agent messages since the last message of a person, a channel or a plan. */
   readonly relayed?: number
-  /** Bounds that the agent has reached since then. */
+  /** Limits that the agent has reached since the last message of a person. */
   readonly bounds?: ReadonlyArray<Bound>
-  /** Questions to a person that no person has answered, oldest first. */
+  /** Open questions to a person, oldest first. */
   readonly questions?: ReadonlyArray<Question>
 }
 
-/** A question of the agent's to a person: the next message of a person is the answer. */
+/** A question of the agent to a person. The next message of a person is the answer. */
 export interface Question {
   readonly eventId: number
   readonly question: string
@@ -76,17 +76,17 @@ export interface Question {
   readonly at: number
 }
 
-/** A bound that keeps agents from running away, and that this one has reached. */
+/** A limit against runaway agents that this agent has reached. */
 export interface Bound {
   readonly eventId: number
   readonly text: string
   /** ms since the epoch */
   readonly at: number
-  /** The agent takes no turn before a person answers. */
+  /** True: the agent takes no turn until a person answers. */
   readonly holds?: boolean
 }
 
-/** The bound for which the agent takes no turn. */
+/** The limit because of which the agent takes no turn; undefined if there is none. */
 export const heldBy = ({ bounds = [] }: Data): Bound | undefined => bounds.find(({ holds }) => holds === true)
 
 const MAX_BOUNDS = 10
@@ -98,34 +98,34 @@ export const bounding = (data: Data, bound: Bound): Data => ({
   bounds: [...(data.bounds ?? []), bound].slice(-MAX_BOUNDS)
 })
 
-/** How far agents go among themselves. */
+/** How many messages agents may exchange without a person. */
 export interface Rest {
-  /** Messages, each sent for the one before. */
+  /** Maximum length of a chain of messages, each sent because of the previous one. */
   readonly relays: number
-  /** Messages of agents to one agent. */
+  /** Maximum number of agent messages to one agent. */
   readonly messages: number
 }
 
 const isAgent = (from: string): boolean => from.startsWith("agent:")
 
-/** Messages of agents that led to what an agent sends now. */
+/** Length of the chain of agent messages that leads to a message that the agent sends now. */
 export const hopsOf = ({ carried }: Data): number => 1 + Math.max(0, ...carried.map(({ hops = 0 }) => hops))
 
-/** Why the message is not told; undefined where it is. */
+/** Why the message is withheld; undefined if it is delivered. */
 export const restsFor = ({ relayed = 0 }: Data, { from, hops = 0 }: Message, rest: Rest): string | undefined => {
   if (!isAgent(from)) return undefined
   if (hops > rest.relays) return `${rest.relays} messages of agents, each sent for the one before, without a person`
   return relayed >= rest.messages ? `${rest.messages} messages of agents without a person` : undefined
 }
 
-/** The state after a word from outside: agents among themselves may go on. */
+/** The state after a message from outside: agents may exchange messages again. */
 const stirred = (data: Data): Data => (data.relayed === undefined ? data : { ...data, relayed: 0 })
 
 const MAX_QUESTIONS = 20
-/** Characters that are kept of a question; the log has all of it. */
+/** Maximum characters stored of a question; the log has the whole text. */
 const MAX_QUESTION = 4_000
 
-/** With a question that was asked of a person; of many the newest are kept. */
+/** Adds a question to a person. The newest questions are stored. */
 export const asking = (data: Data, { at, eventId, question }: Question): Data => ({
   ...data,
   questions: [
@@ -134,7 +134,7 @@ export const asking = (data: Data, { at, eventId, question }: Question): Data =>
   ].slice(-MAX_QUESTIONS)
 })
 
-/** Whether a sender is a person: agents, channels, plans, schedules, assistants and agentd itself have names of their own. */
+/** Whether a sender is a person. Agents, channels, plans, schedules, assistants and agentd have marked names. */
 export const isPerson = (from: string): boolean =>
   from !== "agentd" && !/^(agent|channel|plan|schedule):/.test(from) && !isAssistant(from)
 
@@ -144,10 +144,10 @@ const MAX_WITHDRAWN = 100
 
 export const isWithdrawn = (data: Data, messageId: string): boolean => data.withdrawn?.includes(messageId) ?? false
 
-/** Both, oldest first. */
+/** Carried and waiting messages, oldest first. */
 export const known = (data: Data): ReadonlyArray<Message> => [...data.carried, ...data.waiting]
 
-/** Work that came to no answer, and waits for a person. */
+/** Messages that got no answer and wait for a person. */
 export const droppedOf = ({ dropped = Dropped.none }: Data): Dropped.Kept => dropped
 
 export const kinds = [
@@ -163,7 +163,7 @@ export const kinds = [
 const isDropped = (data: Data, id: string): boolean =>
   droppedOf(data).dropped.some(({ message }) => message.messageId === id)
 
-/** A person's word answers what the agent has asked, and lets it go on. */
+/** A person's message answers the agent's questions and lifts the limits that hold it. */
 const received = (data: Data, message: Message): Data => {
   const { from, hops = 0 } = message
   const waiting = [...data.waiting, message]

@@ -1,4 +1,4 @@
-/** ProjectStop: whether a person has stopped a project as a whole, by its log. Pure. */
+/** ProjectStop: whether a person has stopped a whole project, according to its log. Pure. */
 import { type CommandRefused, refuse } from "../../domain/Messages.ts"
 import type { projectKinds } from "../../domain/ProjectKinds.ts"
 import type { RuneOf } from "../../core/event-log/EventKinds.ts"
@@ -22,17 +22,17 @@ export const apply = (record: Record, { at, eventId, kind, payload }: RuneOf<typ
 
 const WITH = ", with its project"
 
-/** The author of the stop of an agent whose project is stopped: a name that no login has. */
+/** The author of an agent's stop that came with its project: a name that no login can have. */
 export const authorOf = (by: string): string => `${by}${WITH}`
 
 /** Whether an agent was stopped with its project. */
 export const isWith = (stoppedBy: string | null | undefined): boolean => stoppedBy?.endsWith(WITH) === true
 
-/** The command that starts an agent that is stopped. `name`: with its project's. */
+/** The command that starts a stopped agent. `name`: `<project>/<agent>`. */
 export const startOf = (name: string, stoppedBy: string | null | undefined): string =>
   isWith(stoppedBy) ? `agentd project start ${name.split("/")[0]!}` : `agentd start ${name}`
 
-/** Why an agent of it is not started. */
+/** Why an agent of a stopped project is not started; undefined if the project is not stopped. */
 export const refusalOf = (name: string, { stopped }: Record): CommandRefused | undefined =>
   stopped === null
     ? undefined

@@ -1,8 +1,8 @@
 /**
- * ToolMachine: one tool invocation inside a turn, from the call to its one result.
+ * ToolMachine: one tool call inside a turn, from the call to its one result.
  *
- * Guarantees: every `tool.call` gets exactly one `tool.result`; what needs
- * approval is not run before it; a call ends within its time limit.
+ * Guarantees: every `tool.call` gets exactly one `tool.result`. A call that needs approval does not run before it is
+ * approved. A call ends within its time limit.
  */
 import { Schema } from "effect"
 import { Question } from "../../runs/Question.ts"
@@ -21,7 +21,7 @@ export type State =
   | "cancelled_result"
 
 const callId = Schema.String
-/** To its questions. */
+/** Answers to the call's questions. */
 const chosen = Schema.optional(Schema.Array(Schema.String))
 
 export const Event = Schema.Union([
@@ -30,26 +30,26 @@ export const Event = Schema.Union([
     turnId: Schema.String,
     toolName: Schema.String,
     arguments: Schema.Unknown,
-    /** Of tool and arguments as they were before anything was cut or redacted: the same for the same call. */
+    /** Hash of the tool and its arguments before truncation and redaction: equal for equal calls. */
     digest: Schema.optional(Schema.String),
-    /** ms; the default where left out, the longest allowed where it is above that */
+    /** ms; the default if omitted, the maximum if it is above that */
     timeout: Schema.optional(Schema.Finite),
-    /** ms that a question waits; left out: for as long as it takes */
+    /** How long a question waits, ms; without limit if omitted. */
     approvalTimeout: Schema.optional(Schema.Finite)
   }),
-  /** `questions`: it asks a person to choose, and not for leave. */
+  /** `questions`: if present, the call asks a person to choose, not to approve. */
   Schema.TaggedStruct("requires_approval", {
     callId,
     policyReason: Schema.String,
     questions: Schema.optional(Schema.Array(Question)),
-    /** Of the whole call: what an approval names. */
+    /** The hash of the whole call, which an approval must name. */
     hash: Schema.optional(Schema.String)
   }),
-  /** The agent's approval mode lets it run, or an answer that came when its run was over. */
+  /** The agent's approval mode allows the call, or an earlier answer that came after its run had ended. */
   Schema.TaggedStruct("auto_approved", { callId, policyReason: Schema.String, answers: chosen }),
   /** The tool itself never asks. */
   Schema.TaggedStruct("no_approval_needed", { callId }),
-  /** `hash`: of what the approver was shown. */
+  /** `hash`: the hash of what the approver was shown. */
   Schema.TaggedStruct("approved", {
     callId,
     approver: Schema.String,
@@ -57,10 +57,10 @@ export const Event = Schema.Union([
     hash: Schema.optional(Schema.String)
   }),
   Schema.TaggedStruct("denied", { callId, approver: Schema.String, reason: Schema.String }),
-  /** The denial has been handed to the turn as the call's result. */
+  /** The turn has received the denial as the call's result. */
   Schema.TaggedStruct("denial_reported", { callId }),
   Schema.TaggedStruct("approval_timeout", { callId }),
-  /** The agent has taken its question back: the call was decided elsewhere, and may go on. */
+  /** The agent withdrew its question: the call was decided elsewhere, and may continue. */
   Schema.TaggedStruct("withdrawn", { callId }),
   Schema.TaggedStruct("progress_update", {
     callId,
@@ -73,7 +73,7 @@ export const Event = Schema.Union([
     callId,
     status: Schema.Literals(["error", "unknown", "sandbox_violation"]),
     error: Schema.String,
-    /** The person who approved it when its run was over already: the next call that is the same may run, once. */
+    /** The person who approved the call after its run had ended: the next equal call may run, once. */
     grant: Schema.optional(Schema.String)
   }),
   Schema.TaggedStruct("execution_timeout", { callId }),
@@ -81,7 +81,7 @@ export const Event = Schema.Union([
 ])
 export type Event = typeof Event.Type
 
-/** How a call ended, as its result says. */
+/** The outcome of a call, in its result. */
 export const Status = Schema.Literals([
   "success",
   "error",
@@ -94,7 +94,7 @@ export const Status = Schema.Literals([
 export type Status = typeof Status.Type
 
 export type Action =
-  /** End what the call runs, with all its processes. */
+  /** Ends all processes of the call. */
   | { readonly _tag: "StopTool"; readonly callId: string | null }
   | { readonly _tag: "ReportResult"; readonly callId: string | null; readonly status: Status }
 
@@ -102,9 +102,9 @@ export interface Data {
   readonly callId: string | null
   readonly turnId: string | null
   readonly toolName: string | null
-  /** Why it was denied; null unless it was. */
+  /** Why the call was denied; null if it was not. */
   readonly denial: string | null
-  /** To its questions; null where it has none, or none yet. */
+  /** Answers to the call's questions; null if it has no questions, or no answers yet. */
   readonly answers: ReadonlyArray<string> | null
   readonly reported: boolean
   /** ms from the start of the execution */
@@ -120,7 +120,10 @@ export interface Limits {
   readonly approvalTimeout: number | null
 }
 
-/** A call that nobody asks about for so long runs, ms: not every agent says when one begins, and a person's hook may come before the question. */
+/**
+ * A call without a question is considered running after this time, ms. Some agents do not report the start of a call,
+ * and a person's hook may delay the question.
+ */
 export const UNASKED = 10_000
 
 export const defaultLimits: Limits = {
@@ -188,7 +191,7 @@ const stops = { rune: "tool.result", act: ["StopTool", "ReportResult"] } as cons
 const policy = ["requires_approval", "auto_approved", "no_approval_needed"] as const
 const answers = ["approved", "denied", "approval_timeout", "withdrawn"] as const
 const outcomes = ["progress_update", "success", "execution_error", "execution_timeout"] as const
-/** The row of a call that has its result: a late event lost a race. */
+/** The row of a call that has its result: late events are ignored. */
 const ended = {
   ...illegal("call_requested"),
   ...stale(...policy, ...answers, ...outcomes, "denial_reported", "cancelled")

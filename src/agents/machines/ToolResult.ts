@@ -1,25 +1,24 @@
 /**
- * ToolResult: the events that lead a call to its one result, as its run tells it. Pure.
+ * ToolResult: the events that lead a call to its one result, as its run reports it. Pure.
  *
- * A call that nobody was asked about ran by its agent's own policy; one that the
- * agent's own rules refused was never run; one that waits for an answer from here is
- * called off, whatever its run says of it: it never had leave to run.
+ * A call without a question ran by its agent's own policy. A call that the agent's own rules refused never ran. A call
+ * that waits for an answer of agentd is cancelled, whatever its run reports: it was never approved.
  */
 import type * as ToolMachine from "./ToolMachine.ts"
 import { excerpt } from "../run/Excerpt.ts"
 
-/** Longest output that is kept, bytes. */
+/** Maximum output that is stored, bytes. */
 const MAX_OUTPUT = 128 * 1024
 
 export interface Call {
   readonly callId: string
-  /** True where the call has asked, or is known to run. */
+  /** True if the call has asked, or is known to run. */
   readonly asks: boolean
-  /** True where the call has asked, and its run has no answer. */
+  /** True if the call has asked, and its run has no answer. */
   readonly waits: boolean
 }
 
-/** The approver of what no person has decided. */
+/** The approver of a call that no person decided. */
 export const OWN = "the agent's own rules"
 
 const CALLED_OFF: ReadonlySet<ToolMachine.Status> = new Set(["cancelled", "denied", "unknown"])

@@ -1,6 +1,6 @@
 /**
- * ToolsState: the tool calls of one agent that have no result yet, those that ended
- * lately, and the answers that came too late and hold. A pure fold.
+ * ToolsState: the tool calls of one agent that have no result yet, those that ended recently, and late answers that
+ * still hold. A pure fold.
  */
 import { HashMap, Option } from "effect"
 import type { Question } from "../../runs/Question.ts"
@@ -17,19 +17,19 @@ export type CallSnapshot = Snapshot<ToolMachine.State, ToolMachine.Data>
 export interface Call {
   readonly callId: string
   readonly snapshot: CallSnapshot
-  /** The rune that it begins with; of an older daemon not known. */
+  /** The rune that the call begins with; absent in logs of an older daemon. */
   readonly made?: number
-  /** True once its run has asked for leave, and has not taken the question back. */
+  /** True if the run has requested approval, and has not withdrawn the request. */
   readonly asked?: boolean
   /** JSON. */
   readonly arguments: string
-  /** The same for calls that are the same. */
+  /** Equal for equal calls. */
   readonly key: string
-  /** Why a person is asked; null while nobody is. */
+  /** Why a person is asked; null if nobody is. */
   readonly reason: string | null
-  /** Questions of the call; none: it asks for leave. */
+  /** Questions of the call; empty if it requests approval. */
   readonly questions: ReadonlyArray<Question>
-  /** The hash that an approval names; undefined where nobody is asked, or an older daemon was. */
+  /** The hash that an approval must name; undefined if no person is asked, or in logs of an older daemon. */
   readonly hash: string | undefined
 }
 
@@ -39,14 +39,14 @@ export interface Grant {
   readonly answers: ReadonlyArray<string> | null
 }
 
-/** A call's result, as `turn.tools_finished` tells it. */
+/** A call's result, in the form of `turn.tools_finished`. */
 export interface Summary {
   readonly call_id: string
   readonly tool: string
   readonly status: ToolMachine.Status
 }
 
-/** A limit on a call's time, by the state that it is in. */
+/** The time limit of a call in its current state. */
 interface Due {
   readonly callId: string
   readonly entered: number
@@ -55,35 +55,35 @@ interface Due {
   readonly at: number
 }
 
-/** The calls of the newest turn, by their keys: how often each was made. */
+/** How often each call of the newest turn was made, by key. */
 interface Made {
   readonly turnId: string
   readonly times: HashMap.HashMap<string, number>
-  /** The one that was made most often, where that is often. */
+  /** The call made most often, if it was made often enough to notify a person. */
   readonly most: { readonly tool: string; readonly times: number } | undefined
 }
 
 export interface ToolsState {
   readonly made?: Made
-  /** When the newest question to a person was over, ms since the epoch. */
+  /** When the newest question to a person ended, ms since the epoch. */
   readonly answeredAt?: number
   readonly open: HashMap.HashMap<string, Call>
-  /** When the time of each runs out, the soonest first. */
+  /** The time limits of open calls, soonest first. */
   readonly due: ReadonlyArray<Due>
-  /** How many of them each turn has. */
+  /** Number of open calls by turn. */
   readonly counts: HashMap.HashMap<string, number>
-  /** Of the newest turn's calls that have ended since it went to its tools. */
+  /** Results of the newest turn's calls since it began to wait for its tools. */
   readonly results: ReadonlyArray<Summary>
-  /** Calls that ended lately, with what became of them: for answers that come too late. */
+  /** Calls that ended recently, with their outcome; used when an answer comes too late. */
   readonly ended: ReadonlyArray<readonly [callId: string, became: string]>
-  /** Answers that came when their run was over, by the call's key. */
+  /** Answers that came after the call's run had ended, by the call's key. */
   readonly grants: HashMap.HashMap<string, Grant>
 }
 
-/** Results that are told with the end of a turn's calls; the log has them all. */
+/** Maximum number of results reported with the end of a turn's calls; the log has all. */
 const MAX_TOLD = 1_000
 const EXPIRED = "expired: nobody answered in time"
-/** Calls whose end is remembered, for those who answer too late. */
+/** Number of ended calls that are remembered, for late answers. */
 const MAX_ENDED = 200
 
 export const fresh: ToolsState = {
@@ -95,7 +95,7 @@ export const fresh: ToolsState = {
   grants: HashMap.empty()
 }
 
-/** The name of a call that asks although it was taken to run: each asks at most once. */
+/** The id of a call that requests approval although it was considered running. Each call does so at most once. */
 export const lateName = (callId: string): string => `${callId}a`
 
 export const unborn: CallSnapshot = { state: "[*]", data: ToolMachine.initial(), entered: 0, seq: 0, at: 0 }
@@ -121,7 +121,7 @@ const ends = (
     ...(state.made === undefined ? {} : { made: state.made }),
     ...(state.answeredAt === undefined ? {} : { answeredAt: state.answeredAt }),
     open,
-    // it may have waited for this one
+    // the next call may have waited for this one
     due: next?.snapshot.state === "pending_call" ? timed(due, next, Math.max(next.snapshot.at, snapshot.at)) : due,
     counts: count > 0 ? HashMap.set(state.counts, turnId ?? "", count) : HashMap.remove(state.counts, turnId ?? ""),
     results:
@@ -138,7 +138,7 @@ const ends = (
   }
 }
 
-/** The oldest open call of the turn. Agents that run one call after the other run that one. */
+/** The oldest open call of the turn. Agents that run one call at a time run this one. */
 const first = (open: ToolsState["open"], turnId: string | null): Call | undefined =>
   HashMap.reduce(open, undefined as Call | undefined, (oldest, call) =>
     call.snapshot.data.turnId === turnId && (oldest === undefined || (call.made ?? 0) < (oldest.made ?? 0))
@@ -146,7 +146,7 @@ const first = (open: ToolsState["open"], turnId: string | null): Call | undefine
       : oldest
   )
 
-/** The limit of the state that a call is in now, among those of the others. */
+/** Inserts the time limit of the call's current state into the sorted limits. */
 const timed = (all: ReadonlyArray<Due>, call: Call, since = call.snapshot.at): ReadonlyArray<Due> => {
   const { callId, snapshot } = call
   const others = all.filter((due) => due.callId !== callId)
@@ -197,11 +197,11 @@ export const moved = (
     open: HashMap.set(taken.open, callId, call),
     due: isBehind || before?.snapshot.entered === snapshot.entered ? taken.due : timed(taken.due, call),
     counts: isNew ? HashMap.set(taken.counts, turnId, (get(taken.counts, turnId) ?? 0) + 1) : taken.counts,
-    // one that is begun anew, under its late name, is no further one
+    // a call that replaces another under its late name is not counted again
     ...(isNew && !HashMap.some(taken.open, (one) => lateName(one.callId) === callId)
       ? { made: making(taken.made, turnId, key, snapshot.data.toolName ?? "") }
       : {}),
-    // the calls of another answer
+    // the first call of a new answer: earlier results are dropped
     results: isNew && get(taken.counts, turnId) === undefined ? [] : taken.results
   }
 }
@@ -217,21 +217,21 @@ export const apply = (state: ToolsState, rune: Rune): ToolsState => {
 export const openCalls = ({ open }: ToolsState): ReadonlyArray<Call> =>
   [...HashMap.values(open)].toSorted((a, b) => a.snapshot.entered - b.snapshot.entered)
 
-/** Whether the call is open or has ended lately. */
+/** Whether the call is open or has ended recently. */
 export const knows = ({ ended, open }: ToolsState, callId: string): boolean =>
   HashMap.has(open, callId) || ended.some(([id]) => id === callId)
 
-/** A person is asked, and its run waits for the answer. */
+/** Whether a person is asked, and the run waits for the answer. */
 export const waits = ({ snapshot }: Call): boolean => snapshot.state === "awaiting_approval"
 
-/** Every open call of the turn waits for a person, and there is one: nothing executes. */
+/** Whether the turn has open calls and all of them wait for a person: nothing executes. */
 export const isStalled = ({ counts, open }: ToolsState, turnId: string | null): boolean =>
   get(counts, turnId ?? "") !== undefined &&
   !HashMap.some(open, (call) => call.snapshot.data.turnId === turnId && !waits(call))
 
-/** The same calls of a turn that a person is told of. */
+/** A person is notified after this many equal calls in a turn. */
 const MANY = 20
-/** Different calls of a turn that are counted. */
+/** Maximum number of different calls of a turn that are counted. */
 const MAX_MADE = 10_000
 
 const making = (made: Made | undefined, turnId: string, key: string, tool: string): Made => {
@@ -242,13 +242,13 @@ const making = (made: Made | undefined, turnId: string, key: string, tool: strin
   return { turnId, times: HashMap.set(before.times, key, times), most }
 }
 
-/** "the same call 20 times: shell"; undefined where the turn repeats none so often. */
+/** For example "the same call 20 times: shell"; undefined if the turn repeats no call that often. */
 export const repeated = ({ made }: ToolsState, turnId: string | null): string | undefined =>
   made?.turnId !== turnId || made?.most === undefined
     ? undefined
     : `the same call ${made.most.times} times: ${made.most.tool}`
 
-/** The end of the call's time in its state; infinite where it is not limited. */
+/** The deadline of the call in its current state, ms since the epoch; infinite if there is no limit. */
 const deadlineOf = ({ snapshot: { data, state } }: Call, since: number): number => {
   const name = ToolMachine.Tool.states[state].timeout
   return name === undefined ? Number.POSITIVE_INFINITY : since + ToolMachine.Tool.timers[name].after(data, since)

@@ -1,12 +1,12 @@
-/** TurnFault: whether a turn's end says something of its agent's work: what is none of its fault is no error of its own. Pure. */
+/** TurnFault: whether the end of a turn is an error of the agent's work, or has an external cause. Pure. */
 import type { TurnOutcome } from "../../domain/AgentPort.ts"
 import type { Said } from "../../core/event-log/EventKinds.ts"
 import { readTurn } from "./TurnKinds.ts"
 
-/** Why a turn has ended that was on when agentd was stopped. */
+/** Why a turn ended that was running when agentd was stopped. */
 export const LOST = "agentd was stopped while it ran"
 
-/** Errors that say nothing of the work that they ended. */
+/** Error types with causes outside the agent's work. */
 export const NOT_ITS_FAULT: ReadonlySet<string> = new Set([
   "rate_limit",
   "overloaded",
@@ -19,7 +19,7 @@ export const NOT_ITS_FAULT: ReadonlySet<string> = new Set([
   "lost"
 ])
 
-/** How the conversation counts a turn's end, which the rune tells of. */
+/** The outcome that the conversation counts for a turn. An error with an external cause counts as interrupted. */
 export const countedAs = (outcome: TurnOutcome, any: Said): TurnOutcome => {
   const rune = readTurn(any)
   if (rune?.kind !== "turn.error") return outcome

@@ -1,6 +1,6 @@
 /**
- * TurnKinds: the kinds of runes of a turn. Its beginning and its end move other machines of
- * its agent, too: what each makes of them is told beside that machine, by `joins`.
+ * TurnKinds: the kinds of runes of a turn. The start and end of a turn also move other machines of its agent: the
+ * `joins` function of each machine says how.
  */
 import { Schema } from "effect"
 import { turnEnds } from "../../domain/WorkKinds.ts"

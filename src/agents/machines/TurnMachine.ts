@@ -1,9 +1,8 @@
 /**
- * TurnMachine: one request-to-answer cycle of an agent, from its input to its answer.
+ * TurnMachine: one turn of an agent, from its input to its answer.
  *
- * Guarantees: at most one turn at a time (a start outside `idle` waits); every
- * started turn reaches a terminal rune; nothing from an earlier turn moves it.
- * A turn has no time limit of its own.
+ * Guarantees: at most one turn at a time (a start outside `idle` waits). Every started turn reaches a terminal rune.
+ * Nothing from an earlier turn moves it. A turn has no time limit of its own.
  */
 import { Schema } from "effect"
 import type { Rune } from "../../core/event-log/Rune.ts"
@@ -11,18 +10,18 @@ import { define, evolve, illegal, on, postpone, type Snapshot, stale, to } from 
 
 export type State = "idle" | "streaming" | "tool_executing" | "completed" | "interrupted" | "error"
 
-/** Where the input of a turn comes from; `own`: the run has begun it by itself. */
+/** Where the input of a turn comes from. `own`: the run began the turn by itself. */
 export const Source = Schema.Literals(["resume", "steer", "queue", "own"])
 export type Source = typeof Source.Type
 
 const turnId = Schema.String
-/** The turn begins with its run, which has said so: what the worker knows of it. */
+/** Set if the turn begins together with its run: the facts that the worker records about the run. */
 const run = Schema.optional(
   Schema.Struct({ seq: Schema.Int, pid: Schema.optional(Schema.Int), sessionId: Schema.optional(Schema.String) })
 )
-/** The turn ends with its run, which has ended well. */
+/** Set if the turn ends together with its run, which ended well. */
 const exit = Schema.optional(Schema.Struct({ runId: Schema.String, seq: Schema.Int }))
-/** The time in which the turn's work may stop by itself; as before where left out. */
+/** Grace period in which the turn's work may stop by itself, ms; unchanged if omitted. */
 const graceMillis = Schema.optional(Schema.Finite)
 
 export const Event = Schema.Union([
@@ -31,7 +30,7 @@ export const Event = Schema.Union([
     agentId: Schema.String,
     input: Schema.String,
     source: Source,
-    /** The messages that the input carries; offered again under the same ids when a crash ends the turn. */
+    /** The messages that the input carries; queued again under the same ids if a crash ends the turn. */
     messageIds: Schema.Array(Schema.String),
     graceMillis,
     run,
@@ -45,14 +44,14 @@ export const Event = Schema.Union([
     turnId,
     errorType: Schema.String,
     message: Schema.String,
-    /** True: the turn's messages are offered again. */
+    /** True: the turn's messages are queued again. */
     retry: Schema.optional(Schema.Boolean),
     /** The part of the answer that came before a limit cut it off. */
     partialOutput: Schema.optional(Schema.String),
-    /** True: the run's process died in the turn, and the agent is disconnected until its worker is ready for the next run. */
+    /** True: the run's process died. The agent is disconnected until its worker is ready for the next run. */
     died: Schema.optional(Schema.Boolean)
   }),
-  /** Every call has its result; `continue` asks the provider again. */
+  /** Every call has its result. `continue`: the provider is asked again. */
   Schema.TaggedStruct("tools_finished", {
     turnId,
     results: Schema.Array(Schema.Unknown),
@@ -60,7 +59,7 @@ export const Event = Schema.Union([
     finalOutput: Schema.optional(Schema.String),
     usage: Schema.optional(Schema.Unknown)
   }),
-  /** A tool failed in a way that the turn cannot go on from; others are results like any. */
+  /** A tool failed in a way that ends the turn. Other failures are ordinary results. */
   Schema.TaggedStruct("tool_crash", {
     turnId,
     callId: Schema.NullOr(Schema.String),
@@ -68,35 +67,35 @@ export const Event = Schema.Union([
     retry: Schema.optional(Schema.Boolean)
   }),
   Schema.TaggedStruct("interrupt", {
-    /** Left out: whichever turn is active. */
+    /** If omitted: the active turn, whichever it is. */
     turnId: Schema.optional(turnId),
     by: Schema.String,
     reason: Schema.String,
-    /** True: the turn's messages are offered again; left out, they are dropped. */
+    /** True: the turn's messages are queued again; if omitted, they are dropped. */
     keep: Schema.optional(Schema.Boolean),
-    /** Of what it was asked only these messages are dropped; the rest is offered again. */
+    /** The messages that are dropped; the others are queued again. */
     drops: Schema.optional(Schema.Array(Schema.String)),
     partialOutput: Schema.optional(Schema.String)
   }),
-  /** New input that does not wait for the turn's end; `turnId` is the turn to start where none is active. */
+  /** New input that does not wait for the turn's end. `turnId`: the turn to start if none is active. */
   Schema.TaggedStruct("steer", {
     turnId,
     agentId: Schema.String,
     input: Schema.String,
     messageIds: Schema.Array(Schema.String),
-    /** The turn that is steered away; left out in runes of before alone. */
+    /** The turn that is steered away; omitted only in older logs. */
     from: Schema.optional(turnId),
     partialOutput: Schema.optional(Schema.String),
     graceMillis,
     at: Schema.Finite
   }),
-  /** The turn's work has stopped and its results are kept; `forced` when the grace ran out first. */
+  /** The turn's work has stopped and its results are stored. `forced`: the grace period ran out first. */
   Schema.TaggedStruct("turn_finalized", { turnId, forced: Schema.optional(Schema.Boolean) })
 ])
 export type Event = typeof Event.Type
 
 export type Action =
-  /** End the provider's stream and the calls at the next safe boundary. */
+  /** Ends the provider's stream and the calls at the next safe boundary. */
   | { readonly _tag: "StopWork"; readonly turnId: string | null }
   | { readonly _tag: "ForceStopWork"; readonly turnId: string | null }
 
@@ -113,16 +112,16 @@ export interface Data {
   readonly turnId: string | null
   readonly agentId: string | null
   readonly messageIds: ReadonlyArray<string>
-  /** Messages that are not done, and are offered again where no turn is active. */
+  /** Messages that are not done; queued again if no turn is active. */
   readonly unfinished: ReadonlyArray<string>
-  /** How the last turn ended; null while one is active, and before the first. */
+  /** The end of the last turn; null while a turn is active, and before the first. */
   readonly ended: { readonly outcome: Outcome; readonly reason: string | null; readonly died?: true } | null
   /** When the turn started, ms since the epoch. */
   readonly startedAt: number | null
   readonly pendingCalls: ReadonlyArray<string>
-  /** The input that a steer left for the turn that follows; null when it has been taken. */
+  /** The input that a steer left for the following turn; null if there is none. */
   readonly steer: Steer | null
-  /** ms that interrupted work gets to stop by itself */
+  /** grace period for interrupted work, ms */
   readonly graceMillis: number
 }
 
@@ -153,18 +152,18 @@ export type Kind = (typeof kinds)[number]
 /** Kinds that no fold reads: their moves change neither state nor data. */
 export const lazy: ReadonlyArray<Kind> = ["turn.assistant_delta"]
 
-/** A turn without a terminal rune is looked for this often, and ended when it is older than this and no live run owns it. */
+/** Interval of the sweep for lost turns, ms, and the age from which it ends a turn without a live run, ms. */
 export const SWEEP_INTERVAL = 60_000
 export const SWEEP_AGE = 300_000
 
-/** Whether the sweep may end the turn; `live` says that a live run owns it. */
+/** Whether the sweep may end the turn. `live`: a live run works on it. */
 export const sweepable = (state: State, data: Data, now: number, live: boolean): boolean =>
   (state === "streaming" || state === "tool_executing") && !live && now - (data.startedAt ?? now) > SWEEP_AGE
 
 /** The order of sources for the next turn's input. */
 export const SOURCES: ReadonlyArray<Source> = ["resume", "steer", "queue"]
 
-/** The messages of the next turn: those of the first source that has some. */
+/** The messages of the next turn: those of the first source that has any. */
 export const nextOf = <A extends { readonly source: Source; readonly messages: ReadonlyArray<unknown> }>(
   waiting: ReadonlyArray<A>
 ): A | undefined => {
@@ -177,29 +176,29 @@ export const nextOf = <A extends { readonly source: Source; readonly messages: R
 
 const update = on<Event, Data>()
 
-/** Nothing is left to stop: the turn's last rune finalizes it. */
+/** Nothing is left to stop: the turn's last rune also finalizes it. */
 const finalize = (data: Data): Event => ({ _tag: "turn_finalized", turnId: data.turnId ?? "" })
 
-/** Two steers before the next turn starts are one input of it. */
+/** Two steers before the next turn starts become one input. */
 const added = (before: Steer | null, { turnId, input, messageIds }: Steer): Steer =>
   before === null
     ? { turnId, input, messageIds }
     : { turnId, input: `${before.input}\n\n${input}`, messageIds: [...before.messageIds, ...messageIds] }
 
-/** Whether a turn that begins is the steered one, or carries what it was to carry. */
+/** Whether the new turn is the steered one, or carries the steer's messages. */
 const takes = (
   { messageIds, turnId }: { readonly turnId: string; readonly messageIds: ReadonlyArray<string> },
   steer: Steer
 ): boolean =>
   turnId === steer.turnId || (steer.messageIds.length > 0 && steer.messageIds.every((id) => messageIds.includes(id)))
 
-/** A turn's end: what is left of it. */
+/** The parts of the data that change when a turn ends. */
 const over = (data: Data, outcome: Outcome, reason: string | null, again: boolean) => ({
   ended: { outcome, reason },
   unfinished: again ? data.unfinished : []
 })
 
-/** Longer inputs are whole in the event alone: a rune has its limits. */
+/** Inputs longer than this are cut in the field `input` and whole only in the event, because a rune has limits. */
 const MAX_SHOWN = 64 * 1024
 
 const excerpt = (input: string | undefined): string | undefined =>
@@ -228,7 +227,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
   rune: "turn.finalized",
   fenced: (data, event) => {
     if (event._tag === "start_turn") return false
-    // what is to be taken up again goes first; what a steer says waits in the inbox
+    // interrupted work goes first; the steer's messages wait in the inbox
     if (event._tag === "steer") {
       return event.from === undefined ? data.ended !== null && data.unfinished.length > 0 : event.from !== data.turnId
     }
@@ -271,7 +270,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
       const { ended, unfinished } = over(data, "interrupted", event.reason, event.keep === true || drops !== undefined)
       return { ...data, ended, unfinished: unfinished.filter((messageId) => drops?.includes(messageId) !== true) }
     }),
-    /** The agent has read what it is steered away from: that is not offered again. */
+    /** The agent has read the messages of the turn that is steered away, so they are not queued again. */
     redirect: update("steer", (data, event) => ({
       ...data,
       ...over(data, "interrupted", "steered", false),
@@ -325,7 +324,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
     "turn.finalized": (data) => ({ turn_id: data.turnId })
   },
   states: {
-    /** Looks for the next turn's input: `data.steer`, then `nextOf` what waits. */
+    /** Looks for the next turn's input: `data.steer`, then the `nextOf` of the waiting messages. */
     idle: { enter: "TakeNext" },
     streaming: { enter: "StreamResponse" },
     tool_executing: { enter: "RunTools" },
@@ -377,6 +376,6 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
   }
 })
 
-/** Folds a rune of a turn in. A rune of an older daemon finalizes a turn that its last rune finalizes today. */
+/** Folds in a rune of a turn. An older daemon wrote a separate rune to finalize a turn that is finalized already. */
 export const evolveTurn = (snapshot: Snapshot<State, Data>, rune: Rune): Snapshot<State, Data> =>
   rune.kind === "turn.finalized" && snapshot.state === "idle" ? snapshot : evolve(Turn, snapshot, rune)

@@ -1,10 +1,9 @@
 /**
- * WorkerMachine: the loop that keeps one agent's runs going. It prepares a worktree,
- * builds a prompt, spawns a run, watches it, cools down after an error, and stops
- * for good when its limits are spent.
+ * WorkerMachine: the loop that keeps one agent's runs going. It prepares a worktree, builds a prompt, spawns a run,
+ * watches it, cools down after an error, and stops permanently when its limits are reached.
  *
- * Guarantees: a run that failed counts once; nothing from an older run moves it;
- * a run counts as started only once it has said so.
+ * Guarantees: a failed run counts once. Nothing from an older run moves the worker. A run counts as started only after
+ * it has reported its start.
  */
 import { Schema, Struct } from "effect"
 import { Outcome, type UncountedReason } from "../../runs/Outcome.ts"
@@ -24,10 +23,10 @@ export type State =
   | "CoolingDown"
   | "Stopped"
 
-/** The config's limits on a run's errors, and on how runs follow one another. */
+/** The config's limits on errors of runs, and on how often runs begin. */
 export const Terms = Schema.Struct({
   limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
-  /** ms */
+  /** in ms */
   backoff: Schema.Struct({
     base: Schema.Finite,
     factor: Schema.Finite,
@@ -48,16 +47,16 @@ export const Event = Schema.Union([
     messageIds: Schema.Array(Schema.String),
     /** ms since the epoch */
     at: Schema.Finite,
-    /** The backend of the run, where it is or was a fallback; `because`: the run is on another one than the last. */
+    /** The run's backend, if it is or was a fallback. `because`: why it differs from the previous run's backend. */
     fallback: Schema.optional(
       Schema.Struct({
         index: Schema.Int,
         because: Schema.optional(Schema.String),
-        /** True: it goes on with the conversation of the one before. */
+        /** True: the run continues the previous backend's conversation. */
         keeps: Schema.optional(Schema.Boolean)
       })
     ),
-    /** The config's as the run begins; left out where the worker has gone by them before. */
+    /** The terms of the current config; omitted if the worker already uses them. */
     terms: Schema.optional(Terms)
   }),
   Schema.TaggedStruct("SessionStarted", {
@@ -66,15 +65,15 @@ export const Event = Schema.Union([
     pid: Schema.optional(Schema.Int),
     sessionId: Schema.optional(Schema.String)
   }),
-  /** `worked`: a turn of the run has come to its answer. */
+  /** `worked`: a turn of the run got its answer. */
   Schema.TaggedStruct("SessionExited", {
     runId: Schema.String,
     outcome: Outcome,
     worked: Schema.optionalKey(Schema.Boolean)
   }),
   /**
-   * A signal only: the text is in the inbox. Null: a person ends the run, and its work is
-   * dropped. `runId`: the run that is to end; left out in runes of before alone.
+   * A signal only: the text is in the inbox. `messageId` null: a person ends the run, and its messages are dropped.
+   * `runId`: the run to end; omitted only in older logs.
    */
   Schema.TaggedStruct("UrgentMessage", {
     messageId: Schema.NullOr(Schema.String),
@@ -89,7 +88,10 @@ export const Event = Schema.Union([
 ])
 export type Event = typeof Event.Type
 
-/** The worker's event in a rune of its agent's turn: a turn begins with its run, or ends with it. */
+/**
+ * The worker's event in a rune of its agent's turn: a turn begins with its run, or ends with it; undefined for other
+ * runes.
+ */
 export const joins = (rune: Said): Event | undefined => {
   const event = readTurn(rune)?.payload.event
   if (rune.kind === "turn.started" && event?._tag === "start_turn" && event.run !== undefined) {
@@ -108,62 +110,65 @@ export const seqIn = (rune: Said): number | undefined => {
 export type Action =
   | { readonly _tag: "StorePrompt"; readonly prompt: string; readonly runId: string }
   | { readonly _tag: "IncrementSession"; readonly sessionSeq: number }
-  /** Interrupt, grace, SIGTERM to the group, grace, SIGKILL to the tree. */
+  /** Interrupt, grace, SIGTERM to the group, grace, SIGKILL to the whole process tree. */
   | { readonly _tag: "CancelSession"; readonly runId: string | null }
   | { readonly _tag: "ForceStopSession"; readonly runId: string | null }
   | { readonly _tag: "LogFatal"; readonly message: string; readonly remedy: string }
 
 export interface Data {
-  /** `loop` always has work; `inbox` waits for some. */
+  /** `loop` always has work; `inbox` waits for messages. */
   readonly mode: "inbox" | "loop"
   readonly limits: Backoff.Limits
-  /** `by`: what picks a wait, all failures since the last answer, or the errors in a row alone; left out: the first. */
+  /** `by`: the counter that sets the wait: `failures` since the last answer (default), or errors in a row. */
   readonly backoff: Terms["backoff"]
-  /** ms that an interrupted run gets to end by itself */
+  /** grace period of an interrupted run, ms */
   readonly graceMillis: number
   readonly cwd: string | null
   readonly branch: string | null
   readonly sessionSeq: number
-  /** The run that is spawning or alive; null when there is none. */
+  /** The run that is spawning or alive; null if there is none. */
   readonly runId: string | null
   readonly pid: number | null
-  /** The backend's own id of the last run, for those that can resume one. */
+  /** The backend's own id of the last run's session, for backends that can resume one. */
   readonly sessionId: string | null
-  /** The backend of the newest run by its place: 0, or left out, is the agent's own. */
+  /** The index of the newest run's backend; 0 or absent: the agent's own. */
   readonly fallback?: number
-  /** The sessions of the other backends, by their places. */
+  /** The sessions of the other backends, by index. */
   readonly sessions?: { readonly [index: string]: string | null }
-  /** The prompt of the run that is spawning; null when none is. */
+  /** The prompt of the run that is spawning; null if there is none. */
   readonly prompt: string | null
-  /** Messages that the newest prompt carries; kept until a run has ended well, so that work cut short is taken up again. */
+  /** Messages that the newest prompt carries; stored until a run ends well, so that interrupted work can continue. */
   readonly messageIds: ReadonlyArray<string>
-  /** Why the newest run ended early, for the next prompt; null when it ended well. */
+  /** Why the newest run ended early, for the next prompt; null if it ended well. */
   readonly cutShort: string | null
   /** When the last prompt was ready, ms since the epoch. */
   readonly lastRunAt: number | null
-  /** Most runs within an hour; null for no such limit. */
+  /** Maximum number of runs within an hour; null if there is no limit. */
   readonly maxRunsPerHour: number | null
-  /** The starts of the last hour, as many as the limit needs. */
+  /** Start times of the last hour, at most as many as the limit needs. */
   readonly recentRuns: ReadonlyArray<number>
   readonly consecutiveErrors: number
   readonly totalErrors: number
-  /** Runs that failed, or found their provider unavailable, since a turn last came to its answer. A start clears it not. */
+  /** Runs that failed or whose provider was unavailable since the last answer of a turn. A start does not reset it. */
   readonly failures: number
   readonly lastError: string | null
-  /** Runs in a row that ended uncounted; quota, outages, logins and ends of agentd's own aside. */
+  /** Consecutive uncounted ends, except those caused by quota, outages, logins and ends of agentd itself. */
   readonly uncounted: { readonly reason: UncountedReason | null; readonly count: number }
-  /** Runs in a row that agentd's own end took, since one ended otherwise or had answered; left out: none. */
+  /** Consecutive runs lost to an end of agentd, since a run ended otherwise or answered; absent if there are none. */
   readonly taken?: number
-  /** When an uncounted end lets the worker go on (0: not said); null after a counted one, and where a provider that could not be had has not said when. */
+  /**
+   * When the worker may continue after an uncounted end (0: unknown), ms since the epoch. Null after a counted end, and
+   * after an outage whose end is unknown.
+   */
   readonly uncountedUntil: number | null
-  /** Why it stopped for good, and what to do; null while it has not, or when an operator stopped it. */
+  /** Why the worker stopped permanently, and the remedy; null if it has not, or if an operator stopped it. */
   readonly fatal: { readonly message: string; readonly remedy: string } | null
   readonly stoppedBy: string | null
 }
 
-/** So many uncounted ends in a row are an error after all; quota, outages, logins and ends of agentd's own aside. */
+/** Number of consecutive uncounted ends that is an error; quota, outages, logins and ends of agentd do not count. */
 export const UNCOUNTED_LIMIT = 5
-/** So many ends of agentd's own in a row, of each of which a run was taken that had answered nothing, may be its runs' doing. */
+/** After this many consecutive ends of agentd during runs without an answer, the agent's runs may be the cause. */
 export const TAKEN_LIMIT = 20
 
 export type Options = Partial<Pick<Data, "mode" | "limits" | "backoff" | "graceMillis" | "maxRunsPerHour">>
@@ -214,7 +219,7 @@ const gone = (data: Data, cutShort: string | null): Data => ({
   cutShort
 })
 
-/** A backend goes on with a session of its own, or with that of the one before where the two share it. */
+/** Selects the session for a backend: its own, or the previous backend's if the two share it. */
 const movedTo = (
   data: Data,
   { index, keeps }: { readonly index: number; readonly keeps?: boolean | undefined }
@@ -232,35 +237,35 @@ const movedTo = (
 
 const HOUR = 3_600_000
 
-/** The starts of the last hour with this one, no more than the limit asks for. */
+/** The start times of the last hour including this one, at most as many as the limit needs. */
 const recent = (data: Data, at: number): ReadonlyArray<number> =>
   data.maxRunsPerHour === null
     ? []
     : [...data.recentRuns.filter((run) => run > at - HOUR), at].slice(-data.maxRunsPerHour)
 
-/** How runs are spaced now: ms from one to the next, at most so many an hour. */
+/** Current spacing of runs: ms from one to the next, and the maximum per hour. */
 export interface Spacing {
   readonly interval: number
   readonly maxRunsPerHour: number | null
 }
 
-/** When the next run may begin, ms since the epoch; runs of the future are those of a clock that was set back since. */
+/** When the next run may begin, ms since the epoch. Start times in the future come from a clock that was set back. */
 export const dueAt = ({ lastRunAt, recentRuns }: Data, { interval, maxRunsPerHour }: Spacing, now: number): number => {
   const spaced = lastRunAt === null ? 0 : lastRunAt + interval
   const first = maxRunsPerHour === null ? undefined : recentRuns.filter((at) => at <= now).at(-maxRunsPerHour)
   return first === undefined ? spaced : Math.max(spaced, first + HOUR)
 }
 
-/** Counts a failure, which the next waits are reckoned by. */
+/** Counts a failure; the following waits depend on the count. */
 const stumbled = (data: Data): Data => ({ ...data, failures: data.failures + 1 })
 
-/** Forgets the runs that agentd's own end took. */
+/** Resets the count of runs lost to an end of agentd. */
 const untaken: (data: Data) => Data = Struct.omit(["taken"])
 
 const isTaken = (event: Event): boolean =>
   event._tag === "SessionExited" && event.outcome._tag === "Uncounted" && event.outcome.reason === "taken"
 
-/** Forgets the failures of before a run that has answered. */
+/** Resets the failures if the run has answered. */
 const worked = (data: Data, event: Event): Data =>
   event._tag === "SessionExited" && event.worked === true ? { ...untaken(data), failures: 0 } : data
 
@@ -284,7 +289,7 @@ const giveUp = (data: Data) => ({
   remedy: "Fix what the last error names, then start the agent again."
 })
 
-/** Why a run ended early, in words; null when it ended well. */
+/** Why a run ended early, in words; null if it ended well. */
 const reasonOf = (outcome: Outcome): string | null => {
   switch (outcome._tag) {
     case "Success":
@@ -294,7 +299,7 @@ const reasonOf = (outcome: Outcome): string | null => {
     case "Uncounted":
       if (outcome.reason === "unavailable") return "its provider could not be had"
       if (outcome.reason === "auth") return "its login was refused"
-      // agentd of before said of both that they were lost
+      // older versions of agentd called both "lost"
       if (outcome.reason === "lost" || outcome.reason === "taken") return "agentd was stopped while it ran"
       return `${outcome.reason} ended it`
     default:
@@ -302,7 +307,7 @@ const reasonOf = (outcome: Outcome): string | null => {
   }
 }
 
-/** Too many in a row are an error after all. */
+/** Counts an uncounted end. Too many consecutive ones are an error. */
 const uncount = (data: Data, reason: UncountedReason, until: number | undefined): Data => {
   const count = data.uncounted.count + 1
   return count >= UNCOUNTED_LIMIT
@@ -310,7 +315,10 @@ const uncount = (data: Data, reason: UncountedReason, until: number | undefined)
     : { ...data, uncounted: { reason, count }, uncountedUntil: until ?? 0 }
 }
 
-/** No error of its agent's, who waits longer each time; without an end it might be what ends agentd. */
+/**
+ * Counts a run lost to an end of agentd: no error of the agent. Waits grow; without a limit a run might keep ending
+ * agentd.
+ */
 const take = (data: Data, { taken = 0 }: Data): Data => {
   const count = taken + 1
   const next = { ...data, taken: count, uncountedUntil: null }
@@ -322,7 +330,7 @@ const take = (data: Data, { taken = 0 }: Data): Data => {
   }
 }
 
-/** A run that ended from Spawning or Running: its outcome decides what is counted. */
+/** Ends a run in Spawning or Running. Its outcome decides what is counted. */
 const counted = (before: Data, outcome: Outcome): Data => {
   const data = untaken(gone(before, reasonOf(outcome)))
   switch (outcome._tag) {
@@ -345,14 +353,14 @@ const counted = (before: Data, outcome: Outcome): Data => {
       if (reason === "quota") return { ...data, uncountedUntil: until ?? 0 }
       if (reason === "taken") return take(data, before)
       if (reason === "unavailable" || reason === "auth") return { ...stumbled(data), uncountedUntil: until ?? null }
-      // what is full is not gone on with
+      // a full session is not continued
       if (reason === "overflow") return uncount({ ...data, sessionId: null }, reason, until)
       return uncount(data, reason, until)
     }
   }
 }
 
-/** By the errors in a row, or by the failures since the last answer where those are more: a start clears the first alone. */
+/** Wait after an end, ms. Uses the larger of consecutive errors and failures: a start resets only the former. */
 const cooldown = (data: Data, at: number): number => {
   const { backoff, cwd, limits, taken = 0, totalErrors, uncountedUntil } = data
   if (uncountedUntil !== null) return Math.max(backoff.base, uncountedUntil - at)
@@ -374,7 +382,7 @@ const exited = {
   ]
 } as const
 
-/** Valid in every state but the final one; `live` ones have a run to end. */
+/** Valid in every state but the final one. States with a run to end use `live`. */
 const always = {
   OperatorStop: to("Stopped", { set: "stop" }),
   FatalError: to("Stopped", { set: "fail", act: ["LogFatal"] })
@@ -383,7 +391,7 @@ const live = {
   OperatorStop: to("Stopped", { set: "stop", act: ["CancelSession"] }),
   FatalError: to("Stopped", { set: "fail", act: ["LogFatal", "CancelSession"] })
 }
-/** The next prompt reads the inbox and the world anyway. */
+/** Ignored, because the next prompt reads the inbox anyway. */
 const signals = stale("UrgentMessage", "WorkArrived")
 const past = stale("SessionExited", "GraceExceeded")
 
@@ -548,6 +556,6 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
   }
 })
 
-/** Nothing is to be waited for after an error. */
+/** Whether no wait is left after an error. */
 export const isCool = ({ at, data, state }: { readonly at: number; readonly data: Data; readonly state: State }) =>
   state === "CoolingDown" && cooldown(data, at) <= 0

@@ -1,10 +1,10 @@
 /**
- * MessageFiles: the contents of files that come with messages, each once under its hash, in a folder
- * that only this user reads (files 0600, the folder 0700).
+ * MessageFiles: the contents of files that come with messages. Each is stored once under its hash, in a folder that
+ * only this user can read (files 0600, the folder 0700).
  *
- * Guarantees: a content is on the disk, whole and as its hash says, before a message may name it; no
- * content is removed that a message needs or that was put here a moment ago; their number and size are bounded, and so
- * is what is still coming. What is left of a message that never came to be is swept.
+ * Guarantees: a content is on the disk, whole and matching its hash, before a message can name it. A content that a
+ * message needs, or that was stored a moment ago, is not removed. The number and size of contents are bounded, and so
+ * are incomplete uploads. Contents of a message that was never sent are swept.
  */
 import { Effect, FileSystem } from "effect"
 import { createHash } from "node:crypto"
@@ -15,17 +15,17 @@ import * as GivenFile from "../../runs/GivenFile.ts"
 import { troubleOf } from "../../config/FileTrouble.ts"
 import { refuse } from "../../domain/Messages.ts"
 
-/** Bytes and number of all contents. */
+/** Maximum total size of all contents, bytes, and their maximum number. */
 export const MAX_TOTAL = 512 * 1024 * 1024
 export const MAX_COUNT = 4_096
 export const MAX_COMING = 8
 /** How long a content waits for its message, ms. */
 export const GRACE = 600_000
 
-/** A piece of a content. An empty one asks how much is here. */
+/** A part of a content. An empty part asks how many bytes are here. */
 export interface Piece {
   readonly sha256: string
-  /** Of the whole content, bytes. */
+  /** Size of the whole content, bytes. */
   readonly size: number
   readonly at: number
   readonly data: Uint8Array
@@ -54,11 +54,11 @@ export const gone = (filename: string) =>
 export class MessageFiles {
   private readonly disk: FileSystem.FileSystem
   private readonly folder: string
-  /** Bytes of each content. */
+  /** Bytes of each content, by hash. */
   private readonly kept = new Map<string, number>()
-  /** Oldest first. */
+  /** Incomplete uploads, oldest first. */
   private readonly coming = new Map<string, Coming>()
-  /** Contents that a message may be about to name, until then (Monotonic). */
+  /** When each content that a message may soon name may be swept (Monotonic). */
   private readonly fresh = new Map<string, number>()
 
   constructor(disk: FileSystem.FileSystem, folder: string) {
@@ -78,7 +78,7 @@ export class MessageFiles {
     return this.kept.size === 0
   }
 
-  /** Whether a content of this size has no room now. */
+  /** Whether there is no room now for a content of this size. */
   isFull(size: number): boolean {
     const total = [...this.kept.values()].reduce((sum, one) => sum + one, 0)
     return this.kept.size >= MAX_COUNT || total + size > MAX_TOTAL
@@ -87,7 +87,7 @@ export class MessageFiles {
   private readonly pin = (sha256: string) =>
     Effect.map(Monotonic.now, (now) => void this.fresh.set(sha256, now + GRACE))
 
-  /** Takes a piece, and answers how many bytes of the content are here: all of them when it is durable. */
+  /** Takes a part, and answers how many bytes of the content are here. The content is durable when it is complete. */
   readonly add = Effect.fnUntraced({ self: this }, function* (this: MessageFiles, { at, data, sha256, size }: Piece) {
     const kept = this.kept.get(sha256)
     if (kept !== undefined) return yield* Effect.as(this.pin(sha256), kept)
@@ -98,7 +98,7 @@ export class MessageFiles {
         "Have agents answer what they were sent, or drop what nobody needs any more: agentd waiting"
       )
     const coming = this.coming.get(sha256) ?? { size, pieces: [], has: 0 }
-    // said twice, or by two at once: what is here is told, and it goes on from there
+    // a repeated or concurrent part: the sender learns what is here, and continues from there
     if (at !== coming.has || coming.size !== size || data.length === 0) return coming.has
     if (at + data.length > size) return yield* refuse("invalid", "The file is longer than was said.", "Send it again.")
     coming.pieces.push(data)
@@ -113,7 +113,7 @@ export class MessageFiles {
     return yield* this.put(sha256, Buffer.concat(coming.pieces))
   })
 
-  /** On the disk, then under its name, then known. */
+  /** Writes the content to the disk, then gives it its name, then records it. */
   private readonly put = (sha256: string, content: Uint8Array) => {
     if (hashOf(content) !== sha256)
       return Effect.fail(
@@ -142,7 +142,7 @@ export class MessageFiles {
     )
   }
 
-  /** Describes a file whose content is here; the content stays until its message is there. */
+  /** Describes a file whose content is here. The content stays until its message arrives. */
   readonly describe = Effect.fnUntraced(
     { self: this },
     function* (this: MessageFiles, filename: string, sha256: string) {
@@ -165,7 +165,7 @@ export class MessageFiles {
     }
   )
 
-  /** Removes a content, whoever needs it. */
+  /** Removes a content, even if a message needs it. */
   readonly forget = (sha256: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.kept.delete(sha256)
@@ -181,7 +181,7 @@ export class MessageFiles {
       return Effect.forEach(left, this.forget, { discard: true })
     })
 
-  /** Takes up what an earlier daemon kept; what came half is removed. */
+  /** Loads the contents that an earlier daemon stored. Incomplete ones are removed. */
   readonly restore: Effect.Effect<void> = Effect.suspend(() =>
     this.disk.readDirectory(this.folder).pipe(
       Effect.orElseSucceed((): Array<string> => []),
@@ -206,10 +206,10 @@ export class MessageFiles {
   )
 }
 
-/** Without a disk: it keeps nothing. */
+/** Without a disk: stores nothing. */
 export const memory = (): MessageFiles => new MessageFiles(FileSystem.makeNoop({}), "")
 
-/** In the folder; what is kept there already is taken up. */
+/** Stores in the folder, and loads what it already contains. */
 export const make = (folder: string) =>
   Effect.gen(function* () {
     const files = new MessageFiles(yield* FileSystem.FileSystem, folder)

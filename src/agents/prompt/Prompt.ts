@@ -1,11 +1,10 @@
 /**
- * Prompt: what an agent is told at the start of a run. Pure: the same parts give
- * the same text; what is drawn for its frames (Frame) is among them.
+ * Prompt: the text that an agent gets at the start of a run. Pure: the same parts give the same text; the random mark
+ * of its frames (Frame) is one of the parts.
  *
- * Order: who it is, its standing task, what became of the last run, then the
- * messages, oldest first. Messages that would make it longer than `MAX_PROMPT_BYTES`
- * wait for the next run, urgent ones last of all; what a run has carried already is
- * carried again whatever else the prompt holds, since nobody else keeps it.
+ * Order: who the agent is, its standing task, the outcome of the last run, then the messages, oldest first. Messages
+ * that would make the prompt longer than `MAX_PROMPT_BYTES` wait for the next run; urgent ones are the last to wait.
+ * Messages that a run has already carried are always included, because nothing else stores them.
  */
 import { words } from "../../runs/FileWords.ts"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
@@ -17,49 +16,49 @@ import type * as Inbox from "../machines/Inbox.ts"
 import { known, type Message } from "../machines/Inbox.ts"
 import { isTurnLimit } from "../../domain/Allowance.ts"
 
-/** In the log, where it is written whole: well under the size that a rune may have. */
+/** Maximum size in the log, bytes: well below the size limit of a rune. */
 export const MAX_PROMPT_BYTES = 512 * 1024
-/** No prompt is longer, whatever its agent's instructions are: its rune would be refused. */
+/** Maximum size of any prompt, whatever its agent's instructions, bytes: a larger rune would be refused. */
 export const MAX_KEPT_BYTES = 960 * 1024
 
-/** Where it is an argument of a program: under the system's limit on one, with room for the names of files. */
+/** Maximum size as a program's argument, bytes: below the system's limit, with room for the names of files. */
 const MAX_ARGUMENT_BYTES = 120 * 1024
 
-/** The most bytes of a prompt that any of the agent's backends takes. */
+/** The maximum size that every backend of the agent accepts, bytes. */
 export const mostOf = ({ backend, fallback }: Pick<AgentConfig, "backend" | "fallback">): number =>
   [backend, ...fallback].some((one) => one.type === "command" && one.promptBy === "argument")
     ? MAX_ARGUMENT_BYTES
     : MAX_PROMPT_BYTES
 
-/** Bytes that it takes in the log. */
+/** Size of the text in the log, bytes. */
 export const sizeOfText = sizeOf
 
 export interface Parts {
   readonly agent: string
   readonly role: string | undefined
   readonly instructions: string | undefined
-  /** The standing task of an agent that loops. */
+  /** The standing task of an agent in `loop` mode. */
   readonly task: string | undefined
-  /** The outcome of the last run, where it did not end well. */
+  /** The outcome of the last run; undefined if it ended well. */
   readonly lastRun: string | undefined
-  /** Messages that the last run carried and did not finish, then later ones; oldest first. */
+  /** Messages that the last run carried and did not finish, oldest first. `waiting`: later ones. */
   readonly unfinished: ReadonlyArray<Message>
   readonly waiting: ReadonlyArray<Message>
-  /** Drawn for this prompt: an id of its own. */
+  /** A unique id for this prompt, from which the mark of its frames derives. */
   readonly drawn: string
-  /** Messages beyond so many bytes wait. */
+  /** Messages beyond this size wait, bytes. */
   readonly most?: number
-  /** Whether a person's command of the agent's own goes to it as it is. */
+  /** Whether a person's slash command is passed to the agent unchanged. */
   readonly commands?: boolean
 }
 
 export interface Prompt {
   readonly text: string
-  /** Messages that the text carries: unfinished ones first. */
+  /** Ids of the messages in the text, unfinished ones first. */
   readonly messageIds: ReadonlyArray<string>
 }
 
-/** `first`: the number of its first file among those of the whole input. */
+/** `first`: the number of the message's first file among the files of the whole input. */
 const framed = ({ files = [], from, text, urgent }: Message, first: number): Frame.Framed => {
   const named = files.map((file, at) => `file ${first + at}, ${words(file)}`).join("; ")
   return {
@@ -68,10 +67,10 @@ const framed = ({ files = [], from, text, urgent }: Message, first: number): Fra
   }
 }
 
-/** A message as its agent is told it, but for the mark. */
+/** A message as the agent sees it, except for the mark. */
 const said = (message: Message): string => Frame.measured(framed(message, 1_000))
 
-/** The messages, with their files numbered through: so they are handed over, too. */
+/** Frames the messages, and numbers their files consecutively, in the order in which they are handed over. */
 const numbered = (messages: ReadonlyArray<Message>): ReadonlyArray<Frame.Framed> => {
   let next = 1
   return messages.map((message) => {
@@ -81,19 +80,19 @@ const numbered = (messages: ReadonlyArray<Message>): ReadonlyArray<Frame.Framed>
   })
 }
 
-/** The files of an input that carries these messages, in the order in which it numbers them. */
+/** The files of an input that carries these messages, in the order of their numbers. */
 export const filesOf = (inbox: Inbox.Data, messageIds: ReadonlyArray<string>): ReadonlyArray<GivenFile> => {
   const files = new Map(known(inbox).map((message) => [message.messageId, message.files ?? []]))
   return messageIds.flatMap((messageId) => files.get(messageId) ?? [])
 }
 
-/** All of an input: what agentd says, then the messages, each in its frame. */
+/** The whole text of an input: agentd's own part, then the messages, each in its frame. */
 const textOf = (head: ReadonlyArray<string>, messages: ReadonlyArray<Message>, drawn: string): string =>
   [...head, ...Frame.framed(drawn, numbered(messages))].join("\n\n") + "\n"
 
 /**
- * Chooses a turn's messages among the waiting ones, oldest first: a message that is to be alone is
- * alone, the others go together as far as there is room for them beside `size` bytes.
+ * Chooses a turn's messages among the waiting ones, oldest first. A message with `alone` gets a turn of its own. The
+ * others go together if there is room after `size` bytes.
  */
 const chosen = (
   waiting: ReadonlyArray<Message>,
@@ -109,30 +108,30 @@ const chosen = (
     .filter(({ alone }) => alone !== true)
     .toSorted((a, b) => Number(b.urgent) - Number(a.urgent))) {
     room -= sizeOf(said(message)) + 4
-    // one message always fits: its size is bounded where it is received
+    // one message always fits: its size is limited when it is received
     if (room < 0 && !(isFirst && taken.size === 0)) break
     taken.add(message)
   }
   return waiting.filter((message) => taken.has(message))
 }
 
-/** Begins a command of a coding agent's own, such as /compact. */
+/** The beginning of a coding agent's slash command, such as /compact. */
 const COMMAND = /^\/[a-z][\w:.-]{0,99}(?=\s|$)/i
 
 const isCommand = ({ files = [], from, text }: Message): boolean =>
   files.length === 0 && Frame.isPerson(from) && COMMAND.test(text)
 
-/** Messages up to the first command, which is a turn of its own. */
+/** Messages up to the first slash command, which gets a turn of its own. */
 const beforeCommand = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
   const at = messages.findIndex(isCommand)
   return at < 0 ? messages : messages.slice(0, Math.max(1, at))
 }
 
-/** The reason may be another's words. */
+/** The reason may be text from outside, so it is reduced to one line. */
 const endedEarly = (reason: string): string =>
   `ended early: ${Frame.line(reason).replace(/\.$/, "")}. Take up its work again.`
 
-/** Whether a run's prompt is a command of its agent's own: it does not say who the agent is. */
+/** Whether a run's prompt is a slash command, which does not say who the agent is. */
 export const isBare = (prompt: string): boolean => COMMAND.test(prompt)
 
 export const introduction = ({
@@ -144,7 +143,7 @@ export const introduction = ({
     (part) => part !== ""
   )
 
-/** Messages that the first turn of a run may carry beside others: a command waits for a turn of its own. */
+/** Messages that the first turn of a run may carry together: those before the first slash command. */
 const plain = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
   const at = messages.findIndex(isCommand)
   return at < 0 ? messages : messages.slice(0, at)
@@ -171,21 +170,21 @@ export const assemble = ({ commands = false, ...given }: Parts): Prompt => {
 
 type Turned = Pick<TurnMachine.Data, "ended" | "messageIds" | "unfinished">
 
-/** Messages that wait for the next turn. Those of the last turn wait no more, even if the inbox has not heard of it. */
+/** Messages that wait for the next turn. Excludes those of the last turn, even if the inbox still lists them. */
 export const queued = ({ waiting }: Inbox.Data, { messageIds }: Turned): ReadonlyArray<Message> =>
   waiting.filter(({ messageId }) => !messageIds.includes(messageId))
 
-/** Messages that the last turn has carried and not done. */
+/** Messages that the last turn carried and did not finish. */
 export const unfinishedOf = (inbox: Inbox.Data, { unfinished }: Turned): ReadonlyArray<Message> =>
   known(inbox).filter(({ messageId }) => unfinished.includes(messageId))
 
-/** Puts steering messages first among the waiting ones; `left`: messages left by a steer of an older log. */
+/** The waiting messages that steer. `left`: ids of messages that a steer in an older log left. */
 const steering = (waiting: ReadonlyArray<Message>, left: ReadonlyArray<string>): ReadonlyArray<Message> =>
   waiting.filter(({ messageId, steer }) => steer === true || left.includes(messageId))
 
 /**
- * The input of a further turn of a run: its agent knows who it is, or is told so now (`introduced`). `commands`: a
- * person's command of the agent's own goes to it as it is, since an agent looks for one at the very beginning.
+ * The input of a further turn of a run. `introduced`: tells the agent who it is, if no earlier turn did. `commands`: a
+ * person's slash command is passed unchanged, because an agent looks for a command only at the very beginning.
  */
 export const followUp = (
   inbox: Inbox.Data,
@@ -203,7 +202,7 @@ export const followUp = (
   if (source === undefined) return { input: "", messageIds: [], source: "queue" }
   const isAgain = source.source === "resume"
   const fitting = commands ? beforeCommand(source.messages) : source.messages
-  // a person's answer to a turn that reached its limit goes with what that was asked
+  // a person's answer to a turn that reached its limit goes together with that turn's messages
   const word = isTurnLimit(turn.ended?.reason) ? waiting.filter(({ from }) => Frame.isPerson(from)) : []
   const messages = isAgain ? [...source.messages, ...word] : chosen(fitting, sizeOf(introduced.join("\n\n")), true)
   const [first] = messages

@@ -1,9 +1,8 @@
 /**
- * AccountOf: which provider of models a backend asks, and on whose account, as far as its config
- * says. Pure.
+ * AccountOf: the provider and the account that a backend uses, according to its config. Pure.
  *
- * Guarantees: a key's place is named, never the key; a program of which nobody knows whether it
- * asks a model at all has none.
+ * Guarantees: the account names the place of a key, never the key. A program that may not ask a model at all has no
+ * account.
  */
 import type { BackendConfig, Provider } from "../../config/BackendConfig.ts"
 import { APIS } from "../../config/BackendConfig.ts"
@@ -24,11 +23,11 @@ const keyed = (api: keyof typeof APIS, { baseUrl, keyEnv, keyFile }: Key, otherw
   account: keyFile ?? keyEnv ?? otherwise
 })
 
-/** The program and what it is told to be: "opencode acp", whatever its path. */
+/** The program with its arguments and without its path, for example "opencode acp". */
 const programOf = ([program = "", ...args]: ReadonlyArray<string>): string =>
   [program.slice(program.lastIndexOf("/") + 1), ...args].join(" ").slice(0, 100)
 
-/** Of a program that has its login where the daemon's user has it; one with a home of its own has a login of its own. */
+/** The account of a program that uses the login of the daemon's user. A program with its own HOME has its own login. */
 const LOGIN = "login"
 
 const given = (provider: Provider | undefined): Account | undefined =>

@@ -1,6 +1,6 @@
 /**
- * AgentView: an agent's row for a person, from the committed state of its machines.
- * Pure. What a row says follows from the runes up to `restsOn` and the inbox.
+ * AgentView: an agent's row for a person, from the committed state of its machines. Pure. The row follows from the
+ * runes up to `restsOn` and from the inbox.
  */
 import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
 import { accountOf } from "./AccountOf.ts"
@@ -29,39 +29,39 @@ export interface Row {
   /** The agent's tool calls without a result. */
   readonly calls: ReadonlyArray<CallInfo>
   readonly inbox: Inbox.Data
-  /** When its inbox moved last, ms since the epoch. */
+  /** When its inbox last changed, ms since the epoch. */
   readonly inboxAt?: number
-  /** A sub-agent that has no place yet. */
+  /** True for a sub-agent that has no place yet. */
   readonly queued?: boolean
-  /** The agent that began it. */
+  /** The agent that spawned this one. */
   readonly parent?: string | null
-  /** The newest thing that its run told. */
+  /** The newest event of its run. */
   readonly heard?: LiveRun["heard"]
   /** The newest whole line of its answer. */
   readonly line?: LiveRun["line"]
-  /** Set while its run asks its model again by itself. */
+  /** Set while its run retries a request to its model. */
   readonly retries?: LiveRun["retries"]
-  /** When a person answered its turn last, ms since the epoch. */
+  /** When its newest question to a person ended, ms since the epoch. */
   readonly answeredAt?: number | undefined
-  /** The model of its run's newest request, and how full its context is. */
+  /** The model of its run's newest request, and how full the context is. */
   readonly asked?: LiveRun["meter"]["newest"]
-  /** Whether its run is kept for another daemon. */
+  /** Whether its run survives the daemon, for the next daemon. */
   readonly outlives?: boolean | undefined
-  /** Names of what its run is without, at the moment. */
+  /** Names of what its run currently lacks, for example a server that is down. */
   readonly lacks?: ReadonlyArray<string>
-  /** The mode that its run is in, as its agent calls it. */
+  /** The mode that its run is in, in the agent's own words. */
   readonly mode?: LiveRun["offers"]["mode"]
-  /** Work of its run that goes on, or is scheduled, beside its turns. */
+  /** Work of its run that continues, or is scheduled, outside its turns. */
   readonly background?: LiveRun["background"]
   readonly trouble?: Standing | undefined
-  /** The windows of its account's use that are near their end. */
+  /** The usage windows of its account that are nearly used up. */
   readonly windows?: ReadonlyArray<UsageWindow.Noted>
-  /** The call that its turn repeats. */
+  /** The call that its turn repeats, in words. */
   readonly same?: string | undefined
   readonly allowance?: Allowance | undefined
-  /** Why its limits do not hold to one request. */
+  /** Why its limits do not hold for each single request. */
   readonly gap?: Gap | undefined
-  /** Why the agent's runes do not fold. */
+  /** Why the agent's runes do not fold; undefined if they do. */
   readonly broken: string | undefined
   readonly home?: (Pick<ConversationInfo, "state" | "conversation"> & { readonly since?: number }) | undefined
   /** ms since the epoch */
@@ -71,14 +71,14 @@ export interface Row {
 /** The detail of a sub-agent in the queue, which starts by itself. */
 export const QUEUED = "waits for a place: it starts when another sub-agent has ended"
 
-/** Characters of a line that it says. */
+/** Maximum characters of a line of the answer. */
 const LINE = 160
 
 const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
 
 /**
- * Before this no run begins, ms since the epoch: it cools down, or its runs are spaced. Undefined where no time says
- * so. A clock that was set back makes it no later than the wait is long.
+ * The earliest start of the next run, ms since the epoch: the worker cools down, or runs are spaced. Undefined if no
+ * time limits it. If the clock was set back, no later than the length of the wait from now.
  */
 export const restsUntil = ({ config, now, worker }: Pick<Row, "config" | "now" | "worker">): number | undefined => {
   if (worker?.state === "CoolingDown")
@@ -89,7 +89,7 @@ export const restsUntil = ({ config, now, worker }: Pick<Row, "config" | "now" |
   return isDue(worker.data, spacing, now) ? Math.min(due, now) : now + untilDue(worker.data, spacing, now)
 }
 
-/** When the worker goes on by itself; null when something else has to happen first. */
+/** When the worker continues by itself; null if something else must happen first. */
 const nextAt = (row: Row): number | null => {
   const { config, now, trouble, worker } = row
   const reached = reachedBy(row)
@@ -101,10 +101,10 @@ const nextAt = (row: Row): number | null => {
   return due > now && hasWork(row) ? due : null
 }
 
-/** A model that says nothing for longer is said to be silent, ms: its program may be trying again, and not tell. */
+/** A model that reports nothing for longer counts as silent, ms: its program may be retrying without reporting it. */
 const SILENT = 30_000
 
-/** The words of its model, as far as it tells. */
+/** The newest words of its model, if its program reports them. */
 const streaming = ({ config, heard, line, now }: Row): string => {
   if (heard?.notice !== undefined) return fewest(heard.notice)
   const silence = heard === undefined ? 0 : now - heard.at
@@ -113,16 +113,16 @@ const streaming = ({ config, heard, line, now }: Row): string => {
   return config.backend.type === "command" ? "runs its command" : "thinks"
 }
 
-/** The first call under way, and how many there are beside it. */
+/** The first call under way, and the number of the others. */
 const doings = ([first, ...more]: Row["calls"]): string => {
   if (first === undefined) return "between tools"
   return `${doing(first.tool, first.arguments)}${more.length === 0 ? "" : ` and ${more.length} more`}`
 }
 
-/** A wake-up of which nothing was heard at its time counts for nothing after this, ms. */
+/** A wake-up that is overdue by more than this is ignored, ms. */
 const OVERDUE = 60_000
 
-/** Describes the work beside its turns; undefined for nothing. */
+/** Describes the work outside its turns; undefined if there is none. */
 const beside = ({ background = [], now }: Row): string | undefined => {
   const works = background.filter(({ at = now }) => at >= now - OVERDUE)
   const [first] = works
@@ -132,7 +132,7 @@ const beside = ({ background = [], now }: Row): string | undefined => {
   return `works in the background: ${first.kind} ${JSON.stringify(fewest(first.text))}${due}${more}`
 }
 
-/** The fallback that the run is on, in words. */
+/** The fallback that the run uses, in words. */
 const standIn = ({ config, worker }: Row): string => {
   const { fallback = 0 } = worker!.data
   if (fallback === 0) return ""
@@ -140,7 +140,7 @@ const standIn = ({ config, worker }: Row): string => {
   return ` (on fallback ${fallback}${account === undefined ? "" : `, ${nameOf(account)}`})`
 }
 
-/** Describes the run by what it does now: its call that is under way, or what it says. */
+/** Describes what the run does now: its current call, or its newest words. */
 const running = (row: Row): string => {
   const { calls, retries, turn } = row
   const asks = calls.filter(({ state }) => state === "awaiting_approval")
@@ -167,7 +167,7 @@ const running = (row: Row): string => {
   }
 }
 
-/** The work that came to no answer, while nothing else is under way. */
+/** The messages that got no answer, in words; undefined if there are none. */
 const unanswered = (row: Row): string | undefined => {
   const held = Inbox.heldBy(row.inbox)
   if (held !== undefined) return `${held.text}: agentd retry ${row.project}/${row.agent}`
@@ -180,7 +180,7 @@ const unanswered = (row: Row): string | undefined => {
   return `${what} came to no answer (${last.errorType}): agentd retry ${row.project}/${row.agent}`
 }
 
-/** Why a free agent of a held project rests; and what it was asked is told all the same. */
+/** Why a free agent of a paused or suspended project waits, and its unanswered messages. */
 const held = (row: Row): string => {
   const text = `its project is ${row.home!.state}: agentd project resume ${row.home!.conversation}`
   const open = unanswered(row)
@@ -193,20 +193,20 @@ const hasWork = ({ config, inbox, turn }: Row): boolean =>
 const weather = (trouble: Standing): string =>
   `${nameOf(trouble)} ${troubles[trouble.state]}: ${fewest(trouble.message)}`
 
-/** Whether it is ready for a turn and has something to do. */
+/** Whether the agent is ready for a turn and has work. */
 const isReady = (row: Row): boolean => {
   const { turn, worker } = row
   if (!hasWork(row)) return false
   return worker?.state === "BuildingPrompt" || (worker?.state === "Running" && turn.state === "idle")
 }
 
-/** Whether it would go on if its provider could be had. */
+/** Whether only its provider's trouble keeps the agent from working. */
 const isKept = (row: Row): boolean => row.trouble !== undefined && isReady(row)
 
-/** The limit that it waits for. */
+/** The limit that the agent waits for. */
 const reachedBy = (row: Row): Reach | undefined => (isReady(row) ? row.allowance?.reached : undefined)
 
-/** A limit that is near is said with whatever the agent does. */
+/** Limits that are nearly reached, shown whatever the agent does. */
 const nearing = ({ allowance, gap, same, windows = [], worker }: Row): string => {
   if (worker === undefined || worker.state === "Stopped") return ""
   const all = allowance?.near ?? []
@@ -221,17 +221,17 @@ const nearing = ({ allowance, gap, same, windows = [], worker }: Row): string =>
   return words.length === 0 ? "" : ` (${words.join("; ")})`
 }
 
-/** The run goes on without it, and says why in its notices. */
+/** Names what the run lacks; the run's notices explain why. */
 const without = ({ lacks = [] }: Row): string => (lacks.length === 0 ? "" : `; without ${lacks.join(", ")}`)
 
-/** The agent's own mode, and whether that has calls run of which nobody is asked. */
+/** The agent's own mode, and whether calls run without approval in it. */
 const inMode = ({ mode }: Row): string =>
   mode === undefined ? "" : ` (mode ${fewest(mode.id)}${mode.isUnasked ? ": calls run unasked" : ""})`
 
-/** Whether its project takes no turns. */
+/** Whether its project takes no turns now. */
 const isHeld = ({ home }: Row): boolean => home?.state === "paused" || home?.state === "suspended"
 
-/** The cause of a wait that ends by itself. */
+/** The cause of a wait that ends by itself; null if there is none. */
 const waitsFor = (row: Row): Words.Reason | null => {
   const { trouble, worker } = row
   if (row.queued === true) return "place"
@@ -242,11 +242,11 @@ const waitsFor = (row: Row): Words.Reason | null => {
   return worker?.state === "BuildingPrompt" && nextAt(row) !== null ? "run" : null
 }
 
-/** When it was done with what it did last, and had what it has to do now, ms since the epoch. */
+/** When the agent finished its last work and had its current work, ms since the epoch. */
 const readyAt = ({ inbox, turn, worker }: Row): number =>
   Math.max(worker?.at ?? 0, turn.at, ...inbox.waiting.slice(0, 1).map(({ at }) => at))
 
-/** When each matter of it began to wait for a person, ms since the epoch. */
+/** When each open question of the agent began to wait for a person, ms since the epoch. */
 const asking = (row: Row): ReadonlyArray<number> => {
   const { calls, inbox, queued, turn, worker } = row
   const { dropped, more } = Inbox.droppedOf(inbox)
@@ -259,7 +259,7 @@ const asking = (row: Row): ReadonlyArray<number> => {
   ]
 }
 
-/** When its word became true, ms since the epoch; 0: before its first move. */
+/** Since when the row's word is true, ms since the epoch; 0 before the first move. */
 const since = (row: Row, word: Words.Word): number => {
   const { answeredAt = 0, home, inboxAt = 0, retries, trouble, turn, worker } = row
   const at = worker?.at ?? 0
@@ -295,7 +295,7 @@ const word = (row: Row): Words.Word => {
     holds: inbox.waiting.length > 0,
     held: isHeld(row),
     waits: waitsFor(row),
-    // what is ready has work, and begins it now
+    // a ready agent with work is about to begin it
     works: isBusy(row) || background.length > 0 || (isReady(row) && !isHeld(row) && waitsFor(row) === null),
     wasStopped: stoppedBy !== null && !isOver,
     isOver
@@ -337,7 +337,7 @@ const droppedIn = (inbox: Inbox.Data): { readonly dropped?: number } => {
   return dropped.length + more === 0 ? {} : { dropped: dropped.length + more }
 }
 
-/** Whether it has stopped for good, and nobody stopped it. */
+/** Whether the agent stopped permanently without an operator's stop. */
 const hasFailed = ({ broken, worker }: Row): boolean =>
   broken !== undefined || (worker?.state === "Stopped" && worker.data.stoppedBy === null)
 
@@ -346,7 +346,7 @@ const isBusy = ({ turn, worker }: Row): boolean =>
   worker?.state === "Interrupting" ||
   (worker?.state === "Running" && turn.state !== "idle")
 
-/** As its run names it, else as its config does. */
+/** The model that its run names, or else its config. */
 const modelOf = ({ asked, config, worker }: Row): string => {
   const backend = backendAt(config, worker?.data.fallback ?? 0)
   const configured = "model" in backend ? (backend.model ?? "") : ""

@@ -1,9 +1,8 @@
 /**
- * Excerpt: a value as it may be kept: bounded, with its head and its end, and the
- * number of characters that are left out. Pure.
+ * Excerpt: a bounded form of a value for the log: its head and its end, and the number of omitted characters. Pure.
  *
- * What is bounded is the bytes that it takes in the log, where a control character
- * takes six: a rune that is too large would be refused, and the fact lost.
+ * The limit is in bytes of the log, where a control character takes six: a rune that is too large would be refused, and
+ * the fact lost.
  */
 
 /** Bytes that a text takes in the log, without its quotes. */
@@ -14,14 +13,14 @@ const WORST = 6
 const fits = (text: string, max: number): boolean =>
   text.length * WORST <= max || (text.length <= max && sizeOf(text) <= max)
 
-/** As much of one end of a text as takes no more than `max` bytes. */
+/** The longest part of one end of a text that takes at most `max` bytes. */
 const end = (whole: string, max: number, take: (count: number) => string): string => {
   let part = take(Math.min(whole.length, max))
   while (!fits(part, max)) part = take(Math.floor((part.length * max) / Math.max(sizeOf(part), max + 1)))
   return part
 }
 
-/** A text that takes about `max` bytes at most. */
+/** A text that takes at most about `max` bytes. */
 export const text = (whole: string, max: number): string => {
   if (fits(whole, max)) return whole
   const half = Math.floor(max / 2)
@@ -30,7 +29,7 @@ export const text = (whole: string, max: number): string => {
   return `${head}\n… ${whole.length - head.length - tail.length} characters are left out …\n${tail}`
 }
 
-/** Any JSON value; one that is too large becomes an excerpt of its JSON. */
+/** Any JSON value. A value that is too large becomes an excerpt of its JSON. */
 export const excerpt = (value: unknown, max: number): unknown => {
   if (typeof value === "string") return text(value, max)
   const json = JSON.stringify(value)

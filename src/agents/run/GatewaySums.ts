@@ -1,10 +1,10 @@
 /**
- * GatewaySums: what of a run's tokens the gateway has counted is spending that has not been told. The gateway tells
- * sums; the log has how much of them was told, beside the spending itself, so that a daemon that takes the run up goes
- * on from there: what passed while no daemon was there counts, once.
+ * GatewaySums: turns the gateway's sums of a run's tokens into usage that was not reported yet. The log stores the
+ * reported part of the sums together with the usage. A daemon that adopts the run continues from there: tokens that
+ * passed while no daemon was running count once.
  *
- * Guarantees: nothing is told twice, and nothing that was counted is left out; where a gateway was started anew, whose
- * sums begin anew, that is said, since what passed the one before it in its last moments is not known.
+ * Guarantees: nothing is reported twice, and nothing that was counted is omitted. If the gateway was restarted, its
+ * sums restart too, and a notice says so, because the last tokens of the previous gateway are unknown.
  */
 import type { RunEvent } from "../../runs/Backend.ts"
 import type { Told } from "./Told.ts"
@@ -17,7 +17,7 @@ const FIELDS = ["input", "output", "cacheRead", "cacheWrite"] as const
 const PREFIX = "gateway "
 const keyOf = (route: string, model: string, field: string): string => `${PREFIX}${route} ${field} ${model}`
 
-/** The words for a person, where a gateway took another's place. */
+/** The notice when a new gateway has replaced the previous one. */
 export const RENEWED =
   "the gateway that counts its tokens was started anew: what passed the one before it in its last moments is not counted"
 
@@ -25,10 +25,10 @@ export class GatewaySums {
   private told: Told | undefined = undefined
   private route: string | undefined = undefined
   private sums = new Map<string, number>()
-  /** Sums that wait until it is known what has become of their turn. */
+  /** Sums that wait until the fate of their turn is known. */
   private waiting: Passed | undefined = undefined
 
-  /** A run begins; `told`: what the log has of one that was taken up. */
+  /** Begins a run. `told`: the log's record of an adopted run. */
   begin(told: Told | undefined): void {
     this.told = told
     this.route = told?.keys(PREFIX).at(-1)?.slice(PREFIX.length).split(" ", 1)[0]
@@ -40,17 +40,17 @@ export class GatewaySums {
     this.waiting = event
   }
 
-  /** Takes the sums that have waited. */
+  /** Returns the sums that have waited, once. */
   rest(): Passed | undefined {
     const { waiting } = this
     this.waiting = undefined
     return waiting
   }
 
-  /** The spending since the sums that were told last, and whether another gateway has begun to count. */
+  /** The usage since the last reported sums, and whether a new gateway has begun to count. */
   take({ route, tokens }: Passed): { readonly spent: ReadonlyArray<Usage>; readonly isRenewed: boolean } {
     const isRenewed = this.route !== undefined && this.route !== route
-    // what an earlier one counted was told with what it counted
+    // the earlier gateway's sums were reported with its usage
     if (isRenewed) this.sums.clear()
     this.route = route
     const spent = tokens.flatMap((sum): ReadonlyArray<Usage> => {
@@ -68,7 +68,7 @@ export class GatewaySums {
     return { spent, isRenewed }
   }
 
-  /** The sums that are told, for the runes that tell of them. */
+  /** The reported sums, for the runes of the usage. */
   get said(): { readonly [key: string]: number } | undefined {
     const counted = [...this.sums].filter(([, sum]) => sum > 0)
     return counted.length === 0 ? undefined : Object.fromEntries(counted)

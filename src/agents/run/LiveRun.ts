@@ -1,10 +1,8 @@
 /**
- * LiveRun: what is known of the run of an agent that is alive now: its handle, whether
- * it takes turns, the turn that it works on, what it has said, its names for its calls, what
- * it has at work beside its turns.
+ * LiveRun: the state of an agent's live run: its handle, whether it takes turns, its current turn, its words, the ids
+ * of its calls, and its work outside its turns.
  *
- * In memory only, and a hint for decisions: a turn that this does not know was lost
- * with the daemon that knew it.
+ * In memory only, and a hint for decisions: a turn that is unknown here was lost with an earlier daemon.
  */
 import { Effect } from "effect"
 import type { Decision, Run, RunEvent, Work } from "../../runs/Backend.ts"
@@ -14,15 +12,15 @@ import * as Excerpt from "./Excerpt.ts"
 import { lateName } from "../machines/ToolsState.ts"
 import { Gate } from "../actors/Gate.ts"
 
-/** Most troubles that are known at once. */
+/** Maximum number of lasting troubles. */
 const MAX_LACKS = 20
-/** Bytes of a name of one. */
+/** Maximum size of a trouble's name, bytes. */
 const MAX_LACK = 100
 
-/** Characters in which the newest line of an answer is looked for. */
+/** Number of last characters that are searched for the newest line of an answer. */
 const MAX_LINE = 400
 
-/** Bytes of an unfinished answer that are kept. */
+/** Maximum stored size of an unfinished answer, bytes. */
 const MAX_SAID = 64 * 1024
 
 const UNASKED: Pick<UsageMeter, "newest"> = { newest: { model: "", context: undefined } }
@@ -35,12 +33,12 @@ export interface Origin {
   readonly readOnly: boolean
   readonly voice: boolean
   readonly tool: string
-  /** Whole, as the run told it. */
+  /** The whole input, as the run reported it. */
   readonly input: unknown
   readonly folder: string
 }
 
-/** Knowledge of a run that takes no turn, for a daemon that hears it from there on. */
+/** State of a run between its turns, for a daemon that reads the run's output from there. */
 export interface KnownRun {
   readonly count: number
   readonly worked: boolean
@@ -53,57 +51,57 @@ export interface KnownRun {
 type Called = Pick<Extract<RunEvent, { _tag: "ToolCall" }>, "arguments" | "callId" | "readOnly" | "tool" | "voice">
 
 export class LiveRun {
-  /** Once it has said that it is up. */
+  /** Set when the run has reported its start. */
   run: Run | undefined = undefined
-  /** Whether it takes one turn after the other. */
+  /** Whether the run takes several turns, one after the other. */
   turns = false
-  /** The turn whose input it has been given and has not ended. */
+  /** The turn whose input the run has received and that has not ended. */
   turnId: string | undefined = undefined
-  /** A turn of it has come to its answer. */
+  /** True if a turn of the run has got its answer. */
   worked = false
-  /** The turn that a run was at when this daemon took it up. */
+  /** The turn that the run was in when this daemon adopted it. */
   resumed: string | undefined = undefined
-  /** True while all is told again that an earlier daemon heard of it. */
+  /** True while the events that an earlier daemon read are read again. */
   recalling = false
-  /** The newest thing that it told: when, ms since the epoch, and its words where it was a notice. */
+  /** The newest event of the run: its time, ms since the epoch, and its text if it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
-  /** Set while the run asks its model again by itself: since when, ms since the epoch, and its newest words. */
+  /** Set while the run retries a request to its model: since when, ms since the epoch, and its newest notice. */
   retries: { readonly since: number; readonly text: string } | undefined = undefined
-  /** The model of its newest request, as the run names it, and how full its context is. */
+  /** The model of the newest request, as the run names it, and how full the context is. */
   meter: Pick<UsageMeter, "newest"> = UNASKED
-  /** Names of what the run is without as long as a trouble goes on. */
+  /** Names of what the run lacks while a trouble lasts. */
   readonly lacks = new Set<string>()
-  /** The models, modes and commands that the newest run has told of; those of one that is over are kept. */
+  /** The models, modes and commands that the newest run reported. They remain after the run has ended. */
   offers: Offers = {}
-  /** Whether a turn of the run has said who its agent is: one that begins with a command has not. */
+  /** Whether a turn of the run has told the agent who it is. A slash command does not. */
   introduced = true
-  /** Work that goes on, or is scheduled, beside its turns. */
+  /** Work that continues, or is scheduled, outside the turns. */
   background: ReadonlyArray<Work> = []
-  /** Interrupts after which what the calls have begun has not ended yet. */
+  /** Number of interrupts after which processes of calls are still being ended. */
   leaves = 0
-  /** Open while there is nothing of that. */
+  /** Open while there is no background work. */
   readonly quiet = new Gate(true)
-  /** Calls of the turn. */
+  /** Number of calls of the turn. */
   made = 0
-  /** Why agentd itself has refused the turn's newest call. */
+  /** Why agentd itself refused the turn's newest call; undefined if it did not. */
   refused: string | undefined = undefined
-  /** True where the turn is one that it has begun by itself. */
+  /** True if the run began the turn by itself. */
   isOwn = false
-  /** True where the turn's input is a command of the agent's own, which may say nothing. */
+  /** True if the turn's input is a slash command, which may produce no words. */
   isCommand = false
-  /** The turns that it has begun by itself: our names, by its own. */
+  /** The turns that the run began by itself: agentd's ids, by the run's own. */
   private readonly opened = new Map<string, string>()
-  /** The run that is being ended; it takes no turn any more. */
+  /** The run that is being ended; it takes no more turns. */
   private endingId: string | undefined = undefined
-  /** The run's words in the turn since its last tool call; words beyond the limit are left out. */
+  /** The run's words in the turn since its last tool call; words beyond the limit are dropped. */
   private said = ""
-  /** The end of its words, as they may be seen. */
+  /** The end of the run's words, redacted. */
   private shown = ""
-  /** By our id. */
+  /** By agentd's id of the call. */
   private readonly origins = new Map<string, Origin>()
-  /** By the run's own id; the first where it uses one twice. */
+  /** By the run's own id; the first call if the run uses an id twice. */
   private readonly named = new Map<string, string>()
-  /** Calls that the run has made: its names for them are the same for every daemon that hears it. */
+  /** Number of calls of the run. Call ids derive from it, so that every daemon derives the same ids. */
   private count = 0
 
   up(run: Run, turns: boolean, turnId: string, introduced = true): void {
@@ -140,7 +138,7 @@ export class LiveRun {
     this.retries = undefined
   }
 
-  /** The run has begun a turn by itself. */
+  /** Records a turn that the run began by itself. */
   open(name: string, turnId: string): void {
     this.opened.clear()
     this.opened.set(name, turnId)
@@ -148,12 +146,12 @@ export class LiveRun {
     this.isOwn = true
   }
 
-  /** Our name for the turn of which the run tells. */
+  /** agentd's id of a turn that the run names. */
   turnOf(name: string): string {
     return this.opened.get(name) ?? name
   }
 
-  /** All that goes on beside its turns, with what interrupted calls have begun and is being ended. */
+  /** All work outside the turns, including processes of interrupted calls that are being ended. */
   get beside(): ReadonlyArray<Work> {
     return this.leaves === 0
       ? this.background
@@ -179,13 +177,13 @@ export class LiveRun {
     return runId !== null && this.endingId === runId
   }
 
-  /** True where the run takes a further turn now. */
+  /** Whether the run can take a further turn now. */
   isFree(runId: string | null): boolean {
     const isIdle = this.turnId === undefined && !this.recalling
     return this.run?.runId === runId && this.turns && isIdle && !this.isEnding(runId)
   }
 
-  /** Notes a trouble that goes on, or that it is over. */
+  /** Records that a lasting trouble began or ended. */
   lack({ lasting }: Extract<RunEvent, { readonly _tag: "Notice" }>): void {
     if (lasting === undefined) return
     const about = Excerpt.text(lasting.about, MAX_LACK)
@@ -193,7 +191,7 @@ export class LiveRun {
     else if (this.lacks.size < MAX_LACKS) this.lacks.add(about)
   }
 
-  /** Notes that it asks its model again; `text`: bounded, without secrets. */
+  /** Records that the run retries a request to its model. `text`: bounded and redacted. */
   again({ since }: { readonly since?: number }, text: string, now: number): void {
     this.retries = { since: since ?? this.retries?.since ?? now, text }
   }
@@ -212,18 +210,18 @@ export class LiveRun {
     if (this.said.length < MAX_SAID) this.said += text
   }
 
-  /** Takes words in which nothing secret is left, for who looks. */
+  /** Takes redacted words, for people who watch. */
   show(text: string): void {
     this.shown = `${this.shown}${text}`.slice(-MAX_LINE)
   }
 
-  /** Records that the run goes on to its tools: its next words are another answer. */
+  /** Records that the run waits for its tools: its next words are another answer. */
   pause(): void {
     this.said = ""
     this.shown = ""
   }
 
-  /** The newest line of the answer that is whole, or its newest sentence; undefined where there is none yet. */
+  /** The newest whole line of the answer, or its newest sentence; undefined if there is none yet. */
   get line(): string | undefined {
     const lines = this.shown.split("\n")
     const open = lines.pop() ?? ""
@@ -232,7 +230,7 @@ export class LiveRun {
     return line?.trim()
   }
 
-  /** The part of the answer that came, for the event that cuts it short. */
+  /** The part of the answer so far, for the event that cuts it short. */
   get partial(): { readonly partialOutput?: string } {
     return this.said === "" ? {} : { partialOutput: Excerpt.text(this.said, MAX_SAID) }
   }
@@ -255,7 +253,7 @@ export class LiveRun {
     this.count = 0
   }
 
-  /** A name of ours for a call of the run. */
+  /** Creates agentd's id for a call of the run. */
   called(run: Run, call: Called, folder: string): string {
     const { arguments: input, callId: id, readOnly, tool, voice = false } = call
     const callId = `${run.runId.slice(-8)}-${++this.count}`
@@ -266,11 +264,14 @@ export class LiveRun {
     return callId
   }
 
-  /** Asks for leave under another name for a call that was taken to run; set by who hears the run. */
+  /** Requests approval under another id for a call that was considered running; set by RunEvents. */
   late: (callId: string, asked: Extract<RunEvent, { _tag: "ApprovalRequested" }>) => Effect.Effect<void> = () =>
     Effect.void
 
-  /** Gives the call its other name. `keep`: until the call is begun anew under that, the turn's end has to find the old one. */
+  /**
+   * Gives the call its other id. `keep`: also keeps the old id, so that the turn's end finds it until the new call
+   * begins.
+   */
   rename(callId: string, keep = false): string {
     const name = lateName(callId)
     const origin = this.origins.get(callId)
@@ -281,12 +282,12 @@ export class LiveRun {
     return name
   }
 
-  /** Our name for a call of the run that has no result yet. */
+  /** agentd's id of a call of the run that has no result yet. */
   callOf(run: Run, id: string): string | undefined {
     return this.run === run ? this.named.get(id) : undefined
   }
 
-  /** Undefined: the run that made the call is over. */
+  /** Undefined if the run that made the call has ended. */
   origin(callId: string): Origin | undefined {
     return this.origins.get(callId)
   }
@@ -302,7 +303,7 @@ export class LiveRun {
     return [...this.origins]
   }
 
-  /** The answering function for the call's run; undefined where that is over. */
+  /** The function that answers the call's run; undefined if the run has ended. */
   answerer(callId: string): ((decision: Decision) => ReturnType<Run["answer"]>) | undefined {
     const origin = this.origins.get(callId)
     return origin === undefined ? undefined : (decision) => origin.run.answer(origin.id, decision)

@@ -1,18 +1,18 @@
 /**
- * Metering: when an agent's spending is known, by its backend: with each request to its model, at a turn's end, in
- * part, or never. Pure.
+ * Metering: when an agent's usage is known, by its backend: with each request to its model, at a turn's end, in part,
+ * or never. Pure.
  *
- * Guarantees: where a limit holds later than with the request that spends it, or not at all, that is said before the
- * first token, by the agent's name, with what can be done.
+ * Guarantees: if a limit takes effect later than the request that exceeds it, or not at all, a warning says so before
+ * the first token. The warning names the agent and a remedy.
  */
 import type { AgentConfig, BudgetConfig } from "../../config/AgentConfig.ts"
 import type { BackendConfig } from "../../config/BackendConfig.ts"
 import type { Price } from "../../domain/Prices.ts"
 
-/** `request`: with each; `turn`: at its end, as far as the agent tells; `part`: of some; `none`: nothing is told. */
+/** `request`: with each. `turn`: at its end, if the agent reports it. `part`: for some requests. `none`: never. */
 export type Metering = "request" | "turn" | "part" | "none"
 
-/** Programs that are known to tell of some of their requests, or of none. */
+/** Programs that are known to report only some of their requests, or none. */
 const KNOWN: ReadonlyMap<string, Metering> = new Map([
   ["qwen", "part"],
   ["qwen-code", "part"],
@@ -43,25 +43,25 @@ const isLimited = (budgets: ReadonlyArray<BudgetConfig>, resource: "tokens" | "u
     [budget, budget.perTurn, budget.perDay, budget.perMonth].some((part) => (part?.[resource] ?? "off") !== "off")
   )
 
-/** The model that its config names; undefined: the program chooses. */
+/** The model that the config names; undefined if the program chooses. */
 const modelOf = (backend: BackendConfig): string | undefined =>
   backend.type === "model" || backend.type === "claude" ? backend.model : undefined
 
-/** The cost of a request is known when it ends. */
+/** Whether the cost of a request is known when it ends. */
 const isPriced = (backend: BackendConfig, priceOf: (model: string) => Price | undefined): boolean => {
   if (backend.type === "model" && backend.price !== undefined) return true
   const model = modelOf(backend)
   return model !== undefined && priceOf(model) !== undefined
 }
 
-/** How it stands with the limits of an agent: shown with it, and said where it is started. */
+/** Why an agent's limits do not fully hold; shown with the agent and reported when it starts. */
 export interface Gap {
   /** A word or two, for a row. */
   readonly word: string
   readonly text: string
 }
 
-/** `budgets`: its own and its project's. Undefined: its limits hold to one request. */
+/** `budgets`: those of the agent and its project. Undefined if the limits hold for each request. */
 export const gapOf = (
   name: string,
   { backend }: Pick<AgentConfig, "backend">,

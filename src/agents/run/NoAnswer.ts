@@ -1,8 +1,8 @@
 /**
- * NoAnswer: why a turn that its run ended well has answered nothing. Pure: the one place for all backends.
+ * NoAnswer: why a turn that its run ended well has no answer. Pure. All backends use it.
  *
- * A turn that made a call and says nothing more has done its work, and is complete without words. One that says
- * nothing and calls nothing has not answered; nor has one whose last call agentd itself refused, and that ended there.
+ * A turn that made a call and says nothing more has done its work, and is complete without words. A turn without words
+ * and calls has not answered. Neither has a turn that ended after agentd itself refused its last call.
  */
 import type { LiveRun } from "./LiveRun.ts"
 
@@ -13,7 +13,7 @@ export interface Why {
 
 type Turn = Pick<LiveRun, "isCommand" | "isOwn" | "made" | "partial" | "refused">
 
-/** Undefined: it has, or nobody asked it for words. */
+/** Undefined if the turn has answered, or if no words were expected. */
 export const whyNot = ({ isCommand, isOwn, made, partial, refused }: Turn, output: string): Why | undefined => {
   if (refused !== undefined && partial.partialOutput === undefined)
     return { errorType: "refused", message: `agentd refused its last call (${refused}), and the turn ended with that` }

@@ -1,9 +1,8 @@
 /**
- * Output: what is kept of a run's output, as bounded lazy runes.
+ * Output: the stored part of a run's output, as bounded lazy runes.
  *
- * Lines of one chunk share a rune. After `maxBytesPerRun` nothing more is written
- * but the last lines, once, at the end, with the number of bytes left out: the
- * beginning and the end of a flood are what a person needs.
+ * Lines of one chunk share a rune. After `maxBytesPerRun` only the last lines are written, once, at the end, with the
+ * number of omitted bytes: a person needs the beginning and the end of a flood.
  */
 import type { Place, RunEvent } from "../../runs/Backend.ts"
 import type { OutputConfig } from "../../config/AgentConfig.ts"
@@ -17,7 +16,7 @@ export interface KnownOutput {
   readonly tail: ReadonlyArray<Delta>
 }
 
-/** Longest text of one output rune, characters. */
+/** Maximum text of one output rune, characters. */
 const MAX_TEXT = 8 * 1024
 
 export class Output {
@@ -61,7 +60,7 @@ export class Output {
     return this.runes(parts)
   }
 
-  /** Runes of the output that is left when the run has ended. */
+  /** Runes of the last lines, when the run has ended. */
   end(): ReadonlyArray<RuneDraft> {
     if (this.skipped === 0) return []
     const note = `… ${this.skipped} bytes of output beyond the limit of ${this.limits.maxBytesPerRun} are left out; the last lines:`

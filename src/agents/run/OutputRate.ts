@@ -1,42 +1,43 @@
 /**
- * OutputRate: how fast a run may tell, so that one run's flood does not take the log from all others. Pure.
+ * OutputRate: limits how fast a run's events are read, so that a flood from one run does not block the log for all
+ * others. Pure.
  *
- * A run tells what it likes up to a burst, and further at a rate, in events and in bytes. What is beyond waits: its
- * program is read later, and nothing of it is lost.
+ * A run may emit a burst, and further events at a rate, in events and in bytes. If a run exceeds the rate, its program
+ * is read later; nothing is lost.
  */
 import type { RunEvent } from "../../runs/Backend.ts"
 
-/** Events and bytes that a run may tell at once, and of those again each second. */
+/** Events and bytes that a run may emit at once, and what is added per second. */
 const BURST = { events: 5_000, bytes: 64 * 1024 * 1024 }
 const EACH_SECOND = { events: 100, bytes: 1024 * 1024 }
-/** ms; longer waits are made of several, so that what is read meanwhile is heard. */
+/** ms; longer waits are split, so that newer events are read in between */
 const LONGEST = 2_000
 
 export interface Rate {
-  /** Left of the burst; below 0: owed. */
+  /** Remaining part of the burst; negative if exceeded. */
   readonly events: number
   readonly bytes: number
-  /** By the monotonic clock, ms. */
+  /** Monotonic clock, ms. */
   readonly at: number
   readonly isSlow: boolean
 }
 
 export const fresh = (at: number): Rate => ({ ...BURST, at, isSlow: false })
 
-/** Texts of an event, about, in bytes. */
+/** Approximate size of an event's texts, bytes. */
 const sizeOf = (value: unknown, depth = 0): number => {
   if (typeof value === "string") return value.length
   if (typeof value !== "object" || value === null || depth > 3) return 0
   return Object.values(value).reduce<number>((sum, one) => sum + sizeOf(one, depth + 1), 0)
 }
 
-/** Words that follow each other are written together. */
+/** Consecutive words are written together, so they do not count as events. */
 const isWord = ({ _tag }: RunEvent): boolean => _tag === "Delta" || _tag === "ToolProgress"
 
 const more = (left: number, now: number, before: Rate, of: "events" | "bytes"): number =>
   Math.min(BURST[of], left + (EACH_SECOND[of] * Math.max(0, now - before.at)) / 1_000)
 
-/** After a chunk of events; `wait`: ms until the next is read. It is slow until half of its burst is there again. */
+/** The rate after a chunk of events. `wait`: ms until the next read. `isSlow` until half of the burst is free again. */
 export const after = (rate: Rate, chunk: ReadonlyArray<RunEvent>, now: number): readonly [Rate, wait: number] => {
   const told = chunk.filter((event) => !isWord(event)).length
   const events = more(rate.events, now, rate, "events") - Math.max(1, told)
@@ -46,7 +47,7 @@ export const after = (rate: Rate, chunk: ReadonlyArray<RunEvent>, now: number): 
   return [{ events, bytes, at: now, isSlow }, Math.min(LONGEST, wait)]
 }
 
-/** Words for the row and the log. */
+/** The notice for the row and the log. */
 export const notice = (isSlow: boolean): RunEvent => ({
   _tag: "Notice",
   text: isSlow

@@ -1,12 +1,12 @@
 /**
- * Plausible: whether an agent can have spent what it says, in the time that its turn has taken. Pure.
+ * Plausible: whether an agent can have spent what it reports in the time that its turn has taken. Pure.
  *
- * A request holds no more than the model's window, and so many requests run at one time; each writes at some rate. What
- * is within that counts for everybody. What is beyond is not believed: it counts against the agent's own budget alone,
- * so that one agent's word spends nobody else's.
+ * A request has at most the tokens of the model's window. A limited number of requests run at one time, and each writes
+ * at a limited rate. Usage within these limits counts for everyone. Usage beyond them counts only against the agent's
+ * own budget, so that one agent's false report does not use up the budgets of others.
  */
 
-/** Spending that was said at one time; `window`: of the model, as it is said. */
+/** Usage reported at one time. `window`: the model's context window, as reported. */
 export interface Said {
   readonly input: number
   readonly output: number
@@ -14,7 +14,7 @@ export interface Said {
   readonly window?: number | undefined
 }
 
-/** Spent since the turn began, as far as it was believed. */
+/** Plausible usage since the turn began. */
 export interface Turn {
   /** ms since the epoch */
   readonly began: number
@@ -23,20 +23,20 @@ export interface Turn {
   readonly usd: number
 }
 
-/** Tokens of a model's context, where its agent does not say; the largest that there is. */
+/** Tokens of a model's context: the default, and the largest that exists. */
 const [WINDOW, LARGEST_WINDOW] = [1_000_000, 4_000_000]
-/** Requests that a turn may begin with: of helpers at its side, and of what one report sums up. */
+/** Number of requests with which a turn may begin: its helpers, and those that one report sums up. */
 const AT_ONCE = 4
-/** Full requests a second, and tokens written a second, by a turn with all its helpers. */
+/** Full requests per second, and output tokens per second, of a turn with all its helpers. */
 const [REQUESTS, WRITTEN] = [0.5, 5_000]
-/** Tokens written, and USD, that no time is asked for. */
+/** Output tokens, and USD, that need no time. */
 const [FREE_OUTPUT, FREE_USD] = [1_000_000, 100]
-/** USD a second. */
+/** USD per second. */
 const SPENT = 0.5
 
 export const began = (at: number): Turn => ({ began: at, input: 0, output: 0, usd: 0 })
 
-/** The turn with what was said; undefined: that is beyond belief. */
+/** The turn including the reported usage; undefined if that is implausible. */
 export const after = (turn: Turn, { input, output, usd, window = WINDOW }: Said, now: number): Turn | undefined => {
   const seconds = Math.max(0, now - turn.began) / 1_000
   const next = { ...turn, input: turn.input + input, output: turn.output + output, usd: turn.usd + usd }

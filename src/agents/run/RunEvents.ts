@@ -1,10 +1,8 @@
 /**
- * RunEvents: what a run tells, handed to whom it concerns: its agent's actors, the log's
- * lazy kinds, and whoever watches.
+ * RunEvents: passes a run's events to its agent's actors, to the lazy kinds of the log, and to watchers.
  *
- * Guarantees: everything goes the one way of the calls' actor, in its order; the end of
- * a turn takes what is open with it, the end of a run takes its turn; where a backend
- * knows no turns, its whole run is one.
+ * Guarantees: all events go through the calls' actor, in order. The end of a turn ends its open calls; the end of a run
+ * ends its turn. If a backend has no turns, its whole run is one turn.
  */
 import { Clock, Duration, Effect } from "effect"
 import * as Backoff from "../../core/supervision/Backoff.ts"
@@ -43,13 +41,14 @@ import { BY_ITSELF } from "../machines/Dropped.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
 
-/** Knowledge of a run up to a point, for a daemon that hears it from there on. */
+/** State of a run up to a point, for a daemon that reads the run's output from there. */
 interface Known {
   readonly run: KnownRun
   readonly usage: KnownUsage
   readonly words: KnownWords
 }
 
+/** The actors that receive a run's events. */
 export interface RunActors {
   readonly tools: ActorHandle<ToolsState, Messages.ToolsMessage>
   readonly worker: ActorHandle<WorkerState, Messages.WorkerMessage>
@@ -60,17 +59,17 @@ export interface Surroundings {
   readonly setting: AgentSetting["Service"]
   readonly log: EventLog["Service"]
   readonly redact: Redact["Service"]
-  /** Opened once what an earlier daemon had heard of a run is told again. */
+  /** Opened when the events that an earlier daemon read have been read again. */
   readonly adopted: Gate
 }
 
 const MAX_ARGUMENTS = 128 * 1024
 const MAX_NAME = 200
-/** Calls that one append begins. */
+/** Maximum number of calls that one append begins. */
 const AT_ONCE = 100
-/** Between two tries to read the log. */
+/** Waits between attempts to read the log. */
 const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
-/** Events whose spending is told with them, lest a budget cuts off what is done. */
+/** Events whose usage is reported with them, so that a budget does not cut off finished work. */
 const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set([
   "TurnCompleted",
   "TurnInterrupted",
@@ -78,11 +77,11 @@ const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set([
   "Usage",
   "Passed"
 ])
-/** Events before which the gateway's sums are told that had to wait. */
+/** Events before which the gateway's delayed sums are reported. */
 const TURN_ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Resumed"])
-/** Events of which the log holds nothing: they are heard again of a run that is taken up. */
+/** Events without a trace in the log: they are processed again for an adopted run. */
 const ALWAYS: ReadonlySet<RunEvent["_tag"]> = new Set(["Started", "Offers", "Given", "Resumed", "Recalled"])
-/** A sign of life is passed on at most this often, ms. */
+/** Minimum time between two signs of life, ms. */
 const SIGN = 1_000
 
 const WHY: { readonly [tag in Outcome["_tag"]]: string } = {
@@ -106,7 +105,7 @@ const wordsOf = (outcome: Outcome): string => {
   }
 }
 
-/** The whole of a call, while its run lives. */
+/** The whole input of a call, while its run is live. */
 export const inputOf = (
   { agent, conversation }: Pick<AgentSetting["Service"], "agent" | "conversation">,
   live: LiveRun,
@@ -118,7 +117,7 @@ export const inputOf = (
   return { callId, conversation, agent, run: run.runId, tool, folder, input }
 }
 
-/** The same with its hash, the name of what a person would decide; undefined for more than one can look through. */
+/** The same with its hash, which an approval names; undefined if the input is too large to show to a person. */
 const wholeOf = (setting: AgentSetting["Service"], live: LiveRun, callId: string): WaitingInput | undefined => {
   const input = inputOf(setting, live, callId)
   const hash = input === undefined ? undefined : hashOfInput(input)
@@ -126,7 +125,7 @@ const wholeOf = (setting: AgentSetting["Service"], live: LiveRun, callId: string
   return { ...input, hash }
 }
 
-/** The word of the agent's rules on a call that asks. */
+/** The verdict of the agent's approval policy on a call that asks. */
 export const verdictOf = (
   approvals: ApprovalPolicy,
   live: LiveRun,
@@ -156,13 +155,13 @@ export class RunEvents implements RunSink {
   private readonly meter: UsageMeter
   private readonly sums = new GatewaySums()
   private signedAt = Number.NEGATIVE_INFINITY
-  /** When the model was asked last, ms since the epoch: as the turn began, or with a tool's result. */
+  /** When the model was last asked, ms since the epoch: at the turn's start, or with a tool's result. */
   private askedAt = 0
   /** The error that ended the newest turn, in words. */
   private trouble = ""
-  /** Known of the log for a run that was taken up; undefined for a run of our own. */
+  /** The log's record of an adopted run; undefined for a run that this daemon started. */
   private told: Told | undefined = undefined
-  /** Up to where its events are heard; undefined for a run that does not outlive us. */
+  /** The place up to which its events are read; undefined for a run that does not outlive the daemon. */
   private place: Place | undefined = undefined
   private runId = ""
   private readonly adopted: Gate
@@ -185,14 +184,14 @@ export class RunEvents implements RunSink {
     return Effect.suspend(() => this.actors().tools.tell({ ...message, ...this.heard }))
   }
 
-  /** Up to where the run is heard, for what follows from it. */
+  /** How far the run has been read, for the runes that follow from it. */
   private get heard(): { readonly heard?: Heard } {
     const { said } = this.sums
     if (this.place === undefined && said === undefined) return {}
     return { heard: { run: this.runId, ...this.place, ...(said === undefined ? {} : { said }) } }
   }
 
-  /** For what it says in passing: the place of that, and of nothing else. */
+  /** The place of this one event, for output that is written lazily. */
   private passing(event: RunEvent): { readonly heard?: Heard } {
     return event.place === undefined ? {} : { heard: { run: this.runId, ...event.place } }
   }
@@ -215,12 +214,12 @@ export class RunEvents implements RunSink {
         }
         if (event._tag !== "ToolCall" && made.length > 0) yield* this.called(run, request, made.splice(0))
         const isKnown = !ALWAYS.has(event._tag) && this.told?.has(event) === true
-        // what was spent up to here is told before what follows moves on; a turn's end tells it itself
+        // usage so far is reported before the next event moves a machine; a turn's end reports it itself
         if (event.place !== undefined && event._tag !== "Delta" && !ENDS.has(event._tag)) yield* this.paid
         this.place = join(this.place, event.place)
         this.words.isPlaced ||= event.place !== undefined
         if (event._tag === "Delta") {
-          // the actors that were told have their turn first: words stand behind what came before them
+          // lets the actors process earlier events first, so that words come after them in the log
           if (isTold) yield* Effect.yieldNow
           isTold = false
           deltas.push(event)
@@ -236,7 +235,7 @@ export class RunEvents implements RunSink {
       }
       if (deltas.length > 0) yield* this.words.write(deltas)
       if (made.length > 0) yield* this.called(run, request, made)
-      // a turn's end has told of it
+      // reports only usage that no turn's end has reported
       yield* this.paid
       yield* this.sign
       yield* this.words.flushing
@@ -298,16 +297,16 @@ export class RunEvents implements RunSink {
       case "TurnError": {
         const { errorType, goesOn = false, message } = event
         const turnId = this.live.turnOf(event.turnId)
-        // where nothing came before it there is nothing to leave out: asked again it is as long
+        // without earlier context there is nothing to shorten: a retry would overflow again
         const isAlone = errorType === "overflow" && request.spec.resume === undefined && turnId === request.spec.turnId
         const retry = event.retry && !isAlone
         this.trouble = message
         const part = !retry && HalfAnswer.isCut(errorType) ? this.live.partial : {}
-        // its run is about to end for it
+        // its run is about to end because of the error
         if (!goesOn && this.live.turnId === turnId) this.live.ending(run.runId)
         return this.turnEnded(turnId, "unknown", { _tag: "stream_error", turnId, errorType, message, retry, ...part })
       }
-      default: // the turn began when it was given to the run
+      default: // the turn began when its input was given to the run
         return Effect.void
     }
   }
@@ -341,7 +340,7 @@ export class RunEvents implements RunSink {
     this.askedAt = now
   })
 
-  /** A run is heard for the first time: what the log has of one that was taken up is found. */
+  /** Reads a run for the first time. For an adopted run, reads its record in the log. */
   private readonly begins = Effect.fnUntraced({ self: this }, function* (this: RunEvents, run: Run, of: RunRequest) {
     const { conversation: stream } = this.setting
     const { runId } = run
@@ -351,7 +350,7 @@ export class RunEvents implements RunSink {
     this.told =
       of.spec.adopt === undefined
         ? undefined
-        : // nothing is told again before it is known what was told
+        : // no event is processed again before the log's record is known
           yield* read(this.log, { stream, actor: workerName(this.setting.agent), runId }).pipe(
             Effect.tapError(({ message }) => Effect.logWarning(`run ${runId} waits for the log: ${message}`)),
             Effect.retry(Backoff.waits(AGAIN)),
@@ -361,7 +360,7 @@ export class RunEvents implements RunSink {
     this.sums.begin(this.told)
   })
 
-  /** The next daemon hears the run from this point on, once the log has all that was heard before it. */
+  /** Lets the next daemon read the run from this point on, once the log has everything before it. */
   private reached(run: Run, { point }: Event<"Reached">): Effect.Effect<void> {
     const { keep } = run
     if (keep === undefined) return Effect.void
@@ -382,7 +381,7 @@ export class RunEvents implements RunSink {
     this.words.recalls(words)
   }
 
-  /** All is told again that an earlier daemon had heard. */
+  /** All events that an earlier daemon read have been read again. */
   private resumed(run: Run, { given }: Event<"Resumed">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live } = this
@@ -392,7 +391,7 @@ export class RunEvents implements RunSink {
       live.resumed = live.turnId
       const isLeft =
         live.turnId !== undefined && (turn.state.state === "idle" || turn.state.data.turnId !== live.turnId)
-      // a turn that is over for the log: its run is of no more use
+      // the log says that the turn has ended: the run is useless
       if (isLeft) live.ending(run.runId)
       this.adopted.openUnsafe()
       const next = isLeft ? run.end : Effect.andThen(answerAgain(live, tools.state), turn.tell({ _tag: "Look" }))
@@ -400,7 +399,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** Tells of the provider that the run asks: that of its backend. */
+  /** Reports news of the provider that the run asks. */
   private provider(news: News): Effect.Effect<void> {
     return Effect.suspend(() => {
       const index = this.actors().worker.state.now?.data.fallback ?? 0
@@ -408,7 +407,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** When the run asked last, or was to begin where it has not asked yet; ms since the epoch. */
+  /** When the run last asked its model, or its planned start if it has not asked yet; ms since the epoch. */
   private get beganAt(): number {
     return this.askedAt === 0 ? (this.actors().worker.state.now?.data.lastRunAt ?? 0) : this.askedAt
   }
@@ -420,10 +419,10 @@ export class RunEvents implements RunSink {
     )
   }
 
-  /** Tells what the run's end says of its provider. */
+  /** Reports what the run's end says about its provider. */
   private readonly suffered = Effect.fnUntraced({ self: this }, function* (this: RunEvents, outcome: Outcome) {
     const { askedAt, beganAt, live } = this
-    // a run that takes turns has told its answers, and may end well without one
+    // a run that takes turns has reported its answers, and may end well without one
     if (outcome._tag === "Success" && (live.turns || askedAt === 0)) return
     const trouble = Excerpt.text(this.trouble, MAX_NAME)
     const news = RunWeather.newsOf(outcome, { beganAt, now: yield* Clock.currentTimeMillis, trouble })
@@ -447,7 +446,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** Tells the spending with the end of the turn, or with the end of what came with it. */
+  /** Reports the usage so far. */
   private get paid(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const spent = this.takeSpent()
@@ -475,7 +474,7 @@ export class RunEvents implements RunSink {
       if (spec.adopt?.isUp === true) return
       const { worker } = this.actors()
       const seq = Math.max(1, worker.state.now?.data.sessionSeq ?? 1)
-      // the first turn is durable before anything that the run says of it; one that was ended before has none
+      // the first turn is durable before the run's other events; a turn that ended before its start has none
       const up = worker.ask({ _tag: "SessionStarted", runId: run.runId, seq, pid, sessionId })
       yield* Effect.catch(Effect.asVoid(up), () => Effect.sync(() => live.end()))
     }
@@ -509,7 +508,7 @@ export class RunEvents implements RunSink {
     }
   )
 
-  /** A turn that the run has begun by itself is the agent's before anything that it does in it is told. */
+  /** Makes a turn that the run began by itself a turn of the agent, before the turn's events are processed. */
   private readonly opened = Effect.fnUntraced(
     { self: this },
     function* (this: RunEvents, run: Run, { turnId: name, why }: Event<"TurnOpened">) {
@@ -528,7 +527,7 @@ export class RunEvents implements RunSink {
         this.meter.takeTurn()
         this.meter.opens(this.askedAt)
         live.open(name, opened.turnId)
-        // ended meanwhile: what was to stop it did not find it
+        // ended in the meantime: the interrupt did not find the turn
         if (!isActive(turn.state)) yield* run.interruptTurn
         return
       }
@@ -554,7 +553,10 @@ export class RunEvents implements RunSink {
     }
   )
 
-  /** All that a person may have to decide is kept before it is asked: no end of the daemon leaves a question without it. */
+  /**
+   * Stores a call's whole input before a person is asked, so that no end of the daemon leaves a question without its
+   * input.
+   */
   private asked(run: Run, asked: Event<"ApprovalRequested">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live } = this
@@ -565,7 +567,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** `was`: the call's name before, when it was taken to run. */
+  /** `was`: the call's previous id, if it was considered running before. */
   private askedOf(callId: string, asked: Event<"ApprovalRequested">, was?: string): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live, setting } = this
@@ -580,7 +582,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** The call runs, or waits for no answer any more. */
+  /** The call runs, or no longer waits for an answer. */
   private ran(run: Run, { _tag, callId: id }: Event<"ApprovalWithdrawn" | "ToolStarted">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const callId = this.live.callOf(run, id)
@@ -624,7 +626,7 @@ export class RunEvents implements RunSink {
     function* (this: RunEvents, { spec }: RunRequest, outcome: Outcome) {
       const { live } = this
       const { runId } = spec
-      // a run that ended before it said anything
+      // for a run that ended before it reported anything
       this.adopted.openUnsafe()
       const waits = this.sums.rest()
       if (waits !== undefined) yield* this.passed(waits)
@@ -658,9 +660,9 @@ export class RunEvents implements RunSink {
         spent: this.takeSpent(),
         ending
       }
-      // what is asked of it until then may still find the run
+      // requests up to this point may still find the run
       yield* Effect.catch(Effect.asVoid(this.actors().tools.ask(exit)), (error) =>
-        // an agent that has stopped in order needs no letter: at its next start it sees that the run is gone
+        // an agent that stopped in order needs no message: its next start sees that the run is gone
         error instanceof ActorStopped && error.reason === "stopped" ? Effect.void : this.tell(exit)
       )
       live.gone()
@@ -676,7 +678,7 @@ export class RunEvents implements RunSink {
     return this.log.appendLazy([{ stream: conversation, kind, actor: workerName(agent), payload }])
   }
 
-  /** At most one sign of life a second. */
+  /** Reports at most one sign of life per second. */
   private readonly sign: Effect.Effect<void> = Effect.suspend(() => {
     const { agent, conversation, report } = this.setting
     const { turnId } = this.live

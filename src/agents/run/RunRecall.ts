@@ -1,8 +1,8 @@
 /**
- * RunRecall: what a run told an earlier daemon, for the daemon that takes it up: the run's names for its turns and
- * calls, what it has at work and spent come to be known again, and nothing of it is told to anybody.
+ * RunRecall: rebuilds the state of an adopted run from the events that an earlier daemon processed: its ids for turns
+ * and calls, its background work and its usage. Reports none of it again.
  *
- * Guarantees: a call has the name that it had; what had ended has ended.
+ * Guarantees: calls keep their ids. Ended turns and calls stay ended.
  */
 import { Effect } from "effect"
 import type { Run, RunEvent } from "../../runs/Backend.ts"
@@ -19,7 +19,7 @@ export interface Recalling {
   readonly tools: () => ToolsState
 }
 
-/** Takes an event that the log has. */
+/** Takes an event that is already in the log. */
 export const recall = (
   { live, meter, tools, turn }: Recalling,
   run: Run,
@@ -28,7 +28,7 @@ export const recall = (
 ): void => {
   switch (event._tag) {
     case "TurnOpened": {
-      // a turn of its own that is over needs no name of ours
+      // a turn that the run began by itself and that has ended needs no id of agentd
       const { data } = turn()
       return live.open(event.turnId, isActive(turn()) ? (data.turnId ?? event.turnId) : event.turnId)
     }
@@ -62,8 +62,8 @@ export const recall = (
 }
 
 /**
- * Answers the calls that were decided before: an answer that had been given is not heard twice, one that an earlier
- * daemon did not come to give is heard now. Watchers are told again of those that wait.
+ * Answers the calls that were decided earlier. The run ignores an answer that it already has, and gets one that the
+ * earlier daemon could not deliver. Calls that wait for a person get no answer.
  */
 export const answerAgain = (live: LiveRun, tools: ToolsState): Effect.Effect<void> =>
   Effect.forEach(
@@ -71,7 +71,7 @@ export const answerAgain = (live: LiveRun, tools: ToolsState): Effect.Effect<voi
     ([callId, { id, run }]) => {
       const call = get(tools.open, callId)
       if (call === undefined) return run.answer(id, { behavior: "deny", message: "it was decided before" })
-      // one that was taken to run, since nobody had asked, has no leave
+      // a call that was considered running without a question is not approved
       if (waits(call) || call.snapshot.state !== "executing" || call.asked === false) return Effect.void
       const { answers } = call.snapshot.data
       return run.answer(id, answers === null ? { behavior: "allow" } : { behavior: "allow", answers })

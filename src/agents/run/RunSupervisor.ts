@@ -1,11 +1,10 @@
 /**
- * RunSupervisor: the place of an agent's one run.
+ * RunSupervisor: the slot for an agent's one run.
  *
- * Guarantees: at most one run of an agent is alive; the next starts only when
- * every process of the one before is gone; the slot outlives the worker's
- * incarnations, so a crash of ours loses no run; closing its scope ends the run; one that
- * passes a limit is over, and says which; one that tells too much at once is read more slowly, and says so.
- * It reports facts and decides nothing.
+ * Guarantees: at most one run of an agent is alive. The next run starts only when every process of the previous one is
+ * gone. The slot outlives the worker's incarnations, so a crash of an actor loses no run. Closing its scope ends the
+ * run. A run that exceeds a limit ends, and its outcome names the limit. A run that emits too much at once is read more
+ * slowly, and a notice says so. The supervisor reports facts and decides nothing.
  */
 import { Cause, Deferred, Effect, Fiber, identity, Latch, type Scope, Stream } from "effect"
 import { type Backend, type BackendError, Left, type Run, type RunEvent, type RunSpec } from "../../runs/Backend.ts"
@@ -14,47 +13,47 @@ import * as RunLimits from "../../runs/process/RunLimits.ts"
 import * as Monotonic from "../../core/supervision/Monotonic.ts"
 import * as OutputRate from "./OutputRate.ts"
 
-/** Where a run's facts go, in their order. */
+/** Receives a run's facts, in order. */
 export interface RunSink {
-  /** Takes the run's events in the chunks in which they come, all but `Exited`. A chunk is heard out before more is read. */
+  /** Takes the run's events in chunks, all but `Exited`. A chunk is processed before more is read. */
   readonly events: (run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
-  /** Called once per run, when nothing of it is left. */
+  /** Called once per run, when no process of it is left. */
   readonly exited: (request: RunRequest, outcome: Outcome) => Effect.Effect<void>
-  /** Told of what it has left behind. */
+  /** Receives a note about what the run left behind. */
   readonly note: (runId: string, text: string) => Effect.Effect<void>
 }
 
 export interface RunRequest {
   readonly backend: Backend
   readonly spec: RunSpec
-  /** Completes when its time is over; undefined for a run that takes turns. */
+  /** Completes when the run's time limit has passed; undefined for a run that takes turns. */
   readonly timeout: Effect.Effect<void> | undefined
 }
 
 interface Live {
   readonly runId: string
-  /** The backend's handle, once it has one. */
+  /** The backend's handle, once it exists. */
   readonly handle: Deferred.Deferred<Run>
-  /** Completed when its time is over. */
+  /** Completes when the run must end, with the outcome. */
   readonly enough: Deferred.Deferred<Outcome>
-  /** Open once it is asked to end: what it has told is heard at once. */
+  /** Open once the run is asked to end: its remaining output is then read without delay. */
   readonly hurries: Latch.Latch
-  /** Waits until nothing of it is left, and that is told. */
+  /** Waits until no process of the run is left and its end is reported. */
   readonly gone: Effect.Effect<void>
 }
 
 export interface RunSupervisor {
-  /** The run that is alive, if any. */
+  /** The run that is alive; undefined if there is none. */
   readonly current: () => string | undefined
-  /** Starts the run unless it was started before; first waits until the one before is gone. */
+  /** Starts the run unless it was started before. Waits first until the previous run is gone. */
   readonly ensure: (request: RunRequest) => Effect.Effect<void>
-  /** A run of that id is about to begin, as far as is known now, or is not after all. Begins nothing. */
+  /** Announces that a run with this id is likely to begin, or (`comes` false) is not. Starts nothing. */
   readonly expect: (runId: string, comes: boolean) => void
-  /** Ends by this the rest of a run of an earlier daemon; the next run waits for it. */
+  /** Runs `ending`, which ends the remains of an earlier daemon's run. The next run waits for it. */
   readonly bury: (runId: string, ending: Effect.Effect<void>) => Effect.Effect<void>
-  /** Asks the run to end in order; `exited` says when it has. A run that is not alive is left alone. */
+  /** Asks the run to end in order; `exited` reports the end. Ignores a run that is not alive. */
   readonly stop: (runId: string) => Effect.Effect<void>
-  /** SIGKILL to all that the run started. */
+  /** Sends SIGKILL to everything that the run started. */
   readonly kill: (runId: string) => Effect.Effect<void>
   /** Closes the scope of a run that no interrupt ends. Returns at once. */
   readonly end: (runId: string) => Effect.Effect<void>
@@ -70,11 +69,11 @@ const outcomeOf = (error: BackendError): Outcome =>
     : { _tag: "Error", detail: error.message }
 
 type Parts = Pick<Live, "enough" | "handle" | "hurries"> & {
-  /** Says that the next one may begin. */
+  /** Marks the slot free for the next run. */
   readonly over: Effect.Effect<void>
 }
 
-/** Hears a run's events, and rests where it tells too much at once. */
+/** Processes a run's events, and pauses if the run emits too much at once. */
 const paced = (sink: RunSink, request: RunRequest, hurries: Latch.Latch) => {
   let rate: OutputRate.Rate | undefined
   return Effect.fnUntraced(function* (run: Run, events: ReadonlyArray<RunEvent>) {
@@ -89,7 +88,7 @@ const paced = (sink: RunSink, request: RunRequest, hurries: Latch.Latch) => {
   })
 }
 
-/** Starts it, and hands on what it tells, to its end. `ended`: no process of it is left. */
+/** Starts the run, and passes on its events until its end. `ended`: called when no process of it is left. */
 const watch = Effect.fnUntraced(function* (
   sink: RunSink,
   request: RunRequest,
@@ -108,7 +107,7 @@ const watch = Effect.fnUntraced(function* (
     const last = events.at(-1)
     if (last?._tag !== "Exited") return hear(run, events)
     outcome = last.outcome
-    // it is over with that, even if its stream is not
+    // the run is over now, even if its stream is not
     const over = ended(outcome)
     return events.length === 1 ? over : Effect.andThen(sink.events(run, request, events.slice(0, -1)), over)
   })
@@ -116,8 +115,8 @@ const watch = Effect.fnUntraced(function* (
 })
 
 /**
- * From the spawn to the moment when nothing of it is left, whatever happens on the way. Once no process of it is, its
- * end is told, and what agentd made for it is cleared away meanwhile; the next one waits for both.
+ * The whole life of a run, from the spawn until nothing of it is left. When no process is left, the end is reported
+ * while agentd cleans up after the run. The next run waits for both.
  */
 const whole = Effect.fnUntraced(function* (
   sink: RunSink,
@@ -132,7 +131,7 @@ const whole = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const tell = Effect.andThen(sink.exited(request, outcome), done)
       telling ??= yield* Effect.forkIn(tell, scope, { startImmediately: true })
-      // the log writes it meanwhile: on this stack it would wait until all is cleared away
+      // lets the log write in the meantime: on this stack it would wait for the cleanup
       yield* Effect.yieldNow
       yield* Deferred.succeed(enough, outcome)
     })
@@ -149,7 +148,7 @@ const whole = Effect.fnUntraced(function* (
   )
   yield* done
   yield* telling === undefined ? Effect.andThen(sink.exited(request, outcome), done) : Fiber.join(telling)
-  // the next run does not wait for what is of no more use
+  // the next run need not wait for this cleanup
   yield* Effect.yieldNow
   yield* request.backend.forget?.(request.spec.runId) ?? Effect.void
 })
@@ -212,7 +211,7 @@ class Place implements RunSupervisor {
     })
   }
 
-  /** A run that is still being spawned is waited for; one that never came to be is no matter. */
+  /** Waits for a run that is still being spawned. Ignores a run that never started. */
   private withRun(runId: string, act: (run: Run) => Effect.Effect<void>): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live } = this
@@ -223,14 +222,14 @@ class Place implements RunSupervisor {
     })
   }
 
-  /** Unless it was begun before; first waits until the one before is gone. */
+  /** Occupies the slot unless this run was begun before. Waits first until the previous run is gone. */
   private occupy(runId: string, life: (parts: Parts) => Effect.Effect<void>): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
-      // one that has ended already counts, too: its end is on its way to whoever asks again
+      // a run that has already ended counts too: its end is about to be reported
       if (this.newest === runId) return
       yield* this.gone
       const latch = Latch.makeUnsafe(false)
-      // only then: whoever misses it before its end is told takes it for lost
+      // the slot is freed only here: a caller that misses the run before its end is reported takes it for lost
       const over = Effect.sync(() => {
         if (this.live?.runId === runId) this.live = undefined
         latch.openUnsafe()
@@ -241,11 +240,11 @@ class Place implements RunSupervisor {
         hurries: Latch.makeUnsafe(false),
         over
       }
-      // whoever asked may be interrupted at any point: a run that began is always known
+      // the caller may be interrupted at any point: a run that began is always recorded
       yield* Effect.uninterruptible(
         Effect.map(Effect.forkIn(Effect.ensuring(Effect.interruptible(life(parts)), over), this.scope), () => {
           this.newest = runId
-          // it may have ended in this very moment
+          // the run may have ended already
           if (!latch.isOpen()) this.live = { runId, gone: latch.await, ...parts }
         })
       )
@@ -253,7 +252,7 @@ class Place implements RunSupervisor {
   }
 }
 
-/** `hearer`: hears one run, from its begin to its end. */
+/** `hearer`: makes the sink for one run, from its start to its end. */
 export const make = Effect.fnUntraced(function* (
   hearer: () => RunSink
 ): Effect.fn.Return<RunSupervisor, never, Scope.Scope> {

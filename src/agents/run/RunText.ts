@@ -1,15 +1,14 @@
 /**
- * RunText: the words of a run on their way into the log, with secrets taken out also where a
- * secret comes in several chunks.
+ * RunText: redacts the words of a run before they are logged, even if a secret arrives in several chunks.
  *
- * Guarantees: what comes in whole lines waits for nothing; what has begun a line waits for its
- * end, or until nothing more came for a moment; nothing is held when the run says something
- * else, or ends. The secret whose parts come further apart than that moment is not found.
+ * Guarantees: whole lines are written at once. An incomplete line waits for its end, or until no more words have come
+ * for a moment. Nothing is held back when the run reports something else, or ends. A secret whose parts arrive further
+ * apart than that moment is not found.
  */
 import type { Redact, RedactedChunks } from "../../core/event-log/Redact.ts"
 
 export interface Written {
-  /** The words belong to this: the answer of a turn, a call's output, a command's lines. */
+  /** The source of the words: the answer of a turn, a call's output, a command's lines. */
   readonly key: string
   readonly text: string
 }
@@ -17,7 +16,7 @@ export interface Written {
 export class RunText {
   private readonly redact: Redact["Service"]
   private readonly sources = new Map<string, RedactedChunks>()
-  /** Sources that may hold something back. */
+  /** Sources that may hold words back. */
   private readonly open = new Set<string>()
 
   constructor(redact: Redact["Service"]) {
@@ -28,24 +27,24 @@ export class RunText {
     return this.open.size > 0
   }
 
-  /** Takes a chunk of the source; gives what can be written of it now. */
+  /** Takes a chunk of the source, and returns the text that can be written now. */
   push(key: string, chunk: string): string {
     this.open.add(key)
     return this.source(key).push(chunk)
   }
 
-  /** A whole line, which comes without its end. */
+  /** Takes a whole line, without its line end. */
   line(key: string, line: string): string {
     const text = this.source(key).push(`${line}\n`)
     return text.endsWith("\n") ? text.slice(0, -1) : text
   }
 
-  /** Characters of the source that are held back. */
+  /** Number of characters of the source that are held back. */
   heldOf(key: string): number {
     return this.sources.get(key)?.held() ?? 0
   }
 
-  /** Whole words of all sources: more is still coming. */
+  /** Returns the whole words of all sources, while more is still coming. */
   words(): ReadonlyArray<Written> {
     return this.all((source) => source.words())
   }
@@ -56,14 +55,14 @@ export class RunText {
     return rest
   }
 
-  /** All that is held back of the source. */
+  /** Returns all text of the source that is held back. */
   restOf(key: string): ReadonlyArray<Written> {
     if (!this.open.delete(key)) return []
     const text = this.source(key).rest()
     return text === "" ? [] : [{ key, text }]
   }
 
-  /** The run is over, or the call is. */
+  /** Forgets the source of a call, or all sources when the run has ended. */
   forget(key?: string): void {
     if (key === undefined) this.sources.clear()
     else this.sources.delete(key)

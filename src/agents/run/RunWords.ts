@@ -1,10 +1,10 @@
 /**
- * RunWords: what a run says in passing (the words of its answers and thoughts, the output of its calls and of its programs), on the
- * way into the log's lazy kinds.
+ * RunWords: writes a run's words to the lazy kinds of the log: its answers and thoughts, and the output of its calls
+ * and programs.
  *
- * Guarantees: secrets are taken out, also where one comes in several chunks; words that are held back for that are
- * written within a moment, and before anything else that the run tells; of a run that was taken up nothing is
- * written that the log has.
+ * Guarantees: secrets are redacted, even if one arrives in several chunks. Words that are held back for that are
+ * written within a moment, and before the run's next event of another kind. For an adopted run, nothing is written that
+ * the log already has.
  */
 import { Effect } from "effect"
 import type { RunEvent } from "../../runs/Backend.ts"
@@ -21,7 +21,7 @@ import type { Heard, Told } from "./Told.ts"
 
 type Delta = Extract<RunEvent, { _tag: "Delta" }>
 
-/** Longest answer of a turn that is kept, bytes. */
+/** Maximum stored answer of a turn, bytes. */
 export const MAX_ANSWER = 256 * 1024
 export const MAX_LINES = 128 * 1024
 const MAX_CHUNK = 128 * 1024
@@ -35,16 +35,16 @@ export interface KnownWords {
   readonly output: KnownOutput | undefined
 }
 
-/** The words of the turn. */
+/** Sources of the turn's words. */
 const ANSWER = "answer"
 const THOUGHT = "thought"
-/** Longest thoughts of a turn that are kept, characters. */
+/** Maximum stored thoughts of a turn, characters. */
 const MAX_THOUGHT = 256 * 1024
 const LEFT_OUT = "\n… more thoughts are left out\n"
 
 type Write = (text: string) => RuneDraft | undefined
 
-/** The place of a delta's words: those of one place are written together. */
+/** The source of a delta's words. Words of one source are written together. */
 const placeOf = ({ stream }: Delta): "answer" | "lines" | "thought" =>
   stream === "assistant" ? ANSWER : stream === "thinking" ? THOUGHT : "lines"
 
@@ -61,20 +61,20 @@ export class RunWords {
   private readonly live: LiveRun
   private readonly text: RunText
   private output: Output | undefined = undefined
-  /** How to write what was held back, by where it belongs. */
+  /** Functions that write text that was held back, by source. */
   private readonly writers = new Map<string, Write>()
-  /** Rises with all that is heard. */
+  /** Incremented with each chunk of events. */
   private beat = 0
   private isFlushing = false
   /** The lines of a command, from the first: its answer. */
   private lines = ""
   private runId = ""
   private told: Told | undefined = undefined
-  /** Characters that the run has said, by where they belong. */
+  /** Number of characters that the run has said, by source. */
   private said = new Map<string, number>()
-  /** The thoughts of the turn: after so many of the run's, and whether there were too many. */
+  /** The thoughts of the turn: the run's character count before them, and whether they were cut. */
   private thinking = NO_THOUGHTS
-  /** True where what the run tells has places. */
+  /** True if the run's events have places. */
   isPlaced = false
 
   constructor(
@@ -95,7 +95,7 @@ export class RunWords {
     this.text = new RunText(redact)
   }
 
-  /** A run is heard for the first time. `told`: known of the log for one that was taken up. */
+  /** Reads a run for the first time. `told`: the log's record of an adopted run. */
   begin(runId: string, told: Told | undefined): void {
     this.runId = runId
     this.told = told
@@ -104,7 +104,7 @@ export class RunWords {
     this.isPlaced = false
   }
 
-  /** Nothing is held back. */
+  /** State of the run's words, at a point where nothing is held back. */
   get known(): KnownWords {
     const count = (key: string) => this.said.get(key) ?? 0
     return { answer: count(ANSWER), thought: count(THOUGHT), lines: this.lines, output: this.output?.known }
@@ -113,7 +113,7 @@ export class RunWords {
   recalls({ answer, lines, output, thought }: KnownWords): void {
     this.said.set(ANSWER, answer)
     this.said.set(THOUGHT, thought)
-    // a run is known up to a point between its turns
+    // the state of a run is taken at a point between its turns
     this.thinking = { ...NO_THOUGHTS, after: thought }
     this.lines = lines
     if (output !== undefined) this.outputs.recalls(output)
@@ -128,21 +128,21 @@ export class RunWords {
     this.beat += 1
   }
 
-  /** Characters of this source that are written once this is. */
+  /** The number of this source's characters that are written once this rune is. */
   private heardSaid(key: string): { readonly heard?: Heard } {
     if (!this.isPlaced) return {}
     const count = (this.said.get(key) ?? 0) - this.text.heldOf(key)
     return { heard: { run: this.runId, said: { [key]: count } } }
   }
 
-  /** Takes words of the source; gives those that the log has not. */
+  /** Takes words of the source, and returns those that the log does not have. */
   private unwritten(key: string, words: string): string {
     const before = this.said.get(key) ?? 0
     this.said.set(key, before + words.length)
     return words.slice(Math.max(0, (this.told?.saidOf(key) ?? 0) - before))
   }
 
-  /** Lets go of words that are held back, for as long as there are some: a child of the run's fiber. */
+  /** Releases words that are held back, as long as there are any. Runs as a child of the run's fiber. */
   readonly flushing: Effect.Effect<void> = Effect.suspend(() => {
     if (this.isFlushing || !this.text.isOpen) return Effect.void
     this.isFlushing = true
@@ -165,7 +165,7 @@ export class RunWords {
     }
   })
 
-  /** Writes all that is held back. */
+  /** Writes all words that are held back. */
   readonly rest: Effect.Effect<void> = Effect.suspend(() =>
     this.text.isOpen ? this.log.appendLazy(this.drafts(this.text.rest())) : Effect.void
   )
@@ -174,14 +174,14 @@ export class RunWords {
     return written.flatMap(({ key, text }) => this.writers.get(key)!(text) ?? [])
   }
 
-  /** In the order in which they were said. */
+  /** Writes the deltas in order. */
   write(deltas: ReadonlyArray<Delta>): Effect.Effect<void> {
     const drafts: Array<RuneDraft> = []
     for (let from = 0, to = 0; from < deltas.length; from = to) {
       const place = placeOf(deltas[from]!)
       while (to < deltas.length && placeOf(deltas[to]!) === place) to++
       const some = deltas.slice(from, to)
-      // what a model said before is behind it; a program's lines may come between the halves of a word
+      // a model's earlier words are complete; a program's lines may come between the halves of a word
       if (place === "lines") drafts.push(...this.printed(some))
       else if (place === THOUGHT) drafts.push(...this.drafts(this.text.restOf(ANSWER)), ...this.thought(some))
       else drafts.push(...this.drafts(this.text.restOf(THOUGHT)), ...this.answered(some))
@@ -202,12 +202,12 @@ export class RunWords {
     return this.written(THOUGHT, thoughts.map(({ text }) => text).join(""), write)
   }
 
-  /** As much of a thought without secrets as the turn may have; where it ends, that is said. */
+  /** The part of a redacted thought that the turn may still store. A note marks where the thoughts are cut. */
   private keptOf(text: string): string {
     const { after, isCut } = this.thinking
     const gone = (this.said.get(THOUGHT) ?? 0) - this.text.heldOf(THOUGHT) - after
     if (gone <= MAX_THOUGHT) return Excerpt.text(text, MAX_LINES)
-    // of a run that was taken up the log may have said so
+    // for an adopted run, the log may contain that note already
     if (isCut || (this.told?.saidOf(THOUGHT) ?? 0) - after > MAX_THOUGHT) return ""
     this.thinking = { ...this.thinking, isCut: true }
     const left = Math.max(0, MAX_THOUGHT - (gone - text.length))
@@ -224,12 +224,12 @@ export class RunWords {
     const output = this.outputs
     const taken = (some: ReadonlyArray<Delta>) =>
       output.take(some.map(({ text, ...line }) => ({ ...line, text: this.shown(line.stream, text) })))
-    // what the log has counts, and is not written again
+    // lines in the log count towards the limit, and are not written again
     if (told !== undefined) taken(lines.filter((line) => told.has(line)))
     return taken(lines.filter((line) => told?.has(line) !== true))
   }
 
-  /** A line without secrets; the newest is what a run without turns does now. */
+  /** A redacted line. For a run without turns, the newest line shows what it is doing. */
   private shown(stream: Delta["stream"], text: string): string {
     const line = this.text.line(stream, text)
     if (!this.live.turns) this.live.show(`${line}\n`)
@@ -286,7 +286,7 @@ export class RunWords {
     return text === "" ? [] : this.drafts([{ key, text }])
   }
 
-  /** The call has its result. */
+  /** The call has its result: its sources are dropped. */
   forget(callId: string): void {
     for (const key of [`${callId}/stdout`, `${callId}/stderr`]) {
       this.text.forget(key)
@@ -294,7 +294,7 @@ export class RunWords {
     }
   }
 
-  /** The run is over: all is written. Answers with the lines of a command. */
+  /** Ends the run: everything is written. Answers with the lines of a command. */
   readonly end: Effect.Effect<string> = Effect.gen({ self: this }, function* () {
     yield* this.rest
     this.text.forget()
@@ -303,7 +303,7 @@ export class RunWords {
     this.output = undefined
     if (left.length > 0) yield* this.log.appendLazy(left)
     const { lines } = this
-    // not where a run starts: what it says first comes before it counts as started
+    // not reset at a run's start, because a run may print lines before it counts as started
     this.lines = ""
     return lines
   })

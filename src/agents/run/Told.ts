@@ -1,10 +1,10 @@
 /**
- * Told: how far the log has what a run told, for a run that a daemon takes up: by that nothing is told twice, and
- * nothing is left out.
+ * Told: how much of a run's events the log already has, for a daemon that adopts the run. So no event is reported
+ * twice, and none is lost.
  *
- * A rune that follows from what a run told says so in its payload, as `heard`: the run, and the place of the
- * newest event behind it. That is in the same append as the fact. What a run says in passing (its
- * output, the words of its answers) may be written a little later, and has a place, or a count of characters, of its own.
+ * A rune that follows from a run's event has a field `heard` in its payload: the run, and the place of the newest event
+ * before it. The field is in the same append as the fact. Output and words of answers may be written a little later;
+ * they have a place, or a count of characters, of their own.
  */
 import { Effect, Schema, Stream } from "effect"
 import type { Place, RunEvent } from "../../runs/Backend.ts"
@@ -13,7 +13,7 @@ import type { Payload, Rune } from "../../core/event-log/Rune.ts"
 
 export interface Heard extends Place {
   readonly run: string
-  /** Characters that are written, by where they belong: an answer, the output of a call; tokens that a gateway counted (GatewaySums). */
+  /** Written amounts by source: characters of an answer or a call's output; tokens of a gateway (GatewaySums). */
   readonly said?: { readonly [key: string]: number }
 }
 
@@ -33,10 +33,10 @@ const heardIn = (payload: Payload): Heard | undefined =>
 const Begin = Schema.Struct({ event: Schema.Struct({ _tag: Schema.tag("PromptReady"), runId: Schema.String }) })
 const isBegin = Schema.is(Begin)
 
-/** The newest moves of a worker, among which its run's begin is. */
+/** Number of newest worker moves that are searched for the run's start. */
 const MOVES = 100
 
-/** Kinds that tell of what was said in passing. */
+/** Kinds of runes that are written lazily from a run's output. */
 const PASSING = new Set([
   "run.output",
   "run.thought",
@@ -58,7 +58,7 @@ const further = (reached: Required<Place>, { err, out }: Place): Required<Place>
   err: err !== undefined && isAfter(err, reached.err) ? err : reached.err
 })
 
-/** The place of an event that follows on others. */
+/** The place after a further event. */
 export const join = (one: Place | undefined, other: Place | undefined): Place | undefined =>
   one === undefined ? other : { ...one, ...other }
 
@@ -82,12 +82,12 @@ export class Told {
     return !isFurther(reached, place)
   }
 
-  /** Names of what was said that begin so, the newest last. */
+  /** Keys of the counts with this prefix, newest last. */
   keys(prefix: string): ReadonlyArray<string> {
     return [...this.said.keys()].filter((key) => key.startsWith(prefix))
   }
 
-  /** So many characters of it are written. */
+  /** How much of this source is written: characters or tokens; 0 if nothing. */
   saidOf(key: string): number {
     return this.said.get(key) ?? 0
   }
@@ -96,7 +96,7 @@ export class Told {
 const isFurther = (reached: Required<Place>, { err, out }: Place): boolean =>
   (out !== undefined && isAfter(out, reached.out)) || (err !== undefined && isAfter(err, reached.err))
 
-/** As the log has it now. `actor`: that of the run's worker. */
+/** Reads the log's record of a run. `actor`: the actor of the run's worker. */
 export const read = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   { actor, runId, stream }: { readonly stream: string; readonly actor: string; readonly runId: string }

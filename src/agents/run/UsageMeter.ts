@@ -1,12 +1,11 @@
 /**
- * UsageMeter: what one run has spent, by model, as its events tell it. Pure but for its own sums.
+ * UsageMeter: the usage of one run, by model, from its events. Pure except for its own sums.
  *
- * A cost that is said counts as it is said. Where none is, tokens of a model that has a price are estimated, lest a
- * budget in USD waits for the turn's end; what is said later takes the place of the estimate. A model without a price
- * has tokens and no cost.
+ * A reported cost counts as reported. Without one, the cost is estimated if the model has a price, so that a budget in
+ * USD need not wait for the turn's end. A later report replaces the estimate. A model without a price has no cost.
  *
- * Guarantees: nothing that a run tells makes the sums smaller, or larger than its turn can truly have spent by now:
- * what is beyond that is a sum of its own.
+ * Guarantees: no event of a run makes the sums smaller, or larger than its turn can have spent by now. Usage beyond
+ * that is summed separately.
  */
 import { plainModel } from "../../runs/gateway/Estimated.ts"
 import type { RunEvent } from "../../runs/Backend.ts"
@@ -22,7 +21,7 @@ export interface TurnUsage {
   readonly usd: number
 }
 
-/** Sums of a run, and of its turn: what it said, what was estimated since, what was counted. */
+/** Sums of a run and its turn: the reported cost, the estimate since then, and the counted cost; in USD. */
 export interface KnownUsage {
   readonly turn: TurnUsage
   readonly said: number
@@ -30,20 +29,20 @@ export interface KnownUsage {
   readonly counted: number
 }
 
-/** More than one event can cover: beyond belief, whatever a run says. */
+/** Limits of one event: larger amounts are not believed, whatever a run reports. */
 const MOST_TOKENS = 1e10
 const MOST_USD = 1e6
-/** Models that one rune names; further ones are the others. */
+/** Maximum number of models that one rune names; the others are summed up. */
 const MAX_MODELS = 8
 const OTHERS = "others"
 const MAX_NAME = 100
 
-/** An amount that a run reports; what is no amount counts for nothing. */
+/** An amount that a run reports. Invalid amounts count as 0. */
 const amount = (said: number, most: number): number => (Number.isFinite(said) && said > 0 ? Math.min(said, most) : 0)
 
 const NONE: TurnUsage = { inputTokens: 0, outputTokens: 0, usd: 0 }
 
-/** A run's name of a model, fit for a log. */
+/** A run's name of a model, cleaned and bounded for the log. */
 const named = (model: string | undefined): string =>
   (model ?? "")
     .replaceAll(/[\p{Cc}\p{Cf}]/gu, "")
@@ -65,23 +64,23 @@ const add = (a: ModelUsage | undefined, b: ModelUsage): ModelUsage =>
 export class UsageMeter {
   private readonly priceOf: (model: string) => Prices.Price | undefined
   private turn = NONE
-  /** Of the run, as it was said, as it was estimated since, and as it was counted. */
+  /** Cost of the run in USD: as reported, as estimated since then, and as counted. */
   private said = 0
   private estimated = 0
   private counted = 0
-  /** The model of the newest request, as the run names it, and how full its context is. */
+  /** The model of the newest request, as the run names it, and how full the context is. */
   newest: { readonly model: string; readonly context: Usage["context"] } = { model: "", context: undefined }
-  /** Spending that has not been told, by model. */
+  /** Usage that is not reported yet, by model. */
   private untold = new Map<string, ModelUsage>()
   private unlikely: Unlikely | undefined = undefined
-  /** Of the turn under way; undefined: it has said nothing, and nobody knows when it began. */
+  /** Plausible usage of the current turn; undefined if it has reported none, and its start is unknown. */
   private believed: Plausible.Turn | undefined = undefined
 
   constructor(priceOf: (model: string) => Prices.Price | undefined) {
     this.priceOf = priceOf
   }
 
-  /** A run begins: its sums are its own. */
+  /** Begins a run, with sums of its own. */
   begin(): void {
     this.turn = NONE
     this.said = 0
@@ -103,12 +102,12 @@ export class UsageMeter {
     this.counted = counted
   }
 
-  /** A turn begins. */
+  /** Begins a turn at `now`, ms since the epoch. */
   opens(now: number): void {
     this.believed = Plausible.began(now)
   }
 
-  /** `now`: it is the run's own word, which is held against what is possible; left out: it was counted by others. */
+  /** `now`: set if the run reports the usage, which must then be plausible; omitted if a gateway counted it. */
   take(event: Usage, now?: number): void {
     const input = amount(event.inputTokens, MOST_TOKENS)
     const output = amount(event.outputTokens, MOST_TOKENS)
@@ -148,7 +147,7 @@ export class UsageMeter {
     return false
   }
 
-  /** The part of the cost that has not been counted yet. */
+  /** The part of the cost that is not counted yet, USD. */
   private cost(model: string, tokens: Prices.Tokens, said: number | undefined): number {
     if (said === undefined) {
       const price = this.priceOf(model)
@@ -163,25 +162,25 @@ export class UsageMeter {
     return more
   }
 
-  /** Answers with the untold spending, once. */
+  /** Returns the unreported usage, once. */
   takeUntold(): ReadonlyArray<ModelUsage> {
     const models = [...this.untold.values()]
     this.untold = new Map()
     return models
   }
 
-  /** Answers with what was not believed, once. */
+  /** Returns the implausible usage, once. */
   takeUnlikely(): Unlikely | undefined {
     const { unlikely } = this
     this.unlikely = undefined
     return unlikely
   }
 
-  /** Answers with the sums of the turn, once. */
+  /** Returns the sums of the turn, once. */
   takeTurn(): TurnUsage {
     const { believed, turn } = this
     this.turn = NONE
-    // a run that does not say when the next one begins has had the time since this one did
+    // for a run that does not report the next turn's start, the time counts from this turn's start
     this.believed = believed === undefined ? undefined : Plausible.began(believed.began)
     return turn
   }

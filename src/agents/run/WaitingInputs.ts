@@ -1,10 +1,10 @@
 /**
- * WaitingInputs: the whole inputs of calls that wait for a person, as they would run.
+ * WaitingInputs: the whole inputs of calls that wait for a person, exactly as the calls would run.
  *
- * Guarantees: an input is there as long as its call waits, over a restart too: in memory, and in
- * a file of its own that only this user reads (0600, in a folder of 0700) and that is removed when
- * the call is decided. What a file says is taken only where it fits the hash that it bears. Their
- * number and size are bounded; what finds no room is not kept, and can only be denied.
+ * Guarantees: an input is available as long as its call waits, even across a restart. It is in memory, and in a file
+ * that only this user can read (0600, in a folder of 0700). The file is removed when the call is decided, and is used
+ * only if it matches the hash that it contains. The number and size of inputs are bounded. A call whose input finds no
+ * room can only be denied.
  */
 import { ByteSize, Effect, FileSystem, Option, Schema } from "effect"
 import { hashOf, MAX_INPUT } from "../../domain/CallHash.ts"
@@ -26,7 +26,7 @@ export type WaitingInput = typeof WaitingInput.Type
 const MAX_COUNT = 1_000
 const MAX_BYTES = 64 * MAX_INPUT
 
-/** The agent as the hash has it: unique in the store. */
+/** The agent's name for the hash: unique in the store. */
 const agentOf = ({ agent, conversation }: Pick<WaitingInput, "agent" | "conversation">): string =>
   `${conversation}/${agent}`
 
@@ -65,7 +65,7 @@ export class WaitingInputs {
     return this.kept.get(callId)?.whole
   }
 
-  /** Calls of an agent, whose inputs are kept. */
+  /** Calls of an agent whose inputs are stored. */
   of(conversation: string, agent: string): ReadonlyArray<string> {
     return [...this.kept.values()].flatMap(({ whole }) =>
       whole.conversation === conversation && whole.agent === agent ? [whole.callId] : []
@@ -84,7 +84,7 @@ export class WaitingInputs {
     return true
   }
 
-  /** Keeps an input: at once, then on the disk. Where the disk fails, it is kept until this daemon ends. */
+  /** Stores an input in memory, then on the disk. If the disk fails, the input is lost when this daemon ends. */
   keep(whole: WaitingInput): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.kept.has(whole.callId)) return Effect.void
@@ -100,7 +100,7 @@ export class WaitingInputs {
     })
   }
 
-  /** The call is decided. */
+  /** Removes the input of a call that is decided. */
   drop(callId: string): Effect.Effect<void> {
     return Effect.suspend(() => {
       const kept = this.kept.get(callId)
@@ -111,7 +111,7 @@ export class WaitingInputs {
     })
   }
 
-  /** Takes up what an earlier daemon kept; files that say nothing sound are removed. */
+  /** Loads the inputs that an earlier daemon stored. Invalid files are removed. */
   readonly restore: Effect.Effect<void> = Effect.suspend(() =>
     this.files.readDirectory(this.folder).pipe(
       Effect.orElseSucceed((): Array<string> => []),
@@ -142,7 +142,7 @@ export const memory = (): WaitingInputs =>
     (json) => json
   )
 
-/** In the folder; what is kept there already is taken up. */
+/** Stores in the folder, and loads what it already contains. */
 export const make = (folder: string) =>
   Effect.gen(function* () {
     const { values } = yield* Redact

@@ -1,9 +1,8 @@
 /**
- * Workplace: where an agent works: the project's root, or a worktree of its own.
+ * Workplace: the folder in which an agent works: the project's root, or a worktree of its own.
  *
- * Guarantees: a worktree belongs to the project and the agent, so the next
- * conversation finds what this one had to leave; it goes with the agent only if no
- * work goes with it, and the log says what became of it.
+ * Guarantees: a worktree belongs to the project and the agent, so the next conversation finds unfinished work there. It
+ * is removed with the agent only if no work is lost, and the log says whether it was.
  */
 import { Effect, FileSystem } from "effect"
 import { join } from "node:path"
@@ -20,20 +19,20 @@ export interface Workplace {
   readonly agent: string
   readonly config: AgentConfig
   readonly project: ConfigFile.Project
-  /** Where worktrees are made: `<state>/worktrees`. */
+  /** The folder of all worktrees: `<state>/worktrees`. */
   readonly worktrees: string
-  /** Where the daemon's own git folders lie. */
+  /** The folder of the daemon's own git repositories. */
   readonly stores: string
   readonly tell: Worktree.WorktreeSpec["tell"]
 }
 
-/** Where worktrees are made, in a state folder. */
+/** The folder of all worktrees, in a state directory. */
 export const worktreesIn = (state: string): string => join(state, "worktrees")
 
 const worktreeOf = (worktrees: string, project: ConfigFile.Project, agent: string): string =>
   join(worktrees, ProjectName.conversationId(project.path), agent)
 
-/** The folder that the agent works in, whether it is made yet or not. */
+/** The folder that the agent works in, even if it does not exist yet. */
 export const folderOf = (state: string, project: ConfigFile.Project, agent: string, config: AgentConfig): string =>
   config.worktree === false ? project.root : worktreeOf(worktreesIn(state), project, agent)
 
@@ -49,7 +48,7 @@ const specOf = ({ agent, config, project, stores, tell, worktrees }: Workplace):
   }
 }
 
-/** Git's own words for a project whose folder is gone say nothing of it. */
+/** Fails if the project's folder is gone, since git's own error would not say so. */
 const isThere = Effect.fnUntraced(function* ({ name, root }: ConfigFile.Project) {
   const files = yield* FileSystem.FileSystem
   if (yield* Effect.orElseSucceed(files.exists(root), () => true)) return
@@ -73,13 +72,13 @@ export const prepare = (
     : Effect.andThen(isThere(of.project), Worktree.prepare(spec))
 }
 
-/** Hands over what the agent has committed in a worktree of its own. */
+/** Hands over the commits that the agent made in its own worktree. */
 export const handOver = (of: Workplace): Effect.Effect<void, never, FileSystem.FileSystem> => {
   const spec = specOf(of)
   return spec === undefined ? Effect.void : Effect.ignore(Worktree.handOver(spec))
 }
 
-/** The files of its folder beside where its work began: of its own worktree, or of the checkout that the project is in. */
+/** Compares the folder that the agent works in with the commit at which its work began. */
 export const diff = Effect.fnUntraced(
   function* (of: Workplace) {
     const { agent, project, stores } = of
@@ -114,7 +113,7 @@ export const diff = Effect.fnUntraced(
   })
 )
 
-/** When the agent has gone. */
+/** Removes the worktree of an agent that has gone, if no work is lost, and logs the result. */
 export const clear = Effect.fnUntraced(function* (
   of: Workplace,
   conversation: string,
@@ -138,6 +137,6 @@ export const clear = Effect.fnUntraced(function* (
         }
       }
     ])
-    // a note that the log refuses is a bug of ours
+    // a note that the log refuses is a bug of agentd
     .pipe(Effect.catchTag("RuneRefused", Effect.die))
 })

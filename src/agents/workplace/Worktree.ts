@@ -1,18 +1,16 @@
 /**
- * Worktree: a checkout of its own for each agent, with a repository of its own, on the branch
- * `agentd/<agent>`.
+ * Worktree: a checkout for each agent, with a repository of its own, on the branch `agentd/<agent>`.
  *
- * Guarantees: in a worktree that is there no git runs unless a sandbox holds it; what the agent has
- * committed comes to the person's repository by the daemon's store. `prepare` makes it
- * or finds it, any number of times, and changes no file in one that is there; it never touches the user's own checkout, nor a
- * folder or branch that it did not make; a lock that a killed git has left in the agent's own is taken away, in the
- * person's none; a linked worktree, as agents had them before, becomes a
- * repository with all that is in it; `remove` keeps whatever could hold work and says why.
+ * Guarantees: in an existing worktree, git runs only inside a sandbox. The agent's commits reach the person's
+ * repository through the daemon's store. `prepare` creates or finds the worktree, any number of times, and changes no
+ * file in an existing one. It never touches the user's own checkout, nor a folder or branch that it did not create. A
+ * lock that a killed git left is removed in the agent's repository, never in the person's. A linked worktree, as older
+ * versions created, becomes a repository with all its contents. `remove` keeps whatever may contain work, and reports
+ * why.
  *
- * What counts as work: changed and untracked files, commits that the base branch
- * does not have, a stash, other branches and tags with commits that no branch of the person's has,
- * a rebase or merge under way, a process in the folder. Files that
- * `.gitignore` names do not: they go with the worktree.
+ * What counts as work: changed and untracked files, commits that the base branch does not have, and a stash. Also
+ * commits of other branches and tags that no branch of the person has. Also a rebase or merge under way, and a process
+ * in the folder. Files that `.gitignore` names do not count: they are deleted with the worktree.
  */
 import { Clock, Effect, FileSystem, Option, Schema } from "effect"
 import * as path from "node:path"
@@ -42,24 +40,24 @@ export class WorktreeError extends Schema.TaggedError<WorktreeError>()("Worktree
 }) {}
 
 export interface WorktreeSpec {
-  /** The project's root: the repository's, or a folder in it. Absolute. */
+  /** The project's root: the repository's root, or a folder in it. Absolute. */
   readonly repository: string
-  /** Where the daemon's own git folders lie. */
+  /** The folder of the daemon's own git repositories. */
   readonly stores: string
-  /** Where the worktree is or shall be. Absolute. */
+  /** The folder of the worktree, which need not exist yet. Absolute. */
   readonly folder: string
   readonly agent: string
-  /** A branch or commit; HEAD of the user's checkout where left out. */
+  /** A branch or commit; if omitted, HEAD of the user's checkout. */
   readonly base?: string | undefined
-  /** Told of what a person would not expect; `needs`: the person is to look at it. */
+  /** Reports something that a person would not expect. `needs`: the person must look at it. */
   readonly tell?: ((text: string, needs: boolean) => Effect.Effect<void>) | undefined
 }
 
 export interface Prepared {
-  /** The branch that it is on: `agentd/<agent>`, or another that the agent has switched to; none when detached. */
+  /** The current branch: `agentd/<agent>`, or another that the agent switched to; undefined if HEAD is detached. */
   readonly branch: string | undefined
   readonly folder: string
-  /** The project's root in it; another than `folder` when the project is a folder of its repository. */
+  /** The project's root in the worktree; differs from `folder` if the project is a subfolder of its repository. */
   readonly cwd: string
 }
 
@@ -68,20 +66,20 @@ export const branchOf = (agent: string): string => `agentd/${agent}`
 const fail = (reason: WorktreeError["reason"], message: string, remedy: string) =>
   Effect.fail(new WorktreeError({ reason, message, remedy }))
 
-/** Git's troubles, as reasons for which an agent cannot have its worktree. */
+/** Turns errors of git into reasons why an agent cannot have its worktree. */
 const explained = <A, R>(effect: Effect.Effect<A, Store.Trouble, R>) =>
   Effect.catchTags(effect, {
     GitUnavailable: ({ message, remedy }) => fail("GitUnavailable", message, remedy),
     GitFailed: ({ message, remedy }) => fail("GitFailed", message, remedy)
   })
 
-/** The commit that a name of the person's stands for, or none. */
+/** The commit that a name in the person's repository stands for; undefined if there is none. */
 const commitOf = (store: Store.Store, name: string) => explained(Store.commitOf(store, name))
 
 const exists = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (files) => Effect.orElseSucceed(files.exists(file), () => false))
 
-/** As git writes it: without symbolic links, though it need not exist yet. */
+/** The path as git writes it, without symbolic links. The folder need not exist yet. */
 const realFolder = Effect.fnUntraced(function* (folder: string) {
   const files = yield* FileSystem.FileSystem
   const below: Array<string> = []
@@ -112,7 +110,7 @@ const isEmpty = Effect.fnUntraced(function* (folder: string) {
   )
 })
 
-/** The store beside the project's repository. */
+/** The daemon's store for the project's repository. */
 const storeOf = Effect.fnUntraced(function* ({ repository, stores }: WorktreeSpec) {
   const store = yield* explained(Store.open(stores, repository))
   if (store !== undefined) return store
@@ -123,7 +121,7 @@ const storeOf = Effect.fnUntraced(function* ({ repository, stores }: WorktreeSpe
   )
 })
 
-/** Nothing but the branch `agentd` itself forbids all `agentd/…`: git keeps branches as files. */
+/** Refuses if the branch cannot exist: git stores branches as files, so a branch `agentd` blocks all `agentd/…`. */
 const checkBranch = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
   const branch = branchOf(spec.agent)
   const all = yield* Repository.checkouts(store.person)
@@ -152,7 +150,7 @@ const baseOf = Effect.fnUntraced(function* (store: Store.Store, { base, reposito
     : yield* fail("NoSuchBase", `there is no commit or branch "${base}"`, "correct worktree.base in agentd.jsonc")
 })
 
-/** The person's git folder of a linked worktree of that folder, as agents had them before. */
+/** The git folder, in the person's repository, of a linked worktree as older versions created. */
 const linkedOf = Effect.fnUntraced(function* (store: Store.Store, folder: string) {
   const linked = (yield* Repository.linked(store.person)).find((one) => one.folder === folder)
   if (linked === undefined) return undefined
@@ -160,7 +158,7 @@ const linkedOf = Effect.fnUntraced(function* (store: Store.Store, folder: string
   return { ...linked, isLocked: locked, isThere: yield* exists(path.join(folder, ".git")) }
 })
 
-/** The commit that a new worktree begins at: the base, or a branch that was left with work that the base does not have. */
+/** The commit at which a new worktree begins: the base, or the agent's branch if that has unmerged work. */
 const beginningOf = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec) {
   const left = yield* commitOf(store, `refs/heads/${branchOf(spec.agent)}`)
   if (left === undefined) return yield* baseOf(store, spec)
@@ -177,13 +175,13 @@ const beginningOf = Effect.fnUntraced(function* (store: Store.Store, spec: Workt
 const told = ({ agent, tell }: WorktreeSpec, text: string, needs: boolean) =>
   Effect.andThen(Effect.logWarning(`${agent}: ${text}`), tell?.(text, needs) ?? Effect.void)
 
-/** Files by which a git keeps others out while it writes. */
+/** Lock files with which git excludes other git processes while it writes. */
 const LOCKS = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "shallow.lock"]
-/** ms: a git that has begun just now is not killed. */
+/** Locks younger than this are not removed, ms: their git may still be running. */
 const FRESH_LOCK = 2_000
 const MAX_REFS = 10_000
 
-/** The locks of refs, through no link. */
+/** The locks of refs. Symbolic links are not followed. */
 const refLocks = Effect.fnUntraced(function* (gitDir: string) {
   const files = yield* FileSystem.FileSystem
   const found: Array<string> = []
@@ -191,7 +189,7 @@ const refLocks = Effect.fnUntraced(function* (gitDir: string) {
   for (let at = 0; at < folders.length && at < MAX_REFS; at++) {
     const folder = path.join(gitDir, folders[at]!)
     if (Option.isSome(yield* Effect.option(files.readLink(folder)))) continue
-    // a file has no names in it
+    // for a file, the list of names is empty
     for (const name of yield* Effect.orElseSucceed(files.readDirectory(folder), () => [])) {
       const below = path.join(folders[at]!, name)
       if (name.endsWith(".lock")) found.push(below)
@@ -201,7 +199,7 @@ const refLocks = Effect.fnUntraced(function* (gitDir: string) {
   return found
 })
 
-/** Takes away what a git that was killed has left in the agent's own repository: it would block every later one. */
+/** Removes locks that a killed git left in the agent's own repository, because they would block every later git. */
 const unlock = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string) {
   const files = yield* FileSystem.FileSystem
   const gitDir = path.join(folder, ".git")
@@ -214,7 +212,7 @@ const unlock = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string) 
     const at = Option.getOrUndefined(Option.flatMap(info, ({ mtime }) => mtime))?.getTime()
     return at === undefined ? 0 : Math.abs((yield* Clock.currentTimeMillis) - at)
   })
-  // a git that is at work from elsewhere is done by then
+  // a git that runs elsewhere has finished by then
   if ((yield* Effect.forEach(locks, ageOf)).some((age) => age < FRESH_LOCK)) yield* Effect.sleep(FRESH_LOCK)
   if ((yield* (yield* ProcessTable.WorkingIn)(folder))?.length !== 0) return
   for (const name of locks) {
@@ -240,7 +238,7 @@ const create = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSp
   yield* explained(OwnRepository.make(store, spec.stores, folder, { branch, commit }))
 })
 
-/** A linked worktree, as agents had them before: it becomes a repository of the agent's own, with all that is in it. */
+/** Turns a linked worktree, as older versions created, into a repository of the agent, with all its contents. */
 const remake = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
   const linked = yield* linkedOf(store, folder)
   if (linked === undefined) return
@@ -270,17 +268,17 @@ const remake = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSp
   yield* Effect.ignore(files.remove(linked.gitDir, { recursive: true }))
 })
 
-/** The record of the agent's repository, where it is whole. */
+/** The record of the agent's repository; undefined if the repository is not complete. */
 const wholeOf = Effect.fnUntraced(function* (store: Store.Store, { stores }: WorktreeSpec, folder: string) {
   yield* explained(OwnRepository.endRemake(stores, folder))
   const own = yield* OwnRepository.read(stores, folder)
   if (own === undefined || (yield* explained(OwnRepository.isHalfMade(store, folder)))) return undefined
   const found = yield* Repository.find(folder)
-  // the agent may have put a link or a file in its place
+  // the agent may have replaced it with a link or a file
   return found?.top === folder && found.gitDir === path.join(folder, ".git") ? own : undefined
 })
 
-/** The agent's worktree, made if it is not there. */
+/** Finds or creates the agent's worktree. */
 export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSpec) {
   const store = yield* storeOf(spec)
   const folder = yield* realFolder(spec.folder)
@@ -305,23 +303,23 @@ export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSp
   return prepared
 })
 
-/** Commits that cannot be handed over stay in the agent's repository, and are tried again. */
+/** Hands over the agent's commits. If that fails, they stay in its repository, and the next call retries. */
 const gives = (store: Store.Store, { agent, stores }: WorktreeSpec, folder: string) =>
   Effect.catch(Effect.asVoid(OwnRepository.handOver(store, stores, folder)), ({ message }) =>
     Effect.logWarning(`the commits of ${agent} in ${folder} could not be taken over: ${message}`)
   )
 
-/** Hands over what the agent has committed, where it has a repository of its own. */
+/** Hands over the agent's commits, if it has a repository of its own. */
 export const handOver = Effect.fn("Worktree.handOver")(function* (spec: WorktreeSpec) {
   const folder = yield* realFolder(spec.folder)
   if ((yield* OwnRepository.read(spec.stores, folder)) === undefined) return
   const store = yield* storeOf(spec)
-  // a failed run is tried again where it was
+  // a failed run is retried in the same folder, so stale locks must go
   if ((yield* wholeOf(store, spec, folder)) !== undefined) yield* unlock(spec, folder)
   yield* gives(store, spec, folder)
 })
 
-/** The fate of a worktree that nobody needs any more. */
+/** The outcome of removing a worktree. */
 export type Removal =
   | { readonly _tag: "Removed" }
   | {
@@ -336,16 +334,16 @@ const kept = (reason: Extract<Removal, { _tag: "Kept" }>["reason"], detail: stri
   detail
 })
 
-/** Files of git's own that stand for something begun and not ended. */
+/** Files of git that show an unfinished operation. */
 const UNFINISHED = ["rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"]
 
 const MOST_NAMED = 5
 
-/** The work in the folder that would be lost with it. */
+/** The work in the folder that would be lost with it; undefined if there is none. */
 const workIn = Effect.fnUntraced(function* (store: Store.Store, folder: string, commit: string | undefined) {
   const changes = yield* explained(Store.changes(store, folder, "all", commit))
   if (changes.length > 0) return kept("Uncommitted", `not committed: ${changes.slice(0, MOST_NAMED).join(", ")}`)
-  // a repository in it is not looked into: what it holds may be in no other
+  // an embedded repository is not examined: it may contain work that exists nowhere else
   for (const file of yield* explained(Store.embedded(store, folder)))
     if (yield* exists(path.join(folder, file, ".git")))
       return kept("Uncommitted", `${file} is a repository of its own, which may hold work`)
@@ -356,13 +354,13 @@ const workIn = Effect.fnUntraced(function* (store: Store.Store, folder: string, 
   return begun === undefined ? undefined : kept("Unfinished", `${begun} is under way`)
 })
 
-/** The full name of the branch that must have the work, or none: a commit alone keeps nothing reachable. */
+/** The full name of the branch that must contain the work; undefined for a commit, which keeps nothing reachable. */
 const baseBranchOf = Effect.fnUntraced(function* (store: Store.Store, base = "HEAD") {
   const ref = (yield* explained(Store.refOf(store, base)))?.ref ?? ""
   return /^refs\/person\/(heads|remotes)\//.test(ref) ? ref : undefined
 })
 
-/** The first of these commits that the base branch does not have. */
+/** Reports work that the base branch lacks: one of these commits, or one on another branch, a tag or the stash. */
 const unmerged = Effect.fnUntraced(function* (
   store: Store.Store,
   spec: WorktreeSpec,
@@ -381,7 +379,7 @@ const unmerged = Effect.fnUntraced(function* (
   return kept("Unmerged", `${elsewhere.slice(0, 12)}, of another branch, a tag or the stash, is in no branch of yours`)
 })
 
-/** Deletes the branch, only where it was found merged, and from under no other checkout. */
+/** Deletes the branch only if it still points to `tip` and no other checkout uses it. */
 const deleteBranch = Effect.fnUntraced(function* (store: Store.Store, agent: string, tip: string | undefined) {
   const branch = branchOf(agent)
   const elsewhere = (yield* Repository.checkouts(store.person)).some((one) => one.branch === branch)
@@ -390,16 +388,16 @@ const deleteBranch = Effect.fnUntraced(function* (store: Store.Store, agent: str
   yield* explained(Store.ask({ ...call, names: [`refs/heads/${branch}`, tip] }, "person"))
 })
 
-/** A branch of agentd's in a person's repository. */
+/** A branch that agentd created in a person's repository. */
 export interface Branch {
   readonly repository: string
   readonly agent: string
   readonly tip: string
-  /** When its last commit was made, ms since the epoch. */
+  /** Time of its last commit, ms since the epoch. */
   readonly at: number
 }
 
-/** The branches `agentd/…` of a repository that are merged into its HEAD, and that no checkout is on. */
+/** The branches `agentd/…` of a repository that are merged into its HEAD and that no checkout uses. */
 export const mergedBranches = Effect.fn("Worktree.mergedBranches")(function* (stores: string, repository: string) {
   const store = yield* explained(Store.open(stores, repository))
   const head = store === undefined ? undefined : yield* commitOf(store, "HEAD")
@@ -416,7 +414,7 @@ export const mergedBranches = Effect.fn("Worktree.mergedBranches")(function* (st
   })
 })
 
-/** Deletes it where it still stands where it was found. */
+/** Deletes the branch if it still points to the same commit. */
 export const removeBranch = Effect.fn("Worktree.removeBranch")(function* (stores: string, branch: Branch) {
   const store = yield* explained(Store.open(stores, branch.repository))
   if (store !== undefined) yield* deleteBranch(store, branch.agent, branch.tip)
@@ -426,7 +424,7 @@ interface Removable {
   readonly _tag: "Removable"
   readonly store: Store.Store
   readonly folder: string
-  /** The commit of its branch, before the look at what is merged: what comes after it is not deleted. */
+  /** The commit of its branch, read before the check for unmerged work: a later commit is not deleted. */
   readonly tip: string | undefined
 }
 
@@ -456,13 +454,13 @@ const judged = Effect.fnUntraced(function* (
   return { _tag: "Removable", store, folder, tip }
 })
 
-/** Why the worktree has to stay; undefined where no work would go with it. */
+/** Why the worktree must stay; undefined if no work would be lost. */
 export const keptFor = Effect.fn("Worktree.keptFor")(function* (spec: WorktreeSpec) {
   const found = yield* judged(spec)
   return found._tag === "Kept" ? found : undefined
 })
 
-/** Takes the worktree and its branch away, if no work can be lost by it. */
+/** Removes the worktree and its branch, if no work would be lost. */
 export const remove = Effect.fn("Worktree.remove")(function* (
   spec: WorktreeSpec
 ): Effect.fn.Return<Removal, WorktreeError, FileSystem.FileSystem> {

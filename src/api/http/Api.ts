@@ -1,11 +1,9 @@
 /**
- * Api: what each route does, as one table. Both listeners share it; only the door
- * that a request came through differs.
+ * Api: one table of what each HTTP route does. Both listeners share it; only the authorization of a request differs.
  *
- * Guarantees: a hook is answered when it is received and not when it is on a disk;
- * a body is read only after whoever sends it was let in, and never more of it than
- * the limit; every answer that is no success says what is wrong and what to do, in
- * one shape.
+ * Guarantees: a hook is answered when it is received, not when it is on a disk. A body is read only after its sender
+ * was authorized, and never more of it than the limit. Every answer other than a success says in one shape what is
+ * wrong and what to do.
  */
 import { ByteSize, Cause, Duration, Effect, Stream } from "effect"
 import {
@@ -46,7 +44,10 @@ const notAnEvent = ({ field, message, remedy }: EventRefused) => refusal("invali
 const notWritten = (error: EventRefused | Unwritten) =>
   error._tag === "EventRefused" ? notAnEvent(error) : refusal("unavailable", error.message, error.remedy)
 
-/** An event that has come whole is taken in, though its sender has gone meanwhile: a hook's time was up while we stood still. */
+/**
+ * An event that arrived completely is processed even if its sender has gone: the hook might have timed out while the
+ * daemon was busy.
+ */
 const received = (taken: Effect.Effect<void, EventRefused>) =>
   Effect.uninterruptible(Effect.mapError(taken, notAnEvent)).pipe(Effect.as(RECEIVED))
 
@@ -60,13 +61,15 @@ const originOf = (headers: Headers): Origin => ({
   pid: undefined
 })
 
-/** The input of an allowed call: as it was, with the answers to its questions. */
+/** The input of an allowed call: unchanged, with the answers to its questions added. */
 const inputOf = (body: unknown, answers: ReadonlyArray<string> | undefined): object =>
   typeof body === "object" && body !== null && "tool_input" in body
     ? { updatedInput: answers === undefined ? body.tool_input : answered(inner({ ...body }, "tool_input"), answers) }
     : {}
 
-/** Claude Code's form of the answer; an empty one leaves the dialog to the terminal. A plan closes only with its input. */
+/**
+ * The answer in Claude Code's form; an empty one leaves the dialog to the terminal. A plan closes only with its input.
+ */
 const toAnswer = (decision: Decision | undefined, body: unknown) =>
   decision === undefined
     ? HttpServerResponse.empty({ status: 204 })
@@ -81,15 +84,15 @@ const toAnswer = (decision: Decision | undefined, body: unknown) =>
 export interface About {
   /** Any JSON value. */
   readonly status: Effect.Effect<unknown>
-  /** In Prometheus' text format. */
+  /** In the text format of Prometheus. */
   readonly metrics: Effect.Effect<string>
-  /** A hook was answered after so many seconds. */
+  /** Records the time in seconds that the answer to a hook took. */
   readonly hook: (seconds: number) => void
 }
 
 const PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
-/** A session that is not known answers 404: it has a path of its own. */
+/** An unknown session is answered with 404, because it has a path of its own. */
 const notThere = (problem: Problem): Refusal => ({
   ...Doors.refused(problem),
   status: problem._tag === "CommandRefused" ? 404 : 503
@@ -120,12 +123,12 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
   {
     method: "POST",
     path: "/hooks/claude/permission",
-    // what it is told would be done, and whoever is in its place could allow it: no port is good enough
+    // the answer can allow a call, and another program could listen in the daemon's place: so no port is trusted here
     needs: "full",
     cuts: true,
     handle: ({ body, headers }) =>
       Effect.flatMap(body, (hook) =>
-        // nobody can decide what he does not see whole: that is left to the terminal
+        // a person who does not see the whole call cannot decide about it: that is left to the terminal
         HookBody.isCut(hook)
           ? received(plates.hook(hook, originOf(headers)))
           : Effect.map(Effect.mapError(plates.permission(hook, originOf(headers)), notAnEvent), (decision) =>
@@ -164,7 +167,7 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
 
 const needsOf = ({ needs }: Route, id: string): Needs => (typeof needs === "function" ? needs(id) : needs)
 
-/** The `:id` of a path that fits the pattern, "" where it has none; undefined: it does not fit. */
+/** The `:id` of a path that matches the pattern, "" if the pattern has none; undefined: no match. */
 const match = (pattern: string, path: string): string | undefined => {
   if (!pattern.endsWith("/:id")) return pattern === path ? "" : undefined
   const prefix = pattern.slice(0, -":id".length)
@@ -173,7 +176,7 @@ const match = (pattern: string, path: string): string | undefined => {
   return attempt(() => decodeURIComponent(rest))
 }
 
-/** Of the socket of hooks, on which there are no verbs. */
+/** Hint for the socket of hooks, which has no verbs. */
 const ELSEWHERE = "Verbs are asked at the port, with a token: agentd access new"
 
 const find = (routes: ReadonlyArray<Route>, method: string, path: string, isUnix: boolean) => {
@@ -206,7 +209,7 @@ const CHANGED = refusal(
   "body"
 )
 
-/** Of an act that is refused for its session. */
+/** The refusal of an act because its session is unknown: the act might have been carried out. */
 const unsure = (refused: Refusal): Refusal =>
   refused.field === OVER
     ? { ...refused, field: UNSURE, remedy: "Look whether it was done, then do it again." }
@@ -228,7 +231,7 @@ const parse = (text: string, read: (text: string) => unknown): Effect.Effect<unk
           )
       })
 
-/** The beginning of a body that is too long; what follows is let pass. */
+/** The beginning of a body that is too long; the rest is read and discarded. */
 const headOf = ({ stream }: HttpServerRequest.HttpServerRequest) =>
   Stream.runFold(
     stream,
@@ -246,7 +249,7 @@ const textOf = (request: HttpServerRequest.HttpServerRequest, cuts = false): Eff
     )
   )
 
-/** Of a page's request nothing is done before its body is known to be the page's. */
+/** A page's request is not processed until its body is verified to be the page's. */
 const bodyOf = (request: HttpServerRequest.HttpServerRequest, cuts = false, paired?: Paired) => {
   const parsed = Effect.flatMap(textOf(request, cuts), (text) => parse(text, cuts ? HookBody.parse : JSON.parse))
   if (paired === undefined) return Effect.succeed(parsed)
@@ -255,7 +258,7 @@ const bodyOf = (request: HttpServerRequest.HttpServerRequest, cuts = false, pair
   )
 }
 
-/** `admit`: a request has shown its right to be here; false: there is no room for its connection. */
+/** `admit`: call it when a request is authorized. False: there is no room for its connection. */
 export type Api = (
   door: Authorization,
   admit: (request: object) => boolean
@@ -265,14 +268,14 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
   const ofHooks = routesOf(yield* Plates, about)
   const all = doors === undefined || pairing === undefined ? ofHooks : [...ofHooks, ...Doors.routesOf(doors, pairing)]
 
-  /** The grant of the token that is shown. A log that cannot be read opens nothing. */
+  /** The grant of the request's token. If the log cannot be read, the token grants nothing. */
   const grantOf = (headers: Headers): Effect.Effect<Grant | undefined> => {
     const token = bearer(headers["authorization"])
     if (doors === undefined || token === undefined) return Effect.undefined
     return Effect.orElseSucceed(doors.access.of(token), () => undefined)
   }
 
-  /** The page that proves itself; without its key's secret none does. */
+  /** The page that the request proves to be from; undefined: none, or the secret of the keys cannot be read. */
   const pairedOf = ({ headers, method, url }: HttpServerRequest.HttpServerRequest, door: Authorization) =>
     pairing === undefined || door._tag === "Unix"
       ? Effect.undefined
@@ -280,7 +283,7 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
           .open({ authorization: headers["authorization"], method, path: url, after: headers["last-event-id"] ?? "" })
           .pipe(Effect.orElseSucceed(() => undefined))
 
-  /** With the time that it takes, where it is a hook's. */
+  /** Records the time that the answer takes, if the route is a hook's. */
   const timed = (path: string, answered: Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>) =>
     path.startsWith("/hooks/")
       ? Effect.flatMap(Effect.timed(answered), ([took, response]) => {
@@ -298,16 +301,16 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
     const [path = "", query] = request.url.split("?", 2)
     const isUnix = door._tag === "Unix"
     const found = find(isUnix ? ofHooks : all, request.method, path, isUnix)
-    // Who may not come in is not told what there is.
+    // an unauthorized caller does not learn which routes exist
     const needs = "route" in found ? needsOf(found.route, found.id) : "hooks"
-    // what only reads may be asked again as another session; whether an act was done, its page cannot know
+    // a read can be repeated in another session, but the page cannot know whether an act was carried out
     if (paired?.refused !== undefined) return toResponse(needs === "act" ? unsure(paired.refused) : paired.refused)
     const isOpen = door._tag === "Unix" || needs === "hooks" || needs === "full"
     const grant = isOpen ? undefined : paired === undefined ? yield* grantOf(request.headers) : paired.grant
     const turned = turnAway(door, request.headers, needs, grant?.right, paired !== undefined)
     if (turned !== undefined) return toResponse(turned)
     if (!("route" in found)) return toResponse(found)
-    // whoever shows no token stays a stranger, whatever is answered
+    // a caller without a token stays a stranger, whatever the answer is
     const shows = door._tag === "Unix" || needs !== "nothing"
     if (shows && !admit(request.source)) return toResponse(CROWDED)
     const handled = Effect.flatMap(bodyOf(request, found.route.cuts, paired), (body) =>
@@ -318,7 +321,8 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
 
   const answered = (...[request, door, admit, paired]: Parameters<typeof answer>) =>
     answer(request, door, admit, paired).pipe(
-      // The server masks its handlers; whoever hangs up, or a stop, ends what waits for a person.
+      // The server masks its handlers. A client that disconnects, and a shutdown, must end requests that wait for a
+      // person.
       Effect.interruptible,
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)

@@ -1,8 +1,8 @@
 /**
- * ApiWords: the words of the description of what is answered over HTTP: a line for each verb, and one for each name of
- * a field; a field whose schema describes it says that instead.
+ * ApiWords: texts for the OpenAPI description: a line for each verb, and one for each field name. A description in a
+ * field's own schema takes precedence.
  *
- * Guarantees: a verb, or a field of one, without a word fails a test, and so does a word that nothing has any more.
+ * Guarantees: a test fails if a verb or one of its fields has no text, and if a text is unused.
  */
 export const verbs: { readonly [verb: string]: string } = {
   Status: "How the daemon stands: its parts, its log, what waits.",

@@ -1,28 +1,27 @@
 /**
- * Authorization: who may come in through which listener. Pure.
+ * Authorization: which requests each listener accepts. Pure.
  *
- * On TCP everybody on this machine can connect, and so can every page in the
- * user's browser. Guarantees there: nothing but the sign of life is answered
- * without a token, or the proof of a page (`Pairing`); a token opens nothing to a browser; the hooks' token opens the
- * routes that report alone; a browser that was led here by another page, or by a name that was made to point here (DNS
- * rebinding), is turned away whatever it carries. On the unix socket the
- * permissions of the file and its folder have decided already.
+ * On TCP every program on this machine can connect, and so can every page in the user's browser. Guarantees there:
+ * without a token, or the proof of a page (`Pairing`), only the health check and the files of the page are answered. A
+ * browser gains nothing from a token. The hooks' token opens only the routes that report. A browser that another page
+ * led here is rejected, whatever it carries. So is one led by a name that was made to point here (DNS rebinding). On
+ * the unix socket the permissions of the file and its folder have already decided.
  */
 import type { Right } from "../../access/AccessKinds.ts"
 import { type Refusal, refusal } from "./Refusal.ts"
 import { same, type Tokens } from "./Tokens.ts"
 
-/** The right that a route requires of its caller; `view` and `act` are those of granted tokens (Access). */
+/** The right that a route requires of its caller; `view` and `act` are the rights of granted tokens (Access). */
 export type Needs = "nothing" | "hooks" | "view" | "act" | "full"
 
 export type Authorization =
   | { readonly _tag: "Unix" }
   | {
       readonly _tag: "Tcp"
-      /** The one that is bound. */
+      /** The port that is bound. */
       readonly port: number
       readonly tokens: Tokens
-      /** Other names that lead here, behind what speaks https for them. */
+      /** Further host names that lead here, through a proxy that speaks https for them. */
       readonly names: ReadonlyArray<string>
     }
 
@@ -30,28 +29,28 @@ export interface Headers {
   readonly [name: string]: string | undefined
 }
 
-/** The third is a page's own name (`Access.nameOf`): a browser leads names below localhost to this machine itself. */
+/** The third form is a page's own name (`Access.nameOf`): browsers resolve names below localhost to this machine. */
 const NAMES = /^(127\.0\.0\.1|localhost|agentd-[a-f\d]{20}\.localhost|\[::1\])(?::(\d+))?$/
 
 const isOurs = (host: string | undefined, port: number, names: ReadonlyArray<string>): boolean =>
   Number(NAMES.exec(host ?? "")?.[2] ?? (NAMES.test(host ?? "") ? 80 : Number.NaN)) === port ||
   names.some((name) => host?.toLowerCase() === name)
 
-/** The page's own origin; what one page reads no other does: each has an origin of its own. */
+/** Whether the origin is the page's own. Each page has an origin of its own, so it cannot read another page's data. */
 const isOwnOrigin = (origin: string, host: string | undefined, names: ReadonlyArray<string>): boolean =>
   origin === `${names.some((name) => host?.toLowerCase() === name) ? "https" : "http"}://${host?.toLowerCase()}`
 
 export const bearer = (header: string | undefined): string | undefined => /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1]
 
-/** Whether a token of that right opens what needs this. */
+/** Whether a token with that right is enough for `needs`. */
 const opens = (right: Right | undefined, needs: Needs): boolean =>
   needs === "view" ? right !== undefined : needs === "act" && right === "act"
 
-/** Status 401: there is no token that is known here; 403: one that does not open this. */
+/** Status 401: no token, or an unknown one. 403: the token's right is not enough. */
 const noRight = (error: string, remedy: string, status: 401 | 403 = 403) =>
   refusal("not_allowed", error, remedy, "authorization", status)
 
-/** Undefined: come in. `right`: of the token that is shown, where it was granted, or of the page that proved itself. */
+/** Undefined: the request is accepted. `right`: the right of the granted token, or of the page that proved itself. */
 export const turnAway = (
   door: Authorization,
   headers: Headers,
@@ -82,10 +81,10 @@ export const turnAway = (
   if (given === undefined) {
     return noRight("A bearer token is missing.", "Send the one in the state folder.", 401)
   }
-  // whoever listens in the daemon's place hears what a browser sends
+  // a program that listens in the daemon's place would receive the token that a browser sends
   if (origin !== undefined || headers["sec-fetch-site"] !== undefined)
     return noRight("A token is for programs, and opens no page.", "Open the page anew: agentd open", 401)
-  // Both are compared always: how long it takes says nothing of which one was nearly right.
+  // always compare both: the time must not tell which token was nearly right
   const [full, hooks] = [same(given, tokens.full), same(given, tokens.hooks)]
   if (full || (hooks && needs === "hooks") || opens(right, needs)) return undefined
   if (right !== undefined) return noRight(`A token to ${right} does not open this.`, "Get one to act: agentd open")

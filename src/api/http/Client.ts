@@ -1,11 +1,10 @@
 /**
- * Client: one request to the daemon over its unix socket, for commands that must
- * cost nearly nothing: it loads no protocol, and gives up after a bounded time.
+ * Client: one request to the daemon over its unix socket, for commands that must cost almost nothing. It loads no
+ * protocol, and gives up after a bounded time.
  */
 import { request } from "node:http"
 import { Data, type Duration, Effect } from "effect"
 
-/** No answer came. */
 export class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly message: string }> {}
 
 export interface Answer {
@@ -13,7 +12,7 @@ export interface Answer {
   readonly body: string
 }
 
-/** No answer of ours comes near it. */
+/** Maximum length of an answer; real answers are far shorter. */
 const MAX_ANSWER = 1024 * 1024
 
 const send = (socket: string, path: string, body: unknown): Effect.Effect<Answer, NoAnswer> =>

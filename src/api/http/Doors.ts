@@ -1,9 +1,9 @@
 /**
- * Doors: what pages and programs find at the HTTP server: the page, every verb, the board and the log as streams.
+ * Doors: what the HTTP server offers to pages and programs: the page, every verb, and the board and the log as streams.
  *
- * Guarantees: what is decided or done is under the name of whoever let the page or the program in, and names it; a stream
- * ends as soon as its right is taken back; one of runes goes on from where it broke (`Last-Event-ID`); the page runs no
- * script but its own, and nothing frames it.
+ * Guarantees: every decision or action is logged under the name of the person who admitted the page or program, and
+ * names that page or program. A stream ends as soon as its right is revoked. A stream of runes continues where it broke
+ * (`Last-Event-ID`). The page runs only its own scripts, and no other page can frame it.
  */
 import { Effect, Option, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -27,18 +27,18 @@ export interface Doors {
 
 type Response = HttpServerResponse.HttpServerResponse
 
-/** A comment of a stream, so that what lies between sees that it lives. */
+/** Interval of a comment in a stream, so that proxies see that the stream is alive. */
 const BEAT = "20 seconds"
 
 const json = (value: unknown): Response =>
   HttpServerResponse.jsonUnsafe(value, { headers: { "cache-control": "no-store" } })
 
-/** The name under which it is done: of the person, and of the token. */
+/** The name under which the verb is carried out: the person's, with the token's label. */
 const askerOf = (grant: Grant | undefined) => ({
   by: grant === undefined ? "http" : `${grant.by} (${grant.label.replaceAll(":", " ")})`
 })
 
-/** A verb is refused with 409, or 503 where the store fails, whatever its code: clients of this protocol know no other. */
+/** The refusal of a verb. Clients of this protocol know only two statuses: 503 if the store fails, otherwise 409. */
 export const refused = (problem: Problem): Refusal => {
   const status = problem._tag === "CommandRefused" ? 409 : 503
   return refusal(codeOf(problem) ?? "conflict", problem.message, problem.remedy, null, status)
@@ -47,7 +47,7 @@ export const refused = (problem: Problem): Refusal => {
 const unknown = (id: string, verbs: Verbs): Refusal =>
   refusal("unsupported", `There is no verb "${id}".`, `There are: ${[...verbs.keys()].join(", ")}.`, null, 404)
 
-/** A request without a body asks with nothing. */
+/** The payload; undefined for a request without a body. */
 const bodyOf = ({ body, headers }: Call): Effect.Effect<unknown, Refusal> =>
   headers["content-length"] === "0" || (headers["content-length"] ?? headers["transfer-encoding"]) === undefined
     ? Effect.undefined
@@ -67,13 +67,13 @@ interface Told {
   readonly data: unknown
 }
 
-/** Events of a page's stream; its problem is the last of them. */
+/** Server-sent events for a page; an error is the last event. */
 const events = (values: Stream.Stream<Told, Problem>): Response => {
   const told = values.pipe(
     Stream.map(({ data, id }) => `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`),
     Stream.catch((problem) => Stream.succeed(`event: refused\ndata: ${JSON.stringify(toBody(refused(problem)))}\n\n`))
   )
-  // the first goes out at once: whoever asks knows that it is heard
+  // the first beat goes out at once, so that the client knows that its request was received
   const beats = Stream.concat(Stream.succeed(": agentd\n\n"), Stream.as(Stream.drop(Stream.tick(BEAT), 1), ": \n\n"))
   return HttpServerResponse.stream(Stream.encodeText(Stream.merge(told, beats, { haltStrategy: "left" })), {
     contentType: "text/event-stream",
@@ -81,7 +81,7 @@ const events = (values: Stream.Stream<Told, Problem>): Response => {
   })
 }
 
-/** Until the token is revoked. */
+/** Ends the stream when the token is revoked. */
 const whileGranted =
   (access: Access["Service"], grant: Grant | undefined) =>
   <A, E>(stream: Stream.Stream<A, E>): Stream.Stream<A, E> =>
@@ -102,7 +102,7 @@ const called = Effect.fnUntraced(function* ({ access, verbs }: Doors, call: Call
 const numberIn = (text: string | null | undefined): number | undefined =>
   text !== null && text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 
-/** The runes after a cursor, then those that come: `?after=N&kinds=a,b&agent=NAME&stream=ID&internal=true`. */
+/** The runes after a cursor, then later ones: `?after=N&kinds=a,b&agent=NAME&stream=ID&internal=true`. */
 const runes = ({ access, verbs }: Doors, { grant, headers, query }: Call): Response => {
   const after = numberIn(headers["last-event-id"]) ?? numberIn(query.get("after"))
   const text = (name: string) => {
@@ -137,7 +137,7 @@ const board = ({ access, verbs }: Doors, { grant }: Call): Response =>
     )
   )
 
-/** The head of the board, as those see it who watch it already; null: there is none. */
+/** The beginning of the board, from the same state that subscribers see; null: there is none. */
 const glimpse = Effect.fnUntraced(function* ({ verbs }: Doors, { grant }: Call) {
   const whole = verbs.get("BoardNews")!.stream({ follow: false }, askerOf(grant))
   const board = yield* Effect.mapError(Stream.runHead(whole), refused)
@@ -146,7 +146,7 @@ const glimpse = Effect.fnUntraced(function* ({ verbs }: Doors, { grant }: Call) 
 
 const rightOf = ({ reads }: Verb): "view" | "act" => (reads ? "view" : "act")
 
-/** A page comes in by its link: what another one left at its origin goes first. */
+/** A page claims its link. First, everything that another page left at its origin is cleared. */
 const claimed = Effect.fnUntraced(function* ({ access }: Doors, pairing: Pairing, { body }: Call) {
   const { handle, page } = ((yield* body) ?? {}) as { readonly handle?: unknown; readonly page?: unknown }
   if (typeof handle !== "string" || typeof page !== "string")
@@ -158,7 +158,7 @@ const claimed = Effect.fnUntraced(function* ({ access }: Doors, pairing: Pairing
 const hello = (pairing: Pairing, { query }: Call) =>
   Effect.map(pairing.hello(query.get("id") ?? "", query.get("page") ?? ""), json)
 
-/** The asker's right; and tags of the page and the service worker that are the daemon's. */
+/** The caller's right, and the tags of the daemon's current page and service worker. */
 const me = Effect.fnUntraced(function* ({ page }: Doors, { grant }: Call) {
   const [build, worker] = [yield* PageFiles.tag(page, "index.html"), yield* PageFiles.tag(page, "worker.js")]
   return json({ id: grant?.id ?? null, right: grant?.right ?? "act", label: grant?.label ?? "", build, worker })
@@ -173,7 +173,7 @@ const toldWorkers = Effect.fnUntraced(function* (pairing: Pairing, { body, grant
   return json(null)
 })
 
-/** As `agentd schema --openapi` prints it. */
+/** The description that `agentd schema --openapi` prints. */
 const described = ({ verbs, versions }: Doors): Response => json(OpenApi.describe([...verbs.values()], versions))
 
 export const routesOf = (doors: Doors, pairing: Pairing): ReadonlyArray<Route> => [

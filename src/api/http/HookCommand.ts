@@ -1,15 +1,14 @@
 /**
- * HookCommand: the command by which a hook of Claude Code reaches the daemon: a small program
- * that hands the hook's JSON to the daemon's unix socket, and prints the daemon's answer where
- * there is one. A port can be taken by anybody, who then hears the hook and answers it; the
- * socket lies in a folder that only its owner writes in.
+ * HookCommand: the command by which a hook of Claude Code reaches the daemon. It is a small program that sends the
+ * hook's JSON to the daemon's unix socket, and prints the daemon's answer if there is one. Any program could take a
+ * port, receive the hook and answer it. The socket is in a folder that only its owner can write.
  *
- * Guarantees: no port and no token; nothing is said to a socket whose folder belongs to another
- * user, or can be written by others; an object that is whole goes at once, and what is too long is
- * cut, which the daemon says; whatever is wrong (no daemon, one that hangs, no program),
- * the command ends well, in its time, and says nothing. An exit code of 2 would stop the agent.
+ * Guarantees: it uses no port and no token. It sends nothing to a socket whose folder belongs to another user, or that
+ * others can write. A complete object is sent at once. An input that is too long is truncated, and the daemon reports
+ * that. Whatever fails (no daemon, a daemon that hangs, no program), the command exits with 0, in time, and prints
+ * nothing. An exit code of 2 would stop the agent.
  *
- * `perl` is there on nearly every machine and costs an agent least; then come `curl` and `node`.
+ * `perl` exists on nearly every machine and costs an agent least; then come `curl` and `node`.
  */
 import { Effect, FileSystem } from "effect"
 import { join, resolve } from "node:path"
@@ -139,7 +138,7 @@ const send = () => {
 export const WAYS = ["perl", "curl", "node"] as const
 export type Way = (typeof WAYS)[number]
 
-/** A command's program, and where its files are. */
+/** The program of the command, and its files. */
 export interface Reporter {
   readonly way: Way
   /** Absolute path of the script. */
@@ -154,24 +153,24 @@ const scripts: { readonly [way in Way]: { readonly name: string; readonly text: 
   node: { name: "report.cjs", text: node }
 }
 
-/** The programs as they are called; `node` is the one that runs agentd. */
+/** How each program is called; `node` is the one that runs agentd. */
 const programs: { readonly [way in Way]: string } = { perl: "perl", curl: "sh", node: quote(process.execPath) }
-/** The programs that must be there. */
+/** The program that must be installed for each way. */
 const needed: { readonly [way in Way]: string } = { perl: "perl", curl: "curl", node: quote(process.execPath) }
 
-/** The beginning of all our commands, by which they are told from those of others. */
+/** Prefix of all our commands, which distinguishes them from other hooks. */
 export const MARK = "AGENTD_HOOK=1"
 
-/** A person's variables that make a program load, say or refuse something before, or while, the script runs. */
+/** A person's environment variables that would make a program load, print or reject something while the script runs. */
 const SILENCERS =
   "PERL5OPT PERL5LIB PERLLIB PERL5DB PERL_UNICODE PERLIO PERLIO_DEBUG NODE_OPTIONS NODE_PATH NODE_CHANNEL_FD NODE_V8_COVERAGE OPENSSL_CONF TIME_STYLE BASH_ENV ENV"
 
-/** The line for `sh -c`. 0 seconds: as long as Claude Code lets it. */
+/** The line for `sh -c`. `seconds: 0`: no timeout other than Claude Code's. */
 export const line = ({ script, socket, way }: Reporter, route: string, seconds: number): string =>
   `${MARK}; PATH=/usr/bin:/bin:$PATH; [ -r ${quote(script)} ] && command -v ${needed[way]} >/dev/null || exit 0; ` +
   `unset ${SILENCERS}; exec ${programs[way]} ${quote(script)} ${quote(socket)} ${route} ${seconds} 2>/dev/null`
 
-/** The first way whose program is in one of the folders of a PATH. */
+/** The first way whose program is in a folder of the PATH; otherwise `node`. */
 const wayOf = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   for (const way of ["perl", "curl"] as const) {
@@ -183,7 +182,7 @@ const wayOf = Effect.fnUntraced(function* (path: string) {
   return "node"
 })
 
-/** Where the scripts and the daemon's socket are. */
+/** The folder of the scripts, and the daemon's socket. */
 interface Place {
   readonly folder: string
   readonly socket: string
@@ -195,11 +194,11 @@ export const reporterBy = (way: Way, { folder, socket }: Place): Reporter => ({
   socket
 })
 
-/** By the best program that a PATH has. */
+/** The reporter for the best program in the PATH. */
 export const reporter = ({ path, ...place }: Place & { readonly path: string }) =>
   Effect.map(wayOf(path), (way) => reporterBy(way, place))
 
-/** Writes one script whole: a hook that runs meanwhile has the old one or the new one. */
+/** Replaces a script atomically: a hook that runs at the same time sees the old one or the new one. */
 export const writeScript = Effect.fnUntraced(function* (path: string, text: string) {
   const fs = yield* FileSystem.FileSystem
   const made = `${path}.new`

@@ -1,27 +1,26 @@
 /**
- * Listening: where the daemon answers over HTTP, and why not where it does not.
- * Written by the server, read by `status` and `doctor`.
+ * Listening: where the daemon serves HTTP, and why it does not. Written by the server, read by `status` and `doctor`.
  */
 import { Context, Effect, Latch, Layer, Ref, Schema } from "effect"
 
 export const Report = Schema.Struct({
-  /** The unix socket; null while nobody listens there. */
+  /** Path of the unix socket; null while the server does not listen there. */
   socket: Schema.NullOr(Schema.String),
-  /** The port on 127.0.0.1 that the config names; null: it asks for none. */
+  /** The port on 127.0.0.1; null: none is configured. */
   port: Schema.NullOr(Schema.Int),
   listening: Schema.Boolean,
-  /** Why it does not listen on the port, and what to do; null when it does, or is not meant to. */
+  /** Why it does not listen on the port, with a remedy; null: it listens, or is not configured to. */
   problem: Schema.NullOr(
     Schema.Struct({
       message: Schema.String,
       remedy: Schema.String,
-      /** Another user's program has the port. */
+      /** True: another user's program occupies the port. */
       foreign: Schema.optionalKey(Schema.Boolean),
       /** ms since the epoch */
       since: Schema.optionalKey(Schema.Finite)
     })
   ),
-  /** Service workers that are not agentd's, each where a page found it at its own origin. */
+  /** Foreign service workers, each with the page that found it at its own origin. */
   workers: Schema.optionalKey(Schema.Array(Schema.String))
 })
 export type Report = typeof Report.Type
@@ -32,15 +31,15 @@ export class Listening extends Context.Service<
   {
     readonly report: Effect.Effect<Report>
     readonly update: (change: Partial<Report>) => Effect.Effect<void>
-    /** Asks for the port, where the config does not. */
+    /** Requests the port, if the config names none. */
     readonly ask: Effect.Effect<void>
-    /** Waits until somebody asks. */
+    /** Waits for the first such request. */
     readonly asked: Effect.Effect<void>
     /** Opens a free port for one page. */
     readonly openPage: Effect.Effect<number, Problem>
-    /** How that is done, once the server is there. */
+    /** Sets how `openPage` works; the server calls it when it is ready. */
     readonly opensPages: (open: Effect.Effect<number, Problem>) => Effect.Effect<void>
-    /** Why the port of a page cannot be listened on; null: it can. */
+    /** Why a page's port cannot be listened on; null: it can. */
     readonly page: (port: number, problem: Problem | null) => Effect.Effect<void>
   }
 >()("agentd/http/Listening") {}
@@ -71,7 +70,7 @@ export const layer: Layer.Layer<Listening> = Layer.effect(
   })
 )
 
-/** The report as one of doctor's findings. */
+/** The report as a finding of doctor. */
 export const check = ({ listening, port, problem, socket, workers = [] }: Report) => {
   const finding = (level: "ok" | "warn" | "fail", detail: string, remedy: string | null) => ({
     name: "http",

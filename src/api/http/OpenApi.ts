@@ -1,8 +1,8 @@
 /**
- * OpenApi: the description of what the HTTP server answers to pages and programs, made of the verbs' schemas. Pure.
+ * OpenApi: the OpenAPI description of the HTTP server for pages and programs, generated from the verbs' schemas. Pure.
  *
- * Guarantees: it is of the very schemas that a call is checked against, so that it cannot be out of date; each verb
- * says which right it needs, and which refusals it has.
+ * Guarantees: it uses the same schemas that check a call, so it cannot be out of date. Each verb states the right that
+ * it needs, and its refusals.
  */
 import { JsonSchema, Schema, SchemaRepresentation } from "effect"
 import { Code } from "../../domain/Messages.ts"
@@ -68,7 +68,7 @@ const query = (name: string, type: string, description: string) => ({
   schema: { type }
 })
 
-/** A stream of server-sent events, each of which has such a value as its data. */
+/** A stream of server-sent events whose data has the schema `of`. */
 const stream = (operationId: string, description: string, of: string, parameters: ReadonlyArray<object>) => ({
   get: {
     operationId,
@@ -111,7 +111,7 @@ const streams = {
 type Node = { readonly [key: string]: unknown }
 const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The schema with a description for each field in it that has none of its own. */
+/** Adds a description to each field in the schema that has none of its own. */
 const worded = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(worded)
   if (!isNode(value)) return value
@@ -129,7 +129,7 @@ const worded = (value: unknown): unknown => {
   return { ...others, properties: Object.fromEntries(named) }
 }
 
-/** Each schema under its name, in one table. */
+/** All schemas by name, in one table. */
 const schemasOf = (named: ReadonlyArray<readonly [string, Schema.Codec<unknown, unknown>]>) => {
   const asts = named.map(([, schema]) => Schema.toCodecJson(schema).ast)
   const made = JsonSchema.toMultiDocumentOpenApi3_1(

@@ -1,8 +1,8 @@
 /**
- * PageFiles: the files of the page, as they lie beside the program.
+ * PageFiles: the files of the page, which are installed next to the program.
  *
- * Guarantees: nothing is read but what the folder itself holds; a browser asks again each time, and is told that
- * nothing has changed; it keeps what it asks for by its content's tag.
+ * Guarantees: only files directly in the folder are read. A browser revalidates each file every time, except files that
+ * it requests by the tag of their content: those it caches.
  */
 import { Effect, FileSystem } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -12,7 +12,7 @@ import { type Refusal, refusal } from "./Refusal.ts"
 
 export interface PageFiles {
   readonly fs: FileSystem.FileSystem
-  /** Where they may lie: the first folder that is there has them. */
+  /** Candidate folders: the first one that has the file is used. */
   readonly folders: ReadonlyArray<string>
 }
 
@@ -26,7 +26,7 @@ const TYPES: { readonly [ending: string]: string } = {
   ".webmanifest": "application/manifest+json"
 }
 
-/** Scripts, styles and connections of its own origin alone; no frame around it, no form to elsewhere. */
+/** Allows scripts, styles and connections of the page's own origin only; no framing, and no forms to elsewhere. */
 const GUARDS = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -52,11 +52,11 @@ const contentOf = Effect.fnUntraced(function* ({ folders, fs }: PageFiles, name:
   return undefined
 })
 
-/** The tag of a content: another content has another one. */
+/** The tag of a content; different contents have different tags. */
 export const tagOf = (content: Uint8Array | string): string =>
   createHash("sha256").update(content).digest("base64url").slice(0, 22)
 
-/** The tag of a file as it is now; "": it is not there. */
+/** The tag of a file's current content; "": the file does not exist. */
 export const tag = (files: PageFiles, name: string): Effect.Effect<string> =>
   Effect.map(contentOf(files, name), (content) => (content === undefined ? "" : tagOf(content)))
 
@@ -73,7 +73,9 @@ const respond = (content: Uint8Array, name: string, cache: string) =>
     }
   })
 
-/** A file; `tag`: the one that its content has as the page knows it. */
+/**
+ * A file. `tag`: the tag of the content that the page expects; if it matches, the browser may cache the file for good.
+ */
 export const file = (
   files: PageFiles,
   name: string,

@@ -1,9 +1,9 @@
 /**
- * Pairing: pages that were let in by a link, and how they and the daemon prove themselves on each request and answer.
+ * Pairing: pages that were admitted by a link, and how they and the daemon prove themselves on each request and answer.
  *
- * Guarantees: whoever stands between them, or in the daemon's place, learns no key, and can forge, change or repeat no
- * request and no answer; a request counts once, and for this daemon alone; a page's key is in no log and is sent once,
- * sealed by its link's code, which is never sent.
+ * Guarantees: a program between them, or in the daemon's place, learns no key. It can forge, change or repeat no
+ * request and no answer. A request counts once, and only for this daemon. A page's key is in no log. It is sent once,
+ * sealed with its link's code, which is never sent.
  */
 import { createHash, createHmac, randomBytes } from "node:crypto"
 import { Effect, Stream } from "effect"
@@ -15,9 +15,9 @@ import { same } from "./Tokens.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 
-/** So many sessions of one page are known; what an older one signed counts no more. */
+/** Maximum number of known sessions per page; requests of an older session are refused. */
 const SESSIONS = 64
-/** A request may be so many behind the newest of its session. */
+/** How far a request's number may be behind the newest of its session. */
 const BEHIND = 1_000
 
 const mac = (key: string | Buffer, text: string): Buffer => createHmac("sha256", key).update(text).digest()
@@ -31,7 +31,7 @@ class Seen {
   private newest = 0
   private readonly numbers = new Set<number>()
 
-  /** False: it was seen, or is too old to know. */
+  /** False: the request was seen before, or its number is too old to tell. */
   take(n: number): boolean {
     if (n <= this.newest - BEHIND || this.numbers.has(n)) return false
     this.numbers.add(n)
@@ -42,10 +42,10 @@ class Seen {
   }
 }
 
-/** Sessions of one page by the daemon's number of them. */
+/** Sessions of one page, by the number that the daemon gave them. */
 class Sessions {
   private readonly known = new Map<number, { readonly page: string; readonly seen: Seen }>()
-  /** None up to this one counts. */
+  /** Sessions up to this number are no longer valid. */
   private floor = 0
 
   of(number: number, page: string): Seen | undefined {
@@ -64,9 +64,9 @@ class Sessions {
 
 /** A request whose page proved itself. */
 export interface Paired {
-  /** Undefined: its right was taken back. */
+  /** Undefined: the page's right was revoked. */
   readonly grant: Grant | undefined
-  /** Undefined: it may be carried out; else nothing is done. */
+  /** Undefined: the request may be carried out; otherwise nothing is done. */
   readonly refused: Refusal | undefined
   /** SHA-256 of the body that the page sent. */
   readonly body: string
@@ -118,15 +118,15 @@ export interface Pairing {
   readonly seal: (claimed: Claimed, page: string) => Effect.Effect<object, Refusal>
   /** Proves to a page that this is its daemon. */
   readonly hello: (id: string, page: string) => Effect.Effect<object, Refusal>
-  /** Notes the service workers that a page has found at its origin and that are not agentd's. */
+  /** Records the foreign service workers that a page found at its origin. */
   readonly tell: (id: string, workers: ReadonlyArray<string>) => Effect.Effect<void>
-  /** Undefined: no page that is ours asks this. */
+  /** Undefined: the request is not from one of our pages. */
   readonly open: (asks: Asks) => Effect.Effect<Paired | undefined, Refusal>
 }
 
 const WORD = /^[\w-]{22,64}$/
 
-/** `secret`: of which the keys of all pages are made. */
+/** `secret`: the keys of all pages are derived from it. */
 export const make = (
   access: Access["Service"],
   secret: Effect.Effect<string, Refusal>,

@@ -1,14 +1,14 @@
 /**
- * PortOwner: whose program listens on a TCP port of this machine, by the kernel's own
- * table. Linux only; elsewhere the owner is not known.
+ * PortOwner: finds the user whose program listens on a TCP port of this machine, in the kernel's table. Linux only;
+ * elsewhere the owner is unknown.
  */
 import { Effect, FileSystem } from "effect"
 
 const TABLES = ["/proc/net/tcp", "/proc/net/tcp6"]
-/** The kernel's number for a socket that listens. */
+/** The kernel's code for a listening socket. */
 const LISTENS = "0A"
 
-/** Undefined: nobody that the table knows listens there. Pure. */
+/** Undefined: the table has no listener on that port. Pure. */
 export const ownerIn = (table: string, port: number): number | undefined => {
   const hex = port.toString(16).toUpperCase().padStart(4, "0")
   for (const row of table.split("\n").slice(1)) {
@@ -21,7 +21,7 @@ export const ownerIn = (table: string, port: number): number | undefined => {
   return undefined
 }
 
-/** The user id of the program that listens on the port; null: not known. */
+/** The user id of the program that listens on the port; null: unknown. */
 export const ownerOf = (port: number): Effect.Effect<number | null, never, FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem

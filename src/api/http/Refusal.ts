@@ -1,6 +1,6 @@
 /**
- * Refusal: a request that is not carried out: its status, its code, what is wrong, with
- * which field, and what to do. One shape for every route and every reason.
+ * Refusal: a request that is not carried out: its status, its code, what is wrong, with which field, and what to do.
+ * The shape is the same for every route and every reason.
  */
 import { HttpServerResponse } from "effect/http"
 import { type RefusalCode, refusalCodes } from "../../domain/RefusalCode.ts"
@@ -13,11 +13,11 @@ export interface Refusal {
   /** Null: no field in particular. */
   readonly field: string | null
   readonly remedy: string
-  /** The methods that the route has, where it was another one that was asked for. */
+  /** Methods that the route has, if the request used another one. */
   readonly allow?: string
 }
 
-/** `status`: left out, it is the code's. */
+/** `status`: defaults to the status of the code. */
 export const refusal = (
   code: RefusalCode,
   error: string,
@@ -26,7 +26,7 @@ export const refusal = (
   status: number = refusalCodes[code].status
 ): Refusal => ({ _tag: "Refusal", status, code, error, remedy, field })
 
-/** The body of an answer that refuses. */
+/** The body of a refusal. */
 export const toBody = ({ code, error, field, remedy }: Refusal) => ({ error, code, field, remedy })
 
 export const toResponse = (refused: Refusal): HttpServerResponse.HttpServerResponse =>

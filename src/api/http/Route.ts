@@ -7,7 +7,7 @@ import type { Refusal } from "./Refusal.ts"
 
 export interface Call {
   readonly headers: Headers
-  /** Of the token that is shown; undefined: there is none, or it is none that was granted. */
+  /** The grant of the request's token; undefined: no token, or not a granted one. */
   readonly grant: Grant | undefined
   readonly query: URLSearchParams
   /** The value of `:id` in the path. */
@@ -20,7 +20,7 @@ export interface Route {
   /** At most one segment is `:id`. */
   readonly path: string
   readonly needs: Needs | ((id: string) => Needs)
-  /** A hook's body: what is too long is cut. Of the others it is refused. */
+  /** True for hooks: a body that is too long is truncated. Other routes refuse it. */
   readonly cuts?: true
   readonly handle: (call: Call) => Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>
 }

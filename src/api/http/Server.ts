@@ -1,11 +1,11 @@
 /**
- * Server: the daemon's HTTP listeners: a unix socket for hooks and our own commands,
- * and loopback TCP where the user asks for it.
+ * Server: the daemon's HTTP listeners: a unix socket for hooks and our own commands, and loopback TCP if the user
+ * configures it.
  *
- * Guarantees: without its port the daemon goes on, says why and whose program has it,
- * and takes the port as soon as it is free; the socket is for its owner alone; a client that is slow,
- * silent or one of too many costs a bounded time and a bounded number of
- * connections; those without a token take no room from those with one; stopping waits for no client.
+ * Guarantees: without its port the daemon continues, reports why and whose program has the port, and takes the port as
+ * soon as it is free. Only the owner can use the socket. A client that is slow, silent or one of too many costs a
+ * bounded time and a bounded number of connections. Clients without a token take no room from those with one. A
+ * shutdown waits for no client.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
@@ -29,91 +29,94 @@ import * as Tokens from "./Tokens.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 
 export const HOST = "127.0.0.1"
-/** Where a browser asks, too, for a name below localhost: in other hands, the port is not ours. */
+/** Browsers also try this address for a name below localhost. If another program has it, the port counts as taken. */
 const HOST6 = "::1"
 const NO_IPV6 = ["EADDRNOTAVAIL", "EAFNOSUPPORT"]
 
-/** Of each listener: open permission requests, each of which holds its connection until a person answers … */
+/** Maximum number of open permission requests per listener; each occupies its connection until a person answers … */
 const WAITING = 256
-/** … and room besides those, for hooks that are answered at once. */
+/** … and maximum number of connections, with room for hooks that are answered at once. */
 const CONNECTIONS = WAITING + 64
 const WAITS = /^\/hooks\/claude\/permission\b/
 /**
- * Besides those: connections that have not been let in yet, by a token or by the socket's folder. The oldest goes
- * first: so many would have to come in the moment between a hook's connection and its words.
+ * Maximum number of further connections that are not authorized yet, by a token or by the socket's folder. If there are
+ * more, the oldest is closed. To close a hook's connection, this many would have to come between its connect and its
+ * first bytes.
  */
 const STRANGERS = 1024
 /**
- * How long a client may take for its headers, and for the whole of its request. Long, for it takes no room from the
- * others: where two hundred sessions call at once, a hook may get no time of the machine for seconds.
+ * How long a client may take for its headers, and for its whole request. The time is long, because a waiting client
+ * takes no room from others. When two hundred sessions call at once, a hook may get no CPU time for seconds.
  */
 const PATIENCE: Patience = { headers: 60_000, request: 90_000, look: 30_000 }
 const HEADER_BYTES = 16 * 1024
-/** The time that requests under way have when the daemon stops. */
+/** Time that current requests have when the daemon stops. */
 const GRACE = "500 millis"
-/** How often a port that somebody else has is tried. */
+/** Retry interval for a port that another program has. */
 const AGAIN = Backoff.constant("2 seconds")
 
 export interface Options<E, R> {
-  /** The state folder, which holds the tokens. */
+  /** The state directory, which contains the tokens. */
   readonly state: string
   /** Absolute path of the unix socket. */
   readonly socket: string
-  /** Makes that path free to listen on, or says who is there. */
+  /** Makes that path free to listen on, or fails with what is there. */
   readonly claim: (path: string) => Effect.Effect<void, E, R>
-  /** The TCP port; undefined: the socket only, until somebody asks (`Listening.ask`). */
+  /** The TCP port; undefined: only the socket, until the port is requested (`Listening.ask`). */
   readonly port: number | undefined
-  /** The port that is taken then; undefined: the config forbids it. Left out: none is asked for. */
+  /** The port to take on that request; undefined: the config forbids it. */
   readonly spare?: number | undefined
-  /** Where somebody else listens on the port for the daemon: systemd. */
+  /** Ports that systemd listens on for the daemon. */
   readonly given?: ReadonlyArray<GivenPort>
-  /** Other names that lead to the port, behind what speaks https for them. */
+  /** Further host names that lead to the port, through a proxy that speaks https for them. */
   readonly names?: ReadonlyArray<string>
-  /** For pages and programs; left out: hooks alone are answered. */
+  /** For pages and programs; undefined: only hooks are answered. */
   readonly doors?: Doors.Doors
   /** The answers of `GET /status` and `GET /metrics`. */
   readonly about: Api.About
-  /** Left out: what suits a daemon. */
+  /** Undefined: the defaults for a daemon. */
   readonly patience?: Patience
-  /** Told when another program has the port, and when that program's owner is another one. */
+  /** Called when another program has the port, and again when that program's owner changes. */
   readonly taken: (by: Taken) => Effect.Effect<void>
 }
 
-/** A port on which somebody else listens, and its loopback address. */
+/** A port on a loopback address on which another process listens for the daemon. */
 export interface GivenPort {
   readonly host: string
   readonly port: number
   readonly socket: {
-    /** Hands over each connection that has come or comes, for the length of the scope. */
+    /** Passes each existing and later connection to `take`, while the scope is open. */
     readonly answer: (take: (conn: Socket) => void) => Effect.Effect<void, never, Scope.Scope>
   }
 }
 
-/** ms that a client has for its headers and for its request, and between two looks: each wakes an idle daemon. */
+/**
+ * Timeouts in ms for a client's headers and for its request, and the interval of the check, which wakes an idle daemon.
+ */
 export interface Patience {
   readonly headers: number
   readonly request: number
   readonly look: number
 }
 
-/** Another program has the port; null: the owner is not known. */
+/** Another program has the port; `uid` null: its owner is unknown. */
 export interface Taken {
   readonly port: number
   readonly uid: number | null
   readonly foreign: boolean
 }
 
-/** The socket cannot be listened on. */
+/** The server cannot listen on the socket. */
 export class HttpRefused extends Schema.TaggedError<HttpRefused>()("HttpRefused", {
   message: Schema.String,
   remedy: Schema.String
 }) {}
 
-/** Rooms of a listener: for those that were let in, and for strangers. */
+/** Connection limits of a listener: for authorized connections, and for strangers. */
 class Rooms {
   private readonly strangers = new Strangers<Socket>(STRANGERS, (conn) => void conn.destroy())
   private readonly guests = new Set<Socket>()
-  /** Of the guests: those whose request waits for a person. */
+  /** The guests whose request waits for a person. */
   private readonly waiting = new Set<Socket>()
 
   enter(conn: Socket): void {
@@ -123,11 +126,11 @@ class Rooms {
       this.guests.delete(conn)
       this.waiting.delete(conn)
     })
-    // what has come by then was read once
+    // by then, everything that had arrived was read once
     setImmediate(() => setImmediate(() => this.strangers.settle(conn)))
   }
 
-  /** False: it has the right, and there is no room. */
+  /** False: the request is authorized, but there is no room. */
   admit({ socket: conn, url = "" }: IncomingMessage): boolean {
     const waits = WAITS.test(url)
     if (waits && !this.waiting.has(conn) && this.waiting.size >= WAITING) return false
@@ -141,7 +144,7 @@ class Rooms {
   }
 }
 
-/** An http server that does not listen itself: connections are brought to it. */
+/** An HTTP server that does not listen itself: connections are passed to it. */
 const unlistened = (node: Server, { host, port }: GivenPort): Server => {
   node.listen = (...words: ReadonlyArray<unknown>) => {
     const listening = words.at(-1)
@@ -152,7 +155,7 @@ const unlistened = (node: Server, { host, port }: GivenPort): Server => {
   return node
 }
 
-/** Listens in the current scope; `doorOf` is asked once it is known where. `given`: somebody else listens there. */
+/** Listens in the current scope; `doorOf` is called when the port is known. `given`: another process listens for us. */
 const listen = Effect.fnUntraced(function* (
   at: NodeHttpServer.Options,
   api: Api.Api,
@@ -170,10 +173,10 @@ const listen = Effect.fnUntraced(function* (
   node.on("connection", (conn) => rooms.enter(conn))
   const makes = () => (given === undefined ? node : unlistened(node, given))
   const server = yield* NodeHttpServer.make(makes, { ...at, gracefulShutdownTimeout: GRACE })
-  // Between the grace and the wait for the last connection, which a silent client would never end.
+  // This runs between the grace period and the wait for the last connection, which a silent client would never end.
   yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
   const answers = api(doorOf(node), (request) => rooms.admit(request as IncomingMessage))
-  // a caller on this machine can be looked at: which process it is
+  // handlers can look up which process a local caller is
   yield* server.serve(
     Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ source }) =>
       Effect.provideService(answers, NodeSocket.NetSocket, (source as IncomingMessage).socket)
@@ -215,7 +218,7 @@ const portOf = (server: Server): number => {
   return typeof address === "object" && address !== null ? address.port : 0
 }
 
-/** A world whose sockets lie in its own state folder is named by that folder. */
+/** The agentd command for this daemon: with `--state` if the socket is in the state directory. */
 const commandOf = ({ socket, state }: { readonly socket: string; readonly state: string }): string =>
   dirname(socket) === state ? `agentd --state ${/^[\w@%+=:,./-]+$/.test(state) ? state : quote(state)}` : "agentd"
 
@@ -230,14 +233,14 @@ const problemOf = (port: number, command: string, error: HttpServerError.ServeEr
   ...(taken?.foreign === true ? { foreign: true } : {})
 })
 
-/** The program that has the port, by its owner; undefined: that is not why it cannot be had. */
+/** The program that has the port, by its owner; undefined: the port is unavailable for another reason. */
 const takenBy = Effect.fnUntraced(function* (port: number, error: HttpServerError.ServeError) {
   if (codeOf(error) !== "EADDRINUSE") return undefined
   const uid = yield* ownerOf(port)
   return { port, uid, foreign: uid !== null && uid !== process.getuid?.() } satisfies Taken
 })
 
-/** Until the scope closes; `tried` when it is known whether the port could be had at first. */
+/** Serves until the scope closes; `tried` completes when the first attempt to take the port has succeeded or failed. */
 const onPort = Effect.fnUntraced(function* <E, R>(
   port: number,
   { taken, ...options }: Options<E, R>,
@@ -289,7 +292,10 @@ const forbidden = {
   remedy: "Remove that from the user's config.jsonc, then: agentd restart"
 }
 
-/** Takes the spare port once somebody asks for it, and at once where a token was granted: its page comes back. */
+/**
+ * Takes the spare port when it is requested. Does so at once if a token was granted before, because its page will
+ * reconnect.
+ */
 const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api: Api.Api) {
   const { asked, update } = yield* Listening
   const { doors, spare: port } = options
@@ -301,8 +307,8 @@ const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api
 })
 
 /**
- * Ports of single pages: each is the origin of one page, for a browser that leads no name below localhost to this
- * machine. The daemon keeps it for as long as the page has its right.
+ * Ports of single pages: each is the origin of one page, for a browser that does not resolve names below localhost to
+ * this machine. The daemon keeps the port while the page has its right.
  */
 const onPagePorts = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api: Api.Api, { access }: Doors.Doors) {
   const scope = yield* Effect.scope
@@ -363,7 +369,7 @@ const onPagePorts = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, a
   ).pipe(Effect.forkIn(scope))
 })
 
-/** Pages are known by keys of one secret, which is made when the first of them comes. */
+/** The keys of pages are derived from one secret, which is created when the first page connects. */
 const pairingOf = Effect.fnUntraced(function* (state: string, { access }: Doors.Doors) {
   const fs = yield* FileSystem.FileSystem
   const { update } = yield* Listening
@@ -387,7 +393,7 @@ const pairingOf = Effect.fnUntraced(function* (state: string, { access }: Doors.
   )
 })
 
-/** Answers from now on: on the socket for certain, on the port if it can be had. */
+/** Serves from now on: always on the socket, and on the port if it is available. */
 export const layer = <E, R>(options: Options<E, R>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {

@@ -1,12 +1,10 @@
 /**
- * Spool: the folder through which SessionStart reaches the daemon. Claude Code
- * runs only commands on that hook, so a small shell script drops what it is given
- * into the folder, whole, by rename; the daemon reads it when it is up.
+ * Spool: the folder through which SessionStart hooks reach the daemon. Claude Code runs only commands on that hook. So
+ * a small shell script writes its input into the folder, atomically by rename, and the daemon reads it when it is up.
  *
- * Guarantees: the script never fails, says nothing, and waits for nobody; what was
- * dropped while no daemon ran is taken in oldest first, and lies there until it is in the
- * log; a file that holds no hook is moved aside and said so; the number and size of what
- * is read, and of what is kept aside, are bounded.
+ * Guarantees: the script never fails, prints nothing, and waits for nobody. Files that were written while no daemon ran
+ * are processed oldest first, and stay until they are in the log. A file that contains no hook is moved aside, with a
+ * warning. The number and size of the files that are read, and of those moved aside, are bounded.
  */
 import { join } from "node:path"
 import { Clock, Duration, Effect, FileSystem, Layer, Option, Schedule, Stream } from "effect"
@@ -15,21 +13,21 @@ import { isTooDeep } from "../../plates/Nesting.ts"
 import { type Kept, Plates } from "../../plates/Plates.ts"
 import * as HookCommand from "./HookCommand.ts"
 
-/** So many are read in one go; the next look finds the others. */
+/** Maximum number of files per pass; the next pass finds the others. */
 const MAX_FILES = 1000
 const MAX_ASIDE = 100
-/** A watch may miss: what it missed is found within this. */
+/** A watch can miss files: this interval finds them. */
 const LOOK = "30 seconds"
-/** A machine may have no watches left: how often is looked then. */
+/** Interval without a watch: a machine can have no watches left. */
 const LOOK_UNWATCHED = "5 seconds"
-/** A file that is still being written after so long never will be whole. */
+/** A partial file of this age will never be completed, and is deleted. */
 const STILLBORN = Duration.hours(1)
 
 const WHOLE = ".hook"
 const PART = ".part"
 
 export interface Folders {
-  /** Where the scripts of the hooks are. */
+  /** The folder of the hook scripts. */
   readonly hooks: string
   /** The script of SessionStart. */
   readonly script: string
@@ -59,12 +57,12 @@ ${HookCommand.reading}{
 exit 0
 `
 
-/** The spool's form of an event that `agentd hook` could not deliver to a daemon. */
+/** The spool entry for an event that `agentd hook` could not deliver to a daemon. */
 export const entryOf = (event: unknown): string => `as=event\n\n${JSON.stringify(event)}`
 
 const FIELDS = new Set(["as", "pid", "plate", "run"])
 
-/** `at`: when it was dropped, ms since the epoch. Undefined: it is none. */
+/** `at`: when the file was written, ms since the epoch. Undefined: the text is not a spool entry. */
 export const parse = (text: string, at: number): Kept | undefined => {
   const gap = text.indexOf("\n\n")
   if (gap < 0) return undefined
@@ -96,7 +94,7 @@ interface Entry {
   readonly size: number
 }
 
-/** Plain files of the folder, oldest first. */
+/** Regular files in the folder, oldest first. */
 const filesOf = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const names = yield* fs.readDirectory(folder)
@@ -114,7 +112,7 @@ const filesOf = Effect.fnUntraced(function* (folder: string) {
             ]
           : []
       ),
-      // Whoever wrote it may just have renamed it.
+      // the writer might just have renamed it
       Effect.orElseSucceed((): ReadonlyArray<Entry> => [])
     )
   )
@@ -148,7 +146,7 @@ const takeIn = Effect.fnUntraced(function* (entry: Entry, folders: Folders) {
   )
 })
 
-/** Everything that lies there. One file that cannot be read holds up no other. */
+/** Processes all files in the folder. A file that cannot be read does not delay the others. */
 export const drain = Effect.fnUntraced(function* (folders: Folders) {
   const fs = yield* FileSystem.FileSystem
   const now = yield* Clock.currentTimeMillis
@@ -163,7 +161,7 @@ export const drain = Effect.fnUntraced(function* (folders: Folders) {
   yield* Effect.forEach(stillborn, ({ path }) => Effect.ignore(fs.remove(path)), { discard: true })
 })
 
-/** Makes the folders; the scripts of all hooks too, so that they are never older than the daemon. */
+/** Creates the folders, and the scripts of all hooks, so that scripts are never older than the daemon. */
 export const prepare = Effect.fnUntraced(function* (state: string) {
   const fs = yield* FileSystem.FileSystem
   const folders = foldersOf(state)
@@ -175,7 +173,7 @@ export const prepare = Effect.fnUntraced(function* (state: string) {
   return folders
 })
 
-/** Takes in what is there, and what comes. */
+/** Processes files that exist now, and those that arrive later. */
 export const layer = ({ state }: { readonly state: string }) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -185,7 +183,7 @@ export const layer = ({ state }: { readonly state: string }) =>
       const watched = Stream.map(fs.watch(folders.spool), () => 0).pipe(Stream.catchCause(() => every(LOOK_UNWATCHED)))
       yield* Stream.make(0).pipe(
         Stream.concat(Stream.merge(watched, every(LOOK))),
-        // However much happened meanwhile, one look sees all of it.
+        // one pass handles everything that happened before it
         Stream.buffer({ capacity: 1, strategy: "sliding" }),
         Stream.runForEach(() =>
           Effect.catch(drain(folders), (error) => Effect.logWarning(`the hooks' spool: ${error.message}`))

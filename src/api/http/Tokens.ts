@@ -1,24 +1,23 @@
 /**
- * Tokens: the secrets of the daemon's TCP port: two tokens, and the one of which the keys of pages are made.
+ * Tokens: the secrets of the daemon's TCP port: two tokens, and the secret from which the keys of pages are derived.
  *
- * Guarantees: each lies in a file of the state folder that only its owner reads;
- * it is made once, whole or not at all, by whoever needs it first; comparing one
- * takes the same time however much of it is right.
+ * Guarantees: each is in a file of the state directory that only its owner can read. It is created on first use,
+ * atomically. Comparing a token takes the same time however much of it is right.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import { join } from "node:path"
 import { Effect, FileSystem, type PlatformError, Schema } from "effect"
 import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
 
-/** `hooks` reports and does nothing else: it may lie in the settings of other programs. */
+/** `hooks` allows only reports, so it can be stored in the settings of other programs. */
 export type Level = "hooks" | "full"
 
 export type Tokens = { readonly [level in Level]: string }
 
-/** `pages` is sent to nobody. */
+/** `pages` is never sent. */
 type Secret = Level | "pages"
 
-/** No token can be had. */
+/** A token cannot be read or created. */
 export class TokenError extends Schema.TaggedError<TokenError>()("TokenError", {
   message: Schema.String,
   remedy: Schema.String
@@ -36,10 +35,10 @@ const failed = (path: string) => (error: PlatformError.PlatformError) =>
     remedy: remedyOf(error, "See that the state folder is yours: agentd doctor")
   })
 
-/** From the operating system and not from Effect's Random, whose seed a test may choose. */
+/** Random bytes from the operating system, not from Effect's Random, whose seed a test can choose. */
 const fresh = Effect.sync(() => randomBytes(BYTES).toString("base64url"))
 
-/** Linked into place, so that of two who make it at once both have the same. */
+/** Creates the file by a link, so that two processes that create it at once end up with the same token. */
 const create = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const token = yield* fresh
@@ -54,7 +53,7 @@ const create = Effect.fnUntraced(function* (path: string) {
   )
 })
 
-/** The token of that level; made where there is none. */
+/** The token of that level; created if it does not exist. */
 export const read = Effect.fnUntraced(function* (state: string, level: Secret) {
   const fs = yield* FileSystem.FileSystem
   const path = fileOf(state, level)

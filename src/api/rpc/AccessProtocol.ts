@@ -1,4 +1,4 @@
-/** AccessProtocol: the procedures by which people say who may come in over HTTP. */
+/** AccessProtocol: procedures that grant and revoke access over HTTP. */
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
 import { nameOf } from "../../access/Access.ts"
@@ -6,7 +6,7 @@ import { Right } from "../../access/AccessKinds.ts"
 import * as Bounds from "../../board/Bounds.ts"
 import { command, error, input, procedure, Speaks } from "./Procedure.ts"
 
-/** A token that opens the HTTP server, as people see it. */
+/** A token for the HTTP server, as people see it. */
 export const AccessRow = Schema.Struct({
   id: Schema.String,
   right: Right,
@@ -21,8 +21,8 @@ const wanted = { right: Right, label: Bounds.line(100), caller: Bounds.caller }
 
 export const access = [
   /**
-   * A link that hands a page its key, once, within two minutes; the daemon listens on its port from then on. `ownPort`:
-   * the page gets a port of its own instead of a name below localhost.
+   * A link that gives a page its key, once, within two minutes. From then on the daemon listens on its port. `ownPort`:
+   * the page gets its own port instead of a name below localhost.
    */
   procedure(
     Rpc.make("Invite", {
@@ -39,11 +39,11 @@ export const access = [
           return { url: `http://127.0.0.1:${port}/#open=${code}` }
         }
         const code = yield* access.invite({ right, label }, caller)
-        // a fragment is sent to nobody
+        // a browser sends the fragment to nobody
         return { url: `${address.replace("127.0.0.1", nameOf(code))}/#open=${code}` }
       })
   ),
-  /** A token for a program; it is told once. */
+  /** A token for a program; the daemon returns it only once. */
   procedure(
     Rpc.make("Grant", {
       payload: input(wanted),
@@ -62,7 +62,7 @@ export const access = [
       grants.map(({ by, id, label, right, since }) => ({ id, right, label, by, since }))
     )
   ),
-  /** By its id or a unique beginning of it. */
+  /** `name`: the grant's id, or a unique prefix of it. */
   procedure(command("Revoke", {}, "decides"), ({ access }, { caller, name }) =>
     Effect.map(access.revoke(name, caller), ({ eventId, grant }) => ({
       eventId,

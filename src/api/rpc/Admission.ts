@@ -1,9 +1,8 @@
 /**
- * Admission: the calls under way, counted and bounded, whatever they are about; of the runs' calls each run's, too.
+ * Admission: limits the number of calls under way, whatever they are about; for runs also the number per run.
  *
- * Guarantees: a call beyond the limit is refused at once and costs nothing; one
- * that was begun is carried out, though its asker goes away, and makes room again
- * at its end; the daemon's end is the end of all of them.
+ * Guarantees: a call beyond the limit is refused at once and costs nothing. A call that has begun is carried out even
+ * if its caller disconnects, and frees its place when it ends. When the daemon ends, all calls end.
  */
 import { Effect, Fiber } from "effect"
 import { type CommandRefused, refuse } from "../../domain/Messages.ts"
@@ -11,11 +10,11 @@ import { Limits } from "../../board/Limits.ts"
 
 const full = (count: number, remedy: string) => refuse("not_now", `${count} calls are under way already.`, remedy)
 
-/** `acquire`: takes a place, and answers how it is given back. Ends with its scope. */
+/** `acquire`: takes a place, and returns the effect that frees it. Calls end with the scope. */
 const admitting = (acquire: Effect.Effect<Effect.Effect<void>, CommandRefused>) =>
   Effect.map(Effect.scope, (scope) => ({
     call: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-      // a command of several steps is never left half done
+      // a command of several steps must not be left half done
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {
           const release = yield* acquire
@@ -24,7 +23,7 @@ const admitting = (acquire: Effect.Effect<Effect.Effect<void>, CommandRefused>) 
           return yield* restore(Fiber.join(fiber))
         })
       ),
-    /** Admits a stream, for as long as its caller listens. */
+    /** Admits a stream for as long as its caller listens. */
     held: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.acquireUseRelease(
         acquire,
@@ -50,7 +49,7 @@ export const make = Effect.suspend(() => {
   )
 })
 
-/** `run`: whose call it is. However many calls the others make, a run that has none under way has a place. */
+/** `run`: the run that calls. A run without a current call always gets a place, however many calls other runs make. */
 export const ofRuns = (run: Effect.Effect<string>) =>
   Effect.suspend(() => {
     const { all, each } = Limits.runs.calls

@@ -1,11 +1,11 @@
 /**
- * AgentApiProtocol: what a managed agent may ask of the daemon for itself, through
- * `agentd mcp`. It names itself by its run's id; on its run's own socket it can name no other.
+ * AgentApiProtocol: procedures that a managed agent can call for itself, through `agentd mcp`. It identifies itself by
+ * its run's id; on its run's own socket it can name no other run.
  *
- * Guarantees: each asks the agents first whose run it is, and whether it is under way;
- * a run that is over is refused; so is what the agent's `may` does not name, with that field's name; nothing reaches beyond the agent's own
- * conversation. On the control socket it tells agents apart; it does not lock out a process of
- * the same user, which can reach that socket anyway.
+ * Guarantees: each procedure first checks whose run it is, and whether the run is under way. A run that is over is
+ * refused. An action that the agent's `may` does not list is refused, with the name of that field. Nothing reaches
+ * beyond the agent's own conversation. On the control socket this distinguishes agents. It does not lock out a process
+ * of the same user, which can connect to that socket anyway.
  */
 import { GivenFile } from "../../runs/GivenFile.ts"
 import { Effect, Schema } from "effect"
@@ -35,7 +35,7 @@ export const VoiceInfo = Schema.Struct({
 })
 export type VoiceInfo = typeof VoiceInfo.Type
 
-/** As much of an inbox as fits into one answer. */
+/** The part of an inbox that fits into one answer. */
 export const VoiceInboxReply = Schema.Struct({
   /** Oldest first. */
   messages: Schema.Array(
@@ -44,21 +44,21 @@ export const VoiceInboxReply = Schema.Struct({
       from: Schema.String,
       text: Schema.String,
       at: Schema.Finite,
-      /** True where the agent's turn carries the message already. */
+      /** True: the agent's turn already carries the message. */
       carried: Schema.Boolean,
-      /** Files that come with it: the turn that carries it is handed them. */
+      /** Files that come with the message: the turn that carries it receives them. */
       files: Schema.optional(Schema.Array(GivenFile))
     })
   ),
-  /** So many more wait behind them. */
+  /** Number of messages after them. */
   more: Schema.Int
 })
 export type VoiceInboxReply = typeof VoiceInboxReply.Type
 
-/** Of an inbox's texts, in one answer. */
+/** Maximum size of the messages' texts in one answer, in bytes. */
 const INBOX_BYTES = 2 * Limits.textBytes
 
-/** As much as fits, oldest first, and one at least. */
+/** As many messages as fit, oldest first, and at least one. */
 export const fitting = (messages: ReadonlyArray<InboxMessage>): VoiceInboxReply => {
   let [size, count] = [0, 0]
   for (const { text } of messages) {
@@ -78,7 +78,10 @@ const forbidden = (of: VoiceOf, voice: Voice, config: string | null) => {
   )
 }
 
-/** Checks who speaks, and whether the agent may: the first step of each procedure. Names are looked up in its conversation. */
+/**
+ * The first step of each procedure: checks which agent calls, and whether it may. Names are looked up in its
+ * conversation.
+ */
 export const speaking = Effect.fnUntraced(function* (agents: Agents["Service"], runId: string, voice: Voice) {
   const of = yield* agents.voice(runId)
   const by = `agent:${of.agent}`
@@ -89,7 +92,7 @@ export const speaking = Effect.fnUntraced(function* (agents: Agents["Service"], 
   return { of, caller }
 })
 
-/** Another agent of the same conversation. */
+/** Checks that `name` is another agent of the same conversation. */
 const neighbour = Effect.fnUntraced(function* (agents: Agents["Service"], of: VoiceOf, name: string, caller: Caller) {
   const found = yield* agents
     .agent(name, caller)
@@ -117,7 +120,7 @@ export const voices = [
     ({ agents }, { runId }) =>
       Effect.flatMap(speaking(agents, runId, "inbox"), ({ of }) => Effect.map(agents.inbox(of), fitting))
   ),
-  /** To an agent of its own conversation, by name. */
+  /** To an agent of the caller's own conversation, by name. */
   procedure(
     Rpc.make("VoiceMessage", {
       payload: input({ ...run, agent: Bounds.name, text: Bounds.text() }),

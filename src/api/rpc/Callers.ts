@@ -1,12 +1,12 @@
 /**
- * Callers: who a command is from, as far as its connection tells: what a caller says of itself is
- * not taken where its process bears a run's mark.
+ * Callers: determines which caller a command is from, by its connection. If the calling process has the mark of a run,
+ * the name in the payload is ignored.
  *
- * Guarantees: a command of a marked caller is that agent's in the log, whoever it says it is; what
- * decides for a person (approve, deny, answer) is refused to a marked caller and to one that
- * cannot be found, and each agent that tried is in the log; nobody speaks as another run; a connection is looked at once, and for
- * what only reads never. For what decides nothing a caller is believed which process it is, and searched for where it
- * does not say. Honest, and no boundary (PeerProcess).
+ * Guarantees: a command of a marked caller is logged as that agent's, whatever name it states. Commands that decide for
+ * a person (approve, deny, answer) are refused to a marked caller, and to one whose process cannot be found. Each agent
+ * that tried is in the log. No run can speak as another. A connection is looked up once, and never for a command that
+ * only reads. For commands that decide nothing, the process id that a client states is believed; without one, the
+ * process is searched for. This keeps honest programs apart; it is not a security boundary (PeerProcess).
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { Context, Effect, Option } from "effect"
@@ -20,18 +20,18 @@ import type { Voice } from "./Procedure.ts"
 
 interface Looking {
   readonly search: (socket: Socket) => Effect.Effect<Peer>
-  /** Looks at the process that the other end says it is. */
+  /** Looks up the process that the client says it is. */
   readonly believe: (pid: number) => Effect.Effect<Peer>
 }
 
 const untold = Effect.succeed<Peer>({ _tag: "Untold" })
 
-/** Without a socket, or in a world that has none, nobody is looked at. */
+/** By default no caller is looked up, for example if the daemon has no socket. */
 export const Look = Context.Reference<Looking>("agentd/rpc/Look", {
   defaultValue: () => ({ search: () => untold, believe: () => untold })
 })
 
-/** Agents that tried to decide: so many are remembered, so that each is in the log once. */
+/** Number of refused agents and commands that are remembered, so that each is logged once. */
 const MAX_TRIED = 1_000
 
 const another = refuse(
@@ -56,7 +56,7 @@ export const make = Effect.fnUntraced(function* (agents: Agents["Service"], log:
 
   const connection = Effect.map(Effect.serviceOption(NodeSocket.NetSocket), Option.getOrUndefined)
 
-  /** A connection that is unknown now may be found the next time. */
+  /** The process of the caller. An unknown result is not cached: the process might be found the next time. */
   const peer = Effect.fnUntraced(function* (isBelieved: boolean): Effect.fn.Return<Peer> {
     const socket = yield* connection
     if (socket === undefined) return { _tag: "Untold" }
@@ -90,13 +90,13 @@ export const make = Effect.fnUntraced(function* (agents: Agents["Service"], log:
     return yield* refusal(by)
   })
 
-  /** Notes which process the connection's other end says it is. */
+  /** Records the process id that the client states. */
   const introduce = (pid: number) =>
     Effect.map(connection, (socket) => {
       if (socket !== undefined) introduced.set(socket, pid)
     })
 
-  /** The name under which the command is carried out and logged; `said`: what the caller calls itself, or its run. */
+  /** The name under which the command is carried out and logged. `said`: the name or the run that the caller states. */
   const sign = Effect.fnUntraced(function* (how: Voice, what: string, said: string) {
     const found = yield* peer(how === "acts")
     switch (found._tag) {

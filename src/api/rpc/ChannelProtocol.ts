@@ -1,9 +1,8 @@
 /**
- * ChannelProtocol: the procedures on channels, by people and by the agents in them.
- * `name` is a channel's, from within the caller's project, else `project/channel`.
+ * ChannelProtocol: procedures for channels, for people and for the agents in them. `name` is a channel of the caller's
+ * project, or `project/channel`.
  *
- * Guarantees: an agent speaks only through a run of its own that is under way, and
- * if its `may` names "post".
+ * Guarantees: an agent can speak only through a run of its own that is under way, and only if its `may` lists "post".
  */
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
@@ -35,7 +34,7 @@ interface Named {
 const settingsOf = ({ agents, order, topic }: { agents: ReadonlyArray<string>; order: Order; topic: string }) =>
   decodeChannel({ agents: [...new Set(agents)], order, ...(topic === "" ? {} : { topic }) })
 
-/** Refuses a command on a channel whose conversation is over in those words. */
+/** If the channel's conversation is over, a failed command is refused with a text that says so. */
 const orOver = <A, E>({ agents, channels }: Features, { caller, name }: Named, run: Effect.Effect<A, E>) =>
   Effect.catch(run, (error): Effect.Effect<never, E | CommandRefused> =>
     channels.show(name, caller).pipe(
@@ -47,7 +46,10 @@ const orOver = <A, E>({ agents, channels }: Features, { caller, name }: Named, r
     )
   )
 
-/** A seat may wait for an agent that is yet to come; a slip of the pen would wait for ever. */
+/**
+ * Warns about agents that do not exist. A seat can wait for a future agent, but with a misspelt name it would wait for
+ * ever.
+ */
 const withAbsent = Effect.fnUntraced(function* (
   { agents, channels }: Features,
   { caller, name }: Named,
@@ -66,7 +68,7 @@ const withAbsent = Effect.fnUntraced(function* (
   return { ...done, message: `${done.message} ${who}: the seat stays empty until there is one.` }
 })
 
-/** An agent in its own turn; `channel` may be empty where it has one floor only. */
+/** An agent speaks in its own turn; `channel` can be empty if the agent has the floor of only one channel. */
 export const voiceChannel = procedure(
   Rpc.make("VoiceChannel", {
     payload: input({ runId: Bounds.name, channel: Bounds.name, utterance }),
@@ -116,7 +118,7 @@ export const channels = [
   procedure(command("PostToChannel", { text: post }, "acts"), (features, { text, ...input }) =>
     orOver(features, input, features.channels.post(input.name, text, input.caller))
   ),
-  /** `agents`: who stands first in the queue, in that order. */
+  /** `agents`: the first ones in the queue, in this order. */
   procedure(command("OrderChannel", { order: Order, agents }, "acts"), (features, { agents, order, ...input }) =>
     orOver(features, input, features.channels.order(input.name, order, agents, input.caller))
   ),
@@ -126,7 +128,7 @@ export const channels = [
   procedure(command("SkipFloor", {}, "acts"), (features, input) =>
     orOver(features, input, features.channels.skip(input.name, input.caller))
   ),
-  /** `agent`, which waits or has the floor, goes to the end of the queue. */
+  /** Moves `agent`, which waits or has the floor, to the end of the queue. */
   procedure(command("RequeueSeat", { agent }, "acts"), (features, { agent, ...input }) =>
     orOver(features, input, features.channels.requeue(input.name, agent, input.caller))
   ),

@@ -1,11 +1,11 @@
-/** Connections: those that come from elsewhere than a server of one's own, as the connections of one. */
+/** Connections: presents connections that were accepted elsewhere as the connections of one socket server. */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import type { Socket } from "node:net"
 import { Context, Effect, FiberSet, Scope } from "effect"
 import { unixPathAddress } from "effect/net/NetAddress"
 import { type Socket as EffectSocket, SocketServer } from "effect/socket"
 
-/** Hands over each connection that comes from now on, for the length of the scope. */
+/** Passes each connection from now on to `take`, while the scope is open. */
 export type Answer = (take: (conn: Socket) => void) => Effect.Effect<void, never, Scope.Scope>
 
 const closing = (conn: Socket) =>

@@ -1,9 +1,8 @@
 /**
- * ControlClient: calls to the daemon over its control socket.
+ * ControlClient: calls the daemon over its control socket.
  *
- * Guarantees: every way in which the daemon cannot be reached becomes one typed
- * error that says which and what to do; a daemon that accepts and never answers
- * is given up after a bounded time.
+ * Guarantees: each reason why the daemon cannot be reached becomes one typed error, with the reason and a remedy. A
+ * daemon that accepts the connection but never answers causes an error after a bounded time.
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { Cause, Effect, Layer, Schedule, Schema, type Scope } from "effect"
@@ -22,16 +21,16 @@ export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("
   remedy: Schema.String,
   /** "not-running", "forbidden", "lost", "older", "protocol" */
   reason: Schema.String,
-  /** Of a daemon that runs all the same, as its lock says. */
+  /** Process id of a daemon that runs nevertheless, according to its lock. */
   pid: Schema.optionalKey(Schema.Int)
 }) {}
 
 export type Client = RpcClient.RpcClient<RpcGroup.Rpcs<typeof Control>, RpcClientError.RpcClientError>
 
-/** Silence for so long means that nobody is there. A ping goes out every 5 s. */
+/** Timeout of a silent connection. A ping is sent every 5 s. */
 const PING_TIMEOUT = "20 seconds"
 
-/** A daemon without its socket: it is about to begin, or somebody has taken the socket away. */
+/** A daemon without its socket: it is about to start, or somebody has deleted the socket. */
 export const cutOff = (socket: string, pid: number) =>
   new DaemonUnreachable({
     reason: "not-running",
@@ -46,7 +45,7 @@ const unreachable = (
   holder: () => number | undefined
 ): DaemonUnreachable => {
   const { reason } = error
-  // EAGAIN: somebody listens and accepts nobody.
+  // EAGAIN: a process listens, but accepts no connection.
   if (reason._tag !== "SocketOpenError" || reason.kind === "Timeout" || codeOf(reason) === "EAGAIN") {
     const how = reason._tag === "SocketCloseError" ? "went away." : `went away or does not answer: ${reason.message}`
     return new DaemonUnreachable({
@@ -73,7 +72,7 @@ const unreachable = (
       })
 }
 
-/** A daemon of before the procedure: so the server of the protocol's library says it. */
+/** The daemon is too old to have the procedure; the RPC library reports it with this text. */
 const isUnknown = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isDieReason(reason) && String(reason.defect).startsWith("Unknown request tag"))
 
@@ -84,11 +83,11 @@ const older = (socket: string) =>
     remedy: "Restart it, and it is the installed one: agentd restart"
   })
 
-/** A daemon that goes away while it is written to: so the protocol's library says it. */
+/** The daemon closed the connection during a write; the RPC library reports it this way. */
 const isUnwritten = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isDieReason(reason) && Socket.isSocketError(reason.defect))
 
-/** The first frame says which protocol is spoken here; a daemon that does not speak it is asked nothing. */
+/** The first frame negotiates the protocol; a daemon that does not support it receives no call. */
 const greeted = Effect.tap(
   Effect.flatMap(Exported, (isTraced) => RpcClient.make(Control, { disableTracing: !isTraced, spanPrefix: "agentd" })),
   (client) =>
@@ -114,7 +113,7 @@ export const call = <A, E, R>(
 ): Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>> =>
   Effect.flatMap(greeted, use).pipe(
     Effect.scoped,
-    // A daemon that stops interrupts what it was asked; one that was interrupted here never comes by.
+    // a daemon that stops interrupts its calls; an interrupt of this client never gets here
     Effect.catchCauseIf(
       (cause) => Cause.hasInterruptsOnly(cause) || isUnwritten(cause),
       () => Effect.fail(new DaemonUnreachable(lostAnswer(socket)))

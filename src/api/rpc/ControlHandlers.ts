@@ -1,7 +1,7 @@
 /**
- * ControlHandlers: the procedures of the protocol, over the daemon's features, behind the gate; a
- * command that speaks for its caller is under the name that its connection tells (Callers). On a run's own socket
- * there are those by which an agent speaks, and no others.
+ * ControlHandlers: handlers of the protocol's procedures, over the daemon's features, behind the gate. A command that
+ * speaks for its caller gets the name that Callers determines by the connection. A run's own socket has only the
+ * procedures by which an agent speaks.
  */
 import { Allowance } from "../../domain/Allowance.ts"
 import { Context, Effect, Layer } from "effect"
@@ -53,7 +53,7 @@ type Signing = Effect.Success<ReturnType<typeof Callers.make>>
 type Spoken = { readonly by: string } | { readonly caller: { readonly by: string } } | { readonly runId: string }
 type Introduction = { readonly pid?: number }
 
-/** The procedure under its caller's name, once that is known. */
+/** The procedure's handler, called with the caller's verified name. */
 const spoken = (given: Features, { introduce, sign }: Signing, { rpc, run }: AnyProcedure) => {
   const how = Context.get((rpc as Rpc.AnyWithProps).annotations, Speaks)
   if (how === undefined) return (payload: unknown) => run(given, payload as never)
@@ -78,7 +78,9 @@ const spoken = (given: Features, { introduce, sign }: Signing, { rpc, run }: Any
     })
 }
 
-/** Each procedure's own `run`; a declaration holds the two together, so that the types of all need not be told again. */
+/**
+ * The handler of each procedure is its own `run`. A declaration contains both, so the types need not be repeated here.
+ */
 const handlersOf = <Group>(all: ReadonlyArray<AnyProcedure>) =>
   Effect.gen(function* () {
     const given = yield* features
@@ -90,7 +92,7 @@ const handlersOf = <Group>(all: ReadonlyArray<AnyProcedure>) =>
 
 export const layer = Control.toLayer(handlersOf<typeof Control>(procedures)).pipe(Layer.provideMerge(LiveGate.layer()))
 
-/** `run`: whose socket the call came by. */
+/** `run`: the run whose socket the call came through. */
 export const ofRuns = (run: Effect.Effect<string>) =>
   AgentApi.toLayer(handlersOf<typeof AgentApi>(agentApi)).pipe(
     Layer.provideMerge(LiveGate.layer(Admission.ofRuns(run)))

@@ -1,11 +1,10 @@
 /**
  * ControlServer: the daemon's control socket.
  *
- * Guarantees: only the daemon's own user can connect (a folder that others
- * cannot write in, a socket of mode 0600); a client that sends rubbish, too much, or
- * nothing, or that goes away in the middle, costs at most its own connection; those that
- * have not sent a line yet take no room from those that have, and half lines no memory
- * beyond a limit; a socket that is taken away comes back.
+ * Guarantees: only the daemon's own user can connect (a folder that others cannot write, a socket of mode 0600). A
+ * client that sends garbage, too much or nothing, or that disconnects in the middle, costs at most its own connection.
+ * Connections that have not sent a line yet take no room from those that have. Incomplete lines use a bounded amount of
+ * memory. A socket that is deleted is created again.
  */
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Effect, FileSystem, Layer, Tracer } from "effect"
@@ -26,15 +25,15 @@ import { controlRooms, limited } from "./Rooms.ts"
 export interface Options {
   /** Absolute path of the socket. */
   readonly socket: string
-  /** Where the spans of commands go; without it they have none. */
+  /** Collects the spans of commands; undefined: no spans. */
   readonly tracing?: Tracing | undefined
-  /** The store whose runs callers may be of; left out, nobody is looked at. */
+  /** The store whose runs can be callers; undefined: no caller is looked up. */
   readonly store?: string
-  /** The socket itself, where somebody else listens on it. */
+  /** The socket, if another process (systemd) listens on it. */
   readonly given?: GivenSocket | undefined
 }
 
-/** The connections of both servers, as those of one. */
+/** Both servers as one. */
 const both = (
   one: SocketServer.SocketServer["Service"],
   other: SocketServer.SocketServer["Service"]
@@ -43,7 +42,10 @@ const both = (
   run: (handler) => Effect.raceFirst(one.run(handler), other.run(handler))
 })
 
-/** Also where the socket is taken away. `now`: somebody else listens at first, who may have lost it before we came. */
+/**
+ * Creates the socket again when it is deleted. `now`: check at once, because the process that listens first might have
+ * lost it already.
+ */
 const kept = Effect.fnUntraced(function* (path: string, first: SocketServer.SocketServer["Service"], now: boolean) {
   const claimed = Effect.provideContext(claim(path), yield* Effect.context<FileSystem.FileSystem>())
   const again = serverOf(path, (take) => KeptSocket.keep({ path, claim: claimed, take, now }))
@@ -69,7 +71,7 @@ const listen = Effect.fnUntraced(function* (path: string) {
 
 const lookAt = (store: string) => Layer.sync(Look, () => PeerProcess.make(store))
 
-/** Answers on the socket from now on; needs what the handlers need. */
+/** Serves on the socket from now on; requires what the handlers require. */
 export const layer = (options: Options) =>
   RpcServer.layer(Control, {
     disableFatalDefects: true,

@@ -1,14 +1,11 @@
-/**
- * ConversationProtocol: the procedures on conversations, on the tool calls of
- * their agents, and on sub-agents.
- */
+/** ConversationProtocol: procedures for conversations, for the tool calls of their agents, and for sub-agents. */
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
 import { CallInfo, ConversationInfo, SpawnRequest } from "../../domain/Messages.ts"
 import * as Bounds from "../../board/Bounds.ts"
 import { AtOnce, command, error, input, procedure, question, Speaks } from "./Procedure.ts"
 
-/** A sub-agent's name is checked where names are; here only that nothing is beyond its bound. */
+/** Checks only lengths; a sub-agent's name is validated where names are. */
 export const spawnRequest = Schema.Struct({
   ...SpawnRequest.fields,
   name: Bounds.name,
@@ -18,17 +15,17 @@ export const spawnRequest = Schema.Struct({
 })
 
 export const conversations = [
-  /** Lists calls without a result yet, the asking ones first, oldest first. */
+  /** Calls without a result, those that wait for approval first, then oldest first. */
   procedure(
     Rpc.make("Calls", { success: Schema.Array(CallInfo) }).annotate(AtOnce, true),
     ({ agents }) => agents.calls
   ),
-  /** Closed and archived ones, too. */
+  /** All conversations, including closed and archived ones. */
   procedure(
     Rpc.make("Conversations", { success: Schema.Array(ConversationInfo) }).annotate(AtOnce, true),
     ({ agents }) => agents.conversations
   ),
-  /** By its id, a unique beginning of it, or its project's name; empty: the caller's own. */
+  /** `name`: the id, a unique prefix of it, or the project's name; empty: the caller's own conversation. */
   procedure(question("Conversation", ConversationInfo, "conversation"), ({ agents }, { caller, name }) =>
     agents.conversation(name, caller)
   ),
@@ -40,7 +37,7 @@ export const conversations = [
     }).annotate(Speaks, "acts"),
     ({ agents }, { caller, config }) => agents.newConversation(config, caller)
   ),
-  /** Ends all agents of a project; none starts until it is started again. */
+  /** Ends all agents of a project; none starts until the project is started again. */
   procedure(command("StopProject", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
     agents.stopProject(name, caller)
   ),
@@ -59,7 +56,7 @@ export const conversations = [
   procedure(command("Resume", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
     agents.resume(name, caller)
   ),
-  /** Answers when every agent of it is stopped and its log is sealed. */
+  /** Answers when all of its agents are stopped and its log is sealed. */
   procedure(
     command("Close", { reason: Bounds.reason, force: Schema.Boolean }, "acts", "conversation"),
     ({ agents, goals }, { caller, force, name, reason }) =>

@@ -1,9 +1,8 @@
 /**
  * DaemonControl: what the control server asks of the daemon as a whole.
  *
- * Guarantees: `shutdown` returns at once and ends the daemon in order, runs
- * included, unless they are kept; none of the others changes anything but the messages that
- * `alertTest` and `notifyTest` send.
+ * Guarantees: `shutdown` returns at once. It ends the daemon in order, including its runs, unless they are kept. No
+ * other method changes anything; `alertTest` and `notifyTest` only send messages.
  */
 import { Context, type Effect } from "effect"
 import type { AlertRow, NotifyRow } from "../../domain/AlertMessages.ts"
@@ -19,15 +18,20 @@ export class DaemonControl extends Context.Service<
   DaemonControl,
   {
     readonly status: Effect.Effect<DaemonStatus>
-    /** Asks for an orderly end; no OperatorStop: what runs now runs again after the next start, or, kept, works on till then. */
+    /**
+     * Requests an orderly end; not an OperatorStop. Current runs start again after the next start, or, if kept,
+     * continue without the daemon.
+     */
     readonly shutdown: (reason: string, by: string, keep: boolean) => Effect.Effect<void>
-    /** Sends a test mail down the real path and answers when the server took it, saying to whom. */
+    /**
+     * Sends a test mail the way that real ones take. Returns when the mail server has accepted it, with the address.
+     */
     readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
-    /** The channels by which people are told, in the order of the config. */
+    /** The notification channels, in the order of the config. */
     readonly notifyList: Effect.Effect<ReadonlyArray<NotifyRow>, CommandRefused | StorageError>
-    /** Sends a message by a channel and answers what its receiver said. */
+    /** Sends a message through a channel and returns the receiver's answer. */
     readonly notifyTest: (name: string) => Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
-    /** The alerts, newest first. */
+    /** Newest first. */
     readonly alerts: (options: {
       readonly count: number
       readonly failed: boolean
@@ -35,15 +39,15 @@ export class DaemonControl extends Context.Service<
     /** Checks that only the daemon can make: lock, mail, config problems, agents in trouble. */
     readonly checks: Effect.Effect<ReadonlyArray<Check>>
     readonly reach: Effect.Effect<ReadonlyArray<AgentReach>>
-    /** The parts of the daemon as they run now; none before all are started. */
+    /** The parts of the daemon as they run now; empty until all are started. */
     readonly tree: Effect.Effect<ReadonlyArray<TreeRow>>
-    /** Outages of providers of which a person was told. */
+    /** Provider outages that a person was notified of. */
     readonly outages: Effect.Effect<ReadonlyArray<Standing>>
-    /** Every account with a provider of models that told something, or that an agent of the configs in force asks. */
+    /** Every account with a provider that reported something, or that an agent of the configs in force uses. */
     readonly accounts: Effect.Effect<ReadonlyArray<AccountRow>>
-    /** `http://127.0.0.1:PORT`, where it answers; where no port was asked for yet, it listens from now on. */
+    /** `http://127.0.0.1:PORT` of the HTTP server. If no port was requested yet, the server listens from now on. */
     readonly address: Effect.Effect<string, CommandRefused>
-    /** A free port, on which the daemon listens for one page: until its link is over, or its right ends. */
+    /** A free port on which the daemon listens for one page, until the page's link expires or its right ends. */
     readonly pagePort: Effect.Effect<number, CommandRefused>
     /** Every kind of rune that this daemon writes. */
     readonly kinds: ReadonlyArray<string>

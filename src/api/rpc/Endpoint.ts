@@ -1,9 +1,8 @@
 /**
- * Endpoint: the path that the control socket may take.
+ * Endpoint: checks and prepares the path of the control socket.
  *
- * Guarantees: the folder is ours and nobody else may write in it; a live
- * daemon's socket is never unlinked, a dead one's is; anything else that lies in
- * the way is left alone and named.
+ * Guarantees: the folder is ours, and no other user can write it. The socket of a live daemon is never deleted; a stale
+ * one is. Anything else at that path is left alone and named in the error.
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { Effect, FileSystem, Option, type PlatformError, Schema } from "effect"
@@ -31,7 +30,7 @@ const io = (path: string) => (error: PlatformError.PlatformError) =>
     remedy: remedyOf(error, "Make it accessible to you, or choose another state folder with --state DIR.")
   })
 
-/** The code that a failed connect carries: ENOENT, ECONNREFUSED, EACCES … */
+/** The code of a failed connect: ENOENT, ECONNREFUSED, EACCES … */
 export const codeOf = (error: object & { readonly cause?: unknown }): string | undefined =>
   typeof error.cause === "object" &&
   error.cause !== null &&
@@ -40,7 +39,7 @@ export const codeOf = (error: object & { readonly cause?: unknown }): string | u
     ? error.cause.code
     : undefined
 
-/** Whether somebody answers there: `live`, or why not. */
+/** Whether a process answers there: `live`, or why not. */
 export type Found = "live" | "stale" | "forbidden" | "absent"
 
 export const probe = (path: string): Effect.Effect<Found> =>
@@ -69,7 +68,7 @@ export const checkLength = (path: string): Effect.Effect<void, EndpointRefused> 
         "Choose a shorter state folder with --state DIR, or set XDG_RUNTIME_DIR (usually /run/user/<uid>)."
       )
 
-/** Creates the folder as 0700, or checks the one that is there. */
+/** Creates the folder as 0700, or checks the existing one. */
 export const claimFolder = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 }).pipe(Effect.mapError(io(folder)))
@@ -92,7 +91,7 @@ export const claimFolder = Effect.fnUntraced(function* (folder: string) {
   }
 })
 
-/** Makes the path free to listen on, or says who or what is there. */
+/** Makes the path free to listen on, or fails with what is there. */
 export const claim = Effect.fnUntraced(function* (path: string) {
   yield* checkLength(path)
   yield* claimFolder(NodePath.dirname(path))

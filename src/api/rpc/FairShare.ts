@@ -1,9 +1,9 @@
 /**
- * FairShare: how much of something bounded each of several owners holds, in pieces. Pure.
+ * FairShare: tracks how much of a bounded resource each owner has, in pieces. Pure.
  *
- * Guarantees: what an owner holds has a bound, and what all hold together has one. Where there is too much,
- * what goes is of the owner that holds too much, or holds most, and of that the oldest or the newest piece: an
- * owner that holds little keeps it, however much others take.
+ * Guarantees: each owner has a limit, and all together have one. If a limit is exceeded, pieces are removed from the
+ * owner above its limit, or from the one that has most. Of that owner, the oldest or the newest piece is removed first.
+ * An owner with little keeps it, however much others take.
  */
 interface Held<A> {
   readonly pieces: Map<A, number>
@@ -17,7 +17,7 @@ export class FairShare<Owner, A> {
   private readonly owners = new Map<Owner, Held<A>>()
   private total = 0
 
-  /** `goes`: which piece of an owner goes first. */
+  /** `goes`: which piece of an owner is removed first. */
   constructor({ all, each }: { readonly each: number; readonly all: number }, goes: "newest" | "oldest") {
     this.each = each
     this.all = all
@@ -28,12 +28,12 @@ export class FairShare<Owner, A> {
     return this.total
   }
 
-  /** The size of a piece; 0 if it is not held. */
+  /** The size of a piece; 0: unknown. */
   of(owner: Owner, piece: A): number {
     return this.owners.get(owner)?.pieces.get(piece) ?? 0
   }
 
-  /** The piece has that size now; answers the pieces that have to go, which are forgotten. */
+  /** Sets the size of the piece. Returns the pieces that must be removed; they are already forgotten here. */
   hold(owner: Owner, piece: A, size: number): ReadonlyArray<A> {
     const held = this.owners.get(owner) ?? { pieces: new Map<A, number>(), sum: 0 }
     const before = held.pieces.get(piece) ?? 0
@@ -47,7 +47,7 @@ export class FairShare<Owner, A> {
     return gone
   }
 
-  /** Returns false if the piece was not held. */
+  /** Returns false if the piece was unknown. */
   drop(owner: Owner, piece: A): boolean {
     const held = this.owners.get(owner)
     const size = held?.pieces.get(piece)
@@ -65,7 +65,7 @@ export class FairShare<Owner, A> {
     return gone
   }
 
-  /** Of several that hold most, the one that came last. */
+  /** The owner with most; if several are equal, the one that came last. */
   private fullest(): [Owner, Held<A>] {
     let found: [Owner, Held<A>] | undefined
     for (const entry of this.owners) if (found === undefined || entry[1].sum >= found[1].sum) found = entry

@@ -1,4 +1,4 @@
-/** Features: what procedures call, the daemon's side of a call. A client has none of it, not even the types. */
+/** Features: the daemon's services that procedures call. A client loads none of them, not even the types. */
 import type { Access } from "../../access/Access.ts"
 import type { Agents } from "../../projects/service/Agents.ts"
 import type { Channels } from "../../channels/Channels.ts"

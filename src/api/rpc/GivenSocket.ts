@@ -1,20 +1,20 @@
 /**
- * GivenSocket: a socket that somebody else listens on, and has handed over: systemd. It stays with that one while this
- * process comes and goes, so that nobody who connects meanwhile is refused.
+ * GivenSocket: a listening socket that systemd passed to this process. It survives a restart of this process, so that
+ * no client is refused in between.
  *
- * Guarantees: whoever answers may come and go; a connection that comes meanwhile waits for the next, up
- * to a limit. Once it is handed over, who connects is left to the process that is started next.
+ * Guarantees: the handler of connections can come and go; a connection that arrives in between waits for the next
+ * handler, up to a limit. After the hand-over, new connections are left to the next process.
  */
 import { createServer, type Server, type ServerOpts, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import { Limits } from "../../board/Limits.ts"
 
-/** Most answers take some milliseconds; who follows something stays, and is not waited for long. */
+/** Most answers take a few milliseconds; a client that follows a stream stays, and is not waited for long. */
 const LOOK = "20 millis"
 const LOOKS = 50
-/** Time enough for all that had come. */
+/** Enough time for all connections that had arrived. */
 const TURNED_AWAY = "200 millis"
-/** Of an introduction. */
+/** Maximum length of an introduction, in characters. */
 const LONGEST = 4_096
 
 /** Why no daemon can be started. */
@@ -23,7 +23,7 @@ export interface Why {
   readonly remedy: string
 }
 
-/** Pure. The answer to a connection's first line, which introduces a client; others are told nothing. */
+/** The answer to a connection's first line, if it introduces a client; other connections get no answer. Pure. */
 export const refusalOf = (line: string, { message, remedy }: Why): string => {
   try {
     const frame: unknown = JSON.parse(line)
@@ -55,7 +55,7 @@ const tell = (conn: Socket, why: Why): void => {
 }
 
 export class GivenSocket {
-  /** The path, or the address, that it is bound to. */
+  /** The path or address that the socket is bound to. */
   readonly path: string
   private readonly descriptor: number
   private readonly options: Pick<ServerOpts, "allowHalfOpen">
@@ -71,7 +71,7 @@ export class GivenSocket {
     this.options = options
   }
 
-  /** Hands over each connection that has come or comes, for the length of the scope. */
+  /** Passes each existing and later connection to `take`, while the scope is open. */
   readonly answer = (take: (conn: Socket) => void): Effect.Effect<void, never, Scope.Scope> =>
     Effect.acquireRelease(
       Effect.sync(() => {
@@ -85,13 +85,13 @@ export class GivenSocket {
         })
     )
 
-  /** The process is to end: who connects from now on is left to the next. */
+  /** Stops accepting, because this process is about to end: new connections are left to the next process. */
   readonly leave = Effect.sync(() => {
     this.isOver = true
     this.server?.close()
   })
 
-  /** The same. Returns when who has connected has been answered and is gone, or some time has passed. */
+  /** Stops accepting, then waits until the current connections are closed, for a limited time. */
   readonly handOver = Effect.gen({ self: this }, function* () {
     yield* this.leave
     if (this.take === undefined) for (const conn of this.waiting) conn.destroy()
@@ -99,8 +99,8 @@ export class GivenSocket {
   })
 
   /**
-   * Tells who waits why there is no daemon, and hangs up: no start helps them. Who heard nothing would ask again, and
-   * be waited for with one start after the other.
+   * Tells waiting clients why there is no daemon, and disconnects them: another start would not help. A client without
+   * an answer would try again, and cause one start after the other.
    */
   readonly turnAway = Effect.fnUntraced({ self: this }, function* (why: Why) {
     if (this.isOver && this.server !== undefined) return
@@ -118,7 +118,7 @@ export class GivenSocket {
   private listen(): void {
     if (this.server !== undefined || this.isOver) return
     this.server = createServer(this.options, (conn) => {
-      // nothing of it is lost before its reader is there
+      // nothing is lost before the connection has a reader
       conn.pause()
       conn.on("error", () => {})
       if (this.waiting.size === Limits.connections) return void conn.destroy()

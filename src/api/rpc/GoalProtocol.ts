@@ -1,6 +1,4 @@
-/**
- * GoalProtocol: the procedures on goals, their plans and tasks.
- */
+/** GoalProtocol: procedures for goals, their plans and tasks. */
 import { Schema } from "effect"
 import { Rpc } from "effect/rpc"
 import { AskedPlan, GoalInfo, GoalPage, GoalRequest, MergeReply } from "../../domain/GoalMessages.ts"
@@ -32,7 +30,7 @@ export const goals = [
     }).annotate(Speaks, "acts"),
     ({ goals }, { caller, request }) => goals.submit(request, caller)
   ),
-  /** Of the caller's project, or of all; newest first. */
+  /** Goals of the caller's project, or of all projects; newest first. */
   procedure(
     Rpc.make("Goals", {
       payload: input({ all: Schema.Boolean, caller: Bounds.caller }),
@@ -41,16 +39,16 @@ export const goals = [
     }),
     ({ goals }, { all, caller }) => goals.list({ all }, caller)
   ),
-  /** With its tasks from that place on, as many as a reply holds. */
+  /** A goal with its tasks from position `from` on, as many as fit in a reply. */
   procedure(
     Rpc.make("Goal", { payload: input({ ...Bounds.named, from: Schema.Int }), success: GoalPage, error }),
     ({ goals }, { caller, from, name }) => goals.page(name, Math.max(0, from), caller)
   ),
-  /** `path`: of a plan's file, absolute. */
+  /** `path`: absolute path of a plan file. */
   procedure(command("GoalPlan", { path: Bounds.path }, "acts"), ({ goals }, { caller, name, path }) =>
     goals.plan(name, path, caller)
   ),
-  /** The plan that an approval would let be carried out, whole, from that task on. */
+  /** The plan that waits for approval, in full, from task `from` on. */
   procedure(
     Rpc.make("GoalAsked", { payload: input({ ...Bounds.named, from: Schema.Int }), success: AskedPlan, error }),
     ({ goals }, { caller, from, name }) => goals.asked(name, Math.max(0, from), caller)
@@ -59,7 +57,7 @@ export const goals = [
     command(
       "GoalApprove",
       {
-        /** Of what was seen: leave is given to a plan that is still this one, and to none without it. */
+        /** Hash of the plan that the person saw. Approval requires it, and is refused if the plan has changed. */
         hash: Schema.optionalKey(Bounds.name)
       },
       "decides"
@@ -72,7 +70,7 @@ export const goals = [
   procedure(command("GoalCancel", { reason: Bounds.reason }, "acts"), ({ goals }, { caller, name, reason }) =>
     goals.cancel(name, reason, caller)
   ),
-  /** `task`: null for all that failed. */
+  /** `task`: null: all tasks that failed. */
   procedure(command("GoalRetry", { task: Schema.NullOr(Bounds.name) }, "acts"), ({ goals }, { caller, name, task }) =>
     goals.retry(name, task, caller)
   ),

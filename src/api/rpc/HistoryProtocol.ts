@@ -1,6 +1,4 @@
-/**
- * HistoryProtocol: the procedures by which people see what happened, and what they were told of it.
- */
+/** HistoryProtocol: procedures that show what happened, and which notifications were sent about it. */
 import { Schema } from "effect"
 import { Rpc } from "effect/rpc"
 import { AlertRow, MOST_ALERTS, NotifyRow } from "../../domain/AlertMessages.ts"
@@ -10,7 +8,7 @@ import { AtOnce, error, input, procedure } from "./Procedure.ts"
 import { Causes, question, TimelinePage } from "../../board/TimelineMessages.ts"
 
 export const histories = [
-  /** The alerts, newest first; `failed`: only what did not come to anybody. */
+  /** The alerts, newest first; `failed`: only those that were not delivered. */
   procedure(
     Rpc.make("Alerts", {
       payload: input({ count: Bounds.between(1, MOST_ALERTS, "Ask for fewer."), failed: Schema.Boolean }),
@@ -19,9 +17,9 @@ export const histories = [
     }).annotate(AtOnce, true),
     ({ daemon }, options) => daemon.alerts(options)
   ),
-  /** The channels of the user's own config, each with whether it could be used. */
+  /** The notification channels of the user's own config, each with whether it could be used. */
   procedure(Rpc.make("NotifyList", { success: Schema.Array(NotifyRow), error }), ({ daemon }) => daemon.notifyList),
-  /** Sends a message by a channel, now, and answers what its receiver said. */
+  /** Sends a message through a channel now, and returns the receiver's answer. */
   procedure(
     Rpc.make("NotifyTest", {
       payload: input({ name: Bounds.name }),
@@ -30,17 +28,17 @@ export const histories = [
     }),
     ({ daemon }, { name }) => daemon.notifyTest(name)
   ),
-  /** Why a goal, or an agent, is where it is: `name` is an agent where one is called so. */
+  /** Why a goal or an agent is in its state: `name` is an agent if one has this name. */
   procedure(
     Rpc.make("Explain", { payload: input(Bounds.named), success: ExplainReply, error }),
     ({ inquiries }, { caller, name }) => inquiries.explain(name, caller)
   ),
-  /** Runes by their place in what a filter finds, and how many there were when. */
+  /** Runes by their place among the matches of a filter, and their number over time. */
   procedure(
     Rpc.make("Timeline", { payload: input(question), success: TimelinePage, error }),
     ({ inquiries }, question) => inquiries.timeline.page(question)
   ),
-  /** A rune, and what led to it. */
+  /** A rune, and the chain of its causes. */
   procedure(
     Rpc.make("Causes", {
       payload: input({ eventId: Schema.Int, internal: Schema.optionalKey(Schema.Boolean) }),

@@ -1,8 +1,8 @@
 /**
- * Inquiries: what the daemon tells of itself and its log where that takes more than one feature:
- * its status, why an agent is where it is, the log's runes, whom an answer means.
+ * Inquiries: answers about the daemon and its log that need more than one feature: the daemon's status, why an agent is
+ * in its state, the log's runes, which matter an answer is for.
  *
- * Guarantees: it holds no state of its own.
+ * Guarantees: it has no state of its own.
  */
 import { Clock, Effect, Stream } from "effect"
 import { Agents } from "../../projects/service/Agents.ts"
@@ -52,7 +52,7 @@ export const countStates = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<Sta
   return [...counts.values()].toSorted((a, b) => a.state.localeCompare(b.state))
 }
 
-/** The log's check of itself, with a sign of life each second. */
+/** The log's verification, with a progress event each second. */
 const verify: Stream.Stream<VerifyEvent, StorageError, EventLog> = Stream.unwrap(
   Effect.gen(function* () {
     const log = yield* EventLog
@@ -92,7 +92,7 @@ const why = Effect.fnUntraced(function* (name: string, caller: Caller) {
   return { agent, ...(yield* explain(agent)) }
 })
 
-/** `g3` is a goal, unless an agent is called so. */
+/** `g3` is a goal, unless an agent has this name. */
 const explainAny = Effect.fnUntraced(function* (name: string, caller: Caller) {
   if (!GoalWhy.isName(name)) return yield* why(name, caller)
   const isAgent = yield* Effect.option((yield* Agents).agent(name, caller))
@@ -118,11 +118,11 @@ const report = Effect.gen(function* () {
   }
 })
 
-/** A feature that still reads its log has nothing to tell yet. */
+/** A feature that is still reading its log has no rows yet: waits for them at most one second. */
 const soon = <A>(rows: Effect.Effect<ReadonlyArray<A>>) =>
   Effect.map(Effect.timeoutOption(rows, "1 second"), (found) => (found._tag === "Some" ? found.value : []))
 
-/** All of it that is no agent's. */
+/** The facts that do not belong to agents. */
 const others = Effect.fnUntraced(function* (closed: boolean) {
   const agents = yield* Agents
   const daemon = yield* DaemonControl
@@ -148,7 +148,7 @@ const others = Effect.fnUntraced(function* (closed: boolean) {
   }
 })
 
-/** All that the lists of what needs a person are made of. */
+/** All facts from which the board and the list of waiting matters are built. */
 export const gathered = Effect.fnUntraced(function* (closed: boolean) {
   const agents = yield* Agents
   const rest = yield* others(closed)
@@ -163,7 +163,7 @@ export const gathered = Effect.fnUntraced(function* (closed: boolean) {
 
 const everybody: Caller = { by: "agentd", config: null }
 
-/** Parts of what `gathered` gathers. */
+/** Reads only some of the facts that `gathered` reads. */
 export const someOf = Effect.fnUntraced(function* (
   parts: BoardParts.Parts
 ): Effect.fn.Return<BoardParts.News, never, Needs> {
@@ -180,7 +180,7 @@ export const someOf = Effect.fnUntraced(function* (
 
 export const listing = Effect.map(gathered(false), WaitingList.listOf)
 
-/** Waits for the channels of a sound project file, so that the next command finds them. */
+/** Waits for the channels of a valid project file, so that the next command finds them. */
 const awaitChannels = Effect.fnUntraced(function* ({ conversation, problems }: ProjectInfo) {
   if (problems.length === 0) yield* Effect.timeoutOption((yield* Channels).configured(conversation), "5 seconds")
 })
@@ -201,7 +201,10 @@ const partsNamed = Effect.fnUntraced(function* (name: string | null) {
     : yield* refuse("not_found", `The daemon has no part "${name}".`, "See which there are: agentd status --tree")
 })
 
-/** `keep`: another daemon is to come. A run that ends with this one would leave nobody to begin it, or begin its turn again and again. */
+/**
+ * `keep`: another daemon will follow. An agent may not request that if its own run would end: nobody might start the
+ * next daemon, or the turn would restart it again and again.
+ */
 const shutdown = Effect.fnUntraced(function* (reason: string, by: string, keep: boolean) {
   const daemon = yield* DaemonControl
   const own = (yield* (yield* Agents).all).find(
@@ -248,7 +251,7 @@ const limits = Effect.gen(function* () {
   return limitsOf((yield* Allowance).limits(), yield* projectNames)
 })
 
-/** Hashes of files that a payload tells of, at any depth. */
+/** Hashes of files in a payload, at any depth. */
 const filesIn = (value: unknown): ReadonlyArray<string> =>
   typeof value !== "object" || value === null
     ? []
@@ -256,7 +259,7 @@ const filesIn = (value: unknown): ReadonlyArray<string> =>
         typeof inner === "string" ? (name === "sha256" ? [inner] : []) : filesIn(inner)
       )
 
-/** Calls that a payload tells of, at any depth. */
+/** Ids of calls in a payload, at any depth. */
 const callsIn = (value: unknown): ReadonlyArray<string> =>
   typeof value !== "object" || value === null
     ? []
@@ -265,8 +268,8 @@ const callsIn = (value: unknown): ReadonlyArray<string> =>
       )
 
 /**
- * The whole input of a call that waits lies in a file of its own, and so does what was sent with a message. They go
- * first: where this is cut off, the call can be denied, and no copy outlives the log's.
+ * Files outside the log hold the whole input of a waiting call, and the files of a message. They are deleted first. If
+ * the erasure is interrupted then, the call can still be denied, and no copy outlives the log's.
  */
 const erase = Effect.fnUntraced(function* (eventId: number, also: boolean, by: string) {
   const agents = yield* Agents
@@ -276,7 +279,7 @@ const erase = Effect.fnUntraced(function* (eventId: number, also: boolean, by: s
     const rune = yield* log.get(id)
     if (fields.some((field) => field.split(".").includes("arguments")))
       yield* agents.forgetInputs(callsIn(rune?.payload))
-    // what is erased of a message is its files, too
+    // erasing a message also deletes its files
     if (fields.some((field) => field.endsWith("sha256"))) yield* agents.forgetFiles(filesIn(rune?.payload))
     return yield* log.erase(id, by)
   })
@@ -285,7 +288,7 @@ const erase = Effect.fnUntraced(function* (eventId: number, also: boolean, by: s
   const gone = yield* Effect.forEach(runes, (rune) =>
     one(rune.eventId).pipe(
       Effect.as([rune]),
-      // its texts are what states are made of
+      // a rune whose texts are part of a state cannot be erased
       Effect.catchTag("RuneRefused", () => Effect.succeed([]))
     )
   )

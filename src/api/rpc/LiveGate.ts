@@ -1,8 +1,8 @@
 /**
- * LiveGate: what every call goes through, before its procedure: its payload is checked, a call
- * beyond the limit is refused, and a name that nobody has comes back with the one that was meant.
+ * LiveGate: the checks of every call before its procedure. The payload is validated, a call beyond the limit is
+ * refused, and a refusal for an unknown name suggests a similar one.
  *
- * Guarantees: where the store takes no more, each call under way is answered with why, whatever it waits for.
+ * Guarantees: if the store can no longer write, each call under way fails with the reason, whatever it waits for.
  */
 import { Context, Effect, Layer, Result, Schema, type Scope } from "effect"
 import { type Rpc, RpcSchema } from "effect/rpc"
@@ -39,14 +39,14 @@ const checkOf = ({ _tag, payloadSchema }: Rpc.AnyWithProps): Check => {
       const result = read(payload)
       return Result.isFailure(result) ? refusalOf(result.failure.issue) : undefined
     } catch (error) {
-      // who looks at a value level by level has no stack for so many
+      // the validation recurses per level, and the stack is too small for so many
       if (error instanceof RangeError) return tooDeep
       throw error
     }
   }
 }
 
-/** Tells the command's span with the rune that it is answered with: what the command leads to belongs to its trace. */
+/** Links the command's span to the rune in its reply, so that later work caused by the command belongs to its trace. */
 const followed =
   ({ answered }: Tracing) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -62,7 +62,7 @@ interface Named {
   readonly caller: Caller
 }
 
-/** `admit`: which calls are let in at one time. */
+/** `admit`: limits how many calls are under way. */
 export const layer = (admit: Effect.Effect<Admission.Admission, never, Scope.Scope> = Admission.make) =>
   Layer.effect(Gate)(
     Effect.gen(function* () {

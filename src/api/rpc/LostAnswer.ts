@@ -1,4 +1,4 @@
-/** LostAnswer: what is told when a daemon ends before it has answered; a command may have been carried out. Pure. */
+/** LostAnswer: the error when a daemon ends before it has answered; the command might have been carried out. Pure. */
 export const lostAnswer = (socket: string) => ({
   reason: "lost",
   message: `The daemon at ${socket} stopped before it had answered.`,

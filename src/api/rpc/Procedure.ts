@@ -1,9 +1,9 @@
 /**
- * Procedure: a command of the daemon, declared once: its name, its payload with its bounds, its
- * reply, and what it does with the daemon's features.
+ * Procedure: a command of the daemon, declared in one place: its name, its payload with limits, its reply, and its
+ * implementation over the daemon's features.
  *
- * Guarantees: a declaration imports features by their types alone, so that a client that speaks
- * the protocol loads none of them.
+ * Guarantees: a declaration imports only the types of features, so a client that speaks the protocol loads none of
+ * them.
  */
 import { Context, Schema, SchemaTransformation } from "effect"
 import { Rpc, RpcGroup, RpcMiddleware } from "effect/rpc"
@@ -14,11 +14,11 @@ import type { Features } from "./Features.ts"
 
 export interface Procedure<R extends Rpc.Any> {
   readonly rpc: R
-  /** Runs with a payload that has passed the gate: it is within its bounds, admitted and counted. */
+  /** Runs with a payload that has passed the gate: it is valid, and the call was admitted and counted. */
   readonly run: (features: Features, payload: Rpc.Payload<R>) => Rpc.ResultFrom<R, never>
 }
 
-/** Of a procedure that takes nothing, sent as null; whatever comes is the gate's to refuse. */
+/** Schema for a procedure without a payload, sent as null; the gate refuses anything else. */
 const Nothing = Schema.Any.pipe(
   Schema.decodeTo(
     Schema.Any,
@@ -36,7 +36,7 @@ export const procedure = <R extends Rpc.Any>(rpc: R, run: Procedure<R>["run"]): 
   run
 })
 
-/** A procedure whose form is known to itself alone. */
+/** A procedure of unknown type. */
 export interface AnyProcedure {
   readonly rpc: Rpc.Any
   readonly run: (features: Features, payload: never) => unknown
@@ -47,37 +47,40 @@ export const groupOf = <const P extends ReadonlyArray<AnyProcedure>>(procedures:
 
 export const error = Schema.Union([CommandRefused, StorageError])
 
-/** The schema of a payload; the gate reads it there. */
+/** The schema of a payload; the gate reads it from here. */
 export interface Input {
   readonly bounds: Schema.Codec<unknown>
 }
 
 /**
- * The payload with these fields, whose JSON is what it is. It is sent and received as it is, since a codec that
- * does not fit makes a defect: the gate checks it, so that a refusal has one place and one text.
+ * A payload with these fields, which are plain JSON. It is not decoded in transit, because a codec that fails makes a
+ * defect. Instead the gate validates it, so refusals come from one place with one form of text.
  */
 export const input = <const Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Object.assign(Schema.Any.annotate({}), { bounds: Schema.Struct(fields) }) as unknown as Schema.Struct<Fields> & Input
 
-/** Answered at once and counted nowhere: what a person needs to see when everything else is full. */
+/** Answered at once and not counted: what a person needs to see when everything else is full. */
 export const AtOnce = Context.Reference<boolean>("agentd/rpc/AtOnce", { defaultValue: () => false })
 
 type Named = "agent" | "conversation" | "nothing"
 
-/** The kind of thing that `name` names: a refusal for an unknown name suggests the one that was meant. */
+/** The kind of thing that `name` refers to: a refusal for an unknown name suggests a similar one. */
 export const About = Context.Reference<Named>("agentd/rpc/About", {
   defaultValue: () => "nothing"
 })
 
-/** How a command speaks for its caller: `decides` what waits for a person, `acts` in its name, `speaks` as a run. */
+/**
+ * How a command speaks for its caller: `decides` in a person's place, `acts` in the caller's name, or `speaks` as a
+ * run.
+ */
 export type Voice = "decides" | "acts" | "speaks"
 
-/** Left out where a procedure only reads; `introduces`: it tells which process the caller is. */
+/** Undefined: the procedure only reads. `introduces`: the payload states the caller's process. */
 export const Speaks = Context.Reference<Voice | "introduces" | undefined>("agentd/rpc/Speaks", {
   defaultValue: () => undefined
 })
 
-/** A command on what `name` names, with further fields. */
+/** A command on the thing that `name` refers to, with further fields. */
 export const command = <const Name extends string, const Fields extends Schema.Struct.Fields>(
   name: Name,
   fields: Fields,
@@ -88,14 +91,17 @@ export const command = <const Name extends string, const Fields extends Schema.S
     .annotate(Speaks, voice)
     .annotate(About, about)
 
-/** A question about what `name` names. */
+/** A question about the thing that `name` refers to. */
 export const question = <const Name extends string, S extends Schema.Top>(name: Name, success: S, about: Named) =>
   Rpc.make(name, { payload: input(Bounds.named), success, error: CommandRefused }).annotate(About, about)
 
 /** The middleware that every call passes before its procedure. */
 export class Gate extends RpcMiddleware.Service<Gate>()("agentd/rpc/Gate", { error }) {}
 
-/** The group of those procedures behind it. Named, so that declarations tell the forms of all procedures once. */
+/**
+ * The group of these procedures behind the gate. A named type, so that declaration files contain the types of all
+ * procedures only once.
+ */
 export type Gated<P extends ReadonlyArray<AnyProcedure>> = RpcGroup.RpcGroup<
   Rpc.AddMiddleware<P[number]["rpc"], typeof Gate>
 >

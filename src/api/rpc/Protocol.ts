@@ -1,11 +1,10 @@
 /**
- * Protocol: the whole command surface of the daemon, as one group of procedures.
- * The CLI, HTTP's writes and the tests all call these and nothing else. Each says what it
- * does beside its form; a new one is written here, or in the file of its topic, and nowhere else.
+ * Protocol: all commands of the daemon, as one group of procedures. The CLI, HTTP's writes and the tests call only
+ * these. Each procedure is declared together with its implementation. A new one is added here, or in the file of its
+ * topic, and nowhere else.
  *
- * Guarantees: every input is bounded, and what exceeds a bound is refused by
- * name with a remedy; a reply reports what is durable; no rune of visibility
- * `secret` is ever part of a reply.
+ * Guarantees: every input is bounded. A value beyond a bound is refused with the field's name and a remedy. A reply
+ * reports only what is durable. A reply never contains a rune of visibility `secret`.
  */
 import { Effect, Schema, Stream } from "effect"
 import { Rpc } from "effect/rpc"
@@ -51,13 +50,13 @@ import { voices } from "./AgentApiProtocol.ts"
 import { TreeRow } from "../../board/TreeMessages.ts"
 import { WaitingReply } from "../../board/WaitingMessages.ts"
 
-/** The first frame of a connection: refused where the two cannot understand each other. */
+/** The first frame of a connection: refused if the two versions are incompatible. */
 const hello = procedure(
   Rpc.make("Hello", {
     payload: input({
       protocol: Schema.Int,
       version: Bounds.name,
-      /** The caller's process; an older agentd does not say. */
+      /** The caller's process id; an older agentd does not send it. */
       pid: Schema.optionalKey(Bounds.pid)
     }),
     success: Greeting,
@@ -68,7 +67,7 @@ const hello = procedure(
   ({ inquiries }, peer) => inquiries.greeting(peer)
 )
 
-/** The daemon, its agents one by one, the sessions, the log. */
+/** The daemon, single agents, sessions, and the log. */
 const daemon = [
   hello,
   procedure(Rpc.make("Status", { success: StatusReply }).annotate(AtOnce, true), ({ inquiries }) => inquiries.status),
@@ -77,7 +76,10 @@ const daemon = [
       payload: input({
         config: Bounds.path,
         caller: Bounds.caller,
-        /** The hash of the text that the caller agrees to; null: none. Not there, as an older agentd has it: the file as it stands. */
+        /**
+         * Hash of the text that the caller agrees to; null: none. Undefined, as an older agentd sends it: the current
+         * file.
+         */
         trust: Schema.optionalKey(Schema.NullOr(Bounds.name))
       }),
       success: ProjectInfo,
@@ -94,7 +96,7 @@ const daemon = [
   procedure(question("ConfigChange", ConfigChangeInfo, "conversation"), ({ agents }, { caller, name }) =>
     agents.configChange(name, caller)
   ),
-  /** Keeps what is in force: the change asks no more until the file changes again. `hash`: of the text that was shown. */
+  /** Keeps the text in force: nobody is asked until the file changes again. `hash`: of the text that the person saw. */
   procedure(
     command("ConfigKeep", { hash: Schema.optionalKey(Bounds.name) }, "decides", "conversation"),
     ({ agents }, { caller, hash, name }) => agents.configKeep(name, hash, caller)
@@ -103,7 +105,7 @@ const daemon = [
     Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true),
     ({ agents }) => agents.projects
   ),
-  /** Spending since the day, by these keys; `since`: a day or a month, empty for all. */
+  /** Spending since the day, by these keys; `since`: a day or a month, empty for all time. */
   procedure(
     Rpc.make("Costs", {
       payload: input({ by: Schema.Array(Schema.Literals(COST_KEYS)), since: Bounds.day }),
@@ -112,9 +114,9 @@ const daemon = [
     }),
     ({ inquiries }, { by, since }) => inquiries.costs(by, since)
   ),
-  /** Limits on spending, of agents that live, their projects and the machine, with what is spent of them. */
+  /** Spending limits of live agents, of their projects and of the machine, with the amount spent. */
   procedure(Rpc.make("Limits", { success: Schema.Array(LimitRow) }), ({ inquiries }) => inquiries.limits),
-  /** The accounts with providers of models, and the windows of their use. */
+  /** The accounts with providers of models, and their usage windows. */
   procedure(
     Rpc.make("Accounts", { success: Schema.Array(AccountRow) }).annotate(AtOnce, true),
     ({ daemon }) => daemon.accounts
@@ -134,10 +136,10 @@ const daemon = [
     command(
       "Set",
       {
-        /** Null: as it was chosen before. */
+        /** Null: unchanged. */
         model: Schema.NullOr(Bounds.name),
         mode: Schema.NullOr(Bounds.name),
-        /** Forgets first what was chosen before. */
+        /** Forgets earlier choices first. */
         reset: Schema.Boolean
       },
       "acts",
@@ -146,7 +148,7 @@ const daemon = [
     ({ agents }, { caller, name, ...choice }) => agents.choose(name, choice, caller)
   ),
   procedure(question("Offers", OffersInfo, "agent"), ({ agents }, { caller, name }) => agents.offers(name, caller)),
-  /** The changes of the agent in its folder since its work began: files, and a patch. */
+  /** Changes of the agent in its folder since its work began: files, and a patch. */
   procedure(question("Diff", DiffInfo, "agent"), ({ agents }, { caller, name }) => agents.diff(name, caller)),
   procedure(
     command(
@@ -154,7 +156,7 @@ const daemon = [
       {
         text: Bounds.text(),
         how: Schema.Literals(["queue", "steer", "urgent"]),
-        /** Files that come with it, once their contents are here (`AddFile`). */
+        /** Files that come with the message; their contents must have been uploaded before (`AddFile`). */
         files: Schema.optionalKey(
           Bounds.list(
             Schema.Struct({ filename: Bounds.filename, sha256: Bounds.sha256 }),
@@ -169,8 +171,8 @@ const daemon = [
     ({ agents }, { caller, name, ...message }) => agents.send(name, message, caller)
   ),
   /**
-   * A piece of a file's content, in base64; an empty one asks. Answers how many bytes of it are here: the next piece
-   * begins there, and all of them are durable. A message may name it then.
+   * A piece of a file's content, in base64; an empty piece only asks. Answers how many bytes have arrived; they are
+   * durable, and the next piece begins there. When all have arrived, a message can refer to the file.
    */
   procedure(
     Rpc.make("AddFile", {
@@ -187,16 +189,16 @@ const daemon = [
     ({ agents }, { at, data, sha256, size }) =>
       Effect.map(agents.addFile({ sha256, size, at, data: Buffer.from(data, "base64") }), (has) => ({ has }))
   ),
-  /** All that needs a person, what asks first. */
+  /** Everything that needs a person, approvals and questions first. */
   procedure(
     Rpc.make("Waiting", { success: WaitingReply }).annotate(AtOnce, true),
     ({ inquiries }) => inquiries.waiting
   ),
-  /** Agents, sessions, goals, channels and all else that needs a person, in one list. */
+  /** Agents, sessions, goals, channels and everything else that needs a person, in one list. */
   procedure(
     Rpc.make("Board", {
       payload: input({
-        /** Also what ended long ago. */
+        /** Also things that ended long ago. */
         all: Schema.Boolean
       }),
       success: Board,
@@ -204,11 +206,11 @@ const daemon = [
     }).annotate(AtOnce, true),
     ({ board }, { all }) => board.now(all)
   ),
-  /** The same, and then what changes in it. */
+  /** The board, and then its changes. */
   procedure(
     Rpc.make("BoardNews", {
       payload: input({
-        /** False: ends with the first. */
+        /** False: ends after the first value. */
         follow: Schema.Boolean
       }),
       success: BoardNews,
@@ -217,45 +219,45 @@ const daemon = [
     }),
     ({ board }, { follow }) => (follow ? board.news : Stream.take(board.news, 1))
   ),
-  /** Asks again what came to no answer: the message of that id, or all of the agent's. */
+  /** Retries messages that ended without an answer: the one with that id, or all of the agent's. */
   procedure(
     command("Retry", { message: Schema.optionalKey(Bounds.name) }, "acts", "agent"),
     ({ agents }, { caller, message, name }) => agents.retry(name, message, caller)
   ),
-  /** Lets it go; `held`: the messages that the agent holds, instead. */
+  /** Discards such messages; `held`: discards the agent's queued messages instead. */
   procedure(
     command("Dismiss", { message: Schema.optionalKey(Bounds.name), held: Schema.Boolean }, "acts", "agent"),
     ({ agents }, { caller, held, message, name }) => agents.dismiss(name, { which: message, held }, caller)
   ),
-  /** Attention first, then the newest. */
+  /** Sessions that need attention first, then the newest. */
   procedure(
     Rpc.make("Plates", {
       payload: input({
-        /** Also those that closed long ago. */
+        /** Also sessions that closed long ago. */
         all: Schema.Boolean
       }),
       success: Schema.Array(PlateInfo)
     }).annotate(AtOnce, true),
     ({ plates }, { all }) => plates.list({ closed: all })
   ),
-  /** By its id, a unique beginning of it, or its session's id. */
+  /** `name`: the id, a unique prefix of it, or the session's own id. */
   procedure(
     Rpc.make("Plate", { payload: input({ name: Bounds.name }), success: PlateInfo, error: CommandRefused }),
     ({ plates }, { name }) => plates.find(name)
   ),
   procedure(command("ForgetPlate", {}, "acts"), ({ plates }, { caller, name }) => plates.forget(name, caller)),
-  /** `name`: a tool call's id or a unique beginning of it; else a session's permission request, or its plate. */
+  /** `name`: a tool call's id or a unique prefix of it; otherwise a session's permission request, or its plate. */
   procedure(
     command(
       "Answer",
       {
         decision: Schema.Literals(["allow", "deny"]),
         reason: Bounds.reason,
-        /** To what the call asks to choose: the number of an option, its label, or a text. */
+        /** Answers to the call's questions: the number of an option, its label, or a text. */
         answers: Schema.optionalKey(
           Bounds.list(Bounds.line(Limits.answers.length), Limits.answers.count, "Put the answer in quotes.")
         ),
-        /** Of what was seen: leave is given to a call that is still this one, and to none without it. */
+        /** Hash of the call that the person saw. Approval requires it, and is refused if the call has changed. */
         hash: Schema.optionalKey(Bounds.name)
       },
       "decides"
@@ -263,7 +265,7 @@ const daemon = [
     ({ inquiries }, { caller, name, ...input }) =>
       inquiries.answer(name, { ...input, behavior: input.decision }, caller)
   ),
-  /** The matter that an answer of that name would decide, whole. */
+  /** The call that an answer with that name would decide, in full. */
   procedure(
     Rpc.make("Asked", { payload: input(Bounds.named), success: AskedCall, error }),
     ({ inquiries }, { caller, name }) => inquiries.asked(name, caller)
@@ -281,7 +283,7 @@ const daemon = [
     ({ inquiries }, { caller, name }) => inquiries.why(name, caller)
   ),
   procedure(Rpc.make("Verify", { success: VerifyEvent, error, stream: true }), ({ inquiries }) => inquiries.verify),
-  /** Says what an erasure of the rune would take; nothing is changed. */
+  /** Reports what erasing the rune would delete; changes nothing. */
   procedure(
     Rpc.make("Erasable", { payload: input({ eventId: Schema.Int }), success: Erasable, error }),
     ({ inquiries }, { eventId }) => inquiries.erasable(eventId)
@@ -291,7 +293,7 @@ const daemon = [
       payload: input({
         eventId: Schema.Int,
         caller: Bounds.caller,
-        /** Erases the runes of its stream that repeat its texts, too. */
+        /** True: also erases runes of its stream that repeat its texts. */
         also: Schema.optionalKey(Schema.Boolean)
       }),
       success: Erasable,
@@ -303,10 +305,10 @@ const daemon = [
     Rpc.make("AlertTest", { success: Schema.Struct({ message: Schema.String }), error }),
     ({ daemon }) => daemon.alertTest
   ),
-  /** Answers before the daemon ends; its end is seen by its pid. */
+  /** Answers before the daemon ends; the caller can watch its pid. */
   procedure(
     Rpc.make("Shutdown", {
-      /** `keep`: runs are left to the daemon that comes next. */
+      /** `keep`: runs are left to the next daemon. */
       payload: input({ reason: Bounds.reason, by: Bounds.name, keep: Schema.optional(Schema.Boolean) }),
       success: Schema.Struct({ pid: Schema.Int }),
       error: CommandRefused
@@ -321,7 +323,7 @@ const daemon = [
     Rpc.make("Reach", { success: Schema.Array(AgentReach) }).annotate(AtOnce, true),
     ({ daemon }) => daemon.reach
   ),
-  /** The supervision tree; or the parts of a name, with the newest messages of their actors. */
+  /** The supervision tree, or the parts with a name, then with the newest messages of their actors. */
   procedure(
     Rpc.make("Tree", {
       payload: input({ name: Schema.NullOr(Bounds.name) }),
@@ -332,21 +334,24 @@ const daemon = [
   )
 ] as const
 
-/** The whole: a line for each topic. */
+/** All procedures, by topic. */
 export const procedures = [
   ...daemon,
-  ...channels, // channels, by people and by agents
+  ...channels, // channels, for people and for agents
   ...conversations, // conversations, tool calls, sub-agents
   ...goals, // goals, their plans and tasks
   ...schedules, // messages and goals that are due at certain times
-  ...histories, // what happened, and who was told
-  ...access, // who may come in over HTTP
-  ...voices // what an agent asks for itself
+  ...histories, // past events and notifications
+  ...access, // access over HTTP
+  ...voices // what an agent calls for itself
 ] as const
 
 export const Control: Gated<typeof procedures> = groupOf(procedures).middleware(Gate)
 
-/** The procedures of a run's own socket: by them it is greeted, and speaks as itself. None reads or acts as anybody. */
+/**
+ * The procedures of a run's own socket: a greeting, and those by which the run speaks as itself. None can read other
+ * data or act for another caller.
+ */
 export const agentApi = [hello, voiceChannel, ...voices] as const
 
 export const AgentApi: Gated<typeof agentApi> = groupOf(agentApi).middleware(Gate)

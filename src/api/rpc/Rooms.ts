@@ -1,11 +1,11 @@
 /**
- * Rooms: what the connections of a socket may take: how many there are, how long they may be silent, and how
- * much they send by halves. The control socket and the runs' own sockets each have theirs.
+ * Rooms: limits for the connections of a socket: how many there are, how long they may be silent, and how many bytes of
+ * incomplete lines they send. The control socket and the runs' own sockets each have their own limits.
  *
- * Guarantees: those that have not sent a line yet take no room from those that have; half lines take no
- * memory beyond a limit; what is hung up on is not read further; of a client that reads no answers no
- * further questions are read, and of one that is to wait none until then. Each run has its bounds, and all have theirs
- * together: a run that floods its socket is hung up on, and takes no room from another run.
+ * Guarantees: connections that have not sent a line yet take no room from those that have. Incomplete lines use a
+ * bounded amount of memory. A connection that was closed is not read further. No further requests are read from a
+ * client that reads no answers, or that is told to wait. Each run has its limits, and all runs together have theirs. A
+ * run that floods its socket is disconnected, and takes no room from another run.
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import type { Socket } from "node:net"
@@ -16,12 +16,12 @@ import { Strangers } from "../../domain/Strangers.ts"
 import { FairShare } from "./FairShare.ts"
 import { Limits } from "../../board/Limits.ts"
 
-/** ms in which a client sends its first line, and ends each line that it has begun. */
+/** ms within which a client must send its first line, and complete each line that it has begun. */
 export const LINE_TIME = 5_000
 /** ms between two looks at what takes too long. */
 const SWEEP = 1_000
 
-/** Until what has come of a connection could be read once. */
+/** Waits until everything that has arrived on a connection was read once. */
 const readOnce = Effect.callback<void>((resume) => {
   const waiting = setImmediate(() => setImmediate(() => resume(Effect.void)))
   return Effect.sync(() => clearImmediate(waiting))
@@ -38,7 +38,7 @@ interface Bounds {
   /** Returns the owner whose share the connection takes: its run; on the control socket it is the same for all. */
   readonly ownerOf: (conn: Socket) => string
   readonly connections: FairShare<string, Socket>
-  /** Bytes of lines that are not whole. */
+  /** Bytes of incomplete lines. */
   readonly halfLines: FairShare<string, Socket>
   /** Connections that have not sent a line yet. If omitted, these count as connections from the start. */
   readonly strangers?: Strangers<Socket>
@@ -46,12 +46,12 @@ interface Bounds {
   readonly lines?: { readonly perSecond: number; readonly burst: number }
 }
 
-/** Decides which connections stay; hangs up on the others. */
+/** Decides which connections stay, and closes the others. */
 export class ConnectionRooms {
   private readonly bounds: Bounds
-  /** Since when each connection is to end a line: its first one, or one that it has begun. */
+  /** Since when each connection must complete a line: its first one, or one that it has begun. */
   private readonly since = new Map<Socket, number>()
-  /** By owner: when what it has said would have been said at its pace. */
+  /** By owner: the time at which its lines so far would have been sent at the allowed pace. */
   private readonly paces = new Map<string, number>()
 
   constructor(bounds: Bounds) {
@@ -65,12 +65,12 @@ export class ConnectionRooms {
     else strangers.enter(conn)
   }
 
-  /** Tells that what had come of it could be read once. */
+  /** Records that everything that had arrived was read once. */
   settle(conn: Socket): void {
     this.bounds.strangers?.settle(conn)
   }
 
-  /** A part of what it says was read. */
+  /** Records that a part of its data was read. */
   take(conn: Socket, part: Uint8Array | string, now: number): void {
     const { halfLines, ownerOf } = this.bounds
     const owner = ownerOf(conn)
@@ -95,17 +95,14 @@ export class ConnectionRooms {
     halfLines.drop(ownerOf(conn), conn)
   }
 
-  /** ms before more of it is read. */
+  /** ms until more of it may be read. */
   wait(conn: Socket, now: number): number {
     const { lines, ownerOf } = this.bounds
     const pace = this.paces.get(ownerOf(conn))
     return lines === undefined || pace === undefined ? 0 : pace - (1000 / lines.perSecond) * lines.burst - now
   }
 
-  /**
-   * Hangs up on all that have taken too long. `late`: ms by which this look itself comes too late. The daemon was busy
-   * then and read nobody: no client is charged for that time.
-   */
+  /** Closes all connections that have taken too long. */
   sweep(now: number, late = 0): void {
     for (const [owner, pace] of this.paces) if (pace <= now) this.paces.delete(owner)
     for (const [conn, since] of this.since) {
@@ -114,7 +111,7 @@ export class ConnectionRooms {
     }
   }
 
-  /** Something is there that may take too long; else no clock ticks. */
+  /** Whether any connection could exceed its time; otherwise no timer runs. */
   isWatching(): boolean {
     return this.paces.size > 0 || this.since.size > 0
   }
@@ -127,9 +124,9 @@ export class ConnectionRooms {
   }
 
   /**
-   * A stranger that ends a line counts as a connection from then on; one that counts already is the newest again. If
-   * there are too many, the one goes that was silent longest, so that whoever asks now is heard, however many follow
-   * something.
+   * A stranger that completes a line counts as a connection from then on; an existing connection becomes the newest
+   * again. If there are too many, the one that was silent longest is closed. So an active client is served, however
+   * many only follow a stream.
    */
   private heard(owner: string, conn: Socket): void {
     const { connections, strangers } = this.bounds
@@ -151,7 +148,7 @@ export type Rooms = Pick<ConnectionRooms, keyof ConnectionRooms>
 
 const oldest = (all: number) => new FairShare<string, Socket>({ each: all, all }, "oldest")
 
-/** Rooms of the control socket: clients, strangers, and what they have sent by halves. */
+/** Limits of the control socket: clients, strangers, and their incomplete lines. */
 export const controlRooms = (
   limits: { readonly connections: number; readonly strangers: number; readonly halfLines: number } = Limits
 ): Rooms =>
@@ -162,7 +159,7 @@ export const controlRooms = (
     strangers: new Strangers<Socket>(limits.strangers, (conn) => void conn.destroy())
   })
 
-/** Rooms of the runs' own sockets. */
+/** Limits of the runs' own sockets. */
 export const runRooms = (runOf: (conn: Socket) => string): Rooms =>
   new ConnectionRooms({
     ownerOf: runOf,
@@ -180,7 +177,7 @@ const next = (conn: Socket, ...events: ReadonlyArray<"close" | "drain">) =>
     })
   })
 
-/** Until the client has read what it was answered, and its wait is over; or it is gone. */
+/** Waits until the client has read its answers and its waiting time is over, or until it has disconnected. */
 const ready = (conn: Socket, rooms: Rooms) =>
   Effect.gen(function* () {
     if (conn.writableNeedDrain && !conn.destroyed) yield* next(conn, "drain", "close")
@@ -188,7 +185,7 @@ const ready = (conn: Socket, rooms: Rooms) =>
     if (wait > 0 && !conn.destroyed) yield* Effect.raceFirst(Effect.sleep(wait), next(conn, "close"))
   })
 
-/** A socket of which each part that is read is told. */
+/** A socket that reports each part that is read. */
 const heard = (
   socket: EffectSocket.Socket,
   before: Effect.Effect<void>,
@@ -204,7 +201,7 @@ const heard = (
   }))
 })
 
-/** Hangs up on what is too much or takes too long; what is hung up on is not read further. */
+/** Closes connections that send too much or take too long; they are not read further. */
 export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketServer["Service"], rooms: Rooms) {
   const watching = Latch.makeUnsafe(false)
   const look = () => void (rooms.isWatching() ? watching.openUnsafe() : watching.closeUnsafe())
@@ -227,7 +224,7 @@ export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketS
           // every connection of a real server has one
           if (found._tag === "None") return
           const conn = found.value
-          // each answer that waits for the client to read listens: as many as there may be calls
+          // each answer that waits for the client to read adds a listener: up to the number of calls
           conn.setMaxListeners(2 * Limits.calls)
           rooms.enter(conn, yield* Monotonic.now)
           look()
@@ -242,7 +239,7 @@ export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketS
               rooms.take(conn, part, now)
               look()
             })
-          // Whatever ends a connection is that connection's own affair.
+          // whatever breaks a connection concerns only that connection
           yield* Effect.catchCause(Effect.asVoid(handler(heard(socket, ready(conn, rooms), tell))), (cause) =>
             Effect.logDebug("a control connection broke", cause)
           ).pipe(Effect.ensuring(Effect.sync(() => rooms.leave(conn))))

@@ -1,9 +1,9 @@
 /**
- * RunServer: answers the runs on their own sockets (RunSockets): the agent's API, and nothing else.
+ * RunServer: serves the agent's API, and nothing else, on the runs' own sockets (RunSockets).
  *
- * Guarantees: a call is that of the run whose socket it came by, whatever it says of itself; one that names
- * another run is refused; no other procedure of the daemon is known here; the sockets are the runs', so
- * that this part may end and begin anew while they live.
+ * Guarantees: a call counts as one of the run whose socket it came through, whatever its payload says. A call that
+ * names another run is refused. No other procedure of the daemon exists here. The sockets belong to the runs, so this
+ * server can end and restart while they live.
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import type { Socket } from "node:net"
@@ -18,7 +18,7 @@ import { Limits } from "../../board/Limits.ts"
 import { AgentApi } from "./Protocol.ts"
 import { limited, runRooms } from "./Rooms.ts"
 
-/** Origins: the run on whose socket each connection came. */
+/** The run that owns the socket of each connection. */
 class Origins {
   private readonly runs = new WeakMap<Socket, string>()
 
@@ -28,13 +28,13 @@ class Origins {
 
   readonly of = (conn: Socket): string => this.runs.get(conn) ?? ""
 
-  /** Of the connection that the present call came by. */
+  /** The run whose socket the current call came through. */
   readonly here = Effect.map(Effect.serviceOption(NodeSocket.NetSocket), (conn) =>
     Option.isSome(conn) ? this.of(conn.value) : ""
   )
 }
 
-/** The connections of all runs' sockets, as those of one server. */
+/** The connections of all runs' sockets, as the connections of one server. */
 const connectionsOf = (sockets: RunSockets["Service"], origins: Origins) =>
   serverOf("runs", (take) =>
     sockets.answer((conn, runId) => {
@@ -43,7 +43,7 @@ const connectionsOf = (sockets: RunSockets["Service"], origins: Origins) =>
     })
   )
 
-/** Answers from now on; needs what the handlers need. */
+/** Serves from now on; requires what the handlers require. */
 export const layer = Layer.unwrap(
   Effect.sync(() => {
     const origins = new Origins()

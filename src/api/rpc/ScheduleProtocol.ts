@@ -1,6 +1,7 @@
 /**
- * ScheduleProtocol: the procedures on schedules: messages and goals that are due at certain times. What a schedule sends
- * is a word from outside, which lets agents among themselves go on: so no agent makes one, or runs one.
+ * ScheduleProtocol: procedures for schedules: messages and goals that are due at certain times. A schedule's message
+ * counts as input from outside, which lets agents continue to message each other. So no agent may create or run a
+ * schedule.
  */
 import { Schema } from "effect"
 import { Rpc } from "effect/rpc"
@@ -12,7 +13,7 @@ import * as Bounds from "../../board/Bounds.ts"
 import { Limits } from "../../board/Limits.ts"
 import { command, error, input, procedure, Speaks } from "./Procedure.ts"
 
-/** A year in which nobody who asks for it works any more. */
+/** The latest time that a schedule can have: the end of the year 9999, ms since the epoch. */
 const LAST = 253_402_300_799_000
 
 const work = Schema.Struct({
@@ -33,7 +34,7 @@ const work = Schema.Struct({
 })
 
 export const schedules = [
-  /** A message or a goal, at one time: ms since the epoch. */
+  /** A message or a goal at one time: ms since the epoch. */
   procedure(
     Rpc.make("ScheduleAdd", {
       payload: input({
@@ -48,7 +49,7 @@ export const schedules = [
     }).annotate(Speaks, "decides"),
     ({ schedules }, { caller, ...request }) => schedules.add(request, caller)
   ),
-  /** Of the caller's project, or of all; the next one first. */
+  /** Schedules of the caller's project, or of all projects; the next one due first. */
   procedure(
     Rpc.make("Schedules", {
       payload: input({ all: Schema.Boolean, caller: Bounds.caller }),
@@ -57,11 +58,11 @@ export const schedules = [
     }),
     ({ schedules }, { all, caller }) => schedules.list({ all }, caller)
   ),
-  /** Of those for one time; one of a file is refused. */
+  /** Removes a schedule with one time; one that is in a config file is refused. */
   procedure(command("ScheduleRemove", {}, "decides"), ({ schedules }, { caller, name }) =>
     schedules.remove(name, caller)
   ),
-  /** Now, besides its times. */
+  /** Runs the schedule now, in addition to its times. */
   procedure(command("ScheduleRun", {}, "decides"), ({ schedules }, { caller, name }) => schedules.run(name, caller)),
   procedure(command("SchedulePause", {}, "decides"), ({ schedules }, { caller, name }) =>
     schedules.pause(name, caller)

@@ -1,6 +1,4 @@
-/**
- * Suggestion: a refusal for a name that nobody has gets the name that was meant.
- */
+/** Suggestion: adds "Did you mean …?" to a refusal for an unknown name. */
 import { Effect } from "effect"
 import type { Agents } from "../../projects/service/Agents.ts"
 import { didYouMean } from "../../config/ConfigProblem.ts"
@@ -15,13 +13,13 @@ const added = (refused: CommandRefused, meant: string | undefined): CommandRefus
         remedy: `Did you mean "${meant}"? ${refused.remedy}`
       })
 
-/** The nearest of the names, as the caller would write it. */
+/** The most similar name, as the caller would write it. */
 const nearest = (name: string, spellings: ReadonlyMap<string, string>): string | undefined => {
   const found = didYouMean(name, [...spellings.keys()])
   return found === undefined ? undefined : spellings.get(found)
 }
 
-/** Adds the agent that was meant to a refusal for an unknown name. */
+/** Suggests an agent's name if the refusal is for an unknown one. */
 export const ofAgent = Effect.fnUntraced(function* (
   agents: Agents["Service"],
   name: string,
@@ -39,7 +37,7 @@ export const ofAgent = Effect.fnUntraced(function* (
   return added(refused, nearest(name, spellings))
 })
 
-/** The same of a command on a conversation. */
+/** Suggests a conversation's or project's name if the refusal is for an unknown one. */
 export const ofConversation = Effect.fnUntraced(function* (
   agents: Agents["Service"],
   name: string,

@@ -1,9 +1,9 @@
 /**
- * VerbForms: the procedures of the protocol as doors that are no socket have them: each with its right, and the
- * schemas of what it takes and answers. Known without a daemon.
+ * VerbForms: the protocol's procedures as HTTP offers them: each with its right, and the schemas of its payload and
+ * answer. Known without a daemon.
  *
- * Guarantees: procedures by which a run speaks, and those that say who may come in, are not among them; nobody says
- * in a payload who calls.
+ * Guarantees: procedures of runs, and those that grant access, are not included. A payload cannot say who the caller
+ * is.
  */
 import { Context, Schema } from "effect"
 import { type Rpc, RpcSchema } from "effect/rpc"
@@ -15,28 +15,28 @@ import { agentApi, Control } from "./Protocol.ts"
 
 const HIDDEN: ReadonlySet<string> = new Set([...agentApi, ...access].map(({ rpc }) => rpc._tag))
 
-/** Nothing of agents changes by it, but somebody is mailed. */
+/** Procedures that change no agent, but send a notification. */
 const MAILS: ReadonlySet<string> = new Set(["AlertTest", "NotifyTest"])
 
 export const isObject = (value: unknown): value is { readonly [field: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Of a payload's schema, where it is a struct. */
+/** The fields of a payload's schema; empty if it is not a struct. */
 const fieldsOf = (bounds: Schema.Codec<unknown> | undefined): Schema.Struct.Fields =>
   bounds !== undefined && "fields" in bounds && isObject(bounds.fields) ? (bounds.fields as Schema.Struct.Fields) : {}
 
-/** Of the caller a door is told at most whose config its names are of. */
+/** The only field of the caller that a client may set: the config by which names are looked up. */
 const CALLER = Schema.Struct({ config: Schema.optionalKey(Schema.NullOr(path)) }).annotate({
   description: "The config whose names are meant, where a name alone is not enough. Who calls is known by the token."
 })
 
-/** The field that says who calls: what only reads may have a field of that name which says something else. */
+/** The field that names the caller. A procedure that only reads can have a field `by` with another meaning. */
 type Signed = "caller" | "by" | undefined
 
 const signedIn = (fields: Schema.Struct.Fields, reads: boolean): Signed =>
   "caller" in fields ? "caller" : "by" in fields && !reads ? "by" : undefined
 
-/** The payload as a door takes it. */
+/** The payload schema without the caller's name. */
 const unsigned = (bounds: Schema.Codec<unknown>, signed: Signed): Schema.Codec<unknown, unknown> => {
   if (signed === undefined) return bounds
   const { [signed]: _, ...fields } = fieldsOf(bounds)

@@ -1,8 +1,8 @@
 /**
- * Verbs: the procedures of the protocol, by name and with values as JSON has them, for doors that are no socket: HTTP.
+ * Verbs: the protocol's procedures by name and with JSON values, for entry points other than the socket: HTTP.
  *
- * Guarantees: a call passes the same gate as one by the socket; who calls is said by the door, whatever the payload
- * says.
+ * Guarantees: a call passes the same gate as one through the socket. The entry point sets the caller, whatever the
+ * payload says.
  */
 import { Effect, Layer, Schema, type Scope, Stream } from "effect"
 import { RpcClient, RpcServer } from "effect/rpc"
@@ -11,7 +11,7 @@ import * as ControlHandlers from "./ControlHandlers.ts"
 import { Control } from "./Protocol.ts"
 import { type Declared, declared, isObject } from "./VerbForms.ts"
 
-/** The payload under the door's name for its caller. */
+/** The payload with the caller's name set by the entry point. */
 const sign = (payload: unknown, { form, signed }: Declared, { by }: Asker): unknown => {
   if (form.payload === undefined || (payload !== undefined && !isObject(payload))) return payload
   const given = payload ?? {}
@@ -41,9 +41,9 @@ const verbOf = (declared: Declared, call: Call): Verb => {
   }
 }
 
-/** A client and a server without anything between them. */
+/** A client and a server that are connected directly. */
 const joined = Effect.gen(function* () {
-  // each is told of the other
+  // each needs a reference to the other
   const ends: { toClient?: Effect.Success<ReturnType<typeof RpcClient.makeNoSerialization<never, never>>>["write"] } =
     {}
   const server = yield* RpcServer.makeNoSerialization(Control, {
@@ -66,7 +66,7 @@ const made: Effect.Effect<Verbs, never, Scope.Scope | Effect.Services<typeof joi
   (call) => new Map(declared.map((each) => [each.form.name, verbOf(each, call)]))
 )
 
-/** Needs what the handlers need; ends with its scope. */
+/** Requires what the handlers require; ends with its scope. */
 export const make = Effect.flatMap(Layer.build(ControlHandlers.layer), (handlers) =>
   Effect.provideContext(made, handlers)
 )

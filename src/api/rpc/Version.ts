@@ -1,16 +1,14 @@
-/**
- * Version: which agentd this is, and which versions of the control protocol it speaks. Pure.
- */
+/** Version: the version of this agentd, and the versions of the control protocol that it supports. Pure. */
 
-/** As in package.json, which a bundle does not have beside it: a test compares the two. */
+/** As in package.json, which is not next to a bundle: a test compares the two. */
 export const VERSION = "0.1.0"
 
-/** The control protocol's version: one more with each change that a peer of before would misread. */
+/** Version of the control protocol: increased with each change that an older peer would misread. */
 export const PROTOCOL = 2
-/** The oldest version that the daemon answers. */
+/** The oldest version that the daemon supports. */
 export const OLDEST_PROTOCOL = 1
 
-/** The introduction that either side gives in its first frame. */
+/** How either side introduces itself in its first frame. */
 export interface Peer {
   readonly protocol: number
   readonly version: string
@@ -18,10 +16,10 @@ export interface Peer {
 
 export const ourselves: Peer = { protocol: PROTOCOL, version: VERSION }
 
-/** A client introduces itself with its process, too, so that the daemon need not search for who acts. */
+/** A client also sends its process id, so that the daemon need not search for the caller's process. */
 export const introduction = (): Peer & { readonly pid: number } => ({ ...ourselves, pid: process.pid })
 
-/** Why the daemon does not speak with a client of these versions; undefined where it does. */
+/** Why the daemon cannot talk to a client of these versions; undefined: it can. */
 export const mismatch = ({
   protocol,
   version

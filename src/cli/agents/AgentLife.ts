@@ -1,6 +1,6 @@
 /**
- * `agentd start|stop|restart AGENT…`: whether agents are to run. Without a name the three are
- * about the daemon, which the whole program sees to.
+ * `agentd start|stop|restart AGENT…`: starts, stops or restarts agents. Without a name these
+ * commands are about the daemon; the full command-line program handles that.
  */
 import { act, off, oneOf, option, send, type Targets, words } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"

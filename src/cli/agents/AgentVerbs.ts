@@ -1,6 +1,6 @@
 /**
- * AgentVerbs: the part of the command line that is about agents: what they do, and
- * what a person says to them; and `mcp`, by which an agent speaks itself.
+ * AgentVerbs: the commands for agents: watch them, and send them messages; and `mcp`, through
+ * which an agent talks to agentd itself.
  */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"

@@ -1,7 +1,7 @@
 /**
- * `agentd approve|deny|answer [CALL]`: answers a tool call of an agent, or what a
- * session asks leave for; without a CALL: what waits for an answer. An approval names what was
- * seen by its hash; without one, `Approve` shows the whole call.
+ * `agentd approve|deny|answer [CALL]`: answers a tool call of an agent, or a permission request
+ * of a session; without a CALL: lists what waits for an answer. An approval names the shown
+ * call by its hash; without a hash, `Approve` shows the whole call.
  */
 import type { Caller, Done } from "../../domain/Messages.ts"
 import type { WaitingReply } from "../../board/WaitingMessages.ts"
@@ -28,7 +28,7 @@ interface Given {
   readonly decision: "allow" | "deny"
   readonly hash?: string | undefined
   readonly reason?: string | undefined
-  /** To the call's questions. */
+  /** Answers to the questions of the call, in their order. */
   readonly answers?: ReadonlyArray<string>
 }
 

@@ -1,9 +1,9 @@
 /**
- * ApprovalView: one call that waits for a person, whole, as lines. Pure.
+ * ApprovalView: a complete call that waits for approval, as lines. Pure.
  *
- * Guarantees: nothing of the call is left out; each foreign line has a bar before it, so that no
- * text lays out a second entry; what does not show as itself is marked; head and foot tell how
- * much there is and the hash that an approval names.
+ * Guarantees: nothing of the call is left out; each foreign line starts with a bar, so that no
+ * text can imitate a second entry; characters that do not show as themselves are marked; the
+ * first line has the number of lines, the last one the hash that an approval names.
  */
 import * as CallHash from "../../domain/CallHash.ts"
 import type { AskedCall } from "../../domain/Messages.ts"
@@ -11,10 +11,10 @@ import { lookalikes, visible } from "../../domain/Visible.ts"
 import { count } from "../render/Output.ts"
 import { displayWidth } from "../render/Width.ts"
 
-/** A text of others on one line. */
+/** A foreign text on one line. */
 export const line = (text: string): string => visible(text).replaceAll("\n", "\\u{a}")
 
-/** Pieces of a line that fit; nothing is cut away. */
+/** Splits a line into rows that fit; nothing is cut off. */
 const wrapped = (text: string, columns: number | null): ReadonlyArray<string> => {
   if (columns === null || displayWidth(text) <= columns) return [text]
   const rows: Array<string> = []
@@ -32,7 +32,7 @@ const wrapped = (text: string, columns: number | null): ReadonlyArray<string> =>
   return [...rows, row]
 }
 
-/** A text of others in lines of its own, each with a bar before it. */
+/** A foreign text on its own lines, each with a bar before it. */
 export const barred = (text: string, columns: number | null): ReadonlyArray<string> =>
   visible(text)
     .split("\n")
@@ -46,7 +46,7 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 
 const pointsOf = (word: string): string => [...word].map((one) => one.codePointAt(0)!.toString(16)).join(" ")
 
-/** Words of more than one alphabet, where there are any, with the numbers of their letters. */
+/** A line with the words that mix alphabets and the code points of their letters; empty if there are none. */
 export const alphabets = (text: string): ReadonlyArray<string> => {
   const hints = lookalikes(text)
   return hints.length === 0
@@ -54,7 +54,7 @@ export const alphabets = (text: string): ReadonlyArray<string> => {
     : [`├ letters of more than one alphabet: ${hints.map((word) => `${line(word)} (${pointsOf(word)})`).join(", ")}`]
 }
 
-/** Texts of a value: their letters are looked at, and not the escapes of its JSON. */
+/** All texts of a value, so that their letters are checked and not the escapes of its JSON. */
 const textsIn = (value: unknown): ReadonlyArray<string> =>
   typeof value === "string"
     ? [value]
@@ -62,11 +62,11 @@ const textsIn = (value: unknown): ReadonlyArray<string> =>
       ? Object.entries(value).flatMap(([name, inner]) => [name, ...textsIn(inner)])
       : []
 
-/** How the call is approved that was seen. */
+/** The command that approves the shown call. */
 export const command = ({ hash, id }: Pick<AskedCall, "hash" | "id">): string =>
   `agentd approve ${line(id)} ${CallHash.short(hash)}`
 
-/** `columns`: of the terminal; null: nothing is wrapped. */
+/** `columns`: width of the terminal; null: lines are not wrapped. */
 export const lines = (asked: AskedCall, columns: number | null): ReadonlyArray<string> => {
   const { agent, folder, hash, input, reason, tool } = asked
   const parsed: unknown = JSON.parse(input)

@@ -1,8 +1,8 @@
 /**
- * `agentd approve CALL` without a hash: shows the whole call, and asks where somebody is there.
+ * `agentd approve CALL` without a hash: shows the whole call, then asks for confirmation on a terminal.
  *
- * Guarantees: what is approved is what was shown, by its hash; where nobody can be asked, nothing
- * is approved, and the exit code says so.
+ * Guarantees: the approval names the shown call by its hash; if nobody can be asked, nothing is
+ * approved, and the exit code says so.
  */
 import { Effect } from "effect"
 import { Prompt } from "effect/cli"

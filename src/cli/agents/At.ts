@@ -1,4 +1,4 @@
-/** `agentd at TIME send AGENT TEXT`, `agentd at TIME goal TEXT`: a message or a goal for one time to come. */
+/** `agentd at TIME send AGENT TEXT`, `agentd at TIME goal TEXT`: sends one message or goal at a later time. */
 import type { Work } from "../../domain/ScheduleMessages.ts"
 import * as Coming from "../parse/Coming.ts"
 import { choice, declare, map, option, send, words, type Wrong } from "../parse/DeclaredVerb.ts"

@@ -1,4 +1,4 @@
-/** `agentd conformance -- CMD…`: whether a program keeps the contract of an exec backend, check by check. */
+/** `agentd conformance -- CMD…`: checks whether a program follows the contract of an exec backend, check by check. */
 import { Console, Duration, Effect, Layer } from "effect"
 import * as NodePath from "node:path"
 import { type Outcome, PROMPTS, suite } from "../../runs/exec/Conformance.ts"

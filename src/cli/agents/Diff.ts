@@ -1,4 +1,4 @@
-/** `agentd diff AGENT`: what an agent has changed in its folder since its work began, as git shows it. */
+/** `agentd diff AGENT`: what an agent has changed in its folder since it began to work, as git shows it. */
 import type { DiffInfo } from "../../domain/DiffMessages.ts"
 import { declare, map, off, read, word, type World } from "../parse/DeclaredVerb.ts"
 import { count, paint, plain, plainLines } from "../render/Output.ts"
@@ -29,7 +29,7 @@ export const linesOf = (patch: string): ReadonlyArray<DiffLine> => {
 const counted = (added: number | null, removed: number | null): string =>
   added === null || removed === null ? "not text" : `+${added} −${removed}`
 
-/** A line for each file, and what the patch does not have. */
+/** A line for each file, and notes on what the patch leaves out. */
 export const summary = ({ files, isCut, more }: DiffInfo): ReadonlyArray<DiffLine> => {
   const wide = Math.max(0, ...files.map(({ added, removed }) => counted(added, removed).length))
   return [

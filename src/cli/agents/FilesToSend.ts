@@ -1,9 +1,9 @@
 /**
- * FilesToSend: files that a person sends with a message: read as they are, and handed to the daemon.
+ * FilesToSend: reads the files that a person sends with a message, and uploads them to the daemon.
  *
- * Guarantees: only regular files are read, no more of them than may be sent, and without waiting at a
- * pipe or a device; a link is not followed, since an agent could have made it; a file that changes while
- * it is read is refused; each refusal names the file. Nothing is handed over unless all of them can be.
+ * Guarantees: only regular files are read, no more of them than a message may have, and without waiting for a
+ * pipe or a device; a link is not followed, because an agent could have made it; a file that changes while it is
+ * being read is refused; each refusal names the file. Nothing is uploaded unless all files can be.
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
@@ -47,7 +47,7 @@ const tooLarge = (path: string) =>
 const changed = (path: string) =>
   failed(`${path} changed while it was read.`, "Wait until it is whole, then send it again.")
 
-/** The whole content of an open file, as long as it stays what it is. */
+/** The whole content of an open file. Fails if the file changes while it is being read. */
 const contentOf = async (path: string, file: FileHandle): Promise<Uint8Array> => {
   const before = await file.stat()
   if (!before.isFile()) throw failed(`${path} is ${kindOf(before)}.`, "Give the path of a file.")
@@ -60,13 +60,13 @@ const contentOf = async (path: string, file: FileHandle): Promise<Uint8Array> =>
     if (bytesRead === 0 || has > before.size) break
   }
   const after = await file.stat()
-  // some files of the system say that they are empty, and are not
+  // some system files (as in /proc) report size 0 but have content
   if (before.size === 0 && has === 0) throw failed(`${path} is empty.`, "Give a file that holds something.")
   if (has !== before.size || after.size !== before.size || after.mtimeMs !== before.mtimeMs) throw changed(path)
   return content.subarray(0, has)
 }
 
-/** Opening waits at no pipe, and follows no link at the end of the path. */
+/** Opening does not wait for a pipe, and does not follow a link at the end of the path. */
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
 
 const readOne = async (path: string): Promise<Read> => {
@@ -119,18 +119,18 @@ export const read = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   return files
 })
 
-/** Hands a content over, from where the daemon has it: nothing where it is there already. */
+/** Uploads a content from the byte up to which the daemon already has it; nothing if the daemon has all of it. */
 const handOver = Effect.fnUntraced(function* (client: Client, { content, sha256 }: Read, caller: Caller) {
   const of = { sha256, size: content.length, caller }
   let { has } = yield* client.AddFile({ ...of, at: 0, data: "" })
-  // another sender of the same may be at it: each takes what the other has done
+  // another client can upload the same content at the same time: `has` includes its progress
   for (let tries = 0; has < content.length && tries < 1_000; tries++) {
     const piece = content.subarray(has, has + Limits.pieceBytes)
     ;({ has } = yield* client.AddFile({ ...of, at: has, data: Buffer.from(piece).toString("base64") }))
   }
 })
 
-/** Hands all of them over; answers with what a message names. */
+/** Uploads all files, and returns the references for the message. */
 export const give = Effect.fnUntraced(function* (client: Client, files: ReadonlyArray<Read>, caller: Caller) {
   yield* Effect.forEach(files, (file) => handOver(client, file, caller), { discard: true })
   return files.map(({ filename, sha256 }) => ({ filename, sha256 }))

@@ -1,4 +1,4 @@
-/** `agentd interrupt AGENT…`: ends a turn, or a run where there are no turns. */
+/** `agentd interrupt AGENT…`: ends an agent's turn, or its run if its backend has no turns. */
 import { act, oneOf, send } from "../parse/DeclaredVerb.ts"
 import { agents, labels, nobody, yes } from "../parse/Names.ts"
 

@@ -1,11 +1,11 @@
-/** `agentd retry|dismiss AGENT… [MESSAGE]`: what came to no answer is asked again, or let go. */
+/** `agentd retry|dismiss AGENT… [MESSAGE]`: asks unanswered messages again, or discards them. */
 import { act, off, oneOf, option, send } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { agents, labels, nobody, yes } from "../parse/Names.ts"
 
 const message = option("ID", "Only the message of this id, as agentd waiting --json has it; none: all of them")
 
-/** An id as messages have it; no agent is called so. */
+/** The form of a message's id; no agent has such a name. */
 const ID = /^0[0-9a-hjkmnp-tv-z]{25}$/
 
 interface Meant {
@@ -13,14 +13,14 @@ interface Meant {
   readonly message: string | undefined
 }
 
-/** A message's id may stand behind its agent, as well as after --message. */
+/** A message's id can stand behind its agent, as well as after --message. */
 const meant = <I extends Meant>(input: I): I => {
   const [id, ...more] = input.names.filter((name) => ID.test(name))
   if (id === undefined || more.length > 0 || input.message !== undefined) return input
   return { ...input, message: id, names: input.names.filter((name) => name !== id) }
 }
 
-/** The fault where more than one message is named. */
+/** The error if more than one message is named. */
 const many = (input: Meant) =>
   meant(input).names.some((name) => ID.test(name))
     ? {

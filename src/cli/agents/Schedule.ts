@@ -1,4 +1,4 @@
-/** `agentd schedule ls|rm|run|pause|resume`: messages and goals that are due at certain times. */
+/** `agentd schedule ls|rm|run|pause|resume`: messages and goals that are due at set times. */
 import { act, declare, off, read, send, word } from "../parse/DeclaredVerb.ts"
 import * as ScheduleTable from "./ScheduleTable.ts"
 

@@ -1,8 +1,8 @@
-/** ScheduleTable: schedules as a person sees them. Pure, but for the machine's time zone. */
+/** ScheduleTable: schedules as shown to a person. Pure except for the machine's time zone. */
 import type { ScheduleInfo } from "../../domain/ScheduleMessages.ts"
 import { age, type Cell, clock, type Colour, plain, table, type TableOptions } from "../render/Output.ts"
 
-/** `09:00 (in 3h)`, with the date where it is another day; as the machine's clock shows it. */
+/** `09:00 (in 3h)` in local time; with the date if it is not today. */
 export const moment = (at: number, now: number): string => {
   const time = clock(at, now).replace(/:00$/u, "")
   return at > now ? `${time} (in ${age(at - now)})` : `${time} (${age(now - at)} ago)`
@@ -36,7 +36,7 @@ const ranOf = ({ last, skipped }: ScheduleInfo, now: number): string => {
   return [...ran, ...missed].join("; ") || "-"
 }
 
-/** The word for its state; whom it waits for. */
+/** The status of a schedule, with who paused it or why it does not run. */
 const stateOf = ({ next, pausedBy, state }: ScheduleInfo): string => {
   if (state === "paused") return pausedBy === null ? "paused" : `paused by ${plain(pausedBy)}`
   if (state === "held") return "held: its project takes no work"

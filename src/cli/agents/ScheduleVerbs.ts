@@ -1,4 +1,4 @@
-/** ScheduleVerbs: the part of the command line that is about schedules. */
+/** ScheduleVerbs: the commands for schedules. */
 import { Command } from "effect/cli"
 import { commandsOf } from "../parse/DeclaredCommand.ts"
 import * as Declared from "../parse/DeclaredVerbs.ts"

@@ -23,7 +23,7 @@ export const wrong = ({ steer, text = "", urgent }: Manner & { readonly text?: s
   return trouble === undefined ? undefined : { ...trouble, exitCode: ExitCode.usage }
 }
 
-/** A message with files has a program of its own: it hands their contents over first. */
+/** A message with files needs `SendFiles`, which uploads their contents first. */
 export const send = act({
   path: ["send"],
   description: "Put a message into an agent's inbox; its next turn or run carries it",

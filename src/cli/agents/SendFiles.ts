@@ -1,4 +1,4 @@
-/** `agentd send AGENT TEXT --file PATH`: a message with files, which are read before anything is sent. */
+/** `agentd send AGENT TEXT --file PATH`: sends a message with files. All files are read before anything is sent. */
 import { Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
 import * as FilesToSend from "./FilesToSend.ts"

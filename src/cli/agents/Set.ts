@@ -1,6 +1,6 @@
 /**
- * `agentd set AGENT… --model M --mode M`: chooses the model and the mode of an agent, beside its file;
- * without either: what can be chosen, and the commands of the agent's own.
+ * `agentd set AGENT… --model M --mode M`: chooses the model and the mode of an agent, without a change of its config
+ * file. Without options: lists the choices, and the agent's own commands.
  */
 import type { Done, OffersInfo } from "../../domain/Messages.ts"
 import { type Ask, declare, off, oneOf, option, read, said, send, type World } from "../parse/DeclaredVerb.ts"
@@ -13,7 +13,7 @@ const KNOWN = {
   "not yet": "it has told of nothing yet: its first run does"
 } as const
 
-/** So many of each are shown; --json has all. */
+/** Maximum number of entries shown per list; --json has all. */
 const MOST = 40
 
 const rows = (

@@ -1,4 +1,4 @@
-/** `agentd spawn PARENT NAME TASK`: a sub-agent of a running agent, with its first task. */
+/** `agentd spawn PARENT NAME TASK`: starts a sub-agent of a running agent, with its first task. */
 import { act, option, send, word } from "../parse/DeclaredVerb.ts"
 
 export const spawn = act({

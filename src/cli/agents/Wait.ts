@@ -1,8 +1,8 @@
 /**
- * `agentd wait NAME… --for WORD`: returns when all that is named is so; for scripts.
+ * `agentd wait NAME… --for WORD`: returns when everything that is named has this status; for scripts.
  *
- * Guarantees: it asks once and is told of changes; what will never be so ends it at once; a daemon that goes away
- * meanwhile is waited for as long as another may come.
+ * Guarantees: the command subscribes once and does not poll; it ends at once if the status can never be reached; if
+ * the daemon goes away, it waits as long as another daemon can still come.
  */
 import { Clock, Effect, Stream } from "effect"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
@@ -29,11 +29,11 @@ export interface Input {
   readonly names: ReadonlyArray<string>
   readonly labels: ReadonlyArray<string>
   readonly aim: Aim
-  /** ms; undefined: for ever. */
+  /** ms; undefined: no limit. */
   readonly timeout: number | undefined
 }
 
-/** Words that are as good as what is waited for. */
+/** Status words that satisfy each aim. */
 const MET: { readonly [aim in Aim]: ReadonlyArray<Word> } = {
   idle: ["idle", "stopped", "done"],
   done: ["done"],
@@ -44,30 +44,30 @@ const MET: { readonly [aim in Aim]: ReadonlyArray<Word> } = {
 
 const homeOf = ({ project }: BoardRow): string => project
 
-/** Words to which nothing of a kind comes. Only a sub-agent is ever done: once the agent that began it has ended it. */
+/** A status that a kind never reaches. Only a sub-agent can be done: when the agent that began it has ended it. */
 const NEVER: { readonly [kind in BoardRow["kind"]]?: Aim } = { agent: "done", channel: "failed", project: "failed" }
 
-/** Whether no wait for that ends by itself: the row stays as it is until a person acts, or never comes to rest. */
+/** Whether the wait cannot end by itself: the row stays as it is until a person acts, or never comes to rest. */
 const isNever = ({ kind, mode, parent, state, word }: BoardRow, aim: Aim): boolean => {
   const rests = aim === "idle" || aim === "done"
   if ((aim === NEVER[kind] && parent === undefined) || (rests && mode === "loop")) return true
-  // a message of another agent's or of a schedule's may come for it
+  // a message from another agent or a schedule can still arrive for it
   if (kind === "agent" && word === "stopped" && aim === "needs-you") return false
   if (word === "done" || word === "stopped" || word === "paused" || (word === "failed" && kind === "goal")) return true
-  // one that waits for its place begins by itself
+  // an agent that waits for a free place starts by itself
   return (
     kind === "agent" && (state === "Stopped" ? word !== "waiting" : word === "failed" && (rests || aim === "working"))
   )
 }
 
-/** How it stands with the rows that are named. `config`: the file of the caller's project. */
+/** Compares the named rows with the aim. `config`: config file of the caller's project. */
 export const standing = (
   all: ReadonlyArray<BoardRow>,
   { labels, names }: Targets,
   aim: Aim,
   config: string | null = null
 ): {
-  /** The rows of each name; without names all. */
+  /** The rows of each name; without names, one list with all rows. */
   readonly found: ReadonlyArray<ReadonlyArray<BoardRow>>
   readonly unknown: ReadonlyArray<string>
   readonly left: ReadonlyArray<BoardRow>
@@ -84,7 +84,7 @@ export const standing = (
   }
 }
 
-/** Why what is named cannot be waited for; `before`: what the names meant a moment ago. */
+/** Why the wait is not possible: an unknown or ambiguous name. `before`: the rows that the names matched last. */
 export const unclear = (
   rows: ReadonlyArray<BoardRow>,
   names: ReadonlyArray<string>,
@@ -105,7 +105,7 @@ export const unclear = (
   return { message: `Nothing is called ${unknown.map((name) => `"${name}"`).join(", ")}.`, remedy }
 }
 
-/** Says what has become final. */
+/** The error for a row that can never reach the aim. */
 const never = (row: BoardRow, aim: Aim): Unclear => ({
   message: `${nameOf(row)} ${predicate({ word: row.word }, 0)}${row.says === "" ? "" : `: ${row.says}`}. ${isOver(row.word) ? "It" : row.mode === "loop" ? "It works in a loop, and" : row.kind === "agent" && aim === "done" ? "It takes one message after the other, and" : "It"} will not be ${aim} by itself.`,
   remedy: row.kind === "agent" ? `See why: agentd why ${row.called}` : "See it: agentd ps"
@@ -118,16 +118,16 @@ const late = (timeout: number, row: BoardRow | undefined) =>
     exitCode: ExitCode.failed
   })
 
-/** Between two looks at a daemon that is not there, or not ready. */
+/** Interval of attempts to reach a daemon that is away or not ready. */
 const AGAIN = "200 millis"
 
-/** Until the daemon has folded its log: before that what it knows is not all there is. */
+/** Waits until the daemon has replayed its log: before that, its board is incomplete. */
 const folded = (client: Client): Effect.Effect<void, Effect.Error<ReturnType<Client["Status"]>>> =>
   Effect.flatMap(client.Status(), ({ daemon }) =>
     daemon.phase === "ready" ? Effect.void : Effect.andThen(Effect.sleep(AGAIN), folded(client))
   )
 
-/** Until another daemon answers in the place of one that went away; fails where none comes. */
+/** Waits until another daemon answers; fails with `error` if none comes. */
 const back = ({ socket, state }: Paths, error: DaemonUnreachable) =>
   Effect.raceFirst(
     Effect.retry(status(socket), Backoff.waits(Backoff.constant(AGAIN))),
@@ -140,10 +140,10 @@ export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }:
   if (wrong !== undefined) return yield* new VerbFailed(wrong)
   const began = yield* Clock.currentTimeMillis
   let rows: ReadonlyMap<string, BoardRow> = new Map()
-  /** Names as they are from any folder, once it is known what they mean. */
+  /** The names in full, valid from any folder, once it is known what they refer to. */
   let whole = names
   let meant: ReadonlyArray<BoardRow> = []
-  /** The daemon has answered. */
+  /** Whether the daemon has been ready once. */
   let isOn = false
   let isMet = false
   const stand = () => standing([...rows.values()], { labels, names: whole }, aim, caller.config)
@@ -166,7 +166,7 @@ export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }:
           return !isMet
         })
       ),
-      // what the log holds comes to life beside the answers
+      // the daemon replays its log while it already sends board news
       (following) =>
         Effect.andThen(
           Effect.map(folded(client), () => void (isOn = true)),

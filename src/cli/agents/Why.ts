@@ -1,4 +1,4 @@
-/** `agentd why AGENT|GOAL`: what led it to where it stands, in plain sentences. */
+/** `agentd why AGENT|GOAL`: explains in plain sentences how an agent or a goal came to its status. */
 import type { GoalInfo } from "../../domain/GoalMessages.ts"
 import type { ExplainReply, WhyReply } from "../../board/DaemonMessages.ts"
 import { type Ask, declare, read, word, type World } from "../parse/DeclaredVerb.ts"
@@ -19,7 +19,7 @@ const ofGoal = ({ goalId, project, restsOn, since, word }: GoalInfo): Subject =>
 export const view = ({ advice, agent, goal, lines }: ExplainReply, { colour, now }: World): ReadonlyArray<string> => {
   const of = goal === undefined ? { ...agent!, name: `${agent!.project}/${agent!.agent}` } : ofGoal(goal)
   const state = paint(colour, lookColour[LOOKS[of.word].colour], predicate({ ...of, until: of.nextAt }, now))
-  // a word with a time says when it goes on: since when it waits is in the story
+  // with a time, the word says when the agent goes on; the story below says since when it waits
   const since = of.since === 0 || of.nextAt !== null ? "" : ` for ${age(now - of.since)}`
   return [
     `${paint(colour, "bold", plain(of.name))} ${state}${since} (rune ${of.restsOn}).`,
@@ -32,7 +32,7 @@ export const view = ({ advice, agent, goal, lines }: ExplainReply, { colour, now
   ]
 }
 
-/** A goal's name; an agent that is called so is told of all the same. */
+/** The form of a goal's name; an agent with such a name is explained, too. */
 const GOAL = /(^|\/)g\d{1,9}$/
 
 export const why = declare({
@@ -44,7 +44,7 @@ export const why = declare({
   ],
   args: { name: word("Its name in this project (builder, g3), or project/name") },
   rpc: ({ name }, caller): Ask<ExplainReply> =>
-    // an agent is asked for as by an older agentd, whose daemon knows no other way
+    // agents use the older procedure, because an older daemon does not know "Explain"
     GOAL.test(name) ? read("Explain", { name, caller }) : read("Why", { name, caller }),
   view
 })

@@ -1,4 +1,4 @@
-/** `agentd channel …`: what channels there are, and what is done to them. */
+/** `agentd channel …`: lists and shows channels, and the commands that act on them. */
 import type { Order } from "../../config/ChannelConfig.ts"
 import * as ChannelTable from "./ChannelTable.ts"
 import {

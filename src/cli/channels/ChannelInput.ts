@@ -1,4 +1,4 @@
-/** ChannelInput: what a person types while they sit in a channel, as what it asks for. Pure. */
+/** ChannelInput: parses what a person types in a joined channel into a command. Pure. */
 
 export type Asked =
   | { readonly _tag: "Post"; readonly text: string }
@@ -21,7 +21,7 @@ export const HELP: ReadonlyArray<string> = [
   "/quit          leave; the channel goes on"
 ]
 
-/** A command that is mistyped is said to nobody. */
+/** A mistyped command is never posted. */
 export const parse = (line: string): Asked => {
   const text = line.trim()
   if (text === "") return { _tag: "Nothing" }

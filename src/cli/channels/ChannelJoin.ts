@@ -1,11 +1,10 @@
 /**
- * `agentd channel join NAME`: a channel as a live chat: what is said as it comes,
- * who has the floor and for how much longer, who waits, and a line to say
- * something or to moderate.
+ * `agentd channel join NAME`: a channel as a live chat: new posts, who has the floor and for
+ * how much longer, who waits, and a line on which to post or to moderate.
  *
- * Guarantees: each post is shown once, across a daemon that goes away and comes
- * back; the terminal is as it was when it ends, however it ends; off a terminal
- * posts are plain lines, and each line of standard input is posted as it is.
+ * Guarantees: each post is shown once, even if the daemon goes away and comes back; the
+ * terminal is restored at every kind of end; off a terminal, posts are plain lines, and each
+ * line of standard input is posted unchanged.
  */
 import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
 import { Clock, Console, Effect, Ref, Stdio, Stream, Terminal } from "effect"
@@ -20,7 +19,7 @@ import { age, type Colour, paint, plain } from "../render/Output.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
 const EVERY = "1 second"
-/** Of what was said before one came. */
+/** Number of earlier posts shown at the start. */
 const BEFORE = 20
 
 interface Line {
@@ -33,7 +32,7 @@ const MAX_NAMED = 5
 const named = (names: ReadonlyArray<string>): string =>
   names.slice(0, MAX_NAMED).join(", ") + (names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "")
 
-/** The status line: floor, its time, the next agent, the waiting ones. */
+/** The status line: who has the floor and for how long, the next agents, the waiting ones. */
 export const statusLine = (channel: ChannelInfo, now: number): string => {
   const of = (state: SeatInfo["state"]) => channel.seats.filter((seat) => seat.state === state)
   const left = ({ until }: SeatInfo) => (until === null ? "" : ` (${age(Math.max(0, until - now))} left)`)
@@ -74,7 +73,7 @@ const onLines = Effect.gen(function* () {
             Stream.splitLines,
             Stream.runForEach(enter),
             Effect.ignore,
-            // What was typed is said; what comes of it is still to be seen.
+            // after the end of the input, the replies are still to be shown
             Effect.andThen(Effect.never)
           )
   }
@@ -114,7 +113,7 @@ const onTerminal = Effect.fnUntraced(function* (name: string, columns: number) {
   return place
 })
 
-/** Does what was typed; what is worth a word comes back. A post is seen when it comes. */
+/** Runs a typed command, and returns the lines to show. A post returns none: it is shown when it arrives. */
 const doing = Effect.fnUntraced(function* (asked: Asked, name: string) {
   const { caller, paths } = yield* Invocation
   const told = (text: string, colour: Colour = "dim"): ReadonlyArray<Line> => [{ text: plain(text), colour }]
@@ -184,7 +183,7 @@ const sitting = Effect.fnUntraced(function* (input: { readonly name: string }) {
   yield* Effect.raceFirst(place.typed(enter), Effect.forever(Effect.andThen(Effect.sleep(EVERY), look)))
 }, Effect.scoped)
 
-/** With --json: a post a line, for ever. */
+/** With --json: prints one post a line, without end. */
 const asJson = Effect.fnUntraced(function* ({ name }: { readonly name: string }) {
   const { caller, paths } = yield* Invocation
   const seen = yield* Ref.make(0)

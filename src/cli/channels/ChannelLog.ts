@@ -9,7 +9,7 @@ import { json as jsonOf } from "../render/TerminalDoor.ts"
 
 const readSeat = reader(seatKinds)
 
-/** Runes of a conversation that are looked through for those of one channel. */
+/** How many of the conversation's newest runes are searched for those of the channel. */
 const WINDOW = 10_000
 
 export const run = Effect.fnUntraced(function* ({ lines, name }: { readonly name: string; readonly lines: number }) {

@@ -1,4 +1,4 @@
-/** ChannelTable: channels, their seats and what was said in them, as a person sees them. Pure. */
+/** ChannelTable: channels, their seats and their posts as shown to a person. Pure. */
 import type { ChannelInfo, ChannelPost, ChannelView, SeatInfo } from "../../domain/ChannelMessages.ts"
 import { LOOKS } from "../../domain/Words.ts"
 import {
@@ -14,12 +14,12 @@ import {
   type TableOptions
 } from "../render/Output.ts"
 
-/** Of what was said, with `show`. */
+/** Number of posts that `agentd channel show` prints. */
 const SHOWN = 20
 
 const wordOf = ({ word }: Pick<SeatInfo, "word">): Cell => ({ text: word, colour: lookColour[LOOKS[word].colour] })
 
-/** `for 42s more`, where it ends by itself. */
+/** `, for 42s more`, if the state ends by itself; else empty. */
 const ends = (until: number | null, now: number): string =>
   until === null ? "" : until > now ? `, for ${age(until - now)} more` : ", until any moment"
 
@@ -61,7 +61,7 @@ export const seats = (channel: ChannelInfo, now: number, options: TableOptions):
 
 const speakers: { readonly [k in ChannelPost["kind"]]: Colour } = { person: "cyan", agent: "bold", notice: "yellow" }
 
-/** A post as lines: nothing in it speaks to the terminal. */
+/** A post as lines; nothing in it can control the terminal. */
 export const postLines = (
   post: ChannelPost,
   now: number
@@ -81,7 +81,7 @@ export const headOf = ({ channel }: ChannelView, now: number, options: TableOpti
   ""
 ]
 
-/** The newest posts, word for word. */
+/** The newest posts, with their full text. */
 export const saidIn = ({ posts }: ChannelView, now: number, options: TableOptions): ReadonlyArray<string> =>
   posts
     .slice(-SHOWN)

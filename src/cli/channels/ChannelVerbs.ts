@@ -1,6 +1,5 @@
 /**
- * ChannelVerbs: the part of the command line that is about channels: rooms in
- * which agents and people take turns.
+ * ChannelVerbs: the commands for channels: rooms in which agents and people take turns.
  */
 import { Argument, Command } from "effect/cli"
 import { commandsOf } from "../parse/DeclaredCommand.ts"

@@ -1,4 +1,4 @@
-/** `agentd access ls|new|revoke`: the tokens by which pages and programs come in over HTTP. */
+/** `agentd access ls|new|revoke`: the access tokens of pages and programs that use the HTTP interface. */
 import { act, declare, off, read, send, word } from "../parse/DeclaredVerb.ts"
 import { age, plain, table } from "../render/Output.ts"
 

@@ -1,4 +1,4 @@
-/** `agentd accounts`: the accounts with providers of models: what of their limits is used, until when, and by whom. */
+/** `agentd accounts`: the accounts at model providers: how much of their limits is used, until when, and by whom. */
 import { isNear, isOver, type Noted, usedWords } from "../../domain/UsageWindow.ts"
 import type { AccountRow } from "../../board/AccountMessages.ts"
 import { declare, read, type World } from "../parse/DeclaredVerb.ts"
@@ -12,14 +12,14 @@ const skies: { readonly [state in AccountRow["state"]]: string } = {
   LoginNeeded: "needs a login"
 }
 
-/** The account's trouble in a line; undefined where there is none. */
+/** The problem of an account in one line; undefined if there is none. `most`: maximum characters of the message. */
 const trouble = ({ message, state, until }: AccountRow, now: number, most: number): string | undefined => {
   if (state === "Available") return undefined
   const when = until === null || until <= now ? "" : `, asked again at ${clock(until, now)}`
   return `${skies[state]}${when}: ${cut(plain(message.split("\n")[0]!), most)}`
 }
 
-/** "five_hour 93 % until 21:04"; painted where it is near its end. */
+/** "five_hour 93 % until 21:04"; coloured if the limit is near. */
 const windowWords = (window: Noted, { colour, now }: World): string => {
   const { name, resetsAt } = window
   const until = resetsAt === undefined || isOver(window, now) ? "" : ` until ${clock(resetsAt, now)}`
@@ -27,7 +27,7 @@ const windowWords = (window: Noted, { colour, now }: World): string => {
   return isNear(window, now) ? paint(colour, "yellow", words) : words
 }
 
-/** A line each of those that told something; `agentd status` has the same. */
+/** A line for each account with a problem or with limits; `agentd status` uses it, too. */
 export const lines = (rows: ReadonlyArray<AccountRow>, world: World): ReadonlyArray<string> =>
   rows.flatMap((row) => {
     const said = trouble(row, world.now, 200)

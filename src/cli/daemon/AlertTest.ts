@@ -1,4 +1,4 @@
-/** `agentd alert test [CHANNEL]`: a test mail, or a message by a channel, down the path that real alerts take. */
+/** `agentd alert test [CHANNEL]`: sends a test mail, or a message over a channel, the same way as a real alert. */
 import { act, maybeWord, send } from "../parse/DeclaredVerb.ts"
 
 export const alertTest = act({

@@ -1,4 +1,4 @@
-/** `agentd alert ls`: what people were told, whether it came to them, and the command that helps. */
+/** `agentd alert ls`: the alerts to people, whether each was delivered, and the command that helps. */
 import type { AlertRow } from "../../domain/AlertMessages.ts"
 import { LOOKS } from "../../domain/Words.ts"
 import { count, declare, off, read, type World } from "../parse/DeclaredVerb.ts"

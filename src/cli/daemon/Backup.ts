@@ -1,6 +1,6 @@
 /**
- * `agentd backup FILE`: the store and what it needs beside its log, in one file. It is made by this process, beside a
- * daemon that works on, or of a store whose daemon is stopped.
+ * `agentd backup FILE`: writes the store, and the files that its log refers to, into one file. This process does the
+ * work, while the daemon runs on or while it is stopped.
  */
 import { Console, Effect } from "effect"
 import { resolve } from "node:path"
@@ -14,15 +14,15 @@ interface Input {
   readonly force: boolean
 }
 
-/** Parts of the whole that are told. */
+/** Number of progress lines. */
 const STEPS = 10
-/** Bytes below which nobody waits long enough to be told. */
+/** Size in bytes below which no progress is shown: the wait is too short. */
 const MUCH = 50_000_000
 
 export const sizeOf = (bytes: number): string =>
   bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 
-/** Tells how far it is, where somebody looks and there is much. */
+/** Reports progress of a large backup on a terminal. */
 const progressOf = (talks: boolean, say: (line: string) => void) => {
   let told = 0
   return (done: number, all: number): void => {

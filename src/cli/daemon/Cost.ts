@@ -1,4 +1,4 @@
-/** `agentd cost`: what was spent, by project, agent, model, day, hour or goal; as a table, CSV or JSON. */
+/** `agentd cost`: the spending by project, agent, model, day, hour or goal; as a table, CSV or JSON. */
 import * as Calendar from "../../domain/Calendar.ts"
 import type { CostKey, CostRow } from "../../board/CostMessages.ts"
 import { csv } from "../render/Csv.ts"
@@ -10,7 +10,7 @@ import { type Cell, plain, table } from "../render/Output.ts"
 const KEYS = ["project", "agent", "model", "day", "hour", "goal"] as const satisfies ReadonlyArray<CostKey>
 const DEFAULT = "agent,model"
 
-/** Undefined: it names something else. */
+/** The keys in a comma-separated list; undefined if one of them is unknown. */
 const keysOf = (by: string): ReadonlyArray<CostKey> | undefined => {
   const names = [...new Set(by.split(",").map((name) => name.trim()))]
   const keys = names.flatMap((name) => KEYS.filter((key) => key === name))
@@ -28,7 +28,7 @@ const named: { readonly [key in CostKey]: string } = {
 
 const tokens = (count: number): string => count.toLocaleString("en-US")
 
-/** A cost that nobody knows is not nothing; one that was estimated is not known. */
+/** An unknown cost is shown as "unpriced", not as 0; estimated tokens are marked. */
 const money = ({
   estimated = 0,
   unlikely,
@@ -58,7 +58,7 @@ const total = (rows: ReadonlyArray<CostRow>): CostRow => {
   }
 }
 
-/** The part of the input that a cache gave. */
+/** Percentage of the input that was read from a cache. */
 const hits = ({ cacheRead, input }: CostRow): string =>
   input === 0 ? "-" : `${Math.round((100 * cacheRead) / input)} %`
 

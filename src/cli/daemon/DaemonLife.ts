@@ -1,6 +1,6 @@
 /**
- * DaemonLife: the daemon's beginning and end, seen from outside: launch it and
- * wait until it answers; ask it to end and wait until its process is gone.
+ * DaemonLife: start and stop of the daemon, from another process: launch it and
+ * wait until it answers; ask it to stop and wait until its process is gone.
  */
 import { Clock, Console, Duration, Effect } from "effect"
 import * as ProcessTable from "../../runs/process/ProcessTable.ts"
@@ -24,21 +24,21 @@ import { supported } from "../parse/Supported.ts"
 import type { CommandRefused } from "../../domain/Messages.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 
-/** Every agent gets its grace; systemd would not wait longer either. */
+/** Timeout of a stop: long enough for the grace period of every agent; systemd does not wait longer either. */
 const GONE_WITHIN = Duration.minutes(2)
 const POLL = Duration.millis(50)
-/** Lines of a daemon's last words that are repeated. */
+/** Maximum number of a failed daemon's last output lines that are shown. */
 const MOST_WORDS = 12
 
 export const status = (socket: string): Effect.Effect<StatusReply, DaemonUnreachable | CommandRefused | StorageError> =>
   call(socket, (client) => client.Status())
 
-/** Whether a process of that id runs. One that has ended and waits for its parent to notice does not. */
+/** Whether a process with this pid runs. A zombie does not count as running. */
 const alive = (pid: number) =>
   Effect.sync(() => {
     if (ProcessTable.isAvailable()) return ProcessTable.isAlive(ProcessTable.identify(pid))
     try {
-      // signal 0 asks and does nothing
+      // signal 0 only tests whether the process exists
       process.kill(pid, 0)
       return true
     } catch (error) {
@@ -46,7 +46,7 @@ const alive = (pid: number) =>
     }
   })
 
-/** Until it answers, for as long as it works; `where` says where its last words are if it does not. */
+/** Waits until the daemon answers, as long as it makes progress. `where`: where to find its log if it does not. */
 const untilItAnswers = ({ socket, state }: Paths, where: string, quiet: boolean) =>
   status(socket).pipe(
     Effect.retry({
@@ -67,7 +67,7 @@ const untilItAnswers = ({ socket, state }: Paths, where: string, quiet: boolean)
     )
   )
 
-/** Fails when the daemon that was launched has ended, with its own words; one that found another in its place says nothing. */
+/** Fails with the launched daemon's last output when it ends; waits on if it ended because another daemon runs. */
 const untilItEnds = (how: How) =>
   how._tag === "Systemd"
     ? Effect.never
@@ -85,7 +85,10 @@ const untilItEnds = (how: How) =>
         )
       })
 
-/** The daemon that has the state folder although nobody answers, once it does; undefined where there is none, or it has ended. */
+/**
+ * Waits for a daemon that holds the state directory but does not answer. Undefined if there is none, or it has ended.
+ * Fails if the daemon makes no progress.
+ */
 export const comesBack = Effect.fnUntraced(function* ({ socket, state }: Paths, quiet: boolean) {
   const pid = StoreHolder.here(state)
   if (pid === undefined) return undefined
@@ -100,11 +103,11 @@ export const comesBack = Effect.fnUntraced(function* ({ socket, state }: Paths, 
 
 export interface Started {
   readonly status: StatusReply
-  /** False: it ran already. */
+  /** False if the daemon already ran. */
   readonly launched: boolean
 }
 
-/** Fails where a daemon that is started now would end at once, before another one is ended for it. */
+/** Fails if a new daemon would end at once; called before the running daemon is stopped for it. */
 export const checkStart = Effect.gen(function* () {
   const { paths } = yield* Invocation
   yield* supported
@@ -116,7 +119,7 @@ export const checkStart = Effect.gen(function* () {
   })
 })
 
-/** `since`: one that started after that was launched by this, whoever carried it out. */
+/** `since`: ms since the epoch; a daemon that started later counts as launched by us, whichever process did it. */
 export const start = Effect.fnUntraced(function* (since: number) {
   const { json, paths } = yield* Invocation
   yield* supported
@@ -133,7 +136,7 @@ export const start = Effect.fnUntraced(function* (since: number) {
   const how = yield* launch({
     unit: unitName(paths.state, paths.defaultState),
     command: DaemonNode.commandOf([...entry.command, ...(own ? [] : ["--state", paths.state]), "up"]),
-    // Not the project: the daemon must not keep a folder busy, nor take up a project by where it was started.
+    // not the project's folder: the daemon must not keep a folder busy, nor register a project by its working directory
     cwd: "/",
     env: { ...entry.env, ...DaemonNode.variablesFor(entry.env) },
     log: paths.log
@@ -143,7 +146,7 @@ export const start = Effect.fnUntraced(function* (since: number) {
   return { status: answered, launched: true } satisfies Started
 })
 
-/** systemd, where it listens on the daemon's socket. */
+/** The systemd unit that listens on the daemon's socket; undefined if there is none. */
 const listener = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const unit = unitName(paths.state, paths.defaultState)
@@ -152,7 +155,7 @@ const listener = Effect.gen(function* () {
   return isSystems ? ({ unit: "agentd", manager: "system" } as const) : undefined
 })
 
-/** `isShared`: somebody else listens there, too, and would begin a daemon for whoever looked. */
+/** `isShared`: systemd listens on the socket, too, so a probe would start a new daemon. */
 const untilGone = (pid: number, socket: string, isShared: boolean): Effect.Effect<void> =>
   Effect.gen(function* () {
     const listening = !isShared && (yield* probe(socket)) === "live"
@@ -165,11 +168,11 @@ export interface Stopped {
   readonly pid: number
   /** ms */
   readonly took: number
-  /** The unit that begins it again for whoever connects: it is not ours to stop. */
+  /** The systemd socket that starts the daemon at the next connection, if we could not stop it; else undefined. */
   readonly returnsBy: string | undefined
 }
 
-/** Asks it to end, and returns when it is gone. `keep`: its runs are left to the daemon that comes next. */
+/** Asks the daemon to stop, and returns when it is gone. `keep`: its runs are left to the next daemon. */
 export const stop = Effect.fnUntraced(function* (reason: string, keep = false) {
   const { caller, json, paths } = yield* Invocation
   const by = yield* listener

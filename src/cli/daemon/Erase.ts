@@ -1,8 +1,8 @@
 /**
  * `agentd erase RUNE`: erases the texts of a rune that should not be in the log.
  *
- * Guarantees: what would go is said before anybody is asked; without a terminal nothing goes
- * unless --yes was given; neither the question nor the answer repeats a text.
+ * Guarantees: the question says what would be erased; without a terminal, nothing is erased unless --yes was passed;
+ * neither the question nor the answer repeats a text.
  */
 import { Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"

@@ -1,4 +1,4 @@
-/** `agentd alert channels`: the channels by which a person is told, and whether each works. */
+/** `agentd alert channels`: the channels over which a person is notified, and whether each works. */
 import type { NotifyRow } from "../../domain/AlertMessages.ts"
 import { declare, read, type World } from "../parse/DeclaredVerb.ts"
 import { count, paint, plain } from "../render/Output.ts"

@@ -1,8 +1,9 @@
 /**
- * `agentd open`: a link that opens the page, once; in the browser of this desktop where there is one.
+ * `agentd open`: creates a link that opens the page once, and opens it in the desktop's browser if there is one.
  *
- * Guarantees: the link is in no program's arguments, which every user of the machine reads: the browser is given a file
- * of this user's alone that leads there, and that is gone once the link is used, or the browser did not use it.
+ * Guarantees: the link is never in a program's arguments, which every user of the machine can read. The browser gets
+ * a file that redirects to the link. Only this user can read it, and it is deleted once the link is used, or after a
+ * timeout.
  */
 import { Effect, FileSystem } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -18,14 +19,14 @@ interface Input {
   readonly label: string
 }
 
-/** Most time for the browser to use the link, and between two looks whether it did. */
+/** Timeout for the browser to use the link, and the interval of the checks. */
 const PATIENCE = "15 seconds"
 const LOOK = Backoff.constant("200 millis")
 
 const leading = (url: string): string =>
   `<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=${url}"><title>agentd</title><a href="${url}">Open the page of agentd</a>\n`
 
-/** A file that leads there, for as long as the scope is open. Its folder is the state folder: it lets nobody else in. */
+/** A file that redirects to `url`, until the scope closes. Its folder in the state directory is closed to others. */
 const redirect = Effect.fnUntraced(function* (url: string) {
   const fs = yield* FileSystem.FileSystem
   const { paths } = yield* Invocation
@@ -35,7 +36,7 @@ const redirect = Effect.fnUntraced(function* (url: string) {
   return file
 })
 
-/** Hands it to the desktop, and waits until a page has claimed it; false: the link is on the terminal alone. */
+/** Opens the link on the desktop, and waits until a page has used it. False: no page did. */
 const shown = (url: string) =>
   Effect.gen(function* () {
     const { paths } = yield* Invocation
@@ -46,7 +47,7 @@ const shown = (url: string) =>
     const file = yield* redirect(url)
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
     const opener = ChildProcess.make("xdg-open", [file], { stdin: "ignore", stdout: "ignore", stderr: "ignore" })
-    // one that is the browser itself ends with it
+    // if the opener is the browser itself, it ends only with the browser: so `claimed` decides
     const opened = Effect.filterOrElse(
       spawner.exitCode(opener),
       (code) => Number(code) === 0,

@@ -1,8 +1,9 @@
 /**
- * `agentd repair`: mends a damaged log while no daemon runs: each damaged conversation goes on from its last good rune.
+ * `agentd repair`: repairs a damaged log while no daemon runs: each damaged conversation is cut after its last good
+ * rune.
  *
- * Guarantees: what is lost is said before anybody is asked; without --yes and a terminal, and with --dry-run, nothing
- * is changed; the store as it was is kept beside.
+ * Guarantees: the loss is reported before the question; with --dry-run nothing is changed, nor without a terminal,
+ * unless --yes was passed; a copy of the unrepaired store remains.
  */
 import { Clock, Effect, FileSystem, HashMap } from "effect"
 import { join } from "node:path"
@@ -33,7 +34,7 @@ interface Lost {
   turns: number
 }
 
-/** Messages and turns of the lost runes, by stream. */
+/** Counts the messages and turns of the lost runes, by stream. */
 export class Losses {
   readonly of = new Map<string, Lost>()
 
@@ -56,7 +57,7 @@ export class Losses {
 
 const lineOf = ({ eventId, lost, reason, seq, stream }: Cut, losses: Losses): string => {
   const gone = `${count(lost, "rune")} of it ${lost === 1 ? "is" : "are"} lost`
-  // of the daemon's own stream the damaged runes go alone
+  // in the daemon's own stream, only the damaged runes are removed
   if (stream === DaemonLog.rules.home) return plain(`${stream}: ${reason}. ${gone}, and all others stay.`)
   const rest = eventId === 0 ? "Nothing of it is left" : `It goes on from its rune ${seq} (${eventId} of the log)`
   return plain(`${stream}: ${reason}. ${rest}; ${gone}: ${losses.text(stream)}.`)
@@ -64,7 +65,7 @@ const lineOf = ({ eventId, lost, reason, seq, stream }: Cut, losses: Losses): st
 
 type Plan = Pick<Cuts, "behind" | "blanked" | "cuts" | "unknown">
 
-/** The losses of a repair, in sentences. */
+/** The losses of a repair as sentences. */
 export const linesOf = (plan: Plan, losses: Losses): ReadonlyArray<string> => [
   ...[...plan.cuts.values()].map((one) => lineOf(one, losses)),
   ...(plan.behind === undefined ? [] : [`${plan.behind}. What is missing there comes back with a backup alone.`]),
@@ -87,7 +88,7 @@ const jsonOf = (plan: Cuts, losses: Losses, beside: string | null) => ({
   beside
 })
 
-/** Why a part of the state has been left out by its fold; undefined: none was. */
+/** The part of a state that its fold has marked as broken; undefined if there is none. */
 const brokenIn = (state: unknown): string | undefined => {
   const of = state as {
     readonly life?: { readonly broken?: string }
@@ -103,7 +104,7 @@ const brokenIn = (state: unknown): string | undefined => {
   return of?.life?.broken
 }
 
-/** Why a rune of the conversation does not fold, one rune after the other. */
+/** Folds the runes of a conversation one after the other; returns why a rune does not fold, or undefined. */
 const foldsOf = (conversation: string) => (beginning: Beginning | undefined) => {
   const own = folds.filter((fold) => fold.of?.(conversation) ?? true)
   const states = new Map(own.map((fold) => [fold, firstState(beginning, conversation, fold)]))

@@ -1,6 +1,6 @@
 /**
- * `agentd restart`: the daemon, ended in order and started again. Runs that the keeper holds go on meanwhile; a turn of
- * an agent whose run ends with the daemon is cut short and offered again, which a person is asked about first.
+ * `agentd restart`: stops the daemon in order and starts it again. Runs that the keeper holds continue during the
+ * restart. Other runs end with the daemon: their turns are interrupted and started again, so the command asks first.
  */
 import { Clock, Console, Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -11,7 +11,7 @@ import { Invocation } from "../parse/Invocation.ts"
 import { startDaemon } from "./Start.ts"
 import * as WayBack from "./WayBack.ts"
 
-/** Backends whose runs end with their daemon, where that does not say so of each: an older one. */
+/** Backends whose runs end with the daemon; for an older daemon that does not report this per agent. */
 const ENDING = new Set(["model"])
 const MAX_NAMES = 20
 const LOOK = "1 second"
@@ -30,7 +30,7 @@ const namesOf = (rows: Rows, most: number): string => {
   return `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`
 }
 
-/** In words: whose turns a restart would cut short; undefined: nobody's. */
+/** A sentence with the agents whose turns a restart would interrupt; undefined if there are none. */
 const cutShort = Effect.map(busy, (rows) => {
   const cut = rows.filter(({ backend, outlives = !ENDING.has(backend) }) => !outlives)
   if (cut.length === 0) return undefined
@@ -44,7 +44,7 @@ const ask = Effect.fnUntraced(function* (yes: boolean) {
   if (fact !== undefined) yield* confirm(yes, fact, "Restart the daemon?")
 })
 
-/** Returns when no agent is in the midst of a turn. */
+/** Returns when no agent has an unfinished turn. */
 const drained = Effect.gen(function* () {
   let told = 0
   for (let left = yield* busy; left.length > 0; left = yield* busy) {

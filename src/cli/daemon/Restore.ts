@@ -1,9 +1,9 @@
 /**
- * `agentd restore FILE`: puts a backup in the place of the store.
+ * `agentd restore FILE`: replaces the store by a backup.
  *
- * Guarantees: a store that a daemon has open is refused; the backup is unpacked and its whole log verified before
- * anybody is asked and before anything is touched; a store that was there lies beside it afterwards, and where is said;
- * no token of the backup opens anything: which were revoked since is not known.
+ * Guarantees: if a daemon has the store open, the command refuses; the backup is unpacked and its whole log verified
+ * before the question and before any change; the replaced store remains in the state directory, and its path is
+ * printed; all access tokens of the backup are revoked, because it is unknown which were revoked later.
  */
 import { Clock, Console, Effect, Layer } from "effect"
 import { existsSync } from "node:fs"
@@ -59,7 +59,7 @@ const checkThere = (file: string) =>
         })
       )
 
-/** The store in the state folder, in words for who decides about it. */
+/** Describes the store in the state directory for the question; undefined if there is none. */
 const storeThere = Effect.fnUntraced(function* (state: string) {
   if (!existsSync(join(state, STORE))) return undefined
   return yield* Effect.match(StoreCopy.facts(join(state, STORE)), {
@@ -68,12 +68,12 @@ const storeThere = Effect.fnUntraced(function* (state: string) {
   })
 })
 
-/** Revokes every token that a store has; answers how many. */
+/** Revokes every access token of a store; returns their number. */
 const revokeAll = (store: string) =>
   Effect.gen(function* () {
     const access = yield* Access.Access
     const grants = yield* access.list
-    // a token that is listed can be revoked
+    // a listed token can always be revoked
     for (const { id } of grants)
       yield* Effect.catchTag(access.revoke(id, { by: "restore" }), "CommandRefused", Effect.die)
     return grants.length

@@ -1,4 +1,4 @@
-/** `agentd schema`: the JSON Schema of agentd.jsonc, or of a plan, for editors; or what the daemon answers over HTTP, as OpenAPI. */
+/** `agentd schema`: the JSON Schema of agentd.jsonc or of a plan, for editors; or the HTTP interface as OpenAPI. */
 import { Console, Effect } from "effect"
 import { jsonSchema } from "../../config/ConfigFile.ts"
 import { Invocation } from "../parse/Invocation.ts"

@@ -1,4 +1,4 @@
-/** `agentd start`: the daemon in the background, and the current project with it. */
+/** `agentd start`: starts the daemon in the background, and the current project with it. */
 import { Clock, Effect } from "effect"
 import { Prompt } from "effect/cli"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -32,7 +32,7 @@ const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
       ])
 ]
 
-/** The daemon refuses a file that it cannot read; why is read off the file itself, with the exit code of its kind. */
+/** The daemon refuses a file that it cannot read. The file is then loaded here for the exact error and exit code. */
 const register = Effect.fnUntraced(function* (config: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) => client.Register({ config, trust: null, caller })).pipe(
@@ -44,7 +44,7 @@ const register = Effect.fnUntraced(function* (config: string) {
   )
 })
 
-/** A run of an agent begins no project: its file would be in force without a person's word. */
+/** An agent's run must not register a new project: its file would be in force without a person's approval. */
 const checkBegun = Effect.fnUntraced(function* (config: string) {
   const { paths } = yield* Invocation
   if (!(yield* Trust.isRun)) return
@@ -58,8 +58,8 @@ const checkBegun = Effect.fnUntraced(function* (config: string) {
 })
 
 /**
- * The project of this folder as a person starts it: a file that has changed is shown, and then in force. A dangerous
- * change is in force once a person on a terminal says so; it waits where nobody is there to be asked, and for a run of an agent.
+ * Starts the project of this folder. A changed file is shown and then put into force. A dangerous change needs the
+ * approval of a person on a terminal; it waits if nobody can be asked, or if the caller is an agent's run.
  */
 const begin = Effect.fnUntraced(function* (config: string) {
   const { colour, interactive, json } = yield* Invocation
@@ -77,7 +77,7 @@ const begin = Effect.fnUntraced(function* (config: string) {
   return yield* Trust.agree(config, change.hash)
 })
 
-/** True where the project's last conversation is closed: the file counts for nothing until a new one begins, and nothing is wrong with it. */
+/** Whether the project's last conversation is closed. Its file then has no effect until a new one begins. */
 const isOver = Effect.fnUntraced(function* ({ conversation, problems }: ProjectInfo) {
   if (problems.length === 0) return false
   const { paths } = yield* Invocation
@@ -85,7 +85,7 @@ const isOver = Effect.fnUntraced(function* ({ conversation, problems }: ProjectI
   return all.some((one) => one.conversation === conversation && (one.state === "closed" || one.state === "archived"))
 })
 
-/** An older agentd let two projects have one name: the other of this one, told with what to do. */
+/** A note if another project has the same name, which an older agentd permitted; empty if none has. */
 const twinOf = Effect.fnUntraced(function* ({ config, conversation, name }: ProjectInfo) {
   const { paths } = yield* Invocation
   const projects = yield* call(paths.socket, (client) => client.Projects())
@@ -97,7 +97,7 @@ const twinOf = Effect.fnUntraced(function* ({ config, conversation, name }: Proj
   ]
 })
 
-/** Also what `restart` ends with. */
+/** Starts the daemon and the project of this folder; `agentd restart` uses it, too. `since`: ms since the epoch. */
 export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "restarted", since: number) {
   const { caller, paths } = yield* Invocation
   const { launched, status } = yield* DaemonLife.start(since)
@@ -154,7 +154,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   })
 })
 
-/** Writes the name into the file of this folder's project; what it says then is started as any change is. */
+/** Writes the new name into the config file of this folder's project; the change is then started like any other. */
 const called = Effect.fnUntraced(function* (name: string) {
   const { caller } = yield* Invocation
   const { config } = caller
@@ -170,7 +170,7 @@ const called = Effect.fnUntraced(function* (name: string) {
   yield* rename(config, name)
 })
 
-/** `name`: of the project of this folder, from now on. */
+/** `name`: new name of this folder's project; undefined: unchanged. */
 export const run = Effect.fnUntraced(function* (name: string | undefined) {
   if (name !== undefined) yield* called(name)
   yield* startDaemon("started", yield* Clock.currentTimeMillis)

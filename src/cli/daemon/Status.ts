@@ -1,4 +1,4 @@
-/** `agentd status`: the daemon itself, and what each answer rests on. */
+/** `agentd status`: the status of the daemon, and the runes on which each fact is based. */
 import type { DaemonStatus, StatusReply } from "../../board/DaemonMessages.ts"
 import * as DiskRoom from "../../board/DiskRoom.ts"
 import { VERSION } from "../../api/rpc/Version.ts"
@@ -15,7 +15,7 @@ const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: strin
   stopping: ["stopping", "yellow"]
 }
 
-/** Streams of the log that are still being read, and those that cannot be. */
+/** Streams of the log that are still being read, and those that cannot be read. */
 export const reading = ({ reading }: Pick<DaemonStatus, "reading">, colour: boolean): ReadonlyArray<string> => {
   if (reading === undefined) return []
   const { aside = [], read, streams, unreadable, waiting } = reading
@@ -88,7 +88,7 @@ const checked = (last: DaemonStatus["log"]["checked"], { colour, now }: World): 
     : [paint(colour, "red", `${when}: ${count(problems, "problem")}: ${plain(first ?? "")} → agentd verify`)]
 }
 
-/** `3 working (rune 12)`: by the word for people; an older daemon tells its own states alone. */
+/** `3 working (rune 12)`, by status word; an older daemon reports only its internal states. */
 const countsOf = ({ states, words }: StatusReply, colour: boolean): ReadonlyArray<string> =>
   words === undefined
     ? states.map(({ agents, restsOn, state }) => `${agents} ${plain(state)} (rune ${restsOn})`)

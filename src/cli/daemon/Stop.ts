@@ -1,7 +1,6 @@
 /**
- * `agentd stop`: the daemon, in order; while agents work a person is asked first,
- * and a script has to say --yes. In a project's folder it may be the project that is meant: a person
- * chooses, a script has to say which.
+ * `agentd stop`: stops the daemon in order. While agents work, a person is asked first, and a script must pass
+ * --yes. In a project's folder, perhaps only the project is to stop: a person chooses, a script must say which.
  */
 import { Effect, Option } from "effect"
 import { Prompt } from "effect/cli"
@@ -17,19 +16,19 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { hint, Invocation, print } from "../parse/Invocation.ts"
 import { plain } from "../render/Output.ts"
 
-/** Agents that a choice names. */
+/** Maximum number of agents that a choice lists. */
 const MOST = 5
 
 const WORKING = new Set(["Spawning", "Running", "Interrupting"])
 
-/** Runs that live, of all projects. */
+/** Number of agents with a live run, in all projects. */
 const working = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const { states } = yield* DaemonLife.status(paths.socket)
   return states.filter(({ state }) => WORKING.has(state)).reduce((sum, { agents }) => sum + agents, 0)
 })
 
-/** Fails unless nobody works, or the answer is yes. */
+/** Returns if no agent works or the answer is yes; else fails. */
 const ask = Effect.fnUntraced(function* (yes: boolean) {
   if (yes) return
   const count = yield* working
@@ -40,7 +39,7 @@ const ask = Effect.fnUntraced(function* (yes: boolean) {
 
 type Meant = "daemon" | "nothing" | "project"
 
-/** The choice of a person in a project's folder, where nothing was named: the two are easily mistaken for each other. */
+/** Asks which to stop, the daemon or the project of this folder, because the two are easily confused. */
 const choose = Effect.fnUntraced(function* (project: ProjectInfo, projects: number) {
   const { interactive } = yield* Invocation
   const { agents, name } = project
@@ -69,7 +68,7 @@ const choose = Effect.fnUntraced(function* (project: ProjectInfo, projects: numb
   )
 })
 
-/** The project of this folder, where one is known, and how many there are. */
+/** The project of this folder, if the daemon knows it, and the number of all projects. */
 const here = Effect.gen(function* () {
   const { caller, paths } = yield* Invocation
   const projects = yield* call(paths.socket, (client) => client.Projects())
@@ -82,7 +81,7 @@ const stopProject = Effect.fnUntraced(function* (conversation: string) {
   yield* print(done, () => [plain(done.message)])
 })
 
-/** A daemon that died a moment ago comes back by itself, unless systemd is told. */
+/** If the daemon has just crashed, systemd would start it again: stop that. True if it did. */
 const stopReturn = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const unit = unitName(paths.state, paths.defaultState)
@@ -111,7 +110,7 @@ export const run = Effect.fnUntraced(function* ({ daemon, yes }: { readonly daem
   const { paths } = yield* Invocation
   const isLive = (yield* probe(paths.socket)) === "live"
   if (!isLive && (yield* stopReturn)) return
-  // scripts of old say --yes
+  // older scripts pass only --yes, and mean the daemon
   const { count, project } = isLive && !daemon && !yes ? yield* here : { count: 0, project: undefined }
   if (project === undefined) {
     yield* ask(yes)

@@ -1,4 +1,4 @@
-/** `agentd status --tree [NAME]`: the supervision tree as it is now; of one part also its newest messages. */
+/** `agentd status --tree [NAME]`: the current supervision tree; for one part of it also the newest messages. */
 import type { TreeRow } from "../../board/TreeMessages.ts"
 import { declare, maybeWord, read, type World } from "../parse/DeclaredVerb.ts"
 import { age, clock, count, paint, plain, stateColour } from "../render/Output.ts"
@@ -16,7 +16,7 @@ const facts = (row: TreeRow, { colour, now }: World): string => {
   ].join(", ")
 }
 
-/** The branches before a row: whether one of the same depth follows it, and one of each depth above. */
+/** The tree lines before each row: they depend on whether a later row has the same depth, or one of those above. */
 const branches = (rows: ReadonlyArray<TreeRow>): ReadonlyArray<string> => {
   const open: Array<boolean> = []
   const drawn: Array<string> = []

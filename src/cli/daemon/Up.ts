@@ -1,8 +1,8 @@
 /**
- * `agentd up`: the daemon in the foreground, until it is stopped.
+ * `agentd up`: runs the daemon in the foreground, until it is stopped.
  *
- * On a terminal a config that has changed is shown, and a person is asked where that is dangerous. Elsewhere it
- * waits: a service manager may have started this anew, with nobody there.
+ * On a terminal, a changed config is shown, and a dangerous change needs a person's approval. Elsewhere the change
+ * waits, because a service manager could have started this process while nobody is there.
  */
 import { Console, Effect } from "effect"
 import { Prompt } from "effect/cli"
@@ -19,7 +19,7 @@ export const run = Effect.fnUntraced(function* () {
   const { daemon, env } = yield* Entry
   yield* supported
   yield* checkLength(paths.socket)
-  // Whoever sees it start is told what to do beside it; a service manager keeps what goes wrong only.
+  // only on a terminal: under a service manager, the output should contain errors only
   if (columns !== null) {
     yield* Console.log(yield* hint("agentd runs here until Ctrl-C. In another terminal: agentd ps, agentd ps --watch"))
     if (caller.config === null) yield* Console.log(yield* hint(yield* unregistered))

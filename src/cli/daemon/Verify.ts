@@ -1,6 +1,6 @@
 /**
- * `agentd verify`: re-reads the whole rune log. A running daemon does it itself;
- * without one the store is read here, and no rune is touched.
+ * `agentd verify`: re-reads and checks the whole rune log. A running daemon does the check itself;
+ * without a daemon, this process reads the store, and changes no rune.
  */
 import { Console, Effect, FileSystem, Stream } from "effect"
 import { dirname } from "node:path"
@@ -15,7 +15,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { age, count, paint, plain } from "../render/Output.ts"
 
-/** Asks the daemon; its progress goes to standard error where somebody waits, then its verdict. */
+/** Asks the daemon for its verdict. `talks`: progress is written to standard error. */
 const byDaemon = (socket: string, talks: boolean) =>
   call(socket, (client) =>
     client.Verify().pipe(
@@ -32,7 +32,7 @@ const byDaemon = (socket: string, talks: boolean) =>
     )
   )
 
-/** Why the store cannot be read as it lies there; undefined: it can. */
+/** Why the store on disk cannot be read; undefined if it can. */
 export const unreadable = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   if (isTorn(dirname(file))) {
@@ -50,7 +50,7 @@ export const unreadable = Effect.fnUntraced(function* (file: string) {
   })
 })
 
-/** Reads a store that no daemon has open. */
+/** Verifies a store that no daemon has open. */
 export const byHand = Effect.fnUntraced(function* (file: string) {
   const refused = yield* unreadable(file)
   if (refused !== undefined) return yield* refused

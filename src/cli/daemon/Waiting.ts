@@ -1,10 +1,10 @@
 /**
- * Waiting: the list of what needs a person, as lines: `waiting` shows all of it, `approve`,
- * `deny` and `answer` what takes an answer when no call is named. Which
- * matters there are, and the commands, are the daemon's word (WaitingList). Pure.
+ * Waiting: the list of items that need a person, as lines. `waiting` shows all of it; `approve`,
+ * `deny` and `answer` without a call show the items that can be answered. The daemon decides
+ * (in WaitingList) which items there are, and their commands. Pure.
  *
- * Guarantees: this is a glance: texts of others are bounded, what does not show as itself is marked; a
- * call is approved where all of it is shown.
+ * Guarantees: the list is an overview: foreign texts are shortened, and characters that do not show as
+ * themselves are marked; a call is only approved where it is shown in full.
  */
 import type { Question } from "../../runs/Question.ts"
 import { visible } from "../../domain/Visible.ts"
@@ -15,16 +15,16 @@ import { age, type Colour, paint, plain } from "../render/Output.ts"
 
 export const NOTHING: WaitingReply = { rows: [], more: 0 }
 
-/** Matters that take an answer. */
+/** Kinds of items that can be answered. */
 const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question", "session"])
 
-/** The part of it that takes an answer. */
+/** The items that can be answered. */
 export const asking = ({ rows }: WaitingReply): WaitingReply => ({
   rows: rows.filter(({ kind }) => ASKS.has(kind)),
   more: 0
 })
 
-/** Each question with its options, as they are answered by number. */
+/** Each question with its numbered options. */
 export const choices = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
   questions.flatMap(({ options, question, several }) => [
     `${plain(question)}${several ? " (one or more)" : ""}`,

@@ -1,4 +1,4 @@
-/** `agentd waiting`: all that waits for a person, each with what to do about it. */
+/** `agentd waiting`: everything that waits for a person, each with the commands that help. */
 import { declare, read } from "../parse/DeclaredVerb.ts"
 import { view } from "./Waiting.ts"
 

@@ -1,6 +1,6 @@
 /**
- * WayBack: what `agentd restart` checks of the installed program before it ends the daemon, and how to go back to the
- * program that ran before when the new daemon does not start.
+ * WayBack: checks the installed program before `agentd restart` ends the daemon. If the new daemon does not start, the
+ * error says how to go back to the program that ran before.
  *
  * Guarantees: the daemon runs on if the installed program does not start, or does not read the store.
  */
@@ -22,7 +22,7 @@ import { plain } from "../render/Output.ts"
 import * as Installed from "../setup/Installed.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 
-/** The end of a program's error output. */
+/** Maximum characters of a program's output that are shown: its end. */
 const WORDS = 600
 const PROGRAM_WITHIN = "1 minute"
 
@@ -39,7 +39,7 @@ const schemaOf = Effect.fnUntraced(function* (state: string) {
   return fs.existsSync(store) ? (yield* StoreCopy.facts(store)).schema : 0
 })
 
-/** The command that installs that version again, and then runs `next`. */
+/** The command that installs this version again, and then runs `next`. */
 const installing = (version: string, next: string) =>
   Effect.map(Installed.installation, (found) => {
     switch (found._tag) {
@@ -52,7 +52,7 @@ const installing = (version: string, next: string) =>
     }
   })
 
-/** The installed program with `--version`; its exit code, and what it said. */
+/** Runs the installed program with `--version`; returns its exit code and output. */
 const answer = Effect.gen(function* () {
   const { command, env } = yield* Entry
   const [node = "", ...args] = DaemonNode.commandOf([...command, "--version"])
@@ -97,7 +97,7 @@ export const checked = Effect.gen(function* () {
   return { version: daemon.version, schema, replaced } satisfies Before
 })
 
-/** If the new daemon changed the store's schema: the shell command that puts the older store back. */
+/** If the new daemon changed the store's schema: the shell command that restores the older store; else undefined. */
 const storeBack = Effect.fnUntraced(function* (schema: number) {
   const { paths } = yield* Invocation
   const name = `${STORE}.schema-${schema}`

@@ -4,7 +4,7 @@ import { act, maybeText, off, option, send, type Wrong } from "../parse/Declared
 import { ExitCode } from "../parse/ExitCode.ts"
 import * as GoalFlags from "./GoalFlags.ts"
 
-/** Looks like a slip; agents would begin to work on it. */
+/** A single word is likely a mistyped subcommand: without this check, agents would start to work on it. */
 const VERB = /^[a-z-]{1,40}$/u
 
 const wrongOf = (text: string | undefined, plan: string | undefined): Wrong | undefined => {

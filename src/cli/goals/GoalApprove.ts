@@ -1,9 +1,9 @@
 /**
- * `agentd goal approve GOAL` without a hash: shows the whole plan, and asks where somebody is there.
+ * `agentd goal approve GOAL` without a hash: shows the whole plan, then asks for confirmation on a terminal.
  *
- * Guarantees: what is approved is what was shown, by its hash: the goal, how it is worked off, each
- * task with all that its agent would be told; nothing is left out, and what does not show as itself is
- * marked; where nobody can be asked, nothing is approved, and the exit code says so.
+ * Guarantees: the approval names the shown plan by its hash: the goal, its options, and each task with the full text
+ * for its agent; nothing is left out, and characters that do not show as themselves are marked; if nobody can be
+ * asked, nothing is approved, and the exit code says so.
  */
 import { Effect } from "effect"
 import { Prompt } from "effect/cli"
@@ -61,7 +61,7 @@ const taskLines = (
   ]
 }
 
-/** Undisguised, as `AskedPlan` has it. */
+/** The whole plan as lines; special characters of its texts are marked. */
 export const lines = (asked: AskedPlan, columns: number | null): ReadonlyArray<string> => {
   const { goal, goalId, hash, options, project, tasks } = asked
   const { checks, ...others } = options

@@ -1,4 +1,4 @@
-/** GoalFlags: what may be otherwise for one goal than in `goals`, as `agentd goal` and `agentd at` take it. Pure. */
+/** GoalFlags: options with which `agentd goal` and `agentd at` override `goals` of the config for one goal. Pure. */
 import { maybeCount, off, option, options } from "../parse/DeclaredVerb.ts"
 
 export const flags = {
@@ -23,7 +23,7 @@ export interface Given {
   readonly target: string | undefined
 }
 
-/** Flags that were given alone: the rest is as in `goals`. */
+/** Only the options that were set: the config's `goals` supplies the rest. */
 export const given = ({ autoStart, checks, critic, planner, rounds, target }: Given) => ({
   ...(planner === undefined ? {} : { planner }),
   ...(critic === undefined ? {} : { critic }),

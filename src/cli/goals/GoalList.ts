@@ -1,4 +1,4 @@
-/** `agentd goal ls|show`: what goals there are, and how the plan of one stands. */
+/** `agentd goal ls|show`: lists the goals, and shows the status of one plan. */
 import { declare, map, off, read } from "../parse/DeclaredVerb.ts"
 import { name } from "./GoalLife.ts"
 import * as GoalView from "./GoalView.ts"
@@ -12,7 +12,7 @@ export const ls = declare({
   view: (goals, { colour, columns, now }) => GoalView.list(goals, now, { colour, columns })
 })
 
-/** A person sees the first page of its tasks; a script gets all of them, which `GoalShow` reads. */
+/** A person sees the first page of the tasks; `GoalShow` reads all of them for a script. */
 export const show = declare({
   path: ["goal", "show"],
   description: "Draw a goal's plan: its tasks, what they wait for, who has them, what the review found",

@@ -1,6 +1,6 @@
 /**
- * `agentd goal merge GOAL`: merges done work into a branch. Into one that is checked out, the person's own git
- * merges, here, by a fast-forward: the daemon touches no checkout of a person's.
+ * `agentd goal merge GOAL`: merges finished work into a branch. If the branch is checked out, the person's own git
+ * fast-forwards it here, because the daemon never changes a person's checkout.
  */
 import { Effect } from "effect"
 import type { MergeReply } from "../../domain/GoalMessages.ts"
@@ -24,7 +24,7 @@ const colours = { merged: "green", "up-to-date": "dim", conflict: "red" } as con
 
 const refuse = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
 
-/** Brings the checkout to the merged commit with the person's git, and tells the daemon. */
+/** Fast-forwards the checkout to the merged commit with the person's git, and reports that to the daemon. */
 const finish = Effect.fnUntraced(function* (
   { results, target }: MergeReply,
   { commit, folder, from }: NonNullable<MergeReply["toCheckout"]>,

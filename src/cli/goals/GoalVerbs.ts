@@ -1,6 +1,5 @@
 /**
- * GoalVerbs: the part of the command line that is about goals: giving one, looking
- * at its plan, letting it go on, and taking its work.
+ * GoalVerbs: the commands for goals: submit one, look at its plan, approve or retry it, and merge its work.
  */
 import { Argument, Command } from "effect/cli"
 import { commandOf, commandsOf } from "../parse/DeclaredCommand.ts"

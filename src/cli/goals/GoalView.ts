@@ -1,8 +1,8 @@
 /**
- * GoalView: goals and their plans as a person sees them. Pure.
+ * GoalView: goals and their plans as shown to a person. Pure.
  *
- * A plan is drawn as a tree: each task below the last one that it waits for, with
- * the others named beside it; deep ones are indented no further than a limit.
+ * A plan is drawn as a tree: each task stands below the last task that it depends on, and its
+ * line names its other dependencies. The indentation has a limit.
  */
 import type { Finding, GoalInfo, GoalPage, TaskInfo } from "../../domain/GoalMessages.ts"
 import { LOOKS, predicate } from "../../domain/Words.ts"
@@ -53,7 +53,7 @@ interface Drawn {
   readonly depth: number
 }
 
-/** Below the last of those that it waits for. */
+/** Orders the tasks as a tree: each below the last of its dependencies. */
 const drawn = (tasks: ReadonlyArray<TaskInfo>): ReadonlyArray<Drawn> => {
   const place = new Map(tasks.map(({ id }, index) => [id, index]))
   const children = new Map<string | null, Array<TaskInfo>>()
@@ -129,7 +129,7 @@ const found = (findings: Page["findings"], colour: boolean): ReadonlyArray<strin
 
 const NAMED = new Set<TaskInfo["state"]>(["assigned", "running", "failed"])
 
-/** A plan that is too long to be drawn: how many are in each state, and those that a person looks for first. */
+/** A plan that is too long to draw: the number of tasks per state, and the tasks that a person looks for first. */
 export const brief = ({ findings, goal, named, tasks }: Page, now: number, colour: boolean): ReadonlyArray<string> => {
   const whole = goal.total <= tasks.length
   const states = Object.entries(goal.tasks).flatMap(([state, count]) => (count === 0 ? [] : [`${count} ${state}`]))
@@ -143,7 +143,7 @@ export const brief = ({ findings, goal, named, tasks }: Page, now: number, colou
   ]
 }
 
-/** The plan as a tree, if all of it is there. */
+/** The plan as a tree, or in brief if the page does not have all tasks. */
 export const show = (page: Page, now: number, colour: boolean): ReadonlyArray<string> => {
   const { findings, goal, tasks } = page
   if (goal.total > tasks.length && tasks.length > 0) return brief(page, now, colour)

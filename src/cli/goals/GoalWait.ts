@@ -1,6 +1,6 @@
 /**
- * `agentd goal TEXT --wait`: gives a goal, and ends with its outcome: 0 where it is met, 1 where it stopped, 5 where it
- * does not go on without a person.
+ * `agentd goal TEXT --wait`: submits a goal, waits, and exits with its outcome: 0 if it is met, 1 if it stopped, 5 if
+ * it needs a person.
  */
 import { Console, Effect } from "effect"
 import type { GoalPage } from "../../domain/GoalMessages.ts"
@@ -19,7 +19,7 @@ type Input = Given<typeof goal.args>
 
 const asks = ({ goal }: GoalPage): boolean => goal.word === "needs you"
 
-/** The answer for one that waits for a person. */
+/** The error if the goal waits for a person. */
 const undecided = ({ goal: { behind, detail, goalId, state } }: GoalPage) =>
   new VerbFailed({
     message: `${goalId} waits for a person: ${detail === "" ? state : detail}`,

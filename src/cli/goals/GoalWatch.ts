@@ -1,8 +1,8 @@
 /**
- * `agentd goal watch GOAL`: a goal as it changes, until it has ended.
+ * `agentd goal watch GOAL`: shows a goal as it changes, until it ends.
  *
- * Guarantees: on a terminal it is drawn in place, and the terminal is as it was when
- * it ends; elsewhere each change is a line; a daemon that goes away is waited for; the
+ * Guarantees: on a terminal the goal is drawn in place, and the terminal is restored at the
+ * end; elsewhere each change is a line; if the daemon goes away, the command waits for it; the
  * exit code says whether the goal is met.
  */
 import { Clock, Console, Effect, Terminal } from "effect"
@@ -18,7 +18,7 @@ import { json as jsonOf, through } from "../render/TerminalDoor.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 
 const EVERY = "500 millis"
-/** How soon a daemon that went away is looked for. */
+/** Interval of attempts to reach a daemon that went away. */
 const AGAIN = Backoff.waits(Backoff.constant("1 second"))
 const ENTER = "\u001b[?1049h\u001b[?25l\u001b[?7l"
 const LEAVE = "\u001b[?7h\u001b[?25h\u001b[?1049l"
@@ -28,7 +28,7 @@ const REST_OF_SCREEN = "\u001b[J"
 
 export const ends = ({ goal }: GoalPage): boolean => goal.state === "goal_met" || goal.state === "stopped"
 
-/** As many lines as there are rows: a plan for which there is no room is told in short. */
+/** The lines that fit into `rows`: a plan that is too long is shown in brief. */
 export const frame = (page: GoalPage, now: number, rows: number, colour: boolean): ReadonlyArray<string> => {
   const room = Math.max(3, rows - 1)
   const whole = GoalView.show(page, now, colour)
@@ -39,10 +39,10 @@ export const frame = (page: GoalPage, now: number, rows: number, colour: boolean
 const line = ({ goal }: GoalPage, now: number): string =>
   `${clock(now, now)} ${goal.goalId} ${predicate({ word: goal.word }, now)}: ${GoalView.progress(goal)}${goal.detail === "" ? "" : `; ${cut(plain(goal.detail), 200)}`}`
 
-/** The part of a page whose change a script is told; the passing of time is none. */
+/** The part of a page whose change is printed on a line of its own; ages are not part of it. */
 const keyOf = ({ goal }: GoalPage): string => JSON.stringify([goal.state, goal.tasks, goal.detail, goal.rounds])
 
-/** Shows the goal until it is over, in the sense given; answers with how it stands then. */
+/** Shows the goal until `isOver`, and returns its last page. */
 export const watching = Effect.fnUntraced(function* (name: string, isOver: (page: GoalPage) => boolean = ends) {
   const { caller, colour, columns, json, paths } = yield* Invocation
   const terminal = yield* Terminal.Terminal
@@ -50,7 +50,7 @@ export const watching = Effect.fnUntraced(function* (name: string, isOver: (page
   const write = (text: string) => Effect.ignore(terminal.display(text))
   if (drawing) yield* Effect.acquireRelease(write(ENTER), () => write(LEAVE))
   let before = ""
-  /** Once it has been seen, what is wrong passes. */
+  /** Whether the goal was found: from then on, a missing daemon is waited for instead of an error. */
   let seen = false
   const show = Effect.fnUntraced(function* (page: GoalPage) {
     const now = yield* Clock.currentTimeMillis
@@ -86,7 +86,7 @@ export const watching = Effect.fnUntraced(function* (name: string, isOver: (page
   )
 }, Effect.scoped)
 
-/** Prints how it has ended, and fails unless it is met. */
+/** Prints the final status, and fails if the goal is not met. */
 export const outcome = Effect.fnUntraced(function* (page: GoalPage) {
   const { colour, columns, json } = yield* Invocation
   if (columns !== null && !json) {

@@ -1,7 +1,7 @@
 /**
- * Following: the runes that come, for ever, across a daemon that goes away and comes back.
+ * Following: reads new runes without end, and reconnects after the daemon was away.
  *
- * Guarantees: each rune after the given one comes once, in order; a daemon's absence is told once each time.
+ * Guarantees: each rune after `after` is delivered once, in order; each absence of the daemon is reported once.
  */
 import { Effect, Ref, Stream } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -11,7 +11,7 @@ import { Invocation } from "../parse/Invocation.ts"
 
 const AGAIN = "1 second"
 
-/** `selection`: whose runes, of which kinds. `lost`: told of with the reason. */
+/** `selection`: agent, stream and kinds of the runes. `lost` is called with the reason when the daemon goes away. */
 export const following = Effect.fnUntraced(function* (
   selection: Pick<LogSelection, "agent" | "kinds" | "stream">,
   after: number,

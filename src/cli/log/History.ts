@@ -1,7 +1,7 @@
 /**
- * `agentd log --messages`: what people asked, and what came of it, the newest last.
+ * `agentd log --messages`: what people asked, and the outcome; the newest is last.
  *
- * Guarantees: it holds no more rows than are asked for; it works without the daemon, too.
+ * Guarantees: no more rows are printed than were requested; works without the daemon, too.
  */
 import { Clock, Effect, Stream } from "effect"
 import { FIELDS, HistoryView, KINDS, linesOf, type Named } from "./HistoryView.ts"
@@ -19,10 +19,10 @@ export interface Input {
   readonly csv: boolean
 }
 
-/** Runes that one look at the log's end asks for. */
+/** How many of the newest runes are read: first LEAST, then MOST, then the whole log, until there are enough rows. */
 const MOST = 10_000
 const LEAST = 2_000
-/** Rows that are looked through for those that fit. */
+/** Maximum number of rows that are searched for matches. */
 const HELD = 10_000
 
 const found = Effect.fnUntraced(function* (source: Source, { grep, lines, names, since: moment }: Input) {

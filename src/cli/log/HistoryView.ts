@@ -1,9 +1,9 @@
 /**
- * HistoryView: what people asked, and what came of it: messages to agents, posts in channels, goals, and answers to
- * calls and plans. Pure but for what is still open.
+ * HistoryView: what people asked, and the outcome: messages to agents, posts in channels, goals, and answers to calls
+ * and plans. Pure except for its memory of open items.
  *
- * Guarantees: what agents and agentd ask among themselves is left out; each thing is one row, which says how it stands in a word
- * for people; texts are bounded, and so is what is held.
+ * Guarantees: messages among agents, and those of agentd, are left out; each item is one row, with a status word for
+ * people; the length of texts and the number of stored items are bounded.
  */
 import { OWN } from "../../agents/machines/ToolResult.ts"
 import { agentOf, ConversationView, type Item, textOf } from "../../board/ConversationView.ts"
@@ -25,9 +25,8 @@ export interface AskedRow {
   /** The agent, the goal, or the channel with its `#`. */
   readonly to: string
   readonly text: string
-  /** How it stands; a post in a channel is done with being there. */
+  /** Current status. A post in a channel is "done" at once. */
   readonly word: Word
-  /** The outcome in further words. */
   readonly detail: string
   readonly eventId: number
 }
@@ -45,17 +44,17 @@ export const KINDS: ReadonlyArray<string> = [
 const kinds = { ...goalKinds, ...channelKinds }
 const read = reader(kinds)
 
-/** Characters of one text. */
+/** Maximum lengths of a text, in characters. */
 const LONG = 2_000
 const SHORT = 200
-/** Things that are open at one time: the oldest is let go. */
+/** Maximum number of open items; the oldest is discarded. */
 const MAX_OPEN = 10_000
 
 const asksAsPerson = (from: string): boolean => from === "http" || isAssistant(from) || isPerson(from)
 
 const brief = (text: string): string => cut(plain(text.slice(0, LONG)), SHORT)
 
-/** A map that forgets its oldest. */
+/** A map that discards its oldest entry when it has more than MAX_OPEN. */
 class Recent<V> {
   private readonly all = new Map<string, V>()
 
@@ -80,13 +79,13 @@ export class HistoryView {
   private readonly rowsByKey = new Map<string, Mutable>()
   private readonly most: number
   private readonly views = new Recent<ConversationView>()
-  /** Messages of a turn, by the turn. */
+  /** Ids of the messages that a turn carries, by the turn. */
   private readonly carried = new Recent<ReadonlyArray<string>>()
   private readonly calls = new Recent<{ readonly text: string; readonly turn: string }>()
-  /** Turns of which a call came to a result: how many expired, and whether another was answered or ran. */
+  /** Turns with at least one call result: how many calls expired, and whether another call was answered or ran. */
   private readonly turns = new Recent<{ expired: number; ran: boolean }>()
 
-  /** So many rows, the newest, are held. */
+  /** `most`: maximum number of rows; the oldest are discarded. */
   constructor(most: number) {
     this.most = most
   }
@@ -163,7 +162,7 @@ export class HistoryView {
     if (this.rowsByKey.size > this.most && oldest !== undefined) this.rowsByKey.delete(oldest)
   }
 
-  /** The newest word on what was asked with these ids. */
+  /** Updates the status of the rows with these message ids. */
   private settle(stream: string, ids: ReadonlyArray<string>, word: Word, detail: string): void {
     for (const id of ids) {
       const row = this.rowsByKey.get(`${stream}/${id}`)
@@ -268,7 +267,7 @@ export const FIELDS: ReadonlyArray<Field<Named>> = [
 
 const HEAD = ["AT", "BY", "WHAT", "TO", "OUTCOME", "ASKED, AND WHAT CAME OF IT"]
 
-/** `columns`: null where nothing is cut. */
+/** `columns`: width of the terminal; null: lines are not cut. */
 export const linesOf = (
   rows: ReadonlyArray<Named>,
   { colour, columns, now }: { readonly colour: boolean; readonly columns: number | null; readonly now: number }

@@ -1,4 +1,4 @@
-/** `agentd log`: the rune log, one rune a line; `-f` goes on with what comes. */
+/** `agentd log`: the rune log, one rune a line; `-f` also prints new runes. */
 import { Clock, Console, Effect, Stream } from "effect"
 import { call, type Client } from "../../api/rpc/ControlClient.ts"
 import { didYouMean } from "../../config/ConfigProblem.ts"
@@ -10,7 +10,7 @@ import { lineOf, type LogInput, selectionOf } from "./LogView.ts"
 import { plain } from "../render/Output.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
-/** A kind that the daemon does not write is likely a slip; an older one may have, so it is asked for all the same. */
+/** Warns of a kind that the daemon does not write: likely a typo. An older daemon could have written it, so go on. */
 const checkKinds = Effect.fnUntraced(function* (client: Client, asked: ReadonlyArray<string>) {
   const kinds = yield* client.Kinds()
   for (const kind of asked.filter((each) => !kinds.includes(each))) {
@@ -22,7 +22,7 @@ const checkKinds = Effect.fnUntraced(function* (client: Client, asked: ReadonlyA
   }
 })
 
-/** Said when nothing was found: whether it is internal, or of a stream that is not there. */
+/** Explains an empty result: all runes found are internal, or the stream does not exist. */
 const checkNone = Effect.fnUntraced(function* (client: Client, asked: LogSelection, caller: Caller) {
   const any = (of: Partial<LogSelection>) =>
     Stream.runCollect(client.Log({ ...of, internal: true, tail: 1, follow: false, caller }))

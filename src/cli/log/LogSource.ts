@@ -1,7 +1,7 @@
 /**
- * LogSource: a place to read the log at: the daemon, or its store while there is no daemon.
+ * LogSource: where the log is read from: the daemon, or its store if no daemon runs.
  *
- * Guarantees: a store is only read, never changed; what is read comes as it is taken.
+ * Guarantees: a store is opened read-only; runes are streamed, not loaded all at once.
  */
 import { Effect, Stream } from "effect"
 import * as DaemonLog from "../../app/DaemonLog.ts"
@@ -26,7 +26,7 @@ export interface Source {
   readonly homes: Effect.Effect<ReadonlyArray<Home>, Failed>
   /** The highest eventId. */
   readonly head: Effect.Effect<number, Failed>
-  /** The runes that are there now. */
+  /** The existing runes; new ones are not awaited. */
   readonly log: (selection: Omit<LogSelection, "caller" | "follow">) => Stream.Stream<Rune, Failed>
 }
 
@@ -41,7 +41,7 @@ const ofDaemon = (client: Client, caller: LogSelection["caller"]): Source => ({
   log: (selection) => client.Log({ ...selection, caller, follow: false })
 })
 
-/** Names of projects are in the daemon's memory: here their folders' stand for them. */
+/** Only the daemon knows the names of projects: here the name is taken from the conversation's id. */
 const ofStore = (log: EventLog["Service"]): Source => ({
   homes: Effect.map(Stream.runCollect(log.read({ kinds: ["worker.started"] })), (runes) => {
     const agents = new Map<string, Set<string>>()
@@ -65,7 +65,7 @@ const ofStore = (log: EventLog["Service"]): Source => ({
   }
 })
 
-/** Names that mean nothing. */
+/** The error for names that match nothing. */
 export const refused = ({ known, unknown, which }: Chosen) =>
   new VerbFailed({
     message: unknown
@@ -78,7 +78,7 @@ export const refused = ({ known, unknown, which }: Chosen) =>
     exitCode: ExitCode.failed
   })
 
-/** `needed`: the daemon is, whatever can be read without it. */
+/** `needed`: the daemon is required, even if the store can be read without it. */
 export const onSource = Effect.fnUntraced(function* <A, E, R>(
   use: (source: Source) => Effect.Effect<A, E, R>,
   needed = false

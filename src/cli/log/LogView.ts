@@ -1,4 +1,4 @@
-/** `agentd log`: the rune log, one rune a line; `-f` goes on with what comes. */
+/** `agentd log`: the rune log, one rune a line; `-f` also prints new runes. */
 import { words } from "../../runs/FileWords.ts"
 import type { Caller } from "../../domain/Messages.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
@@ -18,12 +18,12 @@ import { atOf } from "../parse/Moment.ts"
 import { MARK } from "../../domain/HalfAnswer.ts"
 import { clock, cut, paint, plain, stateColour } from "../render/Output.ts"
 
-/** Shown when nobody says how many. */
+/** Number of runes shown by default. */
 const NEWEST = 50
-/** So much of a payload says what it is about, where no terminal says how wide it is. */
+/** Maximum characters of a payload if the width of the terminal is unknown. */
 const PAYLOAD = 160
 
-/** Long, or said by the columns before it. */
+/** Fields that are too long, or that an earlier column already shows. */
 const LEFT_OUT = new Set(["_tag", "at", "prompt", "initial"])
 
 /** `Error: exit code 3` for a tagged value, else its JSON. */
@@ -35,14 +35,14 @@ const told = (value: unknown): string => {
   return [String(_tag), ...facts].join(": ")
 }
 
-/** With the files of a message in words, before its text. */
+/** Puts a description of a message's files before its text. */
 const filesFirst = (fields: object): object => {
   if (!("message" in fields) || typeof fields.message !== "object" || fields.message === null) return fields
   const { files, ...message } = fields.message as { readonly files?: ReadonlyArray<Parameters<typeof words>[0]> }
   return Array.isArray(files) ? { files: files.map(words).join(", "), ...fields, message } : fields
 }
 
-/** The machine event's fields, else the payload's: on one line. */
+/** The fields of the machine event, or else of the payload, on one line. */
 const short = ({ kind, payload }: Rune): string => {
   const { event } = payload
   const fields = typeof event === "object" && event !== null ? event : payload
@@ -75,7 +75,7 @@ export const lineOf = (
   return [...shown.map(([text, as]) => paint(colour, as, text)), paint(colour, "dim", payload)].join("  ").trimEnd()
 }
 
-/** As many as the daemon gives. */
+/** Maximum number of runes that the daemon returns. */
 const LINES = 10_000
 
 const args = {
@@ -115,7 +115,7 @@ export const selectionOf = (input: LogInput, caller: Caller, now: number): LogSe
   }
 }
 
-/** The verb's declaration. The whole program checks mistyped kinds and streams, and follows. */
+/** Declaration of `agentd log`. `Log.ts` checks for mistyped kinds and streams, and follows. */
 export const log = declare({
   path: ["log"],
   description: "Print the log of everything that was decided, one rune a line",

@@ -1,8 +1,8 @@
 /**
- * `agentd log --text`: what agents said, and what was decided about them, as the lines of a log; `-f` goes on with what comes.
+ * `agentd log --text`: what agents said, and what was decided about them, as log lines; `-f` also prints new lines.
  *
- * Guarantees: however much there is, only the lines that are asked for are held; nothing of others speaks to the
- * terminal; without -f it ends, and works without the daemon, too.
+ * Guarantees: however long the log is, only the requested lines are stored; no foreign text can control the terminal;
+ * without -f the command ends, and works without the daemon, too.
  */
 import { agentOf } from "../../board/ConversationView.ts"
 import { Clock, Console, Effect, Stream } from "effect"
@@ -34,12 +34,12 @@ export interface Input {
   readonly ascii: boolean
 }
 
-/** Lines that -f begins with. */
+/** Number of older lines shown with -f. */
 const FOLLOWED = 10
-/** Runes that one look at the log's end asks for: each may be long, and the daemon holds them all. */
+/** Limits of how many of the newest runes are read at once. A rune can be long, and the daemon holds all of them. */
 const MOST = 2_000
 const LEAST = 200
-/** Runes among which a run is looked for. */
+/** How many of the newest runes are searched for a run. */
 const OF_RUNS = 10_000
 
 class Newest {
@@ -65,7 +65,7 @@ interface Asked {
   readonly chosen: Chosen
   readonly since: number | undefined
   readonly until: number | undefined
-  /** The runs that are asked for; undefined: all. */
+  /** Ids of the requested runs; undefined: all runs. */
   readonly runs: ReadonlySet<string> | undefined
   readonly print: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
 }
@@ -79,7 +79,7 @@ const isAsked = ({ chosen, input, runs, since, until }: Asked, entry: Entry): bo
   (runs === undefined || (entry.run !== null && runs.has(entry.run))) &&
   (input.grep === undefined || input.grep.test(entry.text))
 
-/** Whether every line of an agent that is meant is asked for: then the log's end holds the newest. */
+/** Whether every line of the chosen agents is requested: then the end of the log is enough for the newest ones. */
 const isWhole = ({ input, runs, until }: Asked): boolean =>
   until === undefined &&
   runs === undefined &&
@@ -87,13 +87,13 @@ const isWhole = ({ input, runs, until }: Asked): boolean =>
   input.only === undefined &&
   input.grep === undefined
 
-/** Nothing that came before `after` can be asked for. */
+/** `after`: eventId up to which no rune can match; undefined if not known. */
 const read = Effect.fnUntraced(function* (source: Source, asked: Asked, after: number | undefined) {
   const { chosen, input, since } = asked
   const selection = definedOf({ agent: chosen.only, since, after, kinds: KINDS })
   const most = input.lines ?? (input.follow ? FOLLOWED : undefined)
   let [last, printed] = [0, 0]
-  /** Feeds all of it, and says whether that was all there is. */
+  /** Passes all matching lines to `take`. `isAll`: whether the whole log was read. */
   const feed = Effect.fnUntraced(function* (
     tail: number | undefined,
     take: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
@@ -133,7 +133,7 @@ const read = Effect.fnUntraced(function* (source: Source, asked: Asked, after: n
   }
 })
 
-/** The runs that --run means, of each agent that is chosen, and the rune before the first of them. */
+/** The runs that --run names, of the chosen agents, and the eventId just before the first of them. */
 const runsNamed = Effect.fnUntraced(function* (source: Source, chosen: Chosen, name: string) {
   const reads = yield* Effect.forEach(READS, (kinds) =>
     Stream.runCollect(source.log(definedOf({ agent: chosen.only, kinds, tail: OF_RUNS })))
@@ -170,7 +170,7 @@ const printing = Effect.fnUntraced(function* (input: Input, chosen: Chosen) {
   }
 })
 
-/** Shows what is there, and says what is to be followed. */
+/** Prints the existing lines, and returns from where to follow. */
 const shown = Effect.fnUntraced(function* (source: Source, input: Input) {
   const { caller } = yield* Invocation
   const now = yield* Clock.currentTimeMillis

@@ -1,8 +1,8 @@
 /**
- * LogsChoice: whose lines `logs` shows, and under which names. Pure.
+ * LogsChoice: which agents' lines `agentd log --text` shows, and under which names. Pure.
  *
- * Guarantees: a name without a slash means the agent of the caller's own project, where that has one; a pattern means
- * all that it fits, also what comes later.
+ * Guarantees: a name without a slash refers to the agent of the caller's own project, if it has one; a pattern matches
+ * all agents that fit, including those that start later.
  */
 import type { ConversationInfo } from "../../domain/Messages.ts"
 import { isOf } from "../../config/ProjectName.ts"
@@ -11,28 +11,28 @@ import { fits, isPattern } from "../sessions/Choose.ts"
 export type Home = Pick<ConversationInfo, "conversation" | "project" | "config" | "state" | "agents">
 
 export interface Chosen {
-  /** The name that the lines of an agent have; undefined: they are not asked for. */
+  /** Name under which an agent's lines are shown; undefined: they are not shown. */
   readonly nameOf: (conversation: string, agent: string) => string | undefined
-  /** The agents that are known and meant, by their names. */
+  /** Shown names of the known agents that match. */
   readonly names: ReadonlyArray<string>
-  /** Set where one agent is meant that is there, and can be no other: `CONVERSATION/AGENT`. */
+  /** `CONVERSATION/AGENT` if exactly one known agent is chosen and no later one can match; else undefined. */
   readonly only: string | undefined
   readonly unknown: ReadonlyArray<string>
-  /** Whole names of those that an unknown name could mean. */
+  /** Full names that an unknown bare name could refer to. */
   readonly which: ReadonlyArray<string>
-  /** Names that mean something. */
+  /** All names that refer to something. */
   readonly known: ReadonlyArray<string>
 }
 
-/** The project of a conversation of which no more is known than its id. */
+/** The name of a project, derived from a conversation of which only the id is known. */
 export const projectOf = (conversation: string): string => conversation.replace(/-[0-9a-f]{8}(\.\d+)?$/, "")
 
-/** The pattern of no name. */
+/** A pattern that matches no name. */
 const NOTHING = "/"
 
 const isOpen = ({ state }: Pick<Home, "state">): boolean => state !== "closed" && state !== "archived"
 
-/** `own`: the file of the caller's project. */
+/** `own`: path of the config file of the caller's project; null outside a project. */
 export const chosen = (asked: ReadonlyArray<string>, homes: ReadonlyArray<Home>, own: string | null): Chosen => {
   const projects = new Map(homes.map(({ conversation, project }) => [conversation, project]))
   const here = homes.find(({ config, conversation }) => own !== null && (config === own || isOf(own, conversation)))
@@ -40,7 +40,7 @@ export const chosen = (asked: ReadonlyArray<string>, homes: ReadonlyArray<Home>,
     name.includes("/") ||
     isPattern(name) ||
     homes.some(({ conversation, project }) => [conversation, project].includes(name))
-  /** A bare name is one of this folder's project; outside every project the only one of that name. */
+  /** A bare name refers to this folder's project; outside a project, to the only agent of that name. */
   const patterns = asked.map((name) => {
     if (here?.agents.includes(name)) return `${here.project}/${name}`
     if (isWhole(name)) return name

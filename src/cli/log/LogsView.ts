@@ -1,9 +1,9 @@
 /**
- * LogsView: what agents said, and what was decided about them, as the lines of a log. Pure but for what it remembers
- * of lines and turns under way.
+ * LogsView: what agents said, and what was decided about them, as log lines. Pure except for its memory of unfinished
+ * lines and turns.
  *
- * Guarantees: the lines of one agent come in its runes' order, each once; each is of bounded length and cannot speak
- * to the terminal; what a program said is never taken for a decision, nor the other way round.
+ * Guarantees: the lines of an agent come in the order of its runes, each once; each line has a bounded length and
+ * cannot control the terminal; a program's output is never shown as a decision, nor a decision as output.
  */
 import { type About, agentOf, ConversationView, SHOWN } from "../../board/ConversationView.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
@@ -19,22 +19,22 @@ export interface Entry {
   readonly at: number
   readonly conversation: string
   readonly agent: string
-  /** The run that it belongs to; null between runs, and where its begin is not known. */
+  /** The run of the line; null between runs, or if the start of the run is not known. */
   readonly run: string | null
   readonly what: What
   readonly level: number
   readonly text: string
-  /** The rune that the line ends with. */
+  /** The eventId of the rune that completes the line. */
   readonly restsOn: number
 }
 
 const [ERR, WARNING] = [3, 4]
-/** Levels as syslog numbers them. */
+/** Levels as numbered by syslog. */
 const NUMBERS: { readonly [L in About["level"]]: number } = { error: ERR, warning: WARNING, notice: 5, info: 6 }
 
 export const KINDS: ReadonlyArray<string> = SHOWN
 
-/** Agents whose lines are under way at one time; the oldest is let go. */
+/** Maximum number of agents with unfinished lines; the oldest is discarded. */
 const MAX_VIEWS = 1_000
 
 interface Following {
@@ -49,7 +49,7 @@ export class LogsView {
   feed(rune: Rune): ReadonlyArray<Entry> {
     const one = this.of(`${rune.stream}/${agentOf(rune)}`)
     return one.items.feed(rune).flatMap((item) => {
-      // the words before it are of the run so far, whatever it is
+      // an unfinished line belongs to the run so far, whatever the new item is
       const rest = item.is === "piece" ? [] : entries(rune, agentOf(rune), one.run, one.lines.flush())
       if (item.is === "begin" && item.isRun) one.run = item.turnId
       else if ("runId" in item && item.is !== "run") one.run = item.runId ?? one.run
@@ -59,7 +59,7 @@ export class LogsView {
     })
   }
 
-  /** Lines that have not ended. */
+  /** Ends and returns all unfinished lines. */
   flush(rune: Pick<Rune, "at" | "eventId">): ReadonlyArray<Entry> {
     return [...this.views].flatMap(([key, { lines, run }]) => {
       const [stream = "", ...agent] = key.split("/")
@@ -98,7 +98,7 @@ const entries = (
 
 export type Style = "short" | "short-iso" | "json" | "cat"
 
-/** Colours of names, none of which says how a thing is. */
+/** Colours for names: none of them signals a status. */
 const HUES: ReadonlyArray<Colour> = ["cyan", "magenta", "blue"]
 
 const two = (value: number): string => String(value).padStart(2, "0")
@@ -112,7 +112,7 @@ const iso = (at: number, utc: boolean): string => {
   return `${new Date(at + offset * 60_000).toISOString().slice(0, 19)}${zone}`
 }
 
-/** `14:03:05`; with the date where it is another day's. */
+/** `14:03:05`; with the date if it is not today. */
 const short = (at: number, now: number, utc: boolean): string => {
   if (!utc) return clock(at, now)
   const [day, time] = new Date(at).toISOString().slice(0, 19).split("T")
@@ -129,7 +129,7 @@ export interface Printing {
   readonly names: Names | undefined
 }
 
-/** Names as they stand before the lines: as wide as the widest so far, each in its colour. */
+/** Formats the names before the lines: padded to the widest so far, each agent in its own colour. */
 export class Names {
   private readonly hues = new Map<string, Colour>()
   private width: number
@@ -149,7 +149,7 @@ export class Names {
 const shade = ({ level, what }: Entry): Colour | undefined =>
   level <= ERR ? "red" : level === WARNING ? "yellow" : what === "decision" ? "dim" : undefined
 
-/** A decision is marked, lest it be taken for what the program said. */
+/** Marks a decision, so that it is not taken for the program's output. */
 export const lineOf = (entry: Entry, name: string, printing: Printing): string => {
   const { ascii: isAscii, colour, names, now, style, utc } = printing
   const text = paint(colour, shade(entry), isAscii ? ascii(entry.text) : entry.text)

@@ -1,12 +1,12 @@
-/** LogsWords: levels and patterns as a person types them for `logs`. Pure. */
+/** LogsWords: levels and patterns as a person types them for `agentd log --text`. Pure. */
 import { attempt } from "../../config/Attempt.ts"
 
-/** As syslog counts them: the lower, the worse. */
+/** The levels of syslog: a lower number is more severe. */
 export const LEVELS = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"] as const
 
 const HABITS: { readonly [word: string]: number } = { error: 3, errors: 3, warn: 4, panic: 0 }
 
-/** A level's number, by its name or number; undefined where there is none. */
+/** The number of a level, by its name or number; undefined if there is no such level. */
 export const levelOf = (text: string): number | undefined => {
   const word = text.trim().toLowerCase()
   const at = LEVELS.indexOf(word as never)
@@ -15,6 +15,6 @@ export const levelOf = (text: string): number | undefined => {
   return Object.hasOwn(HABITS, word) ? HABITS[word] : undefined
 }
 
-/** As journalctl: a pattern without capitals finds both cases. Undefined: it is no pattern. */
+/** Like journalctl: a pattern without capitals ignores case. Undefined: the pattern is invalid. */
 export const patternOf = (text: string): RegExp | undefined =>
   attempt(() => new RegExp(text, text === text.toLowerCase() ? "iu" : "u"))

@@ -1,4 +1,4 @@
-/** `agentd log --runs`: the runs of agents, the newest first: when each began, how long it went on, its turns and cost, how it ended. */
+/** `agentd log --runs`: the runs of agents, newest first: start, duration, turns, cost, and how each ended. */
 import type { Rune } from "../../core/event-log/Rune.ts"
 import { ENDINGS } from "../../domain/Endings.ts"
 import { LOOKS, type Word } from "../../domain/Words.ts"
@@ -12,22 +12,24 @@ export interface RunRow {
   /** The stream of its conversation. */
   readonly conversation: string
   readonly agent: string
-  /** The agent's number of it, as `ps` counts; null where it never came up. */
+  /** Number of the run within its agent, as `ps` shows it; null if no turn of it started. */
   readonly seq: number | null
   /** ms since the epoch */
   readonly began: number
-  /** Null while it goes on. */
+  /** ms since the epoch; null while the run goes on. */
   readonly ended: number | null
   readonly turns: number
-  /** How it went, as people say it: working, done or failed. */
+  /** Status for people: working, done, failed or stopped. */
   readonly word: Word
   readonly tokens: number
   readonly usd: number
-  /** True where older runes of its spending were not read: it is more than that. */
+  /** True if older spending of the run was not read: `tokens` and `usd` are then too low. */
   readonly isMore?: true
-  /** "success", "error", "timeout", "uncounted", "quota", "fatal"; "stopped" by a person; "cut short" where it did not end in its grace; null while it goes on. */
+  /**
+   * "success", "error", "timeout", "uncounted", "quota" or "fatal"; "stopped": by a person; "cut short": the run
+   * exceeded its grace period; null while it goes on.
+   */
   readonly how: string | null
-  /** Further words of its end. */
   readonly detail: string
   readonly beginsWith: number
   readonly restsOn: number
@@ -35,9 +37,9 @@ export interface RunRow {
 
 type Event = { readonly _tag: string; readonly [field: string]: unknown }
 
-/** Read apart by the log's index of kinds: a run that spends with each request leaves the begins of all in sight. */
+/** Each list of kinds is read on its own, so that many runes of spending do not crowd out the starts of runs. */
 export const READS = [["worker.moved"], ["turn.started", "turn.completed"], ["agent.usage"]]
-/** A run has about so many runes of these kinds beside its turns. */
+/** Estimated number of runes that a run has; it decides how far back to read. */
 const RUNES = 20
 const LEAST = 1_000
 const MOST = 1_000
@@ -80,7 +82,7 @@ const endIn = (event: Event): (Pick<RunRow, "how" | "detail"> & { readonly run: 
   }
 }
 
-/** A person's stop is no failure. */
+/** A stop by a person is not a failure. */
 const wordOf = ({ how }: Pick<RunRow, "how">): Word =>
   how === null ? "working" : how === "success" ? "done" : how === "stopped" ? "stopped" : "failed"
 
@@ -113,7 +115,7 @@ const spent = (row: RunRow, { eventId, payload: { tokens, usd } }: Rune): RunRow
   restsOn: eventId
 })
 
-/** The runs that such reads tell of; `tail`: how many runes each was to give. Pure. */
+/** The runs in these reads, one per entry of READS. `tail`: number of runes requested per read. Pure. */
 export const runsOf = (reads: ReadonlyArray<ReadonlyArray<Rune>>, tail: number): ReadonlyArray<RunRow> => {
   const usage = reads.at(-1) ?? []
   const from = usage.length < tail ? 0 : usage[0]!.eventId
@@ -122,7 +124,7 @@ export const runsOf = (reads: ReadonlyArray<ReadonlyArray<Rune>>, tail: number):
   )
 }
 
-/** The runs that these runes tell of, the oldest first. Pure. */
+/** The runs in these runes, oldest first. Pure. */
 export const runsIn = (runes: ReadonlyArray<Rune>): ReadonlyArray<RunRow> => {
   const rows = new Map<string, RunRow>()
   const newest = new Map<string, string>()
@@ -144,7 +146,7 @@ export const runsIn = (runes: ReadonlyArray<Rune>): ReadonlyArray<RunRow> => {
     }
     const end = event === undefined ? undefined : endIn(event)
     const ended = end === undefined ? undefined : end.run === undefined ? current : rows.get(end.run)
-    // the first end counts: what comes of a run that its agent has let go says nothing new
+    // only the first end counts: a later end of a run that its agent has abandoned adds nothing
     if (end === undefined || ended === undefined || ended.ended !== null) continue
     const { detail, how } = end
     rows.set(ended.run, {
@@ -159,7 +161,7 @@ export const runsIn = (runes: ReadonlyArray<Rune>): ReadonlyArray<RunRow> => {
   return [...rows.values()]
 }
 
-/** The runs, one of each agent, that a person means: an id or the end of one, a number, `last`, or -1 for the one before. */
+/** The runs that a person names: an id, its beginning or end; a number; `last`; or -1 for the run before the last. */
 export const runNamed = (rows: ReadonlyArray<RunRow>, name: string): ReadonlyArray<RunRow> => {
   const back = name === "last" ? 0 : /^-\d{1,6}$/.test(name) ? -Number(name) : undefined
   if (back === undefined) {
@@ -199,10 +201,10 @@ const FIELDS: ReadonlyArray<Field<Named>> = [
   { name: "reason", of: ({ detail }) => plain(detail) }
 ]
 
-/** A run with the name that its agent has among those that are shown. */
+/** A run with the display name of its agent. */
 type Named = RunRow & { readonly name: string }
 
-/** The newest first. */
+/** The newest `lines` runs, newest first. */
 const pick = (rows: ReadonlyArray<Named>, failed: boolean, lines: number): ReadonlyArray<Named> =>
   rows
     .filter(({ word }) => !failed || word === "failed")

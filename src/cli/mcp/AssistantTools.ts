@@ -1,10 +1,10 @@
 /**
- * AssistantTools: what a person's own assistant can do through `agentd mcp`: see what the agents do, read what they
- * said, speak to them, give them goals, and wait for them.
+ * AssistantTools: the tools of a person's own assistant in `agentd mcp`: see what the agents do, read what they
+ * said, send them messages, submit goals, and wait for them.
  *
- * Guarantees: nothing here decides for a person: no call, question or plan is approved, denied or answered; what is done
- * is in the log under the person's name, with "(assistant)" beside it; what an agent wrote stands in a frame that it
- * cannot close; each reply has a bound.
+ * Guarantees: no tool decides for a person: none approves, denies or answers a call, question or plan; each action is
+ * in the log under the person's name, with "(assistant)" added; an agent's text stands in a frame that it cannot
+ * close; the length of each reply is bounded.
  */
 import { Clock, Effect, Random, Result, Schema, Stream } from "effect"
 import { agentKinds } from "../../agents/machines/AgentKinds.ts"
@@ -26,13 +26,13 @@ import { age, plain } from "../render/Output.ts"
 import { standing, unclear } from "../agents/Wait.ts"
 import * as Why from "../agents/Why.ts"
 
-/** The person whose assistant it is, and where their daemon answers. */
+/** The person whose assistant this is, and the socket of their daemon. */
 export interface Person {
   readonly socket: string
   readonly caller: Caller
 }
 
-/** Characters of an agent's answer, and of what it was asked. */
+/** Maximum characters of an agent's answer, and of a message to it. */
 const [MAX_ANSWER, MAX_INPUT] = [16_000, 2_000]
 const MAX_WAIT = 3_600
 
@@ -269,7 +269,7 @@ const wait = tool({
           return Effect.fail(new BadInput({ ...trouble, remedy: `${trouble.remedy}; or the tool "agents".` }))
         }
         meant = found.found.flat()
-        // what needs a person, or has failed, will not come by itself
+        // a row that needs a person, or has failed, never reaches the aim by itself
         const isStuck = never.length > 0 || (aim !== "needs-you" && left.some(({ word }) => word === "needs you"))
         const isStale = meant.some(({ kind, restsOn }) => kind === "agent" && restsOn <= since)
         return Effect.succeed(!isStuck && (left.length > 0 || isStale))
@@ -281,6 +281,6 @@ const wait = tool({
     })
 })
 
-/** All of them. None decides for a person. */
+/** All tools of the assistant. None of them decides for a person. */
 export const toolsOf = (person: Person): ReadonlyArray<Tool> =>
   [agents, conversation, output, why, send, spawn, goals, goal, wait].map((of) => of(person))

@@ -1,6 +1,6 @@
 /**
- * ChannelTools: what a managed agent can do in a channel through `agentd mcp`,
- * while it has the floor. The same as it does in plain text.
+ * ChannelTools: the tools of a managed agent for a channel in `agentd mcp`, while it has
+ * the floor. Each has the same effect as the agent's commands in plain text.
  */
 import { Effect, Schema } from "effect"
 import { type Tool, tool } from "./McpTools.ts"

@@ -1,14 +1,14 @@
 /**
- * JsonRpc: a JSON-RPC 2.0 server over lines, as MCP speaks it on standard input
- * and output. It knows no method; it reads, and writes what is answered.
+ * JsonRpc: a JSON-RPC 2.0 server over lines, which MCP uses on standard input and output. The
+ * methods are supplied by a handler.
  *
- * Guarantees: one answer to each request, none to a notification; what is no JSON,
- * no request, or longer than a line may be, is answered with an error and ends
- * nothing; requests are worked on side by side, a bounded number of them; it ends
- * when the input does and the last answer is out.
+ * Guarantees: each request gets one answer, a notification none; a line that is not JSON, not a
+ * request, or too long gets an error as its answer, and the server goes on; requests run
+ * concurrently, up to a limit; the server ends when its input has ended and the last answer is
+ * written.
  *
- * Effect's McpServer (4.1.0) is no substitute: after a line that is no JSON it answers nothing
- * more, it keeps a line of any length, and it leaves a last request without a line's end unanswered.
+ * Effect's McpServer (4.1.0) cannot be used. After a line that is not JSON it answers nothing
+ * more. It buffers a line of any length. It does not answer a last request without a line end.
  */
 import { Effect, Stream } from "effect"
 import { attempt } from "../../config/Attempt.ts"
@@ -28,7 +28,7 @@ export interface Request {
 
 export type Handler<R> = (request: Request) => Effect.Effect<unknown, RpcError, R>
 
-/** Longest line, characters. */
+/** Maximum length of a line, in characters. */
 export const MAX_LINE = 2 * 1024 * 1024
 const CONCURRENT = 16
 
@@ -38,13 +38,13 @@ const failure = (id: Id, { code, message }: RpcError) => ({ jsonrpc: "2.0", id, 
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Answers a message; undefined where nothing is to be answered. */
+/** Answers a message; undefined if it needs no answer. */
 const answer = <R>(message: unknown, handle: Handler<R>): Effect.Effect<object | undefined, never, R> => {
   if (!isObject(message)) {
     return Effect.succeed(failure(null, { code: CODES.invalid, message: "A request is a JSON object." }))
   }
   const { id, method, params } = message
-  // An answer to something that we never asked, and notifications: nothing comes of them.
+  // responses to requests that we never sent, and notifications: both are ignored
   if (method === undefined && ("result" in message || "error" in message)) return Effect.succeed(undefined)
   if (!("id" in message) && typeof method === "string") return Effect.succeed(undefined)
   if (typeof id !== "string" && typeof id !== "number") {
@@ -68,10 +68,10 @@ const answer = <R>(message: unknown, handle: Handler<R>): Effect.Effect<object |
   )
 }
 
-/** A line, or the news that it was too long to be kept. */
+/** A line, or a note that a line was too long and was discarded. */
 type Line = { readonly _tag: "Line"; readonly text: string } | { readonly _tag: "TooLong" }
 
-/** Cuts a text that comes in pieces into lines; what is too long is dropped as it comes. */
+/** Splits text that arrives in pieces into lines; a line that is too long is discarded while it arrives. */
 export class Lines {
   private kept = ""
   private dropping = false
@@ -92,7 +92,7 @@ export class Lines {
     return lines
   }
 
-  /** The rest that came without an end of line. */
+  /** The rest of the input without a line end. */
   end(): ReadonlyArray<Line> {
     const { kept } = this
     this.kept = ""
@@ -102,7 +102,7 @@ export class Lines {
 
 const parse = (text: string): unknown => attempt(() => JSON.parse(text))
 
-/** Undefined: nothing to say. */
+/** Undefined: the line needs no answer. */
 const respond = Effect.fnUntraced(function* <R>(line: Line, handle: Handler<R>) {
   if (line._tag === "TooLong") {
     return failure(null, { code: CODES.invalid, message: `A line may have ${MAX_LINE} characters.` })

@@ -1,10 +1,10 @@
 /**
- * `agentd login SERVER`: logs in at a remote MCP server of this project's model agents, by a code
- * that is typed in elsewhere, or in a browser of this machine; `agentd logout SERVER` forgets it.
+ * `agentd login SERVER`: logs in at a remote MCP server of this project's model agents, with a code that
+ * is typed in elsewhere, or in a browser of this machine. `agentd logout SERVER` deletes the login.
  *
- * Guarantees: the tokens go into a file of the state folder that only the user can read, and
- * nowhere else: not into the log, not to the terminal; they are kept for the server's address, so
- * that a config that calls another one by its name does not get them.
+ * Guarantees: the tokens are stored only in a file of the state directory that only the user can
+ * read: not in the log, not on the terminal. They belong to the server's address, so that a config
+ * that gives another server the same name does not get them.
  */
 import { Clock, Console, Context, Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
@@ -23,7 +23,7 @@ import { isRun } from "../projects/Trust.ts"
 
 const failed = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
 
-/** How long a login in a browser is waited for. */
+/** Timeout of a login in a browser. */
 const PATIENCE = "10 minutes"
 const DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 
@@ -32,7 +32,7 @@ interface Server {
   readonly clientId?: string
 }
 
-/** The remote server of that name, of any agent of this folder's project. */
+/** The remote server with this name, of any agent of this folder's project. */
 export const serverOf = Effect.fnUntraced(function* (name: string) {
   if (yield* isRun)
     return yield* failed("This is a run of an agent (AGENTD_RUN is set): only a person logs in.", "A person runs it.")
@@ -54,7 +54,7 @@ export const serverOf = Effect.fnUntraced(function* (name: string) {
   )
 })
 
-/** Words for a person beside the result, which goes to standard output. */
+/** Prints lines for a person on standard error; the result goes to standard output. */
 const tell = (...lines: ReadonlyArray<string>) =>
   Effect.forEach(lines, (line) => Console.error(plain(line)), { discard: true })
 

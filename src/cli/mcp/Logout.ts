@@ -1,4 +1,4 @@
-/** `agentd logout SERVER`: forgets the login at a remote MCP server of this project. */
+/** `agentd logout SERVER`: deletes the login at a remote MCP server of this project. */
 import { Effect } from "effect"
 import { join } from "node:path"
 import * as McpGrant from "../../runs/model/McpGrant.ts"

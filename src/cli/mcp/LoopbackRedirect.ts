@@ -1,18 +1,17 @@
 /**
- * LoopbackRedirect: a login in a browser comes back to a port of this machine.
+ * LoopbackRedirect: a local HTTP port to which the browser redirects after a login.
  *
- * Guarantees: it listens on 127.0.0.1 alone, and no longer than the scope; only a request with the
- * state that was drawn for this login is believed, and only the first.
+ * Guarantees: the server listens only on 127.0.0.1, and only until the scope closes; only a request
+ * with the `state` of this login is accepted, and only the first one.
  */
 import { Deferred, Effect } from "effect"
 import { createServer } from "node:http"
 import { VerbFailed } from "../parse/Failure.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 
-/** The words with which a browser came back. */
 export interface Returned {
   readonly code: string
-  /** The issuer, where it names itself. */
+  /** The issuer (`iss`), if the redirect names it. */
   readonly issuer: string | undefined
 }
 
@@ -21,7 +20,7 @@ const PATH = "/callback"
 const refused = (message: string) =>
   new VerbFailed({ message, remedy: "Try again: agentd login", exitCode: ExitCode.failed })
 
-/** Listens; answers with its address, and with what comes. */
+/** Starts to listen; returns the redirect address, and an effect that waits for the redirect. */
 export const listen = Effect.fnUntraced(function* (state: string) {
   const returned = yield* Deferred.make<Returned, VerbFailed>()
   const server = createServer((request, response) => {

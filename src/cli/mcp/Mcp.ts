@@ -1,13 +1,13 @@
 /**
- * `agentd mcp`: a server of the Model Context Protocol. Each run of a managed agent is given one: by it the agent reads
- * its inbox, messages others, reports, asks; it calls the daemon on the socket that AGENTD_SOCKET names: the run's own, or
- * the control socket where a run has none. Started by no run it is a person's assistant's: that sees the agents of this
- * machine and speaks to them in the person's place, and approves nothing.
+ * `agentd mcp`: an MCP server (Model Context Protocol). The daemon adds it to each run of a managed agent. With it the
+ * agent reads its inbox, sends messages, reports and asks. It calls the daemon on the socket in AGENTD_SOCKET: the
+ * run's own socket, or the control socket if the run has none. Outside of a run, it serves a person's assistant. The
+ * assistant sees the agents of this machine and can message them in the person's place, but cannot approve anything.
  *
- * Guarantees: it offers what the agent's config allows; the daemon decides each
- * call anew; a daemon that is away is waited for, 30 s or as AGENTD_PATIENCE says (ms), since its
- * runs outlive it; then it is an answer, not an end: it may be back for the
- * next call. Nothing but the protocol is written to standard output.
+ * Guarantees: only the tools that the agent's config permits are offered; the daemon checks each call again; if the
+ * daemon is away, a call waits 30 s, or AGENTD_PATIENCE ms, because the run outlives the daemon; after that the call
+ * fails, but the server goes on, because the daemon can be back at the next call. Standard output contains nothing but
+ * the protocol.
  */
 import { Effect, Schedule } from "effect"
 import { ASSISTANT } from "../../domain/Frame.ts"
@@ -22,7 +22,7 @@ import * as McpServer from "./McpServer.ts"
 import * as McpTools from "./McpTools.ts"
 import type { Speaker, Tool } from "./McpTools.ts"
 
-/** ms that a daemon is waited for. */
+/** How long to wait for a daemon, ms. */
 const PATIENCE = 30_000
 
 const INSTRUCTIONS =
@@ -33,7 +33,7 @@ const FOR_ASSISTANT =
 
 const tools: ReadonlyArray<Tool> = [...McpTools.tools, ...ChannelTools.tools]
 
-/** The tools that the agent may use; all of them where that cannot be asked now, since each call is decided when it comes. */
+/** The tools that the agent may use. If the daemon does not answer, all tools: it checks each call anyway. */
 const offered = ({ runId, socket }: Speaker) =>
   call(socket, (client) => client.Voice({ runId })).pipe(
     Effect.map(({ may }) => tools.filter(({ voice }) => may.includes(voice))),
@@ -42,7 +42,7 @@ const offered = ({ runId, socket }: Speaker) =>
 
 const LOOK = "100 millis"
 
-/** Returns when somebody listens, or when that has lasted too long. */
+/** Returns when a daemon listens, or after `patience` ms. */
 const awaited = (socket: string, patience: number): Effect.Effect<void> =>
   probe(socket).pipe(
     Effect.repeat({ until: (found) => found === "live" || found === "forbidden", schedule: Schedule.spaced(LOOK) }),
@@ -77,7 +77,7 @@ export const run = Effect.fnUntraced(function* ({ assistant }: { readonly assist
   const { caller, interactive, paths } = yield* Invocation
   const said = Number(env["AGENTD_PATIENCE"] ?? PATIENCE)
   const patience = said >= 0 ? said : PATIENCE
-  // a server that agentd starts for a run is marked as a part of it: `<run>+mcp-agentd`
+  // an MCP server that agentd starts for a run has an id with a suffix: `<run>+mcp-agentd`
   const runId = env["AGENTD_RUN"]?.split("+")[0] ?? ""
   if (!assistant && runId !== "") {
     const socket = env["AGENTD_SOCKET"] ?? ""

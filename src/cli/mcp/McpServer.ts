@@ -1,13 +1,13 @@
 /**
- * McpServer: a server of the Model Context Protocol over lines, whatever its tools are.
+ * McpServer: a Model Context Protocol server over lines, for any set of tools.
  *
- * Guarantees: a refusal is an answer that says what to do, and ends nothing; nothing but the protocol is written.
+ * Guarantees: a refused call gets a result with a remedy, and the server goes on; nothing but the protocol is written.
  */
 import { Console, Effect, Stdio } from "effect"
 import { VERSION } from "../../api/rpc/Version.ts"
 import * as JsonRpc from "./JsonRpc.ts"
 
-/** Newest first: what we offer to who asks for one that we do not know. */
+/** Supported protocol versions, newest first. The newest is offered to a client with an unknown version. */
 const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 
 export interface Tool {
@@ -23,7 +23,7 @@ export interface Server {
   readonly instructions: string
   readonly tools: ReadonlyArray<Tool>
   readonly offered: Effect.Effect<ReadonlyArray<Tool>>
-  /** Returns when what they need is there, or when that has lasted too long. */
+  /** Returns when the daemon that the tools need is reachable, or after a timeout. */
   readonly awaited: Effect.Effect<void>
 }
 

@@ -1,9 +1,9 @@
 /**
- * McpTools: what a managed agent can do through `agentd mcp`: each tool with what
- * the agent's model reads of it, and the call that it makes.
+ * McpTools: the tools of a managed agent in `agentd mcp`: each has a description for the agent's
+ * model, and the call to the daemon.
  *
- * Guarantees: input that does not fit is refused by the field's name before the
- * daemon hears of it; every refusal is text that says what to do next.
+ * Guarantees: invalid input is refused with the name of the field before the daemon is called;
+ * every refusal is a text that says what to do next.
  */
 import { words } from "../../runs/FileWords.ts"
 import { Effect, Random, Result, Schema } from "effect"
@@ -25,7 +25,7 @@ type Refusal = CommandRefused | StorageError | DaemonUnreachable
 
 export interface Tool {
   readonly name: string
-  /** The voice that the agent's `may` has to name. */
+  /** The permission that the agent's `may` must contain. */
   readonly voice: Voice
   readonly description: string
   readonly readOnly: boolean
@@ -39,10 +39,9 @@ export class BadInput extends Schema.TaggedError<BadInput>()("BadInput", {
   remedy: Schema.String
 }) {}
 
-/** How the daemon's procedures fail. */
 type Failed = Effect.Error<ReturnType<Client["VoiceAsk"]>>
 
-/** A tool out of its input's schema and its call. */
+/** Makes a tool from the schema of its input and its call. */
 export const tool = <A, I>(spec: {
   readonly name: string
   readonly voice: Voice
@@ -146,9 +145,9 @@ const spawn = tool({
 })
 
 export const tools: ReadonlyArray<Tool> = [
-  inbox, // what waits
+  inbox, // reads waiting messages
   message, // to another agent
-  report, // of the task
+  report, // the result of the task
   ask, // a person
   spawn // a sub-agent
 ]

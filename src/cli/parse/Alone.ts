@@ -1,4 +1,4 @@
-/** `agentd` alone: the board on a terminal, the help elsewhere. */
+/** `agentd` without a command: the board on a terminal, else the help. */
 import { Effect } from "effect"
 import { CliError } from "effect/cli"
 import { Invocation } from "./Invocation.ts"

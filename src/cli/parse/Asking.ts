@@ -1,16 +1,16 @@
-/** Asking: the calls of a declared verb, over a connection of the whole program. */
+/** Asking: makes the calls of a declared verb over a connection of the full command-line program. */
 import { Effect, Stream } from "effect"
 import type { CommandRefused } from "../../domain/Messages.ts"
 import type { StorageError } from "../../core/event-log/EventLog.ts"
 import type { Client } from "../../api/rpc/ControlClient.ts"
 import type { Ask } from "./DeclaredVerb.ts"
 
-/** How a procedure is called that a declaration names; its payload was checked there. */
+/** A procedure that a declaration names by its tag; the declaration has checked the type of the payload. */
 type Procedure = (
   payload: unknown
 ) => Effect.Effect<unknown, CommandRefused | StorageError> | Stream.Stream<unknown, CommandRefused | StorageError>
 
-/** The value of what is asked, over a connection that is there. */
+/** Makes the calls of `ask` over an open connection, and returns its value. */
 export const answers = <V>(client: Client, ask: Ask<V>) =>
   Effect.forEach(
     ask.calls,

@@ -1,7 +1,7 @@
 /**
- * Cli: the whole command line: every verb with its flags, its words and an
- * example. What a verb does lies in a file of its own, which is loaded when the
- * verb is called, so that none of them waits for the others' code.
+ * Cli: the complete command line: every verb with its flags, its arguments and an
+ * example. The code of a verb is in its own file. That file is loaded only when the
+ * verb is called, so that no verb waits for the code of the others.
  */
 import { Cause, Console, Effect, Option } from "effect"
 import { Argument, CliConfig, CliError, CliOutput, Command, Flag, GlobalFlag } from "effect/cli"
@@ -39,7 +39,7 @@ const up = Command.make(
   ])
 )
 
-/** Without a name the three are about the daemon. */
+/** `start`, `stop` and `restart`; without a name they are about the daemon. */
 const lives = commandsOf(Declared.daemon, [
   commandOf(AgentLife.start, {
     program: (input) =>
@@ -313,7 +313,7 @@ const completions = Command.make(
 
 const exitCodes = meanings.map(([code, meaning]) => `${String(code).padStart(5)}  ${meaning}`).join("\n")
 
-/** Alone it opens the board. */
+/** Without a subcommand it opens the board. */
 const agentd = Command.make(
   "agentd",
   {},
@@ -349,7 +349,7 @@ const agentd = Command.make(
         open,
         access,
         completions,
-        // the scripts of completions ask by it
+        // the completion scripts call it
         ...commandsOf(Declared.shells).map(Command.unlisted)
       ]
     }
@@ -357,18 +357,18 @@ const agentd = Command.make(
   Command.withGlobalFlags(globalFlags)
 )
 
-/** The whole command, for documents that are made of it. */
+/** The complete command, from which documents are generated. */
 export const root = agentd
 
-/** Verbs with a mode, which no help lists as commands. */
+/** Verbs with a mode (such as `log --text`), which help does not list as commands. */
 export const modes = [...lives, ...AgentVerbs.daily].filter(({ name }) => Renamed.isMode(name))
 
-/** The whole command, which `completions` needs and is a part of. */
+/** The complete command; a function, because `completions` needs it and is itself a part of it. */
 const whole = (): Command.Command.Any => agentd
 
 type Wrong = Extract<Parameters<CliOutput.Presenter["present"]>[0], { readonly _tag: "InvalidInvocation" }>
 
-/** The fault, and the verb that was meant, or how it is used. */
+/** An invalid invocation as an error: the remedy is the intended verb if it is known, else the usage. */
 const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
   const [first] = errors
   const habit =
@@ -376,14 +376,14 @@ const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
   return {
     tag: first?._tag ?? "InvalidInvocation",
     code: "invalid" as const,
-    // a guess by letters beside what is known to be meant would mislead
+    // if the intended verb is known, a guess by spelling would mislead
     message: habit === undefined ? errors.map(({ message }) => message).join("\n") : first!.message.split("\n")[0]!,
     remedy: habit ?? `Usage: ${helpDoc.usage}. More: ${commandPath.join(" ")} --help`,
     exitCode: ExitCode.usage
   }
 }
 
-/** A wrong invocation is told in two lines, or as JSON; the help is one word away. */
+/** Prints an invalid invocation as two lines, or as JSON, instead of the whole help. */
 const presenter = (json: boolean): CliOutput.Presenter => ({
   present: (event) =>
     event._tag === "InvalidInvocation"
@@ -391,12 +391,12 @@ const presenter = (json: boolean): CliOutput.Presenter => ({
       : CliOutput.defaultPresenter.present(event)
 })
 
-/** No wizard, no log level: one way to do it. */
+/** Only --help and --version of the framework: no wizard, no log level. */
 export const cliConfig = CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
 
 const isUsageError = (error: unknown): error is CliError.CliError => CliError.isCliError(error)
 
-/** The folder of a world of its own, as far as the line can be read at all. */
+/** The state directory that hints must name, taken from the arguments; null: the default one. */
 const stateOf = Effect.fnUntraced(function* (options: ReadonlyArray<string>) {
   const at = options.findLastIndex((option) => /^--state(=|$)/.test(option))
   const chosen =
@@ -412,7 +412,7 @@ const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, options
   return yield* reported(cause, yield* stateOf(options), options.includes("--json"))
 })
 
-/** Marks the words after `run` as a program with flags of its own, with or without `--`. */
+/** Inserts `--` after `run` if it is missing, so that the program's flags are not read as ours. */
 const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const verb = args.findIndex((arg, index) => !arg.startsWith("-") && args[index - 1] !== "--state")
   const next = args[verb + 1]
@@ -420,7 +420,7 @@ const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   return [...args.slice(0, verb + 1), "--", ...args.slice(verb + 1)]
 }
 
-/** Runs one command line to its exit code. Only an interrupt fails. */
+/** Runs one command line, and returns its exit code. Only an interrupt fails. */
 export const run = (given: ReadonlyArray<string>) => {
   const { args: present, note } = Renamed.present(Habits.asFlags(given))
   const args = withProgram(Renamed.asOneWord(present))

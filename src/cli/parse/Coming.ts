@@ -1,15 +1,15 @@
 /**
- * Coming: a point in time that is to come, as a person types it: `9:00`, `tomorrow 9:00`, `fri 17:30`, `20m`, or a
- * date. Pure but for the machine's time zone.
+ * Coming: a future point in time, as a person types it: `9:00`, `tomorrow 9:00`, `fri 17:30`, `20m`, or a date. Pure
+ * except for the machine's time zone.
  *
- * Guarantees: a time without a zone is the machine's own; one that a clock change leaves out is as much later as the
- * clock was set ahead, one that it brings twice is the first.
+ * Guarantees: a time without a zone is in the machine's time zone; a time that a clock change skips is moved forward by
+ * the size of the change; of a time that occurs twice, the first is used.
  */
 export type Coming =
   | { readonly _tag: "In"; readonly millis: number }
   /** ms since the epoch */
   | { readonly _tag: "At"; readonly at: number }
-  /** The first such time; `days`: so many days from today; `weekday`: 0 is Sunday. */
+  /** The next such time; `seconds` since midnight; `days` from today; `weekday`: 0 is Sunday. */
   | { readonly _tag: "Clock"; readonly seconds: number; readonly days?: number; readonly weekday?: number }
 
 export const FORM =
@@ -18,7 +18,7 @@ export const FORM =
 const UNITS: { readonly [unit: string]: number } = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 const PIECE = /^\s*(\d{1,9}(?:\.\d{1,6})?)\s*(s|m|h|d|w|sec|min|second|minute|hour|day|week)s?(?=[\s\d]|$)/u
 
-/** `20m`, `1h30m`, `2 hours`: ms; undefined: it is none. */
+/** A duration such as `20m`, `1h30m` or `2 hours` in ms; undefined if the text is none. */
 export const spanOf = (text: string): number | undefined => {
   let rest = text.trim().toLowerCase()
   let millis = 0
@@ -53,26 +53,26 @@ const onDay = (text: string): Coming | undefined => {
   return weekday === -1 ? undefined : { _tag: "Clock", seconds, weekday }
 }
 
-/** Undefined: it is none of these. */
+/** Undefined: the text has none of these forms. */
 export const parse = (given: string): Coming | undefined => {
   const text = given.trim().toLowerCase()
   const day = onDay(text)
   if (day !== undefined) return day
   const millis = spanOf(text.replace(/^(in\s+|\+)/u, ""))
   if (millis !== undefined) return { _tag: "In", millis }
-  // a bare date would be midnight of UTC
+  // a bare date would be midnight in UTC
   if (!/^\d{4}-\d\d-\d\d[t ]\d\d:\d\d/u.test(text)) return undefined
   const at = Date.parse(given.trim().replace(/^(\S+) /u, "$1T"))
   return Number.isNaN(at) ? undefined : { _tag: "At", at }
 }
 
-/** ms since the epoch; in the past where what was named is over. */
+/** ms since the epoch; can be in the past for a date, or a time of today. */
 export const atOf = (coming: Coming, now: number): number => {
   if (coming._tag === "In") return now + coming.millis
   if (coming._tag === "At") return coming.at
   const { days, seconds, weekday } = coming
   const today = new Date(now)
-  // hours and minutes as the clock shows them, whatever changes in that night
+  // local hours and minutes, even if the clock changes that night
   const on = (ahead: number) =>
     new Date(
       today.getFullYear(),

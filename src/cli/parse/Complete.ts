@@ -1,8 +1,8 @@
 /**
- * `agentd complete KIND`: names that a shell offers, one a line, with what each is behind a tab. The scripts of
- * `agentd completions` call it; no help lists it.
+ * `agentd complete KIND`: names for the completion of a shell, one a line, each with a description after a tab. The
+ * scripts of `agentd completions` call it; help does not list it.
  *
- * Guarantees: a name that a shell could take for more than a word is not offered.
+ * Guarantees: a name with characters that are special to a shell is not offered.
  */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import type { ProjectInfo } from "../../domain/Messages.ts"
@@ -17,12 +17,12 @@ interface Offered {
   readonly is: string
 }
 
-/** The longest description. */
+/** Maximum length of a description, in characters. */
 const MAX_IS = 80
 
 const WORD = /^[\w@%+.,/:-]+$/
 
-/** Names that the row gives: from any folder, and, in the folder of its project, the short one first. */
+/** Names of a row: the full one, and, in the folder of its project, before it the short one. */
 const namesOf = ({ called, kind, name, project }: BoardRow, here: string | undefined): ReadonlyArray<string> => {
   const short = kind === "channel" ? name.replace(/^#/, "") : name
   const isHere = project === here && kind !== "session" && kind !== "project"
@@ -39,7 +39,7 @@ const offeredBy = (kind: NameKind, row: BoardRow, here: string | undefined): Rea
   return namesOf(row, here).map((name) => ({ name, is }))
 }
 
-/** Each name once. `here`: the project of the folder. */
+/** Each name once. `here`: name of this folder's project. */
 export const offers = (
   kind: NameKind,
   rows: ReadonlyArray<BoardRow>,

@@ -1,9 +1,9 @@
 /**
- * `agentd completions SHELL`: the script that completes verbs, flags and names.
+ * `agentd completions SHELL`: prints the script that completes verbs, flags and names.
  *
- * Verbs and flags stand in the script, and cost nothing. Names of agents, goals, calls and the like it asks of the
- * daemon by `agentd complete` (`Complete`), which answers within half a second or offers nothing. The three scripts do the
- * same over the same table: they walk the words up to the cursor, and offer what may stand there.
+ * Verbs and flags are part of the script, so they need no process. For names of agents, goals, calls and so on the
+ * script runs `agentd complete` (`Complete`), which answers within half a second or offers nothing. The three scripts
+ * do the same over the same table: they walk the words up to the cursor, and offer what can stand there.
  */
 import { Console, Effect } from "effect"
 import { type Command, Completions } from "effect/cli"
@@ -12,28 +12,28 @@ import { modesOf } from "./Renamed.ts"
 
 export type Shell = "bash" | "zsh" | "fish"
 
-/** The offer at a place: names, files, one of a few words, or anything. */
+/** The completions at a place: names of a kind, files, one of some words (`=a,b`), or anything (`-`). */
 type Offer = NameKind | "files" | "-" | `=${string}`
 
 interface Flag {
   readonly names: ReadonlyArray<string>
   readonly is: string
-  /** Undefined: it takes no value. */
+  /** Kind of its value; undefined: the flag takes no value. */
   readonly takes: Offer | undefined
 }
 
-/** A command, as a shell completes it. */
+/** A command and what can be completed after it. */
 interface Entry {
-  /** The words that name it, with blanks between. */
+  /** The words of the command, separated by spaces. */
   readonly path: string
   readonly verbs: ReadonlyArray<{ readonly name: string; readonly is: string }>
   readonly flags: ReadonlyArray<Flag>
   readonly args: ReadonlyArray<Offer>
-  /** The last argument may come again. */
+  /** Whether the last argument can be repeated. */
   readonly repeats: boolean
 }
 
-/** Arguments and flags by name, where it says what they are of. */
+/** Kinds of arguments and flags, by their names. */
 const BY_NAME: { readonly [name: string]: Offer } = {
   AGENT: "agent",
   NAME: "name",
@@ -44,7 +44,7 @@ const BY_NAME: { readonly [name: string]: Offer } = {
   file: "files",
   what: "project"
 }
-/** Names that are given to something new, or mean something else. */
+/** Exceptions: names of something new, or with another meaning. */
 const APART: { readonly [place: string]: Offer } = {
   "channel new channel": "-",
   "project rename name": "-",
@@ -65,7 +65,7 @@ const offerOf = (
   return APART[`${path} ${name}`] ?? BY_NAME[name] ?? (isKind(name) ? name : "-")
 }
 
-/** A verb that has modes is completed with the flags of them all. */
+/** A verb with modes is completed with the flags of all its modes. */
 const entriesOf = (command: Completions.CommandDescriptor, above: string, modes: Modes): ReadonlyArray<Entry> => {
   const of = (name: string) => (above === "" ? name : `${above} ${name}`)
   const all = [command, ...modes.filter(({ name }) => modesOf(above).includes(name))].flatMap(({ flags }) => flags)
@@ -98,7 +98,7 @@ const namesOf = (flags: ReadonlyArray<Flag>): ReadonlyArray<string> => flags.fla
 const takesOf = (flags: ReadonlyArray<Flag>) =>
   flags.flatMap(({ names, takes }) => (takes === undefined ? [] : names.map((name) => ({ name, takes }))))
 
-/** Walks the words up to the cursor, and offers what may stand there. */
+/** Bash functions that walk the words up to the cursor, and offer what can stand there. */
 const BASH_WALK = `_agentd_taken() { # the offer for the value of a flag
   local one
   for one in $takes; do [[ $one == "$1":* ]] && taken=\${one#*:} && return 0; done
@@ -176,7 +176,7 @@ ${cases.join("\n")}
 ${BASH_WALK}`
 }
 
-/** Walks the words up to the cursor, and offers what may stand there. */
+/** Zsh functions that walk the words up to the cursor, and offer what can stand there. */
 const ZSH_WALK = `_agentd_offer() {
   local -a names
   case $1 in
@@ -241,7 +241,7 @@ ${cases.join("\n")}
 ${ZSH_WALK}`
 }
 
-/** Walks the words up to the cursor, and offers what may stand there. */
+/** Fish functions that walk the words up to the cursor, and offer what can stand there. */
 const FISH_WALK = `function __agentd_offer
     set -l state $argv[2..]
     switch "$argv[1]"
@@ -329,7 +329,7 @@ ${FISH_WALK}`
 
 const SCRIPTS = { bash, zsh, fish }
 
-/** `root` is the whole command: what it declares is what completes; `modes`: the commands that it does not list. */
+/** `root`: the complete command, which supplies the completions; `modes`: the commands that it does not list. */
 export interface Whole {
   readonly root: Command.Command.Any
   readonly modes: ReadonlyArray<Command.Command.Any>

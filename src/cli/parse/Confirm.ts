@@ -1,8 +1,8 @@
 /**
- * Confirm: the question before what cannot be taken back.
+ * Confirm: asks a person before an action that cannot be undone.
  *
- * Guarantees: without a terminal nothing is done unless --yes was given: a script
- * that forgot it ends with the exit code of a wrong use, and has changed nothing.
+ * Guarantees: without a terminal, nothing is done unless --yes was passed: a script
+ * without it exits with the code for wrong usage, and has changed nothing.
  */
 import { Console, Effect } from "effect"
 import { Prompt } from "effect/cli"
@@ -10,13 +10,13 @@ import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation } from "./Invocation.ts"
 
-/** Returns when the answer is yes. */
+/** Returns if the answer is yes; else fails. */
 export const confirm = Effect.fnUntraced(function* (
   yes: boolean,
-  /** The consequence of the action. */
+  /** Consequence of the action, shown before the question. */
   fact: string,
   question: string,
-  /** The remedy for a script, which nobody can be asked in. */
+  /** Remedy for a script, in which nobody can be asked. */
   remedy = "Give --yes to do it without being asked."
 ) {
   const { interactive } = yield* Invocation

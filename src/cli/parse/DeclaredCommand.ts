@@ -1,9 +1,9 @@
 /**
- * DeclaredCommand: a declared verb as a command of the whole program: its flags and words, the
- * calls to the daemon, and what it prints.
+ * DeclaredCommand: turns a declared verb into a command of the full command-line program: its
+ * flags and arguments, its calls to the daemon, and its output.
  *
- * Guarantees: calls of one verb go out at once, over one connection. The arguments are the ones
- * that the quick entry reads, too.
+ * Guarantees: the calls of a verb are made concurrently, over one connection. The arguments are
+ * the same as those of the quick entry.
  */
 import { Clock, Effect, Option, type Stdio } from "effect"
 import { Argument, Command, Flag, type Prompt } from "effect/cli"
@@ -108,16 +108,16 @@ const paramOf = (field: string, shape: Shape): Param => {
   }
 }
 
-/** Undefined where no answer comes in time. */
+/** Undefined if there is no answer within `millis`, or the call fails. */
 const inTime = <E, R>(asked: Effect.Effect<unknown, E, R>, millis: number) =>
   asked.pipe(
     Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.succeed(undefined) }),
     Effect.catch(() => Effect.succeed(undefined))
   )
 
-/** Fails where the declaration says that what was given is wrong. */
+/** Fails if the declaration rejects the arguments. */
 const refusing = Effect.fnUntraced(function* (verb: DeclaredVerb, input: object) {
-  // of what comes on standard input nothing is known yet
+  // an argument `-` is standard input, which is not read yet
   const isUnread = Object.entries(verb.args).some(
     ([field, { kind }]) => kind === "maybeText" && Reflect.get(input, field) === "-"
   )
@@ -157,19 +157,19 @@ interface Loaded<E, R> {
   readonly run: () => Effect.Effect<unknown, E, R>
 }
 
-/** A verb with a mode is a command beside its verb, which lists the mode as a flag. */
+/** A verb with a mode is a command of its own beside the verb; the verb lists the mode as a flag. */
 const nameOf = ({ path }: DeclaredVerb): string => {
   const words = path.join(" ")
   return isMode(words) ? words : path.at(-1)!
 }
 
-/** Help and completions list a mode with its verb. */
+/** Not listed as a command: help and completions show a mode as a flag of its verb. */
 const unlistedMode = <C extends Command.Command.Any>(command: C): C =>
   isMode(command.name) ? (Command.unlisted(command as never) as unknown as C) : command
 
 /**
- * The command. `program`: what carries the verb out in place of its declaration, where it has a life of its own;
- * `before`: what is done first.
+ * Makes the command of a verb. `program`: loads code that runs instead of the declaration, or returns undefined;
+ * `before`: runs first, for example to ask for confirmation.
  */
 export const commandOf = <const A extends Args, E = never, R = never, EB = never, RB = never>(
   verb: DeclaredVerb & { readonly args: A },
@@ -199,8 +199,8 @@ export const commandOf = <const A extends Args, E = never, R = never, EB = never
 type Declared = ReturnType<typeof commandOf<Args, never, never, never, never>>
 
 /**
- * The commands of some topics, in the order in which they are declared: each declared verb, and in the place of
- * one what was made of it by hand; then what else was made by hand.
+ * The commands of some topics, in the order of their declarations. A command in `made` replaces the declared verb
+ * of the same name; the rest of `made` comes last.
  */
 export const commandsOf = <C extends Command.Command.Any = never>(
   verbs: ReadonlyArray<DeclaredVerb>,

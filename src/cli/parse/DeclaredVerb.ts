@@ -1,13 +1,13 @@
 /**
- * DeclaredVerb: a verb that reads or sends, as data: the procedures that it asks, how its
- * arguments become their payloads, and how the replies look.
+ * DeclaredVerb: a verb that reads or sends, as data: the procedures that it calls, how its
+ * arguments become their payloads, and how the replies are shown.
  *
- * Both entries of the program read the one declaration: the whole program makes its command of
- * it (`DeclaredCommand`), the quick entry speaks the protocol by it (`QuickEntry`).
+ * Both entry points of the program use the same declaration: the full program makes a command of
+ * it (`DeclaredCommand`), the quick entry calls the daemon by it without the full CLI (`QuickEntry`).
  *
- * Guarantees: a declaration is pure, and imports no value of a package: the bundler refuses one
- * that does. A reply that the quick entry takes as it is has the same form on the wire and in
- * the program: the compiler refuses a procedure of which that is not so.
+ * Guarantees: a declaration is pure, and imports no value of a package: else the bundler fails.
+ * A reply that the quick entry uses undecoded has the same form on the wire and in the program:
+ * for any other procedure the compiler reports an error.
  */
 import type { Caller, Done } from "../../domain/Messages.ts"
 import type { PayloadOf, PlainTag, Reply, Tag } from "../../api/rpc/ProcedureTypes.ts"
@@ -17,39 +17,39 @@ import { inWorld } from "./Hint.ts"
 import { plain } from "../render/Output.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
-/** The surroundings of a view beside the reply. */
+/** Facts that a view needs besides the reply. */
 export interface World {
   /** ms since the epoch */
   readonly now: number
   readonly colour: boolean
-  /** Of the terminal; null when the output goes elsewhere: nothing is cut. */
+  /** Width of the terminal; null: the output is not a terminal, and nothing is cut. */
   readonly columns: number | null
-  /** The state folder that commands in hints have to name; null in the user's own world. */
+  /** State directory that commands in hints must name; null: the default one. */
   readonly world: string | null
 }
 
 interface Described {
   readonly description: string
-  /** As help and usage call it, where that is not the field's name. */
+  /** Name in help and usage, if it differs from the field's name. */
   readonly name?: string
   readonly alias?: string
   readonly metavar?: string
 }
 
-/** How an argument is given on the command line. */
+/** The form of an argument on the command line. */
 export type Shape = Described &
   (
     | { readonly kind: "word" | "text"; readonly default?: "" }
     | { readonly kind: "maybe" | "maybeText" | "words" | "switch" | "option" | "options" }
     | { readonly kind: "pick" | "choice"; readonly of: ReadonlyArray<string>; readonly default?: string }
     | { readonly kind: "count"; readonly least: number; readonly most: number; readonly default?: number }
-    /** Only the whole program reads it. */
+    /** Only the full program can parse it. */
     | { readonly kind: "moment" }
   )
 
 export type Arg<A> = Shape & { readonly "~value"?: A }
 
-/** A word that must be given; with `default` it may be left out. */
+/** A required word; with `default` it is optional. */
 export const word = (
   description: string,
   rest: { readonly name?: string; readonly default?: "" } = {}
@@ -63,15 +63,15 @@ export const maybeWord = (description: string, name?: string): Arg<string | unde
   description,
   ...(name === undefined ? {} : { name })
 })
-/** All words that are left. */
+/** All remaining words. */
 export const words = (description: string, name: string): Arg<ReadonlyArray<string>> => ({
   kind: "words",
   description,
   name
 })
-/** A word; `-` or none: what comes on standard input. */
+/** A text; `-` or none: standard input. */
 export const text = (description: string): Arg<string> => ({ kind: "text", description })
-/** The same where leaving it out means something else. */
+/** Like `text`, for a verb in which a missing text has its own meaning. */
 export const maybeText = (description: string): Arg<string | undefined> => ({ kind: "maybeText", description })
 export const pick = <const A extends string>(of: ReadonlyArray<A>, description: string): Arg<A> => ({
   kind: "pick",
@@ -88,7 +88,7 @@ export const option = (metavar: string, description: string): Arg<string | undef
   metavar,
   description
 })
-/** A flag that may be given more than once. */
+/** A flag that can be repeated. */
 export const options = (
   name: string,
   metavar: string,
@@ -107,7 +107,7 @@ export const choice = <const A extends string>(of: ReadonlyArray<A>, fallback: A
   default: fallback,
   description
 })
-/** A point in time: `10m` ago, or a date. */
+/** A point in time: `10m` (ago), or a date. */
 export const moment = (metavar: string, description: string): Arg<Moment | undefined> => ({
   kind: "moment",
   metavar,
@@ -141,15 +141,15 @@ export type Input<A extends Args> = { readonly [field in keyof A]: A[field] exte
 export interface Call {
   readonly tag: string
   readonly payload: unknown
-  /** The reply comes as many values. */
+  /** Whether the reply is a stream of values. */
   readonly stream: boolean
 }
 
-/** Calls, all at once, and what their replies come to. */
+/** Concurrent calls, and how their replies become one value. */
 export interface Ask<V> {
   readonly calls: ReadonlyArray<Call>
   readonly value: (replies: ReadonlyArray<unknown>) => V
-  /** Asking twice does no more than asking once. */
+  /** Whether the calls can be repeated without further effect. */
   readonly repeatable: boolean
 }
 
@@ -159,25 +159,25 @@ const one = <V>(call: Call, repeatable: boolean): Ask<V> => ({
   repeatable
 })
 
-/** A procedure that changes nothing. */
+/** Calls a procedure that changes nothing. */
 export const read = <T extends PlainTag>(tag: T, payload: PayloadOf<T>): Ask<Reply<T>> =>
   one({ tag, payload, stream: false }, true)
 
-/** The same of one that answers with many values. */
+/** Calls a procedure that changes nothing and replies with a stream of values. */
 export const readAll = <T extends PlainTag>(tag: T, payload: PayloadOf<T>): Ask<ReadonlyArray<Reply<T>>> =>
   one({ tag, payload, stream: true }, true)
 
-/** A procedure that does something: once it was sent, it is never sent again. */
+/** Calls a procedure that does something: once sent, the call is never repeated. */
 export const send = <T extends PlainTag>(tag: T, payload: PayloadOf<T>): Ask<Reply<T>> =>
   one({ tag, payload, stream: false }, false)
 
-/** The same of a procedure whose reply has another form on the wire: only the whole program, which decodes it, may ask. */
+/** Like `read`, for a reply with another form on the wire: only the full program decodes it, not the quick entry. */
 export const readDecoded = <T extends Tag>(tag: T, payload: PayloadOf<T>): Ask<Reply<T>> =>
   one({ tag, payload, stream: false }, true)
 
 type Replies<R> = { readonly [name in keyof R]: R[name] extends Ask<infer V> ? V : never }
 
-/** Several procedures, called at once. */
+/** Combines several asks into one; all calls are concurrent. */
 export const all = <const R extends { readonly [name: string]: Ask<unknown> }>(asks: R): Ask<Replies<R>> => {
   const names = Object.keys(asks)
   return {
@@ -199,48 +199,48 @@ export const map = <A, B>(ask: Ask<A>, f: (value: A) => B): Ask<B> => ({
   value: (replies) => f(ask.value(replies))
 })
 
-/** Why the arguments cannot be meant, with what is meant instead. */
+/** Why the arguments are wrong, and how to correct them. */
 export interface Wrong {
   readonly message: string
   readonly remedy: string
   readonly exitCode: number
 }
 
-/** The things that a verb is told to act on. */
+/** The items on which a verb acts. */
 export interface Targets {
   readonly names: ReadonlyArray<string>
-  /** Groups: only what is of all of them. Without a name: all that is. */
+  /** Only items with all of these labels. Without names: all items with these labels. */
   readonly labels: ReadonlyArray<string>
 }
 
 export type Kind = "agent" | "channel" | "conversation" | "goal" | "project" | "session"
 
-/** A verb on a thing that takes several of them: its `name`, or its `names`, may be patterns. */
+/** A verb that can act on several items: its `name` or `names` can be patterns. */
 export interface Several<I> {
   readonly kind: Kind
-  /** Ends their work: "stops". A person is asked where a pattern says of whom. Not there: it ends nothing. */
+  /** For the question "This stops …": the word "stops". A pattern needs confirmation. Undefined: it ends no work. */
   readonly ends?: (input: I) => string | undefined
-  /** True: of conversations, only closed ones are meant. */
+  /** True: for conversations, the verb acts only on closed ones. */
   readonly closed?: boolean
-  /** A person is asked also where each is named. */
+  /** True: a person is asked even if every item is named. */
   readonly always?: boolean
-  /** Ends or changes what may be another project's: outside every project a person is asked where a bare name says of whom. */
+  /** Like `ends`, for a verb that changes something: outside of all projects, a bare name needs confirmation. */
   readonly changes?: (input: I) => string | undefined
 }
 
-/** The names that were given, wherever they stand. */
+/** The names and labels in the arguments, whichever field holds them. */
 export const targetsOf = (input: { readonly [field: string]: unknown }): Targets => {
   const { labels = [], name, names } = input as Partial<Targets> & { readonly name?: string }
   return { names: names ?? (name === undefined || name === "" ? [] : [name]), labels }
 }
 
-/** Whether the verb is given to one thing, by its very name, or to what it means without one. */
+/** Whether the verb acts on one item: given by its exact name, or the default one. */
 export const isOne = (input: { readonly [field: string]: unknown }): boolean => {
   const { labels, names } = targetsOf(input)
   return labels.length === 0 && names.length < 2 && !names.some(isPattern)
 }
 
-/** The action that a person confirms first: outside every project, on a thing given by a bare name. */
+/** The action that a person must confirm: outside of all projects, an item is given by a bare name. Else undefined. */
 export const doesOutside = (
   several: Several<never> | undefined,
   input: { readonly [field: string]: unknown },
@@ -250,37 +250,37 @@ export const doesOutside = (
     ? undefined
     : several?.changes?.(input as never)
 
-/** The one name; empty: none. */
+/** The first name; "" if there is none. */
 export const oneOf = ([name = ""]: ReadonlyArray<string>): string => name
 
 type Quick<A extends Args> = boolean | ((input: Input<A>, json: boolean) => boolean)
 
 interface Form<A extends Args, V> {
-  /** The words that name it: `["channel", "ls"]`. */
+  /** The words of the verb: `["channel", "ls"]`. */
   readonly path: readonly [string] | readonly [string, string]
   readonly description: string
   readonly examples: ReadonlyArray<{ readonly command: string; readonly description: string }>
   readonly args: A
   readonly several?: Several<Input<A>>
-  /** Arguments as they are meant, where a word may stand in the place of a flag. */
+  /** Corrects the arguments if a word can take the place of a flag. */
   readonly meant?: (input: Input<A>) => Input<A>
-  /** Arguments that each can be read, and exclude each other. */
+  /** The error if valid arguments exclude each other; else undefined. */
   readonly wrong?: (input: Input<A>, caller: Caller) => Wrong | undefined
   readonly rpc: (input: Input<A>, caller: Caller, world: Pick<World, "now">) => Ask<V>
-  /** Further lines, word for word: others have written them. */
+  /** Further lines with texts of others, in which commands are not adapted to the state directory. */
   readonly verbatim?: (value: V, world: World) => ReadonlyArray<string>
-  /** `--json` prints the value; `lines`: each of its values on a line. */
+  /** `--json` prints the value on one line; with "lines", each of its elements on a line. */
   readonly json?: "lines"
-  /** The part of the value that `--json` prints; left out: all of it. */
+  /** The part of the value that `--json` prints. If omitted, all of it. */
   readonly value?: (value: V) => unknown
-  /** Whether the quick entry may answer; default: it may. */
+  /** Whether the quick entry can run the verb. Default: true. */
   readonly quick?: Quick<A>
-  /** An answer that may be missing: where none comes within so many ms, nothing is printed, and nothing is wrong. */
+  /** Timeout in ms for an optional answer: after that, nothing is printed, and the exit code is 0. */
   readonly fleeting?: number
 }
 
 interface Viewed<A extends Args, V> extends Form<A, V> {
-  /** As lines, whose hints are ours: in a world of its own they name it. */
+  /** The reply as lines; commands in them are adapted to the state directory. */
   readonly view: (value: V, world: World) => ReadonlyArray<string>
 }
 
@@ -288,7 +288,7 @@ interface Declaration<A extends Args, V> extends Viewed<A, V> {
   readonly quick: Quick<A>
 }
 
-/** A declaration whose arguments and reply are checked, and known to itself alone. */
+/** A checked declaration without the types of its arguments and reply, so that all verbs have one type. */
 export interface DeclaredVerb extends Omit<
   Declaration<Args, unknown>,
   "several" | "meant" | "wrong" | "rpc" | "view" | "verbatim" | "value" | "quick"
@@ -305,7 +305,7 @@ export interface DeclaredVerb extends Omit<
 
 export const declare = <const A extends Args, V>(verb: Viewed<A, V>): Declaration<A, V> => ({ quick: true, ...verb })
 
-/** A verb whose answer is the daemon's words for what was carried out. */
+/** Declares a verb whose output is the daemon's message about what was done. */
 export const act = <const A extends Args, V extends Pick<Done, "message">>(verb: Form<A, V>): Declaration<A, V> =>
   declare({ ...verb, view: said })
 
@@ -320,5 +320,5 @@ export const linesOf = (verb: DeclaredVerb, value: unknown, world: World, json: 
   ]
 }
 
-/** The daemon's words for a command that was carried out. */
+/** The daemon's message about a finished command. */
 export const said = ({ message }: Pick<Done, "message">): ReadonlyArray<string> => [plain(message)]

@@ -1,6 +1,6 @@
 /**
- * DeclaredVerbs: all verbs that are declared, by topic. A verb is part of the program as soon as its
- * topic's file exports it; a new topic is a line here.
+ * DeclaredVerbs: all declared verbs, by topic. A verb belongs to the program as soon as its
+ * topic's file exports it; a new topic needs a line here.
  */
 import * as AccessVerbs from "../daemon/AccessVerbs.ts"
 import * as Accounts from "../daemon/Accounts.ts"
@@ -48,7 +48,7 @@ const isVerb = (value: unknown): value is DeclaredVerb =>
 const verbsOf = (...topics: ReadonlyArray<Exports>): ReadonlyArray<DeclaredVerb> =>
   topics.flatMap((topic) => Object.values(topic).filter(isVerb))
 
-/** As the help groups them. */
+/** In the order of the help. */
 export const daemon = verbsOf(AgentLife, Status, Tree)
 export const agents = verbsOf(Ps, Plates, Why, Runs, Diff, Send, Retry, Interrupt, Set, Spawn, LogView, Cost, Accounts)
 export const channels = verbsOf(Channel)

@@ -1,6 +1,6 @@
 /**
- * ExitCode: what each exit code of `agentd` means, for scripts; the one table
- * that help, documentation and code read.
+ * ExitCode: the exit codes of `agentd` and their meanings, for scripts; the only table, which
+ * help, documentation and code use.
  */
 export const ExitCode = {
   ok: 0,

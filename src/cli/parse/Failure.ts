@@ -1,4 +1,4 @@
-/** Failure: how a verb fails that cannot do what it is asked. `Explanation` has what is told of it. */
+/** Failure: the error of a verb that cannot do what it was asked. `Explanation` formats it. */
 import { Schema } from "effect"
 
 export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {

@@ -1,8 +1,8 @@
 /**
- * Habits: words that people know from other programs, and the verbs of agentd that do what they mean. Pure.
+ * Habits: maps words that people know from other programs to the verbs of agentd. Pure.
  */
 
-/** npm puts the new package in place; the restarted daemon is the new one. */
+/** npm replaces the package; after the restart, the daemon is the new one. */
 const NEWER = "restart, after npm install -g FILE.tgz (or scripts/install FILE.tgz) has installed the newer package"
 
 const MEANT: { readonly [word: string]: string } = {
@@ -38,20 +38,20 @@ const MEANT: { readonly [word: string]: string } = {
   usage: "cost"
 }
 
-/** The remedy for a word that is no verb; undefined where it is nobody's habit. */
+/** The remedy for an unknown verb; undefined if the word is not in MEANT. */
 export const meant = (word: string): string | undefined => {
   const found = Object.hasOwn(MEANT, word) ? MEANT[word]! : undefined
   if (found === undefined) return undefined
   return found.startsWith("agentd") ? `That is ${found}.` : `That is: agentd ${found}`
 }
 
-/** Flags of the whole program that come before a verb. */
+/** Number of arguments before the verb: the global flags. */
 const before = (args: ReadonlyArray<string>): number => {
   const at = args.findIndex((arg, n) => !/^--(json$|state(=|$))/.test(arg) && args[n - 1] !== "--state")
   return at < 0 ? args.length : at
 }
 
-/** `help VERB` and `version` as flags; all else as it is. */
+/** Turns `help VERB` and `version` into flags; other lines are unchanged. */
 export const asFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const at = before(args)
   const [first, ...rest] = args.slice(at)

@@ -1,6 +1,6 @@
 /**
- * Invocation: what every verb needs to know of how it was called: the paths, who
- * asks from where, how to print, and how this very program was started.
+ * Invocation: what every verb needs to know about its call: the paths, the caller and
+ * its project, how to print, and how this program was started.
  */
 import { Console, Context, Effect, Option, Schema, Stdio, Terminal } from "effect"
 import { TerminalCapabilities } from "effect/cli"
@@ -11,16 +11,16 @@ import * as Paths from "./Paths.ts"
 import { worldOf } from "../../config/Places.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
-/** How the bin was started, and what it can start; the bin provides it. */
+/** How the program was started, and what it can start; the entry point supplies it. */
 export class Entry extends Context.Service<
   Entry,
   {
-    /** Node and the script, absolute: the beginning of the daemon's command line. */
+    /** Absolute paths of node and the script: the start of the daemon's command line. */
     readonly command: ReadonlyArray<string>
     readonly env: { readonly [name: string]: string }
-    /** The daemon in this process, until it ends. Loaded on demand. */
+    /** Runs the daemon in this process, until it ends. Its code is loaded on demand. */
     readonly daemon: (options: DaemonOptions) => Effect.Effect<void, DaemonFailure>
-    /** A program in this terminal; whatever the verb comes to, this process ends with the program's status. */
+    /** Runs a program in this terminal; in any case, this process then exits with the program's status. */
     readonly foreground: (options: ProgramOptions) => Effect.Effect<Program, NotStarted>
   }
 >()("agentd/cli/Entry") {}
@@ -28,13 +28,13 @@ export class Entry extends Context.Service<
 export interface DaemonOptions {
   readonly state: string
   readonly socket: string
-  /** The project to register at once. */
+  /** Config file of the project to register at the start. */
   readonly config?: string
-  /** Whether a person agrees to a change of its file, which they are shown; not there: nobody is there to be asked. */
+  /** Shows a config change to a person, and returns whether they agree. If omitted, nobody can be asked. */
   readonly agrees?: (change: ConfigChangeInfo) => Effect.Effect<boolean>
-  /** The user's own config file, which need not be there. */
+  /** Path of the user's own config file; the file is optional. */
   readonly userConfig: string
-  /** The daemon's own environment: agents inherit it. */
+  /** Environment of the daemon, which agents inherit. */
   readonly environment: { readonly [name: string]: string }
 }
 
@@ -45,11 +45,11 @@ export interface ProgramOptions {
 
 export interface Program {
   readonly pid: number
-  /** The program's exit status, as a shell tells it. */
+  /** Exit status of the program, as a shell reports it. */
   readonly ended: Effect.Effect<number>
 }
 
-/** The program is not there, or cannot be run. */
+/** The program does not exist, or cannot be executed. */
 export class NotStarted extends Schema.TaggedError<NotStarted>()("NotStarted", {
   message: Schema.String,
   remedy: Schema.String,
@@ -70,9 +70,9 @@ export class Invocation extends Context.Service<
     readonly paths: Paths.Paths
     readonly json: boolean
     readonly colour: boolean
-    /** Somebody is there to answer a question. */
+    /** Whether a person can answer questions. */
     readonly interactive: boolean
-    /** Columns of the terminal; null when the output goes elsewhere. */
+    /** Width of the terminal; null: the output is not a terminal, or is JSON. */
     readonly columns: number | null
     readonly caller: Caller
   }
@@ -96,13 +96,13 @@ export const make = Effect.fnUntraced(function* (flags: {
   })
 })
 
-/** The next step, as it must be typed in this world. */
+/** A hint whose commands name this state directory. */
 export const hint = (text: string) => Effect.map(Invocation, ({ paths }) => Hint.inWorld(text, worldOf(paths)))
 
 export const printLines = (lines: ReadonlyArray<string>) =>
   Effect.forEach(lines, (line) => Console.log(line), { discard: true })
 
-/** Prints a JSON value where --json was given, else the lines, whose hints name this world. */
+/** Prints `value` with --json, else the lines, whose commands name this state directory. */
 export const print = (value: unknown, lines: () => ReadonlyArray<string>) =>
   Effect.flatMap(Invocation, ({ json, paths }) =>
     printLines(json ? [jsonOf(value)] : lines().map((line) => Hint.inWorld(line, worldOf(paths))))

@@ -1,14 +1,14 @@
 /**
- * Moment: a point in time as a person means it, before it is known when that is. Pure but for the machine's time zone.
+ * Moment: a point in time as a person expresses it, not yet resolved to a date. Pure except for the machine's zone.
  */
 
 export type Moment =
   | { readonly _tag: "Ago"; readonly millis: number }
   /** ms since the epoch */
   | { readonly _tag: "At"; readonly at: number }
-  /** The newest such moment: of today, or of yesterday where today's is still to come. */
+  /** The latest such time: today, or yesterday if it is still to come today. `seconds` since midnight. */
   | { readonly _tag: "Clock"; readonly seconds: number }
-  /** The beginning of the day so many days ago. */
+  /** Midnight of the day, `back` days ago. */
   | { readonly _tag: "Day"; readonly back: number }
 
 /** ms since the epoch. */

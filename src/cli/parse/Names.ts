@@ -1,4 +1,4 @@
-/** Names: how verbs are told which agents they are about. */
+/** Names: the arguments of verbs that act on agents. */
 import { off, options, type Targets, words, type Wrong } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 

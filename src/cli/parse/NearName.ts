@@ -1,8 +1,8 @@
 /**
- * NearName: a file that was meant to be a project's config, and has another name.
+ * NearName: detects a file that was intended as a project's config, but has another name.
  *
- * Guarantees: told only where there is no config; JSON, with comments or without, is put right by a command that
- * renames it and overwrites nothing; what is written in another language is not, since its text would be refused.
+ * Guarantees: reported only if there is no config; for JSON, with or without comments, the remedy is a command that
+ * renames the file and overwrites nothing; a file in another language is not renamed, since its text would be refused.
  */
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
@@ -13,13 +13,13 @@ const NEAR = /^\.?agentd(?:\.config)?\.(?:jsonc?|json5|ya?ml|toml)$/i
 
 const isJson = (name: string): boolean => /\.jsonc?$/i.test(name)
 
-/** The file of a folder that was meant, if there is one; what can be renamed before what cannot. */
+/** The misnamed config among these names, if any; JSON files, which can be renamed, come first. */
 export const nearIn = (names: ReadonlyArray<string>): string | undefined => {
   const near = names.filter((name) => NEAR.test(name)).toSorted()
   return near.find(isJson) ?? near[0]
 }
 
-/** No config, here or above. `near`: the path of what was meant; `config`: the path that is read. */
+/** The error if there is no config. `near`: path of the misnamed file; `config`: path that would be read. */
 export const absence = (near?: { readonly path: string; readonly config: string }) =>
   near === undefined
     ? { message: "There is no agentd.jsonc here or above.", remedy: "Write a sample: agentd init" }
@@ -33,7 +33,7 @@ export const absence = (near?: { readonly path: string; readonly config: string 
           remedy: "Write one, and take over into it what the other says: agentd init"
         }
 
-/** The same of the folder that the caller stands in, where there is none. */
+/** The error for the caller's folder and those above. */
 export const noProject = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   for (const config of configsFrom(".")) {
@@ -44,7 +44,7 @@ export const noProject = Effect.gen(function* () {
   return absence()
 })
 
-/** Nothing is wrong with a daemon that begins without a project: a line for who starts it. */
+/** A note for a person who starts a daemon without a project, which is not an error. */
 export const unregistered = Effect.map(
   noProject,
   ({ message, remedy }) => `${message} No project was registered. ${remedy}`

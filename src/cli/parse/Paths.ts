@@ -1,6 +1,6 @@
 /**
- * Paths: all files and folders of this user's daemon by the environment, and which project the
- * caller stands in. `Places` has the rules.
+ * Paths: all files and folders of this user's daemon, derived from the environment, and the
+ * project in which the caller is. `Places` has the rules.
  */
 import { Config, Effect, FileSystem, Option } from "effect"
 import { homedir } from "node:os"
@@ -8,17 +8,17 @@ import * as NodePath from "node:path"
 import { configsFrom, placesOf } from "../../config/Places.ts"
 
 export interface Paths {
-  /** Absolute. */
+  /** State directory, absolute. */
   readonly state: string
   readonly defaultState: string
   readonly socket: string
-  /** Where it answers over HTTP: beside the other. */
+  /** Unix socket of the HTTP interface, beside the other socket. */
   readonly http: string
-  /** Where a daemon without journal writes. */
+  /** Log file of a daemon without a journal. */
   readonly log: string
   readonly store: string
   readonly lock: string
-  /** The user's config, which holds for all projects. */
+  /** The user's config file, which applies to all projects. */
   readonly userConfig: string
 }
 

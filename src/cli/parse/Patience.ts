@@ -1,32 +1,32 @@
 /**
- * Patience: how long a command waits for a daemon that was launched and does not answer yet: for as long
+ * Patience: how long a command waits for a launched daemon that does not answer yet: as long
  * as it works, and a while longer.
  *
- * Guarantees: a daemon that has ended, or does nothing, is given up after a while; one that reads a long log
- * is not, within a limit; a person hears what is waited for. Without /proc there is no telling, and the while
- * is all.
+ * Guarantees: the wait ends a while after the daemon has ended or become idle; a daemon that reads
+ * a long log is waited for, up to a limit; a person sees what the command waits for. Without /proc,
+ * work cannot be measured, and the wait is just the short while.
  */
 import { Console, Duration, Effect } from "effect"
 import * as ProcessTable from "../../runs/process/ProcessTable.ts"
 import { holderOf } from "../../core/event-log/StoreLock.ts"
 
-/** Without a sign of work for so long it is given up … */
+/** The wait ends after this time without a sign of work … */
 const WHILE = Duration.seconds(30)
-/** … and in any case after so long. */
+/** … and in any case after this time. */
 const LONGEST = Duration.minutes(30)
 const LOOK = Duration.seconds(1)
-/** Looks after which a person is told. */
+/** After this number of looks, a message is printed. */
 const TELL = 4
-/** Ticks of the processor (1/100 s) that are work: a process that only waits uses fewer. */
+/** Minimum CPU time (in ticks of 1/100 s) that counts as work; a process that only waits uses less. */
 const WORK = 50
 
-/** Of the daemon that holds the state folder. */
+/** CPU ticks of the daemon that holds the state directory; undefined if there is none. */
 const workOf = (state: string): number | undefined => {
   const holder = holderOf(state)
   return holder === undefined ? undefined : ProcessTable.ticks(holder.pid)
 }
 
-/** Returns when the daemon of the state folder has done nothing for a while. */
+/** Returns when the daemon of this state directory has done nothing for a while. */
 export const untilIdle = (state: string, quiet: boolean, ticks = workOf): Effect.Effect<void> =>
   Effect.gen(function* () {
     const most = Duration.toMillis(WHILE) / Duration.toMillis(LOOK)

@@ -1,9 +1,9 @@
 /**
- * QuickArgs: a command line as the quick entry reads it: a declared verb with its arguments.
+ * QuickArgs: parses a command line for the quick entry: a declared verb with its arguments.
  *
- * Guarantees: pure. What is read here, the whole program reads the same; a line that could be
- * meant otherwise, or not at all (a flag that is not known, a value that begins with a dash,
- * `--`, `--help`, an argument too many), is undefined, and left to the whole program.
+ * Guarantees: pure. A line that is parsed here means the same to the full program. For an
+ * ambiguous or invalid line, the result is undefined, and the full program parses it: an unknown
+ * flag, a value with a leading dash, `--`, `--help`, or too many arguments.
  */
 import { modesOf } from "./Renamed.ts"
 import { type Arg, type Args, type DeclaredVerb, isOne, type Shape } from "./DeclaredVerb.ts"
@@ -19,7 +19,7 @@ const POSITIONAL = new Set<Shape["kind"]>(["word", "maybe", "maybeText", "words"
 
 const isWord = (given: string | undefined): given is string => given !== undefined && given !== "" && given[0] !== "-"
 
-/** `undefined`: the whole program must look at it. */
+/** Undefined: leave the line to the full program. */
 const valueOf = (shape: Shape, given: string): unknown => {
   switch (shape.kind) {
     case "count": {
@@ -36,7 +36,7 @@ const valueOf = (shape: Shape, given: string): unknown => {
   }
 }
 
-/** Fields with a value, where nothing was given. */
+/** The initial values of the fields, before any argument. */
 const unsaid = (args: Args): { [field: string]: unknown } =>
   Object.fromEntries(
     Object.entries<Arg<unknown>>(args).map(([field, shape]) => [
@@ -57,7 +57,7 @@ interface Read {
   readonly given: Set<string>
 }
 
-/** Takes a flag, and says how many arguments it was; 0: it is not known for sure. */
+/** Parses a flag, and returns how many arguments it took; 0: uncertain, leave the line to the full program. */
 const flag = (args: Args, read: Read, rest: ReadonlyArray<string>): number => {
   const [first = "", value] = rest
   const found = Object.entries<Arg<unknown>>(args).find(
@@ -78,7 +78,7 @@ const flag = (args: Args, read: Read, rest: ReadonlyArray<string>): number => {
   return 2
 }
 
-/** The words into their fields; false: there are too few, or too many. */
+/** Assigns the words to their fields; false if there are too few or too many. */
 const places = (args: Args, { input, words }: Read): boolean => {
   let at = 0
   for (const [field, shape] of Object.entries<Arg<unknown>>(args)) {
@@ -125,9 +125,9 @@ export const parse = (line: ReadonlyArray<string>, declared: ReadonlyMap<string,
       at += 2
     } else if (verb === undefined) {
       name = name === "" ? arg : `${name} ${arg}`
-      // `goal` is a verb, and so is `goal ls`
+      // both `goal` and `goal ls` are verbs
       verb = declared.has(`${name} ${line[at + 1]}`) ? undefined : declared.get(name)
-      // `log --text` has flags of its own, which only the whole program reads
+      // `log --text` has its own flags, which only the full program parses
       if (verb !== undefined && modesOf(name).includes(`${name} ${line[at + 1]}`)) return undefined
       if (verb !== undefined) Object.assign(read.input, unsaid(verb.args))
       else if (name.includes(" ")) return undefined

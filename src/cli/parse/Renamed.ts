@@ -1,18 +1,18 @@
 /**
- * Renamed: verbs that go by another name now, and the flags that make another verb of one. Pure.
+ * Renamed: verbs with a new name, and flags that turn a verb into another one. Pure.
  *
- * Guarantees: an old name does what it did, with the same output and exit code, and says the new one on standard
- * error. Both entries of the program read a line through it.
+ * Guarantees: an old name still does the same, with the same output and exit code, and prints the new name on standard
+ * error. Both entry points of the program pass their command line through this module.
  */
 
-/** Flags that choose what a verb lists. Each has flags of its own: `log --text` is a verb beside `log`. */
+/** Flags that choose what a verb lists. Each has its own flags, so `log --text` is a verb besides `log`. */
 const MODES: { readonly [verb: string]: ReadonlyArray<string> } = {
   log: ["--text", "--messages", "--runs", "--channel"],
   ps: ["--plates"],
   status: ["--tree"]
 }
 
-/** The old name, and the new one. */
+/** New names by the old ones. */
 const NEW: { readonly [old: string]: string } = {
   alerts: "alert ls",
   archive: "project archive",
@@ -34,7 +34,7 @@ const NEW: { readonly [old: string]: string } = {
   watch: "ps --watch"
 }
 
-/** Old verbs that only hold others. */
+/** Old verbs that only group subcommands. */
 const GROUPS: ReadonlyMap<string, string> = new Map([
   ["conversation", "project"],
   ["notify", "alert"]
@@ -43,17 +43,17 @@ const GROUPS: ReadonlyMap<string, string> = new Map([
 /** Whether the command is a verb with one of its modes. */
 export const isMode = (name: string): boolean => name.includes(" --")
 
-/** `log --text` and the like, of `log`. */
+/** `log --text` and so on, for `log`. */
 export const modesOf = (verb: string): ReadonlyArray<string> => (MODES[verb] ?? []).map((mode) => `${verb} ${mode}`)
 
 export interface Present {
-  /** The line by today's names, a mode right behind its verb. */
+  /** The command line with the current names; a mode follows its verb directly. */
   readonly args: ReadonlyArray<string>
-  /** Says the new name, where an old one was given. */
+  /** A note with the new name, if an old one was used. */
   readonly note: string | undefined
 }
 
-/** Where the words that name the verb stand: the first two that are no flag of the whole program. */
+/** Indexes of the words of the verb: the first two that are not global flags. */
 const wordsIn = (args: ReadonlyArray<string>): ReadonlyArray<number> => {
   const found: Array<number> = []
   for (let at = 0; at < args.length && found.length < 2; at++) {
@@ -64,7 +64,7 @@ const wordsIn = (args: ReadonlyArray<string>): ReadonlyArray<number> => {
   return found
 }
 
-/** The verb's mode behind it, wherever in the line it stands. */
+/** Moves the mode, wherever it is in the line, directly behind its verb. */
 const withMode = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [at = 0] = wordsIn(args)
   const modes = MODES[args[at] ?? ""] ?? []
@@ -87,11 +87,11 @@ export const present = (args: ReadonlyArray<string>): Present => {
   const one = args[first]!
   const two = second === undefined ? one : `${one} ${args[second]!}`
   const old = [two, one].find((name) => Object.hasOwn(NEW, name))
-  // these groups alone, or with a flag, print their help
+  // such a group without a subcommand prints its help
   const isGroup = GROUPS.has(one) && (second === undefined || args[second]!.startsWith("-"))
   if (isGroup)
     return { args: args.map((arg, at) => (at === first ? GROUPS.get(one)! : arg)), note: noteOf(one, GROUPS.get(one)!) }
-  // without a channel it was wrong use, and sends no mail now
+  // without a channel, `notify test` was wrong usage: it must not send a mail now
   const isAlone = old === "notify test" && !args.slice(second! + 1).some((arg) => !arg.startsWith("-"))
   if (old === undefined || isAlone) return { args: withMode(args), note: undefined }
   const name = NEW[old]!
@@ -100,7 +100,7 @@ export const present = (args: ReadonlyArray<string>): Present => {
   return { args: withMode(line), note: noteOf(old, name) }
 }
 
-/** The words of a verb with a mode as one word, which names its command. */
+/** Joins a verb and its mode into one word, the name of its command. */
 export const asOneWord = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [at = 0] = wordsIn(args)
   const [verb, mode] = [args[at] ?? "", args[at + 1] ?? ""]

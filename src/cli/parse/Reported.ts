@@ -1,4 +1,4 @@
-/** Reported: a failure of the whole program, told in two lines or as JSON, with the exit code that it comes to. */
+/** Reported: prints a failure of the full program in two lines or as JSON, and returns its exit code. */
 import { Cause, Config, Console, Effect } from "effect"
 import { explain, told } from "../render/Explanation.ts"
 import * as Hint from "./Hint.ts"
@@ -8,7 +8,7 @@ const debug = Config.Boolean("AGENTD_DEBUG").pipe(
   Effect.orElseSucceed(() => false)
 )
 
-/** `world`: the folder that commands have to name. */
+/** `world`: state directory that commands in the remedy must name; null: the default one. */
 export const reported = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, world: string | null, json: boolean) {
   const explanation = explain(Cause.squash(cause))
   const remedy = Hint.inWorld(explanation.remedy, world)

@@ -1,15 +1,15 @@
 /**
- * Resolve: which things are meant by names and patterns. Pure.
+ * Resolve: finds the items to which names and patterns refer. Pure.
  *
- * Guarantees: a name means one thing, first of the caller's own project; a pattern means all that fit it; a name that
- * means nothing, or several things, is told with what may be meant, and then nothing is.
+ * Guarantees: a name refers to one item, first to one of the caller's own project; a pattern refers to all that match.
+ * If a name is unknown or ambiguous, the result is an error with suggestions, and no items.
  */
 import { didYouMean } from "../../config/ConfigProblem.ts"
 import { isOf, unstarted } from "../../config/ProjectName.ts"
 import { bare, exact, isLabelled, isPattern, means, type Named } from "../sessions/Choose.ts"
 import type { Kind, Targets } from "./DeclaredVerb.ts"
 
-/** Why nothing is meant. */
+/** Why the names could not be resolved. */
 export interface Unclear {
   readonly message: string
   readonly remedy: string
@@ -24,10 +24,10 @@ const LISTED: { readonly [kind in Kind]: string } = {
   session: "agentd ps --plates"
 }
 
-/** Kinds whose ids may be cut short. */
+/** Kinds whose ids can be abbreviated to their beginning. */
 const BY_BEGINNING: ReadonlySet<Kind> = new Set(["conversation", "project", "session"])
 
-/** Most names that a refusal repeats. */
+/** Maximum number of names in an error. */
 const MOST = 8
 
 const quoted = (names: ReadonlyArray<string>): string => {
@@ -35,7 +35,7 @@ const quoted = (names: ReadonlyArray<string>): string => {
   return `${shown.join(", ")}${names.length > MOST ? ` and ${names.length - MOST} more` : ""}`
 }
 
-/** Whether the caller stands in a project that the daemon does not keep, as far as these tell. */
+/** Whether the caller is in a project that the daemon does not know, according to these items. */
 export const isUnstarted = (all: ReadonlyArray<Named>, config: string | null): config is string =>
   config !== null && !all.some(({ conversation }) => isOf(config, conversation))
 
@@ -87,7 +87,7 @@ const named = <A extends Named>(all: ReadonlyArray<A>, kind: Kind, name: string,
   return found.length > 0 ? found : all.filter(({ called }) => BY_BEGINNING.has(kind) && called.startsWith(name))
 }
 
-/** The meaning of all the names: each thing once, in the order in which they are named. */
+/** The items of all names: each once, in the order of the names. */
 export const resolve = <A extends Named>(
   all: ReadonlyArray<A>,
   kind: Kind,

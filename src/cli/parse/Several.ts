@@ -1,9 +1,9 @@
 /**
- * Several: a verb on a named thing, carried out on several of them, by names and patterns.
+ * Several: applies a verb to several items, given by names and patterns.
  *
- * Guarantees: where a name means nothing, nothing is done; what ends work of those that a pattern means is told first,
- * with all their names, and a person is asked; one that fails keeps no other from its turn; each result is a line, and
- * the exit code says whether all went well.
+ * Guarantees: if a name is unknown, nothing is done; before work of items is ended that a pattern selects, all
+ * their names are shown, and a person is asked; a failure for one item does not stop the others; each result is a
+ * line, and the exit code says whether all succeeded.
  */
 import { Cause, Clock, Console, Effect, Exit } from "effect"
 import { predicate, type Word } from "../../domain/Words.ts"
@@ -28,7 +28,7 @@ export interface Thing extends Named {
 }
 
 const AT_ONCE = 8
-/** So many are named in a question. */
+/** Maximum number of items listed in a question. */
 const MOST = 40
 
 const OVER: ReadonlySet<string> = new Set(["closed", "archived"])
@@ -71,7 +71,7 @@ export const factOf = (does: string, kind: Kind, things: ReadonlyArray<Thing>): 
   return `This ${does} ${count(things.length, kind)}: ${[...named, ...more].join(", ")}.`
 }
 
-/** The things that are meant, once a person has agreed where they have to. */
+/** The selected items, after a person has agreed if that is necessary. */
 export const agreed = Effect.fnUntraced(function* (
   several: Several<never>,
   input: { readonly [field: string]: unknown }
@@ -94,7 +94,7 @@ export const agreed = Effect.fnUntraced(function* (
   return found as readonly [Thing, ...ReadonlyArray<Thing>]
 })
 
-/** Acts on each; each result is a line, or all are an array. Fails once all are tried where one has failed. */
+/** Runs `act` for each name, and prints a line per result, or all as one JSON array. Fails at the end if any failed. */
 export const each = Effect.fnUntraced(function* <A, E, R>(
   names: ReadonlyArray<string>,
   act: (name: string) => Effect.Effect<A, E, R>,

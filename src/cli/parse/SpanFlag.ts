@@ -1,10 +1,10 @@
-/** SpanFlag: a time such as `90s`, `10m` or `2 hours`, as flags take it. */
+/** SpanFlag: parses a duration of a flag, such as `90s`, `10m` or `2 hours`. */
 import { Duration, Option, Schema } from "effect"
 import { Span } from "../../config/Span.ts"
 
 const decodeSpan = Schema.decodeUnknownOption(Span)
 
-/** ms */
+/** ms. Throws if the text is not a duration. */
 export const spanOf = (text: string): number => {
   const span = decodeSpan(text)
   if (Option.isNone(span)) throw new Error('Expected a time such as 90s, 10m or "2 hours"')

@@ -1,7 +1,7 @@
 /**
- * StandardInput: a text that is given as an argument, or comes from a pipe.
+ * StandardInput: a text from an argument or from a pipe.
  *
- * Guarantees: no more of it is read than may be sent; what is no text is refused.
+ * Guarantees: no more is read than may be sent; input that is not text is refused.
  */
 import { Effect, Stdio, Stream } from "effect"
 import { Limits } from "../../board/Limits.ts"
@@ -15,7 +15,7 @@ const tooLong = new VerbFailed({
   exitCode: ExitCode.failed
 })
 
-/** No more of it than may be sent. */
+/** Reads standard input; fails if it is longer than a text may be. */
 const readInput = Effect.gen(function* () {
   const stdio = yield* Stdio.Stdio
   const parts = yield* stdio.stdin.pipe(

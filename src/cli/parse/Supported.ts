@@ -1,9 +1,9 @@
-/** Supported: whether this system has what the daemon stands on. */
+/** Supported: whether this system has what the daemon needs. */
 import { Effect } from "effect"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 
-/** The objection to a daemon here; undefined: none. What it stands on is docs/install.md's "macOS and others". */
+/** Why a daemon cannot run here; undefined if it can. See "macOS and others" in docs/install.md. */
 export const objectionTo = (platform: NodeJS.Platform): VerbFailed | undefined =>
   platform === "linux"
     ? undefined
@@ -13,7 +13,7 @@ export const objectionTo = (platform: NodeJS.Platform): VerbFailed | undefined =
         exitCode: ExitCode.failed
       })
 
-/** Fails where there can be no daemon. */
+/** Fails if no daemon can run here. */
 export const supported: Effect.Effect<void, VerbFailed> = Effect.suspend(() => {
   const objection = objectionTo(process.platform)
   return objection === undefined ? Effect.void : Effect.fail(objection)

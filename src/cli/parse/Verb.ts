@@ -1,6 +1,6 @@
 /**
- * Verb: what every verb of the command line is made with: the flags that all of
- * them take, and the loader that brings in a verb's own code when it is called.
+ * Verb: building blocks of every verb of the command line: the flags common to all
+ * verbs, and the loader that imports a verb's own code when it is called.
  */
 import { Effect, Option } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
@@ -27,7 +27,7 @@ const Json = GlobalFlag.Setting("json")({
   )
 })
 
-/** Loads the verb, then runs it as it was invoked. */
+/** Loads the code of a verb, then runs it. */
 export const verb =
   <I, A, E, R>(load: () => Promise<{ readonly run: (input: I) => Effect.Effect<A, E, R> }>) =>
   (input: I) =>
@@ -78,6 +78,6 @@ export const agent = Argument.String("agent").pipe(
   Argument.withDescription("Its name in this project, or project/agent")
 )
 
-/** An option whose text is read by `of`; undefined where it is not given. */
+/** An option whose text is parsed by `of`, which throws if it is invalid. */
 export const readFlag = <A>(name: string, [metavar, description]: readonly [string, string], of: (text: string) => A) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.mapTryCatch(of, messageOf))

@@ -1,4 +1,7 @@
-/** `agentd config diff|keep [PROJECT]`: what a changed agentd.jsonc would do, and how its text differs; or it is put aside. Nothing is put into force. */
+/**
+ * `agentd config diff|keep [PROJECT]`: shows the effects and the text of a changed agentd.jsonc, or rejects the change.
+ * Neither puts anything into force.
+ */
 import * as ConfigRows from "./ConfigRows.ts"
 import { act, declare, maybeWord, read, send } from "../parse/DeclaredVerb.ts"
 import { age, plain } from "../render/Output.ts"

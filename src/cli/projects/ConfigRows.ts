@@ -1,16 +1,16 @@
 /**
- * ConfigRows: projects whose file is not the config in force, a line each with the command that
- * helps as it stands. Pure.
+ * ConfigRows: a line for each project whose config file is not the config in force, with the
+ * command that helps. Pure.
  */
 import type { ConfigChangeInfo, ProjectInfo } from "../../domain/Messages.ts"
 import { visible } from "../../domain/Visible.ts"
 import { age, type Colour, paint, plain } from "../render/Output.ts"
 
-/** The projects that a person has to look after. */
+/** The projects whose config needs a person. */
 export const troubled = (projects: ReadonlyArray<ProjectInfo>): ReadonlyArray<ProjectInfo> =>
   projects.filter(({ problems, waits }) => waits !== undefined || problems.length > 0)
 
-/** How a command names a project: by its conversation where the name means several. */
+/** The name of a project for commands: its conversation if several projects have the same name. */
 const called = ({ conversation, name }: ProjectInfo, all: ReadonlyArray<ProjectInfo>): string =>
   all.filter((other) => other.name === name).length > 1 ? conversation : name
 
@@ -24,10 +24,10 @@ export const rows = (all: ReadonlyArray<ProjectInfo>, now: number, colour: boole
     return paint(colour, "yellow", plain(what))
   })
 
-/** Blanks before a line of a config; more could push it out of sight. */
+/** Maximum indentation of a config's line, in spaces; more could push the text out of sight. */
 const MAX_INDENT = 40
 
-/** A line of a config, with everything in it that does not show as itself marked. */
+/** A line of a config; every character that does not show as itself is marked. */
 const shown = (line: string): string => {
   const text = line.replace(/^[ \t]*/, (blanks) => blanks.replaceAll("\t", "    "))
   const indent = Math.min(/^ */.exec(text)![0].length, MAX_INDENT)
@@ -36,7 +36,7 @@ const shown = (line: string): string => {
 
 const colours: { readonly [sign: string]: Colour } = { "-": "red", "+": "green", "@": "cyan" }
 
-/** The consequences of a change, then how the text differs. Nothing is left out but unchanged lines. */
+/** The consequences of a change, then the difference of the texts. Only unchanged lines are left out. */
 export const change = (
   { config, consequences, diff }: Pick<ConfigChangeInfo, "config" | "consequences" | "diff">,
   colour: boolean

@@ -1,4 +1,4 @@
-/** `agentd project show|new`: the conversation of a project, and how each stands. */
+/** `agentd project show|new`: shows the conversation of a project, or begins a new one. */
 import type { ConversationInfo, Spending } from "../../domain/Messages.ts"
 import { declare, read, send, word, words } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
@@ -15,7 +15,7 @@ const units: {
 }
 const resources = ["tokens", "toolCalls", "wallTime", "usd"] as const
 
-/** `1200 of 100000 tokens, 3 tool calls`: what is known or limited. */
+/** `1200 of 100000 tokens, 3 tool calls`: only resources that are used or limited. */
 export const spending = (spent: Spending, limits: Spending): ReadonlyArray<string> =>
   resources.flatMap((resource) => {
     const [is, may] = [spent[resource], limits[resource]]

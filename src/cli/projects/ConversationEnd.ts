@@ -1,4 +1,7 @@
-/** `agentd project close|archive [PROJECT…]`: what ends conversations for good. Asked by a person, the whole program asks back first. */
+/**
+ * `agentd project close|archive [PROJECT…]`: ends conversations for good. The full command-line program asks a person
+ * first.
+ */
 import { names } from "./Conversation.ts"
 import { act, off, oneOf, option, send } from "../parse/DeclaredVerb.ts"
 import { yes } from "../parse/Names.ts"

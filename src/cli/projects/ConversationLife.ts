@@ -1,4 +1,4 @@
-/** ConversationLife: the question before a conversation is ended for good. */
+/** ConversationLife: asks for confirmation before a conversation is ended for good. */
 import { Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
 import type { ConversationInfo } from "../../domain/Messages.ts"
@@ -6,7 +6,7 @@ import { confirm } from "../parse/Confirm.ts"
 import { Invocation } from "../parse/Invocation.ts"
 import { plain } from "../render/Output.ts"
 
-/** The consequence that a person should know before the answer. */
+/** The consequences that a person should know before the answer. */
 const factOf = (action: "close" | "archive", found: ConversationInfo): string => {
   const { agents, conversation, project, turnsActive } = found
   const turns = turnsActive === 0 ? "" : ` ${turnsActive} ${turnsActive === 1 ? "turn is" : "turns are"} under way.`
@@ -15,7 +15,7 @@ const factOf = (action: "close" | "archive", found: ConversationInfo): string =>
     : `${conversation} (project ${project}) is archived for good. Its runes stay in the log: agentd log shows them.`
 }
 
-/** Returns when a person has said yes. */
+/** Returns after a person has said yes; else fails. */
 export const ask = Effect.fnUntraced(function* (action: "close" | "archive", name: string) {
   const { caller, paths } = yield* Invocation
   const found = yield* call(paths.socket, (client) => client.Conversation({ name, caller }))

@@ -1,4 +1,4 @@
-/** `agentd project ls|start|stop|pause|resume`: what projects there are, and how each goes on as a whole. */
+/** `agentd project ls|start|stop|pause|resume`: lists the projects, and controls a project as a whole. */
 import { dirname } from "node:path"
 import type { Board, BoardRow } from "../../domain/BoardMessages.ts"
 import type { ConversationInfo, ProjectInfo } from "../../domain/Messages.ts"
@@ -11,7 +11,7 @@ import { lookColour, plain, table } from "../render/Output.ts"
 
 export interface ProjectRow {
   readonly project: string
-  /** The name that commands take: the project's, or its conversation's where another has the same. */
+  /** Name for commands: the project's, or its conversation's if another project has the same name. */
   readonly called: string
   readonly conversation: string
   /** Absolute path of its `agentd.jsonc`. */
@@ -20,7 +20,7 @@ export interface ProjectRow {
   readonly word: Word
   readonly says: string
   readonly agents: ReadonlyArray<{ readonly name: string; readonly word: Word }>
-  /** Spent since midnight; null: nothing that is known. */
+  /** Spending since midnight; null: unknown. */
   readonly today: BoardRow["today"]
 }
 
@@ -40,7 +40,7 @@ export const calledOf = (projects: ReadonlyArray<Pick<ProjectInfo, "conversation
     (count.get(name) ?? 0) > 1 ? conversation : name
 }
 
-/** How a project stands, and why: what concerns all of it goes before its agents. */
+/** The status of a project, and the reason: a problem of the whole project comes before its agents. */
 const standing = (
   { agents: named, damage, problems, stopped, waits }: ProjectInfo,
   called: string,
@@ -69,7 +69,7 @@ const spentBy = (rows: ReadonlyArray<BoardRow>): BoardRow["today"] => {
     : known.reduce((sum, { tokens, usd }) => ({ tokens: sum.tokens + tokens, usd: sum.usd + usd }))
 }
 
-/** Projects that are over: the newest conversation of each. */
+/** Closed projects: the newest conversation of each. */
 const overOf = ({ conversations, projects }: Given): ReadonlyArray<ProjectRow> => {
   const alive = new Set(projects.map(({ config }) => config))
   const newest = new Map<string, ConversationInfo>()
@@ -90,7 +90,7 @@ const overOf = ({ conversations, projects }: Given): ReadonlyArray<ProjectRow> =
   }))
 }
 
-/** By name; `over`: also those whose conversation is closed. */
+/** Rows sorted by name. `over`: includes projects whose conversation is closed. */
 export const rowsOf = (given: Given, over: boolean): ReadonlyArray<ProjectRow> => {
   const calls = calledOf(given.projects)
   const living = given.projects.map((project): ProjectRow => {

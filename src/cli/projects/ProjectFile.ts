@@ -1,7 +1,7 @@
 /**
- * ProjectFile: the name of a project, written into its `agentd.jsonc`.
+ * ProjectFile: writes the name of a project into its `agentd.jsonc`.
  *
- * Guarantees: nothing else of the file is changed; it is replaced whole, or stays as it was.
+ * Guarantees: nothing else in the file is changed; the file is replaced as a whole, or stays unchanged.
  */
 import { Effect, FileSystem, type PlatformError } from "effect"
 import { applyEdits, modify } from "jsonc-parser"
@@ -10,7 +10,7 @@ import { slug } from "../../config/ProjectName.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
 
-/** The text with that name, first of its fields where it had none. */
+/** The text with this name; the field is added as the first one if it was missing. */
 export const renamed = (text: string, name: string): string =>
   applyEdits(
     text,
@@ -20,7 +20,7 @@ export const renamed = (text: string, name: string): string =>
     })
   )
 
-/** Written beside, then put in its place. */
+/** Writes a new file beside the old one, then renames it. */
 const written = Effect.fnUntraced(function* (path: string, text: string) {
   const fs = yield* FileSystem.FileSystem
   const real = yield* Effect.orElseSucceed(fs.realPath(path), () => path)
@@ -39,7 +39,7 @@ const io = (path: string) => (error: PlatformError.PlatformError) =>
 
 export const replace = (path: string, text: string) => Effect.mapError(written(path, text), io(path))
 
-/** Refuses what is no name; `command`: how it would be typed with one that is. */
+/** Refuses an invalid project name. `command`: the command line with a valid name, for the remedy. */
 export const checkName = (name: string, command: (name: string) => string) =>
   slug(name) === name
     ? Effect.void
@@ -51,7 +51,7 @@ export const checkName = (name: string, command: (name: string) => string) =>
         })
       )
 
-/** Writes the name into the file; answers with its texts before and now. */
+/** Writes the name into the file; returns the texts before and after. */
 export const rename = Effect.fnUntraced(function* (path: string, name: string) {
   const fs = yield* FileSystem.FileSystem
   const before = yield* Effect.mapError(fs.readFileString(path), io(path))

@@ -1,4 +1,4 @@
-/** ProjectLife: a project by its name, and the question before the work of its agents is ended. */
+/** ProjectLife: finds a project by its name, and asks before its agents' work is ended. */
 import { Effect } from "effect"
 import { type AgentInfo, CommandRefused, refuse } from "../../domain/Messages.ts"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -8,7 +8,7 @@ import { count, plain } from "../render/Output.ts"
 
 const MOST = 20
 
-/** A refusal for a name that was meant as a project's. */
+/** Rewords "no such conversation" for a name that the caller meant as a project's. */
 const asProject = <E>(error: E): E | CommandRefused => {
   if (!(error instanceof CommandRefused)) return error
   const { message, remedy } = error
@@ -18,7 +18,7 @@ const asProject = <E>(error: E): E | CommandRefused => {
   return refuse("not_found", `There is no project ${name}.`, `${meant}See which there are: agentd project ls`)
 }
 
-/** The project of that name, or of this folder, with its agents. */
+/** The project with this name, or of this folder, with its agents. */
 export const find = Effect.fnUntraced(function* (name: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) =>
@@ -31,7 +31,7 @@ export const find = Effect.fnUntraced(function* (name: string) {
   )
 })
 
-/** `2 agents work (builder, tester)`; undefined where none does. */
+/** `2 agents work (builder, tester)`; undefined if none works. */
 export const workOf = (agents: ReadonlyArray<AgentInfo>): string | undefined => {
   const busy = agents.filter(({ busy }) => busy === true).map(({ agent }) => agent)
   if (busy.length === 0) return undefined
@@ -39,7 +39,7 @@ export const workOf = (agents: ReadonlyArray<AgentInfo>): string | undefined => 
   return `${count(busy.length, "agent")} ${busy.length === 1 ? "works" : "work"} (${names})`
 }
 
-/** Returns when nobody works, or a person has said yes. */
+/** Returns if no agent works, or after a person has said yes; else fails. */
 export const ask = Effect.fnUntraced(function* (verb: "stop" | "restart", name: string, yes: boolean) {
   if (yes) return
   const { agents, found } = yield* find(name)

@@ -1,7 +1,7 @@
 /**
- * `agentd project remove`: ends a project for good, and leaves what it has made.
+ * `agentd project remove`: ends a project for good, but deletes none of its results.
  *
- * Guarantees: a person is told first what ends and what is left; the log is kept, no file of the project is touched.
+ * Guarantees: the question says what ends and what remains; the log remains, and no file of the project is changed.
  */
 import { Effect } from "effect"
 import { dirname } from "node:path"
@@ -17,11 +17,11 @@ export interface Input {
   readonly name: string
   readonly reason: string | undefined
   readonly yes: boolean
-  /** Turns under way are not waited for. */
+  /** Do not wait for turns that are under way. */
   readonly force: boolean
 }
 
-/** The consequences: all that ends with the project, and all that is left of it. */
+/** The consequences: what ends with the project, and what remains of it. */
 export const factOf = (
   { config, conversation, project }: Pick<ConversationInfo, "config" | "conversation" | "project">,
   agents: ReadonlyArray<AgentInfo>,

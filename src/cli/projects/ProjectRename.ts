@@ -1,8 +1,8 @@
 /**
- * `agentd project rename OLD NEW`: gives a project another name, in its file.
+ * `agentd project rename OLD NEW`: changes the name of a project in its config file.
  *
- * Guarantees: its conversation, and all that the log has of it, stay its own; nothing else of the file is changed, and
- * exactly this text is put into force; where that is refused the file is as it was.
+ * Guarantees: the project keeps its conversation and its log; nothing else in the file is changed, and exactly this
+ * text is put into force; if the daemon refuses it, the old text is restored.
  */
 import { Effect } from "effect"
 import * as ConfigTrust from "../../projects/ConfigTrust.ts"

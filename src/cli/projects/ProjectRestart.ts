@@ -1,8 +1,8 @@
 /**
- * `agentd project restart [--rolling]`: all agents of a project anew; rolling: one after the other.
+ * `agentd project restart [--rolling]`: restarts all agents of a project; with --rolling, one after the other.
  *
- * Guarantees: rolling, the next one is restarted once the former is up, and nothing more is touched after one that
- * does not come up: which one, why, and what to do is told.
+ * Guarantees: with --rolling, an agent is restarted only after the one before it is up. If an agent does not come up,
+ * the others are not restarted, and the error says which one, why, and what to do.
  */
 import { Effect, Stream } from "effect"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
@@ -24,19 +24,19 @@ export interface Input {
   readonly timeout: number
 }
 
-/** An agent that is up has to stay so for so long, ms: a program that ends at once is not. */
+/** How long an agent must stay up, ms: a program that ends at once does not count. */
 const SETTLES = 1_000
 
 const ON_ITS_WAY: ReadonlySet<string> = new Set(["Initializing", "Spawning", "Interrupting", "SessionComplete"])
 
-/** How an agent stands after its restart. */
+/** The state of an agent after its restart. */
 export const standing = ({ reason, state, word }: BoardRow): "up" | "lost" | "on its way" => {
   if (word === "retrying" || isOver(word)) return "lost"
   if (word === "waiting" && (reason === "limit" || reason === "network" || reason === "login")) return "lost"
   return ON_ITS_WAY.has(state) ? "on its way" : "up"
 }
 
-/** Returns when the agent has come up and stayed so; with its row where it has not. */
+/** Waits until the agent has come up and stayed up. Returns its last row; undefined: the agent is gone. */
 const comesUp = Effect.fnUntraced(function* (id: string, timeout: number) {
   const { paths } = yield* Invocation
   let rows: ReadonlyMap<string, BoardRow> = new Map()
@@ -108,7 +108,7 @@ export const run = Effect.fnUntraced(function* ({ name = "", timeout, yes, ...ho
   }
   yield* ask("restart", conversation, yes)
   const { rows } = yield* call(paths.socket, (client) => client.Board({ all: false }))
-  // what a person has stopped stays so
+  // agents that a person has stopped stay stopped
   const agents = rows.filter(
     (row) => row.kind === "agent" && row.conversation === conversation && row.word !== "done" && row.word !== "stopped"
   )

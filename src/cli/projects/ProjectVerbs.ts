@@ -1,4 +1,4 @@
-/** ProjectVerbs: the part of the command line that is about projects as wholes. */
+/** ProjectVerbs: the commands for projects as a whole. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { commandOf, commandsOf } from "../parse/DeclaredCommand.ts"
@@ -11,7 +11,7 @@ import { maybe, off, verb, yes, readFlag } from "../parse/Verb.ts"
 
 const name = Argument.String("project").pipe(Argument.withDescription("Its name, or its conversation's id"))
 
-/** A person is asked first where its agents work, unless --yes was given. */
+/** If agents work, a person is asked first, unless --yes was passed. */
 const stopping = commandOf(stop, {
   before: ({ names, yes }) =>
     yes || !isOne({ names })
@@ -22,7 +22,7 @@ const stopping = commandOf(stop, {
         )
 })
 
-/** A person is asked first, unless --yes was given. */
+/** A person is asked first, unless --yes was passed. */
 const asked = (
   action: "close" | "archive",
   { names, yes }: { readonly names: ReadonlyArray<string>; readonly yes: boolean }

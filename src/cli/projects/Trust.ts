@@ -1,9 +1,9 @@
 /**
- * `agentd trust`: shows what a changed agentd.jsonc would do, and puts it into force where a
- * person says so; `agentd trust HASH`: exactly the text that was shown with this hash.
+ * `agentd trust`: shows what a changed agentd.jsonc would do, and puts it into force if a person
+ * agrees. `agentd trust HASH` puts exactly the text with this hash into force.
  *
- * Guarantees: nothing takes effect that was not shown: without a terminal to ask on, only the
- * hash of it does. A run of an agent does not agree to anything.
+ * Guarantees: nothing takes effect that was not shown: without a terminal, only a hash is accepted,
+ * and the hash is printed together with the change. A run of an agent cannot agree to anything.
  */
 import { Config, Effect, Option } from "effect"
 import { Prompt } from "effect/cli"
@@ -15,7 +15,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { plain, plainLines } from "../render/Output.ts"
 
-/** Whether an agent's run asks, as far as it does not hide that. */
+/** Whether the caller is an agent's run. A run can hide this: it can unset AGENTD_RUN. */
 export const isRun = Effect.map(
   Effect.orElseSucceed(Config.option(Config.String("AGENTD_RUN")), () => Option.none<string>()),
   Option.exists((run) => run !== "")
@@ -24,13 +24,13 @@ export const isRun = Effect.map(
 const failed = (message: string, remedy: string, exitCode: number = ExitCode.failed) =>
   new VerbFailed({ message, remedy, exitCode })
 
-/** The change that waits, of a project by its name; undefined where none does. */
+/** The config of a project, compared with the one in force; `waits` is true if a change waits for approval. */
 export const pending = Effect.fnUntraced(function* (name: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) => client.ConfigChange({ name, caller }))
 })
 
-/** Puts into force the text with this hash; refused where the file has another by now. */
+/** Puts the text with this hash into force; refused if the file has changed since. */
 export const agree = Effect.fnUntraced(function* (config: string, hash: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) => client.Register({ config, trust: hash, caller }))
@@ -53,7 +53,7 @@ const byHash = Effect.fnUntraced(function* (hash: string) {
   yield* print(project, () => said(project))
 })
 
-/** Shows the change, and agrees to it where a person says yes. */
+/** Shows the change, and agrees to it if a person says yes. */
 const decide = Effect.fnUntraced(function* (change: ConfigChangeInfo, hash: string) {
   const { colour, interactive, json } = yield* Invocation
   yield* print(change, () => ConfigRows.change(change, colour))

@@ -1,8 +1,8 @@
 /**
- * Ascii: our own marks in the characters of ASCII, for a terminal that shows no others. Pure.
+ * Ascii: replaces our own symbols by ASCII characters, for a terminal that shows no others. Pure.
  *
- * Guarantees: a mark is one cell before and after, so that nothing moves; what agents and people wrote is left as it is,
- * where it has none of our marks.
+ * Guarantees: a symbol and its replacement are one cell wide, so that columns do not move; other text of agents and
+ * people is unchanged.
  */
 import { LOOKS } from "../../domain/Words.ts"
 
@@ -46,8 +46,8 @@ const MARK = new RegExp(`[${[...MARKS.keys()].join("")}]`, "gu")
 export const ascii = (text: string): string => text.replaceAll(MARK, (mark) => MARKS.get(mark) ?? mark)
 
 /**
- * Whether a terminal shows ASCII alone: `dumb` ones, and those whose locale names another character set than UTF-8. A
- * locale that is not set says nothing.
+ * Whether a terminal shows only ASCII: `TERM=dumb`, or a locale with another character set than UTF-8. Without any
+ * locale variable the answer is false.
  */
 export const isAsciiOnly = (env: (name: string) => string | undefined): boolean => {
   if (env("TERM") === "dumb") return true

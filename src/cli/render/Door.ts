@@ -1,11 +1,11 @@
-/** Door: a console whose lines all pass the terminal's door. */
+/** Door: a console that passes all of its lines through TerminalDoor, so that no text can control the terminal. */
 import { Console, Effect } from "effect"
 import { ascii } from "./Ascii.ts"
 import { through } from "./TerminalDoor.ts"
 
 const PRINTS = ["debug", "error", "group", "info", "log", "trace", "warn"] as const
 
-/** Runs the program with that console. `isAscii`: our marks are in ASCII. */
+/** Runs the program with such a console. `isAscii`: our symbols are replaced by ASCII. */
 export const behindDoor = <A, E, R>(program: Effect.Effect<A, E, R>, colour: boolean, isAscii = false) =>
   Effect.gen(function* () {
     const inner = yield* Console.Console
@@ -17,7 +17,7 @@ export const behindDoor = <A, E, R>(program: Effect.Effect<A, E, R>, colour: boo
       Object.create(inner) as Console.Console,
       Object.fromEntries(
         PRINTS.map((name) => {
-          // an error has no colours of ours
+          // errors have no colours of ours
           const shown = print(colour && name !== "error")
           return [name, (...args: ReadonlyArray<unknown>) => inner[name](...args.map(shown))]
         })

@@ -1,13 +1,13 @@
 /**
- * DoorConsole: the console of the whole program: what any verb, any error and any log line prints
- * passes the door, in characters that the terminal shows.
+ * DoorConsole: the console of the whole program: everything that a command, an error or a log line prints
+ * passes TerminalDoor, in characters that the terminal can show.
  */
 import { Effect, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import { behindDoor } from "./Door.ts"
 import { asciiOnly } from "./Locale.ts"
 
-/** Runs the program with that console. What goes elsewhere than to a terminal keeps its marks. */
+/** Runs the program with this console. Symbols are replaced by ASCII only on a terminal, not in a file or pipe. */
 export const behind = <A, E, R>(program: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const { canColor } = yield* TerminalCapabilities.TerminalCapabilities

@@ -1,8 +1,8 @@
 /**
- * Explanation: what a person, or a script, is told of an error. Pure.
+ * Explanation: what a person or a script sees of an error. Pure.
  *
- * Guarantees: what went wrong and what to do, in words, for standard error; an exit code of the
- * table.
+ * Guarantees: for each error there is a message and a remedy in words, for standard error, and an exit code
+ * of the table in ExitCode.
  */
 import { codeOf, type RefusalCode } from "../../domain/RefusalCode.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
@@ -10,14 +10,14 @@ import { json as jsonOf } from "./TerminalDoor.ts"
 
 export interface Explanation {
   readonly tag: string
-  /** Undefined: it is no refusal. */
+  /** Machine-readable code; undefined: the error is not a refusal. */
   readonly code?: RefusalCode | undefined
   readonly message: string
   readonly remedy: string
   readonly exitCode: number
 }
 
-/** By tag; everything else has `failed`. */
+/** Exit codes by error tag; all other errors have `failed`. */
 export const exitCodes: { readonly [tag: string]: number } = {
   DaemonUnreachable: ExitCode.notRunning,
   StorageError: ExitCode.store,
@@ -27,7 +27,7 @@ export const exitCodes: { readonly [tag: string]: number } = {
   ConfigError: ExitCode.config
 }
 
-/** Codes of what the command line refuses by itself; an error of another exit code has none. */
+/** Codes of the errors that the command line raises itself, by exit code; other exit codes have none. */
 const codesByExit: { readonly [exitCode: number]: RefusalCode } = {
   [ExitCode.usage]: "invalid",
   [ExitCode.notRunning]: "unavailable",
@@ -37,7 +37,7 @@ const codesByExit: { readonly [exitCode: number]: RefusalCode } = {
 const field = (error: object, name: string): unknown =>
   name in error ? (error as { [key: string]: unknown })[name] : undefined
 
-/** Any error of any layer; one with `message`, `remedy` and perhaps `exitCode` speaks for itself. */
+/** Explains an error of any layer. Its own `message`, `remedy` and `exitCode` are used if it has them. */
 export const explain = (error: unknown): Explanation => {
   if (typeof error !== "object" || error === null) {
     return { tag: "Unknown", message: String(error), remedy: REPORT, exitCode: ExitCode.failed }
@@ -62,6 +62,6 @@ export const explain = (error: unknown): Explanation => {
 
 const REPORT = "Run it again with AGENTD_DEBUG=1 to see the details, and report it if it is not yours."
 
-/** As it is printed: two lines, or one of JSON. */
+/** The error as it is printed: two lines, or one line of JSON. */
 export const told = ({ code, exitCode, message, remedy, tag }: Explanation, json: boolean): string =>
   json ? jsonOf({ error: tag, code, message, remedy, exitCode }) : `agentd: ${message}\n  → ${remedy}`

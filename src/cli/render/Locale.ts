@@ -1,4 +1,4 @@
-/** Locale: the characters that this terminal shows, by the environment. */
+/** Locale: which characters this terminal can show, according to the environment. */
 import { Config, Effect, Option } from "effect"
 import { isAsciiOnly } from "./Ascii.ts"
 
@@ -13,7 +13,7 @@ const variables = Config.all(
   )
 )
 
-/** True where it shows ASCII alone. */
+/** True if the terminal shows only ASCII. */
 export const asciiOnly: Effect.Effect<boolean> = variables.pipe(
   Effect.map((all) => {
     const values = new Map(all)

@@ -1,7 +1,7 @@
 /**
- * Output: how things look to a person: colours, columns, ages, times. Pure.
+ * Output: text for a person: colours, columns, ages, times. Pure.
  *
- * Guarantees: columns line up whatever is in them; nothing that an agent wrote
+ * Guarantees: columns line up, whatever their cells contain; nothing that an agent wrote
  * reaches the terminal as a control sequence.
  */
 import type { Look } from "../../domain/Words.ts"
@@ -20,26 +20,26 @@ const codes: { readonly [colour in Colour]: string } = {
   bold: "1"
 }
 
-/** Controls, halves of characters, and what is invisible or turns the reading direction; joiners belong to words and emoji. */
+/** Control characters, lone surrogates, invisible or direction-changing ones; joiners (words, emoji) are allowed. */
 const HARMFUL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu
 
-/** A text in a colour; no control of others is left in it. */
+/** Colours a text, and replaces control characters in it. */
 export const paint = (on: boolean, colour: Colour | undefined, text: string): string => {
   const harmless = text.replaceAll(HARMFUL, "·")
   return on && colour !== undefined && text !== "" ? `\u001b[${codes[colour]}m${harmless}\u001b[0m` : harmless
 }
 
-/** Makes one line without control characters: a text of an agent may hold any. */
+/** The text as a single line without control characters: the text of an agent can contain any. */
 export const plain = (text: string): string => text.replaceAll(/\s+/gu, " ").replaceAll(HARMFUL, "·").trim()
 
-/** The same of a text whose spaces are kept, line by line. */
+/** Like `plain`, but line by line, and spaces are preserved. */
 export const plainLines = (text: string): ReadonlyArray<string> =>
   text.split(/\r\n|[\n\v\f\r\u0085\u2028\u2029]/u).map((line) => line.replaceAll("\t", "    ").replaceAll(HARMFUL, "·"))
 
 /** `1 rune`, `2 runes`. */
 export const count = (amount: number, noun: string): string => `${amount} ${noun}${amount === 1 ? "" : "s"}`
 
-/** At most so many columns; a cut is shown. */
+/** Cuts a text to at most `columns` cells; a cut text ends with "…". */
 export const cut = (text: string, columns: number): string => {
   if (displayWidth(text) <= columns) return text
   let kept = ""
@@ -56,27 +56,27 @@ export interface Cell {
   readonly text: string
   readonly colour?: Colour | undefined
   readonly right?: boolean
-  /** Stands at the end of a last column, and is never cut. */
+  /** Only in the last column: a text at the end of the cell that is never cut. */
   readonly tail?: string
 }
 
 export interface TableOptions {
   readonly colour: boolean
-  /** The last column is cut to fit; null: nothing is. */
+  /** Width of the terminal: the last column is cut to fit; null: nothing is cut. */
   readonly columns: number | null
-  /** The room that the last column is given at the cost of others, where it needs that. */
+  /** Width that the last column should have if it needs it; spare columns are dropped for it. */
   readonly room?: number
-  /** Heads of columns that make room for the last one where the terminal is narrow, the first of them first. */
+  /** Heads of columns that can be dropped if the terminal is narrow, in this order. */
   readonly spare?: ReadonlyArray<string>
-  /** Commands that are named are typed in this folder's world; null: in the user's own. */
+  /** State directory that the shown commands must name; null: the default one. */
   readonly world?: string | null
 }
 
 const GAP = "  "
-/** The last column says what is going on: it is worth more than the others. */
+/** Default width of the last column: it says what happens, so it is worth more than the others. */
 const LAST_COLUMN = 32
 
-/** A head and rows, in columns; the last one takes what room is left. */
+/** Formats a head and rows as columns; the last column gets the remaining width. */
 export const table = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Cell>>,
@@ -113,7 +113,7 @@ export const table = (
   )
 }
 
-/** How old, as people say it: 42s, 3m, 5h, 12d. */
+/** An age in its largest unit: 42s, 3m, 5h, 12d. */
 export const age = (millis: number): string => {
   const seconds = Math.max(0, Math.floor(millis / 1000))
   if (seconds < 60) return `${seconds}s`
@@ -124,7 +124,7 @@ export const age = (millis: number): string => {
 
 const two = (value: number): string => String(value).padStart(2, "0")
 
-/** Local time; with the date when it is another day than `now`. */
+/** Local time; with the date if it is another day than that of `now`. */
 export const clock = (at: number, now: number): string => {
   const date = new Date(at)
   const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`

@@ -1,13 +1,13 @@
-/** PlainText: whether a text is one, or bytes of something else. Pure. */
+/** PlainText: checks that a text is really text, and not the bytes of something else. Pure. */
 
-/** Controls that no text has: what is left are tabs, ends of lines and pages, and what colours a terminal's output. */
+/** Control characters that no text has. Tabs, line ends, page breaks and escapes (colours of output) are allowed. */
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0007\u000e-\u001a\u001c-\u001f\u007f]/u
 
 const REMEDY =
   "A file goes with a message: agentd send AGENT TEXT --file PATH (an image, a PDF or a text). Of any other, put it where the agent can read it, and send its path."
 
-/** Why it is no text; undefined where it is one. */
+/** Why the text is not valid; undefined if it is. */
 export const troubleIn = (text: string): { readonly message: string; readonly remedy: string } | undefined => {
   const found = CONTROLS.exec(text)
   if (found === null) return undefined
@@ -18,7 +18,7 @@ export const troubleIn = (text: string): { readonly message: string; readonly re
   }
 }
 
-/** The text of bytes, or why they are none. */
+/** Decodes bytes as text, or says why they are not text. */
 export const decoded = (bytes: Uint8Array): string | { readonly message: string; readonly remedy: string } => {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes)

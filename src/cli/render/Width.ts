@@ -1,13 +1,13 @@
 /**
- * Width: how many cells a text takes on a terminal, as `displayWidth` of `effect/cli/CliOutput`
- * counts them; a test holds one against the other.
+ * Width: how many cells a text takes on a terminal. Counts like `displayWidth` of
+ * `effect/cli/CliOutput`; a test compares the two.
  *
- * Text of characters that are one cell wide each, which is nearly all that a table holds, is
- * counted by its length: the first `Intl.Segmenter` of a process costs 5 ms and 6 MB.
+ * Almost all text of a table has only characters of one cell. The width of such a text is its
+ * length, without `Intl.Segmenter`: the first use of that costs 5 ms and 6 MB.
  */
 // oxlint-disable-next-line no-control-regex
 const STYLE = /\u001b\[[0-9;]*m/gu
-/** Printable ASCII, Latin letters and signs, dashes and quotes, arrows, boxes; no mark, no control, no emoji among them. */
+/** Characters of one cell: ASCII, Latin letters and signs, dashes, quotes, arrows, boxes; no controls, no emoji. */
 const PLAIN = /^[ -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u257f]*$/u
 const EMPTY = /[\p{Mark}\p{Control}\p{Default_Ignorable_Code_Point}]/gu
 const EMOJI = /\p{Emoji_Presentation}/u
@@ -22,7 +22,7 @@ const isWide = (point: number): boolean => {
   return false
 }
 
-/** Made at its first use, and kept: it holds no state. */
+/** Created at its first use, and reused: it holds no state. */
 const segmenter = (() => {
   let made: Intl.Segmenter | undefined
   return () => (made ??= new Intl.Segmenter(undefined, { granularity: "grapheme" }))

@@ -1,8 +1,8 @@
 /**
- * Board: agents, sessions, goals, channels and whatever else needs a person on one page, by who acts next. Pure;
- * `ps` prints it once, `watch` again and again.
+ * Board: agents, sessions, goals, channels and everything else that needs a person, on one page, grouped by who must
+ * act next. Pure; `ps` prints it once, `ps --watch` updates it.
  *
- * Guarantees: what needs a person stands first, each with a command that works as it stands, and no command is cut.
+ * Guarantees: items that need a person come first, each with a command that can be copied; no command is cut.
  */
 import { isNear, warning } from "../../domain/ErrorLimit.ts"
 import type { Board, BoardRow } from "../../domain/BoardMessages.ts"
@@ -19,7 +19,7 @@ interface Column {
 export const nameOf = ({ kind, name, project }: BoardRow): string =>
   plain(project === "" || kind === "project" ? name : `${project}/${name}`)
 
-/** Of names that would leave no room. */
+/** Maximum characters of a name, so that it leaves room for the other columns. */
 const NAME = 36
 
 /** `12k`, `1.2M`. */
@@ -35,7 +35,7 @@ const contextOf = ({ context }: BoardRow): string => {
   return window === undefined ? short(used) : `${Math.min(999, Math.round((100 * used) / window))}%`
 }
 
-/** Spent since midnight: USD where they are known, else tokens. */
+/** Spending since midnight: USD if known, else tokens. */
 export const spentOf = (today: BoardRow["today"]): string => {
   if (today === null) return ""
   return today.usd > 0 ? `$${today.usd.toFixed(2)}` : today.tokens > 0 ? short(today.tokens) : ""
@@ -51,14 +51,14 @@ const limitsOf = ({ errors }: BoardRow) =>
         maxTotalErrors: errors.maxTotal
       }
 
-/** Terminals that are narrower have no column for the state: its group and its mark say the word. */
+/** Narrower terminals have no state column: the group and the symbol show the state. */
 const WIDE = 100
 const isNarrow = ({ columns }: TableOptions): boolean => columns !== null && columns < WIDE
 
-/** Words that a group does not say, where there is no column for them. */
+/** Words that the group does not express, so that the detail must, if there is no state column. */
 const UNSAID: ReadonlySet<Word> = new Set(["retrying", "waiting", "paused", "stopped", "done"])
 
-/** The text that tells most, and the command that comes first. */
+/** The most telling text of a row, and its first command. */
 const detailOf = (row: BoardRow, now: number, options: TableOptions): Cell => {
   const { commands, says, word } = row
   const state = isNarrow(options) && UNSAID.has(word) ? `${phrase(row, now)}: ` : ""
@@ -107,11 +107,11 @@ const COLUMNS: ReadonlyArray<Column> = [
   { head: "DETAIL", cell: detailOf }
 ]
 
-/** Columns that make room first, where the terminal is narrow. */
+/** Columns that are dropped first if the terminal is narrow, in this order. */
 const SPARE = ["BRANCH", "ROLE", "LABELS", "ERRORS", "RUNS", "MODEL", "CONTEXT", "INBOX", "FOR", "TODAY", "STATE"]
-/** The room that a row's text and its command get at the cost of those. */
+/** Cells for a row's text and command; columns are dropped to get them. */
 const DETAIL = 56
-/** A text that is cut to less, since a command stands behind it, has that below it. */
+/** If the command leaves fewer cells than this for the text, it is printed on the next line. */
 const READABLE = 32
 
 const NOTHING = [
@@ -122,14 +122,14 @@ const NOTHING = [
 export const BY = ["state", "project", "label"] as const
 export type By = (typeof BY)[number]
 
-/** The groups of a row: by its labels it may be in several. */
+/** The groups of a row; with several labels, a row is in several groups. */
 const groupsOf = ({ labels = [], project, word }: BoardRow, by: By): ReadonlyArray<string> => {
   if (by === "state") return [LOOKS[word].group]
   if (by === "project") return [project === "" ? "no project" : plain(project)]
   return labels.length === 0 ? ["no label"] : labels
 }
 
-/** A line above each group, and the rows below. */
+/** A heading for each group, with its rows below. */
 const grouped = (
   rows: ReadonlyArray<BoardRow>,
   lines: ReadonlyArray<ReadonlyArray<string>>,
@@ -144,7 +144,7 @@ const grouped = (
   })
 }
 
-/** Whether a command has to stand below its text, which begins at this column. */
+/** Whether the command must be printed below its text. `from`: first column of the text. */
 const isBelow = ({ tail = "", text }: Cell, from: number, { columns }: TableOptions): boolean => {
   if (columns === null || tail === "") return false
   const room = columns - from - displayWidth(tail)
@@ -169,7 +169,7 @@ export const render = ({ by = "state", rows }: Page, now: number, options: Table
   const from = displayWidth(first) - displayWidth("DETAIL")
   const below = all.map((row) => isBelow(row.at(-1)!, from, options))
   const apart = all.map((row, at) => (below[at] === true ? [...row.slice(0, -1), { text: row.at(-1)!.text }] : row))
-  // without the commands that stand below, there may be room for more
+  // without the commands that are printed below, more columns can fit
   const [head, ...shown] = lines(apart)
   const margin = " ".repeat(Math.max(0, displayWidth(head ?? "") - displayWidth("DETAIL")))
   const rowLines = shown.map((line, at) =>

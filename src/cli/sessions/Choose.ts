@@ -1,14 +1,14 @@
 /**
- * Choose: which rows of the board are meant: by name or pattern, by project, by word. Pure.
+ * Choose: selects rows of the board by name or pattern, by project, by status word. Pure.
  *
- * Guarantees: `*` stands for any characters but a slash, `?` for one; a name without a slash means the thing, or all
- * of its project.
+ * Guarantees: `*` matches any characters except a slash, `?` matches one; a name without a slash refers to the item
+ * of that name, or to all items of that project.
  */
 import { isOf } from "../../config/ProjectName.ts"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import type { Word } from "../../domain/Words.ts"
 
-/** Whether the text fits the pattern. Steps: at most the product of their lengths. */
+/** Whether the text fits the pattern. Takes at most pattern length × text length steps. */
 export const fits = (pattern: string, text: string): boolean => {
   let [at, star, from] = [0, -1, 0]
   for (let read = 0; read < text.length;) {
@@ -39,16 +39,16 @@ export const isPattern = (name: string): boolean => /[*?]/u.test(name)
 export const means = (pattern: string, { called, conversation, name, project }: Named): boolean =>
   [`${project}/${name}`, called, name, project, conversation].some((one) => one !== "" && fits(pattern, one))
 
-/** A channel is typed with its sign or without. */
+/** The name without the `#` of a channel, which is optional when typed. */
 export const bare = (name: string): string => name.replace(/(^|\/)#/, "$1")
 
-/** Whether its name is one within a project. */
+/** Whether the item belongs to a project. */
 const isWithin = ({ called, conversation, name }: Named): boolean =>
   conversation !== "" && called.endsWith(`/${bare(name)}`)
 
 /**
- * The things of that name, of which one is meant: a bare name is one of this folder's project, or of a thing that has
- * no project; outside every project it is whatever is called so.
+ * The items with this name, of which the caller wants one. A bare name is first looked up in this folder's project,
+ * then among items without a project; outside of any project, among all items.
  */
 export const exact = <A extends Named>(
   all: ReadonlyArray<A>,
@@ -68,7 +68,7 @@ export const exact = <A extends Named>(
   )
 }
 
-/** The same of lists, where a name may be a pattern, or mean a whole project. */
+/** Like `exact`, but the name can also be a pattern, or that of a whole project. */
 export const listed = <A extends Named>(
   all: ReadonlyArray<A>,
   name: string,
@@ -98,7 +98,7 @@ const by: { readonly [sort in Exclude<Choice["sort"], "state">]: (a: BoardRow, b
   cost: (a, b) => (b.today?.usd ?? 0) - (a.today?.usd ?? 0) || (b.today?.tokens ?? 0) - (a.today?.tokens ?? 0)
 }
 
-/** The rows that are meant; a stable order within each group. */
+/** The selected rows; the sort is stable within each group. */
 export const chosen = (
   rows: ReadonlyArray<BoardRow>,
   { labels, names, project, sort, word }: Choice,

@@ -1,9 +1,9 @@
 /**
- * `agentd focus PLATE`: to the tmux pane that a session runs in.
+ * `agentd focus PLATE`: switches to the tmux pane in which a session runs.
  *
- * The pane is found by descent: the session's process, or one that it descends
- * from, is the process that tmux started in a pane. The server is the one that the
- * session's own environment names, so one beside the default is found as well.
+ * The pane is found by the process tree: tmux started the session's process, or one of its
+ * ancestors, in a pane. The tmux server is the one in the session's own environment, so
+ * that servers other than the default one are found as well.
  */
 import { Effect } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -25,14 +25,13 @@ export interface Pane {
 
 const FORMAT = "#{pane_pid} #{pane_id} #{session_name}"
 
-/** Reads the output of `list-panes`. */
 export const parsePanes = (text: string): ReadonlyArray<Pane> =>
   text.split("\n").flatMap((line) => {
     const parts = /^(\d+) (%\d+) (.+)$/.exec(line)
     return parts === null ? [] : [{ pid: Number(parts[1]), id: parts[2]!, session: parts[3]! }]
   })
 
-/** The pane that the process, or the nearest one above it, was started in. */
+/** The pane in which the process, or its nearest ancestor, was started. */
 export const paneOf = (
   pid: number,
   table: ReadonlyArray<{ readonly pid: number; readonly parent: number }>,

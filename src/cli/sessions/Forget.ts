@@ -1,4 +1,4 @@
-/** `agentd forget PLATE…`: takes sessions off the board. */
+/** `agentd forget PLATE…`: removes sessions from the board. */
 import { act, oneOf, send, words } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 

@@ -1,11 +1,11 @@
 /**
- * `agentd hook EVENT`: one event of a session, from standard input to the daemon,
+ * `agentd hook EVENT`: sends one event of a session from standard input to the daemon,
  * for programs whose hooks are commands.
  *
- * Guarantees: exit code 0 and silence, within about a second, whatever is wrong:
- * with the input, the event, or the daemon. What is whole is sent at once, and what is too
- * long is cut, which the daemon says. A start that finds no daemon is left in
- * the spool; the other events are made good by those that follow.
+ * Guarantees: exit code 0 and no output, within about a second, even if the input, the event or the
+ * daemon is faulty. The event is sent as soon as its JSON is complete. Input that is too long is cut,
+ * and the daemon is told so. If there is no daemon, the start of a session is written to
+ * the spool; other events are dropped, because later ones make up for them.
  */
 import { Clock, Effect, FileSystem, Random, Stdio, Stream } from "effect"
 import * as NodePath from "node:path"
@@ -19,7 +19,7 @@ interface Hook {
   readonly [field: string]: unknown
 }
 
-/** The event that each hook becomes, by the table of `POST /events`. */
+/** Translates each hook to an event of `POST /events`. */
 const events: { readonly [hook: string]: (hook: Hook, branch: string | undefined) => object } = {
   "session-start": ({ transcript_path }, branch) => ({
     event_type: "session_start",
@@ -33,7 +33,7 @@ const events: { readonly [hook: string]: (hook: Hook, branch: string | undefined
 }
 
 const WITHIN = "1 second"
-/** Folders upward in which a repository is looked for. */
+/** Maximum number of parent folders that are searched for a repository. */
 const MAX_DEPTH = 64
 
 const input = Effect.gen(function* () {
@@ -49,7 +49,7 @@ const input = Effect.gen(function* () {
   return typeof hook === "object" && hook !== null ? (hook as Hook) : undefined
 })
 
-/** Read from the repository's own files: to start git would take longer than all the rest. */
+/** The branch, read from the repository's own files: to start git would take longer than all the rest. */
 const branchOf = Effect.fnUntraced(function* (cwd: string) {
   const fs = yield* FileSystem.FileSystem
   const read = (path: string) =>
@@ -61,7 +61,7 @@ const branchOf = Effect.fnUntraced(function* (cwd: string) {
   let folder = cwd
   for (let depth = 0; depth < MAX_DEPTH; depth++) {
     const git = NodePath.join(folder, ".git")
-    // In a worktree .git is a file that says where the rest is.
+    // in a worktree, .git is a file with the path of the actual folder
     const elsewhere = /^gitdir: (.+)$/m.exec(yield* read(git))?.[1]
     const head = yield* read(NodePath.join(elsewhere === undefined ? git : NodePath.resolve(folder, elsewhere), "HEAD"))
     const branch = /^ref: refs\/heads\/(.+)$/m.exec(head)?.[1]
@@ -103,7 +103,7 @@ const tell = Effect.fnUntraced(function* (name: string) {
   )
 })
 
-/** An input that nobody ends would keep this process. */
+/** Closes standard input: an input without an end would keep this process alive. */
 const letGo = Effect.sync(() => process.stdin.destroy())
 
 export const run = ({ event }: { readonly event: string | undefined }) =>

@@ -1,4 +1,4 @@
-/** `agentd ps --plates`: the sessions, with all that is known of each. */
+/** `agentd ps --plates`: the sessions, with everything that is known about each. */
 import { declare, off, read } from "../parse/DeclaredVerb.ts"
 import * as SessionTable from "./SessionTable.ts"
 

@@ -1,4 +1,4 @@
-/** `agentd ps`: agents, sessions, goals, channels and whatever needs a person, one a row; with -w as they change. */
+/** `agentd ps`: agents, sessions, goals, channels and all that needs a person, one per row; -w updates the list. */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { WORDS } from "../../domain/Words.ts"
 import { ascii } from "../render/Ascii.ts"

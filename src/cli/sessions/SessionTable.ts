@@ -1,6 +1,6 @@
 /**
- * SessionTable: coding sessions as a table: what waits for a person stands out.
- * Pure; `ps`, `watch` and `plates` show it.
+ * SessionTable: coding sessions as a table, in which those that wait for a person stand out.
+ * Pure; used by `agentd ps --plates`.
  */
 import * as NodePath from "node:path"
 import type { PlateInfo } from "../../domain/Messages.ts"
@@ -10,18 +10,18 @@ import { age, type Cell, cut, lookColour, plain, table, type TableOptions } from
 
 export const waits = ({ status }: PlateInfo): boolean => status === "AwaitingInput" || status === "AwaitingApproval"
 
-/** The id's beginning is enough to name it. */
+/** Characters of a plate's id that are shown: its beginning is enough to name it. */
 const SHORT = 12
 
-/** `shop/builder`, else the folder's name. */
+/** `shop/builder`; for a session without an agent the folder's name. */
 const projectOf = ({ agent, cwd }: PlateInfo): string => agent ?? (cwd === null ? "-" : NodePath.basename(cwd))
 
-/** A run of our own tells all itself, and one that has ended tells no more: only hooks can be missed. */
+/** Whether only hooks report the session, so that a missed hook is a loss. Not so for our own runs or ended ones. */
 const restsOnHooks = ({ restsOn, watchable }: PlateInfo): boolean => !watchable && restsOn?.signal === "hook"
 
 const verbOf = ({ questions }: PlateInfo): string => (questions === undefined ? "approve" : "answer")
 
-/** So much of what is asked leave for is shown: `approve` shows more. */
+/** Maximum characters shown of what a session asks permission for; `approve` shows more. */
 const ARGUMENTS = 60
 
 const detailOf = (plate: PlateInfo, { world = null }: TableOptions): string =>

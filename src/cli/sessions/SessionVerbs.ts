@@ -1,6 +1,6 @@
 /**
- * SessionVerbs: the part of the command line that is about coding sessions:
- * watching them, wrapping them, answering them, and the hooks that tell of them.
+ * SessionVerbs: the commands for coding sessions: wrap them, answer them, switch to them,
+ * and install the hooks that report them.
  */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -93,7 +93,7 @@ export const hooks = Command.make("hooks").pipe(
   Command.withSubcommands([install, uninstall, status])
 )
 
-/** Any event is taken as text: a wrong one must not end with the exit code that blocks an agent. */
+/** Accepts any text as an event: a parse error would have the exit code with which a hook blocks an agent. */
 export const hook = Command.make(
   "hook",
   {
@@ -107,7 +107,7 @@ export const hook = Command.make(
   ])
 )
 
-/** Without a hash a call is shown first. */
+/** Without a hash, the call is shown first. */
 const approving = commandOf(approve, {
   program: ({ call, hash }) =>
     call === undefined || hash !== undefined

@@ -1,8 +1,8 @@
 /**
  * AgentPrograms: which coding agents this machine has, and whether each has a login or a key.
  *
- * Guarantees: no program is run and no file's contents are read: a program is an executable file on PATH, a login is a
- * file where the program keeps it, or a variable with its key; the words say which, so that a person can tell.
+ * Guarantees: no program is run and no file's content is read: a program is an executable file on PATH; a login is
+ * the existence of the program's login file, or a variable with its key. The result names the file or variable.
  */
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
@@ -13,17 +13,17 @@ type Environment = { readonly [name: string]: string | undefined }
 
 interface Known {
   readonly id: AgentId
-  /** Any of them will do, the first that is there. */
+  /** Names of the program; the first one that exists is used. */
   readonly programs: ReadonlyArray<string>
-  /** The folder in the home, or where the variable says. */
+  /** The program's folder: relative to the home directory, or the value of the variable. */
   readonly folder: readonly [inHome: string, variable: string]
-  /** In that folder. */
+  /** The login file in that folder. */
   readonly login: string
   readonly keys: ReadonlyArray<string>
   readonly logIn: string
 }
 
-/** In the order in which they are offered. */
+/** In the order in which they are offered to a person. */
 const KNOWN: ReadonlyArray<Known> = [
   {
     id: "claude",
@@ -61,11 +61,11 @@ const KNOWN: ReadonlyArray<Known> = [
 
 export interface Found {
   readonly id: AgentId
-  /** The path; a model behind an API has none. */
+  /** Path of the program; null for a model behind an API. */
   readonly program: string | null
-  /** The file or the variable by which it is logged in; null: it seems not to be. */
+  /** The file or the variable that holds the login; null: probably not logged in. */
   readonly login: string | null
-  /** The variable, where it is by one. */
+  /** The variable, if the login is a variable. */
   readonly key: string | null
   readonly logIn: string | null
 }
@@ -87,14 +87,14 @@ const look = Effect.fnUntraced(function* (known: Known, env: Environment) {
   return [{ id, program, login: isThere ? file : (key ?? null), key: key ?? null, logIn } satisfies Found]
 })
 
-/** A model behind an API needs its key alone. */
+/** A model behind an API needs only its key. */
 const models = (env: Environment): ReadonlyArray<Found> =>
   ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]
     .filter((name) => isSet(env, name))
     .slice(0, 1)
     .map((key) => ({ id: "model", program: null, login: key, key, logIn: null }))
 
-/** Agents that are there, the ones with a login first. */
+/** The agents that were found; those with a login first. */
 export const find = Effect.fnUntraced(function* (env: Environment) {
   const found = [...(yield* Effect.forEach(KNOWN, (known) => look(known, env))).flat(), ...models(env)]
   return [...found.filter(({ login }) => login !== null), ...found.filter(({ login }) => login === null)]

@@ -1,6 +1,6 @@
 /**
- * Checks: what `doctor` looks at from outside the daemon. Each answers with one
- * finding and never fails; what is not well carries its remedy.
+ * Checks: what `doctor` checks from outside the daemon. Each check returns one
+ * finding and never fails; a problem has a remedy.
  */
 import type { AgentConfig } from "../../config/AgentConfig.ts"
 import { channelsFor, type NotifyConfig } from "../../config/NotifyConfig.ts"
@@ -26,7 +26,7 @@ const ok = (name: string, detail: string): Check => ({ name, level: "ok", detail
 const warn = (name: string, detail: string, remedy: string): Check => ({ name, level: "warn", detail, remedy })
 const fail = (name: string, detail: string, remedy: string): Check => ({ name, level: "fail", detail, remedy })
 
-/** A warning for escalations that come after a call has expired; undefined if there are none. */
+/** A warning if escalations would come after a call has expired; undefined if none would. */
 export const toldTooLate = (
   { escalate }: Pick<NotifyConfig, "escalate">,
   agents: { readonly [agent: string]: Pick<AgentConfig, "approvals"> }
@@ -39,7 +39,7 @@ export const toldTooLate = (
 }
 
 const LEAST_NODE = [24, 15] as const
-/** Below the first, runs soon fail; below the second, it is time to look. */
+/** Free bytes: below `fail`, runs will soon fail; below `warn`, a person should look. */
 const SPACE = { fail: 200_000_000, warn: 2_000_000_000 } as const
 
 export const node = (version: string): Check => {
@@ -50,7 +50,7 @@ export const node = (version: string): Check => {
     : fail("node", `${version} is too old`, `Install Node ${LEAST_NODE.join(".")} or newer.`)
 }
 
-/** The folder itself, or the nearest one above that exists. */
+/** The folder itself, or its nearest existing parent. */
 const existing = (fs: FileSystem.FileSystem, path: string): Effect.Effect<string, PlatformError.PlatformError> =>
   Effect.flatMap(fs.exists(path), (there) => (there ? Effect.succeed(path) : existing(fs, NodePath.dirname(path))))
 
@@ -76,7 +76,7 @@ export const folder = (name: string, path: string) =>
       : warn(name, `others may look into ${path} (mode ${mode})`, `Run: chmod 700 '${path}'`)
   }).pipe(Effect.catch(broken(name, "Make it accessible to you, or choose another with --state DIR.")))
 
-/** The zone of times that name none, by the variable TZ. */
+/** The time zone of times without a zone, from the variable TZ. */
 export const zone = (tz: string | undefined): Check => {
   const { doubt, name } = zoneOf(tz)
   return doubt === null
@@ -84,10 +84,10 @@ export const zone = (tz: string | undefined): Check => {
     : warn("time zone", doubt, 'Set TZ to a name such as "Europe/Berlin"; then: agentd restart')
 }
 
-/** An init has as many at no time. */
+/** Number of zombies that shows that nobody reaps them: an init never has that many. */
 const UNREAPED = 4
 
-/** A warning where nobody reaps what agents leave behind. */
+/** A warning if nobody reaps the processes that agents leave behind. */
 export const reaped = (daemon: number): ReadonlyArray<Check> => {
   const left = ProcessTable.unreaped()
   if (daemon !== 1 && left < UNREAPED) return []
@@ -132,7 +132,7 @@ export const socket = (path: string) =>
     }
   }).pipe(Effect.catch((error) => Effect.succeed(fail("socket", error.message, error.remedy))))
 
-/** Whether some process holds the store: asked by taking it for a moment. */
+/** Whether a process holds the store: tested by locking the store for a moment. */
 export const lock = (paths: Paths, live: boolean) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -222,7 +222,6 @@ export const configs = Effect.fnUntraced(function* (project: string | null, user
   return found
 })
 
-/** All of them, from outside. */
 export const all = Effect.fnUntraced(function* (paths: Paths, project: string | null, user: string) {
   const answer = yield* socket(paths.socket)
   return [

@@ -1,8 +1,8 @@
-/** Credentials: secrets that systemd has handed over, as variables. */
+/** Credentials: reads secrets that systemd passed as credential files, as environment variables. */
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
 
-/** A credential counts whose name is a variable's (ANTHROPIC_API_KEY). */
+/** Only credentials with the name of a variable (ANTHROPIC_API_KEY) are read. */
 export const credentials = Effect.fnUntraced(function* (folder: string | undefined) {
   if (folder === undefined) return {}
   const fs = yield* FileSystem.FileSystem

@@ -1,10 +1,10 @@
 /**
- * `agentd demo`: a daemon of its own with scripted agents, which stays and can be touched: the board, questions, a goal,
- * a channel, a stop for good; `agentd demo --stop` ends it, or an hour.
+ * `agentd demo`: starts a separate daemon with scripted agents, to try the board, questions, a goal, a channel, and an
+ * agent that stops for good. The demo runs until `agentd demo --stop`, or for an hour.
  *
- * Guarantees: it asks no model, mails nobody, and sees no setting, session or daemon of the user's own: all of it is in
- * one folder, that of its user alone, which goes with it; no process of it is left. A folder that is not a demo's is
- * neither used nor removed; of two that begin at once one is refused.
+ * Guarantees: the demo calls no model, sends no mail, and uses no setting, session or daemon of the user. All of its
+ * files are in one folder that only its user can access and that is removed at the end; no process remains. A folder
+ * that is not a demo's is neither used nor removed; if two demos start at once, one is refused.
  */
 import { Duration, Effect, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -25,10 +25,10 @@ interface Input {
   readonly stop: boolean
 }
 
-/** Ends by itself after so many looks of its clock. */
+/** The demo ends by itself after this number of checks, each after this many seconds. */
 const LASTS = { looks: 720, seconds: 5 } as const
 const WITHIN = Duration.minutes(2)
-/** Names a folder as a demo's. */
+/** Name of the file that marks a folder as a demo's. */
 const MARK = "agentd-demo"
 
 const failed = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
@@ -41,7 +41,7 @@ const places = Effect.sync(() => {
 })
 type Places = Effect.Success<typeof places>
 
-/** Whether there is a folder of that name; fails where it is somebody else's, or not a demo's. */
+/** Whether the demo's folder exists; fails if the folder belongs to another user, or is not a demo's. */
 const isThere = Effect.fnUntraced(function* ({ folder, uid }: Places) {
   const found = yield* Effect.sync(() => fs.lstatSync(folder, { throwIfNoEntry: false }))
   if (found === undefined) return false
@@ -53,7 +53,7 @@ const isThere = Effect.fnUntraced(function* ({ folder, uid }: Places) {
   )
 })
 
-/** Nothing of the user's own: no settings, no sessions, no user manager. */
+/** An environment without the user's settings, sessions and user manager. */
 const environmentOf = ({ folder }: Places, env: { readonly [name: string]: string }) => {
   const { AGENTD_RUN: _run, DBUS_SESSION_BUS_ADDRESS: _bus, XDG_RUNTIME_DIR: _runtime, ...rest } = env
   return {
@@ -66,7 +66,7 @@ const environmentOf = ({ folder }: Places, env: { readonly [name: string]: strin
   }
 }
 
-/** Runs a program to its end; fails with its own words. */
+/** Runs a program to its end; fails with its error output. */
 const ran = Effect.fnUntraced(function* (at: Places, [program = "", ...args]: ReadonlyArray<string>) {
   const { env } = yield* Entry
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
@@ -92,18 +92,18 @@ const ran = Effect.fnUntraced(function* (at: Places, [program = "", ...args]: Re
   if (Number(code) !== 0) return yield* broken(plain(stderr.trim()))
 })
 
-/** The command, in the demo's world. */
+/** Runs agentd with the demo's state directory. */
 const agentd = Effect.fnUntraced(function* (at: Places, ...args: ReadonlyArray<string>) {
   const { command } = yield* Entry
   yield* ran(at, [...command, "--state", at.state, ...args])
 })
 
-/** Ends it when its time is over, and itself when it is gone; a process of nobody's. */
+/** Starts a detached process that ends the demo after its time. The process exits when the demo is gone. */
 const clock = Effect.fnUntraced(function* (at: Places, mark: string) {
   const { command, env } = yield* Entry
   const line = `i=0; while [ $i -lt ${LASTS.looks} ]; do sleep ${LASTS.seconds}; [ -e "$1" ] || exit 0; i=$((i+1)); done; shift; exec "$@"`
   const words = ["sh", "-c", line, "agentd-demo", mark, ...command, "demo", "--stop"]
-  // setsid: it outlives the terminal, and holds nothing of it
+  // setsid: the process outlives the terminal, and keeps none of its files open
   yield* ran(at, ["sh", "-c", 'setsid "$@" </dev/null >/dev/null 2>&1 &', "sh", ...words]).pipe(
     Effect.provideService(Entry, { ...(yield* Entry), env })
   )
@@ -133,13 +133,13 @@ const laidOut = Effect.fnUntraced(function* (at: Places) {
   }
 })
 
-/** Ends the daemon, its runs with it, then removes the folder. */
+/** Ends the daemon and its runs, then removes the folder. */
 const ended = Effect.fnUntraced(function* (at: Places) {
   if ((yield* probe(at.socket)) === "live") yield* agentd(at, "stop", "--daemon", "--yes")
   yield* Effect.sync(() => fs.rmSync(at.folder, { recursive: true, force: true, maxRetries: 5 }))
 })
 
-/** All of it, or none: its clock runs before there is anything to end. */
+/** Starts all parts; if one fails, removes all. The clock starts before the daemon, so that it always ends. */
 const begun = Effect.fnUntraced(
   function* (at: Places) {
     yield* laidOut(at)
@@ -181,7 +181,7 @@ const linesOf = (at: Places, isNew: boolean): ReadonlyArray<string> => {
   ]
 }
 
-/** No other demo begins or ends until the scope closes: one would remove what the other lays out. */
+/** Holds a lock until the scope closes: a demo that starts or ends must not remove what another one creates. */
 const alone = ({ folder }: Places) => {
   const lock = `${folder}-lock`
   const others = ({ pid }: StoreInUse) =>
@@ -209,7 +209,7 @@ export const run = Effect.fnUntraced(function* ({ stop }: Input) {
   }
   const isNew = !there || (yield* probe(at.socket)) !== "live"
   if (isNew) {
-    // what a machine that went down has left
+    // remains of a demo that was running when the machine went down
     if (there) yield* ended(at)
     yield* begun(at)
   }

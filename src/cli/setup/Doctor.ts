@@ -1,4 +1,4 @@
-/** `agentd doctor`: everything that has to be right for agentd to work, each with its remedy. */
+/** `agentd doctor`: checks everything that agentd needs, and prints a remedy for each problem. */
 import { Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
 import type { Check } from "../../board/DaemonMessages.ts"
@@ -19,7 +19,7 @@ import { type Colour, paint, plainLines } from "../render/Output.ts"
 
 const colours: { readonly [level in Check["level"]]: Colour } = { ok: "green", warn: "yellow", fail: "red" }
 
-/** Findings of a daemon that would be started here. */
+/** Checks for a daemon that would be started here. */
 const fromHere = Effect.gen(function* () {
   const { caller, paths } = yield* Invocation
   const { env } = yield* Entry
@@ -28,13 +28,13 @@ const fromHere = Effect.gen(function* () {
   const own = project?._tag === "Success" ? project.success.mail : undefined
   const mail = own ?? (user._tag === "Success" ? user.success.mail : undefined)
   const mails = yield* Effect.provide(MailCheck.checks(mail === undefined ? [] : [mail]), Redact.layer)
-  // What is wrong with the file is a finding already.
+  // an invalid file is already reported by another check
   if (project === null || project._tag === "Failure") return mails
   const { agents, root } = project.success
   return [...(yield* Readiness.checks(agents, { root, environment: env, whose: "this" })), ...mails]
 })
 
-/** Findings of the running daemon; its silence is a finding, too. */
+/** Findings of the running daemon; a daemon that does not answer is a finding, too. */
 const fromDaemon = (socket: string) =>
   call(socket, (client) =>
     Effect.gen(function* () {
@@ -56,13 +56,13 @@ const fromDaemon = (socket: string) =>
     )
   )
 
-/** Joins both lists: a file read on both sides is one finding. */
+/** Joins both lists; a problem that both sides report appears once. */
 const apart = (ours: ReadonlyArray<Check>, theirs: ReadonlyArray<Check>): ReadonlyArray<Check> => {
   const known = new Set(ours.filter(({ level }) => level === "fail").map(({ detail }) => detail))
   return [...ours, ...theirs.filter(({ detail }) => !known.has(detail))]
 }
 
-/** A finding: its lines in one column. */
+/** A finding as lines; further lines are indented to the same column. */
 const linesOf = ({ detail, level, name, remedy }: Check, width: number, colour: boolean): ReadonlyArray<string> => {
   const margin = " ".repeat(6 + width)
   const [first = "", ...more] = plainLines(detail)

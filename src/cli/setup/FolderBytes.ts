@@ -1,4 +1,4 @@
-/** FolderBytes: the bytes of a file, or of all files in a folder and below it. Links are not followed. */
+/** FolderBytes: size in bytes of a file, or of all files in and below a folder. Links are not followed. */
 import * as fs from "node:fs"
 import { join } from "node:path"
 

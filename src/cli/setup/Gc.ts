@@ -1,8 +1,8 @@
 /**
- * `agentd gc`: removes from the state folder what nothing needs any more.
+ * `agentd gc`: removes files from the state directory that are no longer needed.
  *
- * Guarantees: all of it is listed with its size before anybody is asked; a work tree that holds work stays, and is said
- * to stay.
+ * Guarantees: everything is listed with its size before the question; a work tree with uncommitted or unmerged work
+ * is not removed, and the output says so.
  */
 import { Clock, Duration, Effect, Result } from "effect"
 import * as Holding from "../../runs/Holding.ts"

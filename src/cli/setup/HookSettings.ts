@@ -1,17 +1,16 @@
 /**
  * HookSettings: our hooks in the settings of Claude Code. Pure.
  *
- * Guarantees: everything else in the settings stays as it is, numbers to the last
- * digit and, in a file that a person wrote, line breaks and blanks as well; `remove` takes out exactly what `add` put in, so that one after the other
- * is the identity; adding twice is adding once; settings in which our hooks have no
- * place are refused and not bent.
+ * Guarantees: everything else in the settings stays unchanged: numbers to the last digit and, in a file that a person
+ * wrote, line breaks and spaces as well; `remove` takes out exactly what `add` put in, so that both together change
+ * nothing; `add` twice equals `add` once; settings that cannot hold our hooks are refused and not rewritten.
  */
 import { Result } from "effect"
 import { applyEdits, type JSONPath, modify } from "jsonc-parser"
 import { isDeepStrictEqual } from "node:util"
 import * as HookCommand from "../../api/http/HookCommand.ts"
 
-/** Hooks that say something of the session's state. */
+/** Hooks that report a change of the session's state. */
 export const EVENTS = [
   "UserPromptSubmit",
   "PreToolUse",
@@ -34,7 +33,7 @@ export const EVENTS = [
 
 const START = "SessionStart"
 
-/** Hooks whose answer can allow something: commands always, since whoever has a port could answer in the daemon's place. */
+/** Hooks that can allow an action. Always commands: on a port, another program could answer in the daemon's place. */
 const DECIDING: ReadonlySet<string> = new Set(["PreToolUse", "PermissionRequest", "Elicitation"])
 
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | JsonObject
@@ -45,28 +44,28 @@ export interface JsonObject {
 export interface Plan {
   /** Absolute path of the script for SessionStart. */
   readonly script: string
-  /** The command of all other hooks. */
+  /** Command of all other hooks. */
   readonly reporter: HookCommand.Reporter
-  /** Undefined: all hooks are commands; else those that decide nothing go to this port, with the hooks' own token. */
+  /** Undefined: all hooks are commands. Else hooks that decide nothing go to this port, with the hooks' own token. */
   readonly http: { readonly port: number; readonly token: string } | undefined
-  /** For how long a permission request may be answered by agentd, s; undefined: it only watches. */
+  /** Seconds in which agentd can answer a permission request; undefined: agentd only watches. */
   readonly approvals: number | undefined
 }
 
-/** The settings have no place for a hook there. */
+/** A field of the settings that cannot hold a hook. */
 export interface Misfit {
   /** `hooks.Stop` */
   readonly field: string
   readonly found: string
 }
 
-/** An observer answers in milliseconds; one that does not must not stall the agent. */
+/** Timeout (s) of a hook that only watches: it answers in milliseconds, and must not stall the agent. */
 const TIMEOUT_S = 2
 const WATCH = "/hooks/claude"
 const PERMISSION = "/hooks/claude/permission"
-/** The header by which our handlers are told from all others. */
+/** The header that marks a handler as ours. */
 const HEADER = "x-agentd-plate"
-/** Seconds after which an observing command gives up by itself, before Claude Code ends it. */
+/** Timeout (s) of a watching command itself, shorter than that of Claude Code. */
 const PATIENCE_S = 1
 
 const httpHandler = ({ port, token }: NonNullable<Plan["http"]>): JsonObject => ({
@@ -89,12 +88,12 @@ const handlerOf = (event: string, { approvals, http, reporter }: Plan): JsonObje
 }
 
 const handlersOf = (plan: Plan): ReadonlyArray<readonly [event: string, handler: JsonObject]> => [
-  // Whatever became of the script, the session starts.
+  // the session must start, even if the script fails
   [START, command(`${HookCommand.MARK} ${HookCommand.quote(plan.script)} 2>/dev/null || :`, TIMEOUT_S)],
   ...EVENTS.map((event) => [event, handlerOf(event, plan)] as const)
 ]
 
-/** JSON with its sources: Node has it, the compiler's library does not know it yet. */
+/** JSON with source text access: Node has it, but TypeScript's library does not declare it yet. */
 const Source = JSON as unknown as {
   readonly rawJSON: (source: string) => object
   readonly isRawJSON: (value: unknown) => boolean
@@ -121,8 +120,8 @@ const isOurs = (handler: Json): handler is JsonObject => {
 }
 
 /**
- * The matcher of our group, which records the list of before, since all three spellings
- * mean "always": nothing, an object without a list for this event, a list.
+ * The matcher of our group. It records for `remove` what existed before: no `hooks` at all, `hooks` without a list
+ * for this event, or a list. To Claude Code, all three matchers mean "always".
  */
 const matchers = { nothing: undefined, object: "*", list: "" } as const
 
@@ -133,7 +132,7 @@ const groupOf = (handler: JsonObject, before: keyof typeof matchers): JsonObject
 
 const kindOf = (value: Json): string => (value === null ? "null" : isList(value) ? "a list" : typeof value)
 
-/** Where our hooks would have no place. */
+/** Fields that cannot hold our hooks. */
 const misfits = (settings: JsonObject): ReadonlyArray<Misfit> => {
   const hooks = own(settings, "hooks")
   if (hooks === undefined) return []
@@ -144,7 +143,7 @@ const misfits = (settings: JsonObject): ReadonlyArray<Misfit> => {
   })
 }
 
-/** The group without our handlers; undefined where nothing else was in it. */
+/** The group without our handlers; undefined if it had no others. */
 const cleared = (group: Json): Json | undefined => {
   if (!isObject(group)) return group
   const handlers = own(group, "hooks")
@@ -154,7 +153,7 @@ const cleared = (group: Json): Json | undefined => {
   return others.length === 0 ? undefined : { ...group, hooks: others }
 }
 
-/** The matchers of what was taken out tell what to leave. */
+/** Removes our groups; their matchers tell which lists `add` had created. `made`: `add` had created `hooks`, too. */
 const removeFrom = (hooks: JsonObject): { readonly hooks: JsonObject; readonly made: boolean } => {
   let made = false
   const entries = Object.entries(hooks).flatMap(([event, list]): ReadonlyArray<readonly [string, Json]> => {
@@ -177,7 +176,7 @@ export const remove = (settings: JsonObject): JsonObject => {
   return Object.fromEntries(Object.entries(settings).filter(([key]) => key !== "hooks"))
 }
 
-/** With our hooks, and none from an earlier time. */
+/** Adds our hooks, and removes those of an earlier install. */
 export const add = (settings: JsonObject, plan: Plan): Result.Result<JsonObject, Misfit> => {
   const [misfit] = misfits(settings)
   if (misfit !== undefined) return Result.fail(misfit)
@@ -194,7 +193,7 @@ export const add = (settings: JsonObject, plan: Plan): Result.Result<JsonObject,
 
 export interface Installed {
   readonly events: ReadonlyArray<string>
-  /** Ports' addresses that hooks go to; none: all are commands. */
+  /** Addresses to which hooks send requests; empty: all hooks are commands. */
   readonly urls: ReadonlyArray<string>
   readonly approvals: boolean
 }
@@ -216,7 +215,7 @@ const ownIn = (settings: JsonObject): ReadonlyArray<OwnHandler> => {
   )
 }
 
-/** The text of a handler's field; "" where it is none. */
+/** The text of a handler's field; "" if it is not a text. */
 const textOf = (handler: JsonObject, field: string): string => {
   const value = own(handler, field)
   return typeof value === "string" ? value : ""
@@ -241,7 +240,7 @@ export const isCurrent = (settings: JsonObject, plan: Plan): boolean => {
   return isDeepStrictEqual(ownIn(settings).map(said).toSorted(), wanted.toSorted())
 }
 
-/** Whether a pattern whose stars stand for any text fits all of a URL: each part at its first place after the last. */
+/** Whether a pattern, in which `*` stands for any text, fits a whole URL. Each part matches at its earliest place. */
 const covers = (pattern: string, url: string): boolean => {
   const [first = "", ...rest] = pattern.split("*")
   const last = rest.pop()
@@ -254,7 +253,7 @@ const covers = (pattern: string, url: string): boolean => {
   return at !== -1 && url.length - last.length >= at && url.endsWith(last)
 }
 
-/** Settings under which no hook of ours runs, in words; `port`: where some go over http. */
+/** Reasons in the settings why our hooks would not run. `port`: set if some hooks use HTTP. */
 export const obstacles = (settings: JsonObject, port: number | undefined): ReadonlyArray<string> => {
   const allowed = own(settings, "allowedHttpHookUrls")
   const reaches = (pattern: Json) => typeof pattern === "string" && covers(pattern, `http://127.0.0.1:${port}${WATCH}`)
@@ -266,13 +265,13 @@ export const obstacles = (settings: JsonObject, port: number | undefined): Reado
   ]
 }
 
-/** A settings file's text: what it says, and how it is written. */
+/** A settings file: its content, and how it is formatted. */
 export interface Document {
   readonly settings: JsonObject
   readonly style: { readonly indent: string; readonly newline: string; readonly bom: boolean; readonly end: string }
 }
 
-/** Numbers that JavaScript would round keep their digits. */
+/** Preserves the digits of numbers that JavaScript would round. */
 const revive = (_key: string, value: unknown, context: { readonly source?: string }): unknown =>
   typeof value === "number" && context.source !== undefined && context.source !== String(value)
     ? Source.rawJSON(context.source)
@@ -280,7 +279,7 @@ const revive = (_key: string, value: unknown, context: { readonly source?: strin
 
 export const NEW: Document = { settings: {}, style: { indent: "  ", newline: "\n", bom: false, end: "\n" } }
 
-/** Undefined: it is not a JSON object. */
+/** Undefined: the text is not a JSON object. */
 export const read = (text: string): Document | undefined => {
   const bom = text.startsWith("\uFEFF")
   const body = bom ? text.slice(1) : text
@@ -288,7 +287,7 @@ export const read = (text: string): Document | undefined => {
   try {
     const settings = Source.parse(body, revive)
     if (!isObject(settings)) return undefined
-    // That of the first line that has one; a single line stays one.
+    // the indentation of the first indented line; a file of a single line stays one
     const indent = /\n([ \t]+)\S/.exec(body)?.[1]
     return {
       settings,
@@ -307,7 +306,7 @@ export const read = (text: string): Document | undefined => {
 export const write = ({ settings, style }: Document): string =>
   (style.bom ? "\uFEFF" : "") + JSON.stringify(settings, null, style.indent).replaceAll("\n", style.newline) + style.end
 
-/** The places among the hooks at which two settings differ, each with what is to stand there. */
+/** The paths at which the hooks of two settings differ, each with the new value; undefined: remove it. */
 const changes = (
   before: JsonObject,
   after: JsonObject
@@ -320,7 +319,7 @@ const changes = (
     .map((event) => [["hooks", event], own(to, event)])
 }
 
-/** The library finds the place; how the value is laid out is the file's own way, which the library knows only by line. */
+/** Applies a change. The library finds the place; the value is formatted here in the file's own style. */
 const change = (text: string, path: JSONPath, value: Json | undefined, { indent, newline }: Document["style"]) => {
   const edits = modify(text, path, value, {})
   if (value === undefined) return applyEdits(text, edits)
@@ -334,8 +333,8 @@ const change = (text: string, path: JSONPath, value: Json | undefined, { indent,
 }
 
 /**
- * The document's text with other hooks. A text that a program wrote is written anew, as that program would. In
- * one that a person wrote only the changed lists are; where that does not say what is meant, it is written anew.
+ * The document's text with other settings. A text that a program wrote is written again as a whole. In a text that
+ * a person wrote, only the changed lists are edited; if the result is not as intended, all of it is written again.
  */
 export const rewrite = (text: string, document: Document, settings: JsonObject): string => {
   const { bom } = document.style

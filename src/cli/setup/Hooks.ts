@@ -1,9 +1,9 @@
 /**
- * `agentd hooks install|uninstall|status`: our hooks in Claude Code's settings.
+ * `agentd hooks install|uninstall|status`: manages our hooks in Claude Code's settings.
  *
- * They are commands that write to the daemon's unix socket. With --http those that
- * decide nothing are requests to a port instead, which any program of the machine may
- * take while the daemon is down. They go into the user's own settings, or into the
+ * The hooks are commands that write to the daemon's unix socket. With --http, hooks that
+ * decide nothing send requests to a port instead. While the daemon is down, any program of
+ * the machine could listen on that port. Hooks go into the user's own settings or into the
  * settings.local.json of a project, and never into a file that gets committed.
  */
 import { Clock, Config, Duration, Effect, FileSystem, Option } from "effect"
@@ -30,13 +30,13 @@ export interface Input {
   readonly action: "install" | "uninstall" | "status"
   readonly project: boolean
   readonly user: boolean
-  /** Undefined: as it is written there, and off where nothing is. */
+  /** Undefined: keep the setting of the installed hooks; off if there are none. */
   readonly approvals: boolean | undefined
-  /** The hooks that decide nothing go to the daemon's port. */
+  /** Hooks that decide nothing send their requests to the daemon's port. */
   readonly http: boolean
 }
 
-/** Seconds that a person has after the last moment in which agentd could answer. */
+/** Seconds that a person still has after the last moment at which agentd could answer. */
 const MARGIN_S = 10
 
 const userFile = Effect.map(Effect.orDie(Config.option(Config.String("CLAUDE_CONFIG_DIR"))), (folder) =>
@@ -46,7 +46,7 @@ const userFile = Effect.map(Effect.orDie(Config.option(Config.String("CLAUDE_CON
   )
 )
 
-/** The user's settings, where hooks in them are of this state folder. */
+/** The user's settings file, if its hooks belong to this state directory; else undefined. */
 export const installedFor = Effect.fnUntraced(function* (state: string) {
   const file = yield* userFile
   const found = yield* Effect.orElseSucceed(SettingsFile.read(file), () => undefined)
@@ -54,7 +54,7 @@ export const installedFor = Effect.fnUntraced(function* (state: string) {
   return found.text.includes(JSON.stringify(state).slice(1, -1)) ? file : undefined
 })
 
-/** Takes agentd's hooks out of a file. */
+/** Removes agentd's hooks from a file. */
 export const takeOut = SettingsFile.uninstall
 
 const projectFile = NodePath.resolve(".claude", "settings.local.json")
@@ -62,11 +62,11 @@ const projectFile = NodePath.resolve(".claude", "settings.local.json")
 const git = (...args: ReadonlyArray<string>) =>
   PersonGit.run(".", ...args).pipe(
     Effect.map(({ code }) => code),
-    // No git, no repository.
+    // without git, there is no repository
     Effect.orElseSucceed(() => 128)
   )
 
-/** The file holds places of this machine, and may hold a token: one that the next `git add .` takes up is refused. */
+/** Refuses a file that git would commit: it holds paths of this machine, and can hold a token. */
 const checkIgnored = Effect.fnUntraced(function* (file: string) {
   if ((yield* git("rev-parse", "--is-inside-work-tree")) !== 0) return
   const tracked = (yield* git("ls-files", "--error-unmatch", "--", file)) === 0
@@ -123,7 +123,7 @@ const planOf = Effect.fnUntraced(function* (approvals: boolean, http: boolean) {
     : plan
 })
 
-/** Says in words who answers permission requests. */
+/** A sentence that says who answers permission requests. */
 const answered = (approvals: boolean): string =>
   approvals
     ? "Permission requests can be answered with agentd approve and deny, too (--no-approvals turns that off)."
@@ -163,7 +163,7 @@ const OLD = "they are not as this agentd writes them: agentd hooks install bring
 const OLD_HTTP =
   "they are an older agentd's, and go to a port that any program of this machine can take: agentd hooks install makes commands of them"
 
-/** The plan by which hooks that are there are judged: over http where some go there, and a port is listened on. */
+/** The plan to which installed hooks are compared: with HTTP if some use it and the port is enabled. */
 const planBeside = Effect.fnUntraced(function* ({ approvals, urls }: HookSettings.Installed, config: UserConfig) {
   const { paths } = yield* Invocation
   const plan = yield* commands(approvals, config)
@@ -175,7 +175,7 @@ const planBeside = Effect.fnUntraced(function* ({ approvals, urls }: HookSetting
     : { ...plan, http: { port, token: token.value } }
 })
 
-/** Reads the hooks of a settings file; `problem` says why they do not run, or cannot be read. */
+/** Checks the hooks in a settings file. `problem`: why they do not run, or cannot be read; null if all is well. */
 const writtenIn = Effect.fnUntraced(function* (scope: "user" | "project", file: string, config: UserConfig) {
   const found = yield* Effect.result(SettingsFile.read(file))
   if (found._tag === "Failure") return { scope, file, installed: false, problem: found.failure.message }
@@ -196,14 +196,14 @@ const writtenIn = Effect.fnUntraced(function* (scope: "user" | "project", file: 
   }
 })
 
-/** Both places that hooks can be in. */
+/** The hooks in both settings files: the user's and the project's. */
 const written = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const config = yield* loadUser(paths.userConfig)
   return [yield* writtenIn("user", yield* userFile, config), yield* writtenIn("project", projectFile, config)]
 })
 
-/** The hooks as findings of doctor; none where none are installed, or the config cannot be read. */
+/** The hooks as findings for `doctor`; empty if none are installed, or if the config cannot be read. */
 export const checks = written.pipe(
   Effect.map((places) =>
     places

@@ -1,8 +1,8 @@
 /**
- * `agentd init`: looks which coding agents are here, asks what it must, and writes an agentd.jsonc that runs.
+ * `agentd init`: finds the installed coding agents, asks the necessary questions, and writes a working agentd.jsonc.
  *
- * Guarantees: a file that is there is left as it is; without a terminal, or with --yes, nothing is asked: the first
- * agent that is logged in builds. It runs no agent and reads no key.
+ * Guarantees: an existing file is not changed; without a terminal, or with --yes, no questions are asked: the builder
+ * is the first agent with a login. The command runs no agent and reads no key.
  */
 import { Effect, FileSystem } from "effect"
 import { Prompt } from "effect/cli"
@@ -23,7 +23,7 @@ interface Input {
   readonly yes: boolean
 }
 
-/** Where nothing is found, the file is for the agent that most have. */
+/** If no agent was found, the file is written for the most common one. */
 const NONE: Found = { id: "claude", program: null, login: null, key: null, logIn: "claude, then /login in it" }
 
 const nameOf = ({ id, program }: Found): string => (id === "model" ? "a model behind its API" : (program ?? id))
@@ -31,7 +31,7 @@ const nameOf = ({ id, program }: Found): string => (id === "model" ? "a model be
 const loginOf = ({ id, login }: Found): string =>
   login === null ? "not logged in, as it seems" : id === "model" ? `with ${login}` : `logged in by ${login}`
 
-/** The agent that is meant: named, the only one, or chosen. */
+/** The agent to use: the one named by a flag, the only one, or a person's choice. */
 const chosen = Effect.fnUntraced(function* (found: ReadonlyArray<Found>, named: AgentId | undefined, asks: boolean) {
   if (named !== undefined) {
     const one = found.find(({ id }) => id === named)
@@ -68,7 +68,7 @@ const rolesOf = Effect.fnUntraced(function* (given: ReadonlyArray<Role>, asks: b
   return ROLES.filter((role) => picked.includes(role))
 })
 
-/** An agent gets a repository of its own only of one that has a commit. */
+/** Whether the folder has a repository with a commit: only then can an agent get its own repository. */
 const isRepository = PersonGit.run(".", "rev-parse", "--verify", "--quiet", "HEAD").pipe(
   Effect.timeout("10 seconds"),
   Effect.map(({ code }) => code === 0),
@@ -82,12 +82,12 @@ const exists = (path: string) =>
     exitCode: ExitCode.failed
   })
 
-/** As it is written where nothing is known. */
+/** The file as it is written if no agent was found. */
 export const SAMPLE = textOf({ found: NONE, roles: ["builder"], isRepository: false })
 
 const written = Effect.fnUntraced(function* (path: string, text: string) {
   const fs = yield* FileSystem.FileSystem
-  // "wx": two at once cannot both write.
+  // "wx": if two commands run at once, only one of them can write
   yield* fs.writeFileString(path, text, { flag: "wx" }).pipe(
     Effect.mapError((error) =>
       error.reason._tag === "AlreadyExists"
@@ -116,7 +116,7 @@ export const run = Effect.fnUntraced(function* ({ agent, roles: given, yes }: In
   const { env } = yield* Entry
   const fs = yield* FileSystem.FileSystem
   const path = NodePath.resolve(CONFIG_NAME)
-  // nobody is asked for nothing
+  // check first, so that no question is asked in vain
   if (yield* Effect.orElseSucceed(fs.exists(path), () => false)) return yield* exists(path)
   const asks = interactive && !yes && !json
   const found = yield* find(env)

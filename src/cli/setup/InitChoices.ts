@@ -1,6 +1,6 @@
-/** InitChoices: what `agentd init` may be told by flags; apart, since each start of the program reads it. */
+/** InitChoices: values of the flags of `agentd init`; a file of its own, because each start of the program loads it. */
 
-/** Coding agents, and a model behind an API, as agentd's own agent. */
+/** Coding agents, and "model": a model behind an API, run by agentd's own agent. */
 export const AGENTS = ["claude", "codex", "opencode", "gemini", "model"] as const
 export type AgentId = (typeof AGENTS)[number]
 

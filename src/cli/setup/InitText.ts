@@ -1,7 +1,7 @@
 /**
- * InitText: the agentd.jsonc that `agentd init` writes: agents made of roles and of a program, commented. Pure.
+ * InitText: the commented agentd.jsonc that `agentd init` writes, for a program and some roles. Pure.
  *
- * Guarantees: each text is valid as it stands; what it says of an agent that is not there is a comment.
+ * Guarantees: each text is a valid config; examples for agents that are not installed are comments.
  */
 import { basename } from "node:path"
 import type { Found } from "./AgentPrograms.ts"
@@ -19,7 +19,7 @@ const INSTRUCTIONS: { readonly [role in Role]: string } = {
   planner: "Small tasks, each with how to see that it is done. Read the project before you plan."
 }
 
-/** A program, and how agentd runs it; `reads`: it is to change nothing. */
+/** The backend of a program. `reads`: the agent must change nothing. */
 export const backendOf = ({ id, key, program }: Pick<Found, "id" | "key" | "program">, reads: boolean): object => {
   switch (id) {
     case "claude":
@@ -42,14 +42,14 @@ export const backendOf = ({ id, key, program }: Pick<Found, "id" | "key" | "prog
   }
 }
 
-/** A line of JSON with blanks, as a person writes it. */
+/** JSON on one line with spaces, as a person would write it. */
 const line = (value: unknown): string =>
   JSON.stringify(value, null, 1).replaceAll(/\n\s*/g, " ").replaceAll("[ ", "[").replaceAll(" ]", "]")
 
 export interface Wanted {
   readonly found: Pick<Found, "id" | "key" | "program">
   readonly roles: ReadonlyArray<Role>
-  /** The folder is a git repository with a commit. */
+  /** Whether the folder is a git repository with a commit. */
   readonly isRepository: boolean
 }
 
@@ -82,7 +82,7 @@ const builder = ({ found, isRepository }: Wanted): ReadonlyArray<string> => [
   `    }`
 ]
 
-/** A program without questions has its own ways; the others are asked about by agentd. */
+/** Codex without ACP asks agentd for no approvals, so it gets no such setting. */
 const approvals = (found: Wanted["found"], mode: string, ...comment: ReadonlyArray<string>): ReadonlyArray<string> =>
   "argv" in backendOf(found, false) && found.id === "codex" && !isAcp(found)
     ? []
@@ -122,7 +122,7 @@ const EXAMPLES = `
     //   }
     // }`
 
-/** Planner, workers and critic: of the roles that are there; else as an example. */
+/** Planner, workers and critic from the chosen roles; with fewer than two roles, an example in a comment. */
 const goals = (roles: ReadonlyArray<Role>): ReadonlyArray<string> => {
   const named = {
     ...(roles.includes("planner") ? { planner: "planner" } : {}),

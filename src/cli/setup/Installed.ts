@@ -1,16 +1,16 @@
-/** Installed: how this program came to where it is, and how it goes again. */
+/** Installed: how this program was installed, and how to uninstall it. */
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Entry } from "../parse/Invocation.ts"
 
-/** How this program came to where it is. `root`: the folder of its package. */
+/** The way in which this program was installed. `root`: folder of its package. */
 type Installation =
   | { readonly _tag: "Npm"; readonly root: string; readonly prefix: string }
   | { readonly _tag: "Clone"; readonly root: string }
   | { readonly _tag: "Other"; readonly root: string }
 
-/** Pure. `script`: its real path. `hasSources`: whether a folder holds agentd's sources. */
+/** Pure. `script`: real path of the program. `hasSources`: whether a folder holds agentd's sources. */
 export const installationOf = (script: string, hasSources: (root: string) => boolean): Installation => {
   const root = dirname(dirname(script))
   const modules = dirname(root)
@@ -26,12 +26,12 @@ export const installation = Effect.gen(function* () {
   return installationOf(real, (root) => fs.existsSync(join(root, "src", "main.ts")))
 })
 
-/** The sentence that says how the program goes, as it must be typed. */
+/** A sentence with the command that uninstalls the program. */
 export const removal = Effect.map(installation, (found) => {
   switch (found._tag) {
     case "Npm": {
       const modules = dirname(found.root)
-      // an older agentd kept the package before an upgrade there
+      // an older agentd saved the package there before an upgrade
       const kept = fs.readdirSync(modules).filter((name) => name.startsWith(".agentd-"))
       const rest = kept.map((name) => ` && rm -rf '${join(modules, name)}'`).join("")
       return `The program: npm rm -g --prefix '${found.prefix}' agentd${rest}`

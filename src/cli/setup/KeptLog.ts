@@ -1,8 +1,8 @@
 /**
- * KeptLog: the log's segments in a state folder, and which of them `keepLog` deletes, as `gc` shows them.
+ * KeptLog: the log's segments in a state directory, and which of them `keepLog` deletes; `gc` shows them.
  *
- * Guarantees: a look changes nothing; the daemon alone deletes them, and never what something open needs: where
- * something is open, what goes is less than is shown.
+ * Guarantees: `look` changes nothing. Only the daemon deletes segments, and never one that something open needs: in
+ * that case it deletes fewer than are shown.
  */
 import { Clock, Effect } from "effect"
 import { existsSync } from "node:fs"
@@ -19,7 +19,7 @@ import { count } from "../render/Output.ts"
 export interface Part {
   readonly path: string
   readonly bytes: number
-  /** The time of its newest rune. */
+  /** Time of the segment's newest rune, ms since the epoch. */
   readonly at: number
   readonly goes: boolean
 }
@@ -34,7 +34,7 @@ const segmentsIn = (store: string): Segments | undefined => {
   }
 }
 
-/** `keep`: as the user's config has it now, in force or not. */
+/** `keep`: keepLog in the user's current config, whether in force or not; undefined: all segments stay. */
 export const look = Effect.fnUntraced(function* (store: string, keep: Kept | undefined) {
   const now = yield* Clock.currentTimeMillis
   return yield* Effect.try({
@@ -58,7 +58,7 @@ export const look = Effect.fnUntraced(function* (store: string, keep: Kept | und
 
 const bytesOf = (parts: ReadonlyArray<Part>): string => sizeOf(parts.reduce((sum, { bytes }) => sum + bytes, 0))
 
-/** In words; empty where there are no segments. */
+/** The segments as lines; empty if there are none. */
 export const words = (parts: ReadonlyArray<Part>, keep: Kept | undefined): ReadonlyArray<string> => {
   if (parts.length === 0) return []
   const [goes, stays] = [parts.filter(({ goes }) => goes), parts.filter(({ goes }) => !goes)]

@@ -1,9 +1,9 @@
 /**
- * Leftovers: what lies in a state folder and nothing needs any more, by age.
+ * Leftovers: files in a state directory that are no longer needed, by age.
  *
- * Guarantees: looking removes nothing; a work tree is a leftover only where the daemon that runs knows no agent of it,
- * and no work would go with it: nothing uncommitted, nothing unmerged, no process in it; so with an agent's branch and
- * its home. What has to stay is told with the reason.
+ * Guarantees: `find` removes nothing. A work tree is a leftover only if a running daemon has no agent for it, and if
+ * its removal loses no work: nothing is uncommitted or unmerged, and no process is in it. A branch must be merged; a
+ * home is a leftover only if no agent has its name. A work tree that must stay is reported with the reason.
  */
 import { Effect } from "effect"
 import * as fs from "node:fs"
@@ -19,10 +19,10 @@ export interface Leftover {
   readonly kind: "worktree" | "branch" | "home" | "keeper" | "log" | "replaced" | "part" | "hook"
   readonly path: string
   readonly bytes: number
-  /** When it was last changed, ms since the epoch. */
+  /** Time of the last change, ms since the epoch. */
   readonly at: number
   readonly why: string
-  /** A work tree goes by its own way. */
+  /** Set for a work tree, which needs its own way of removal. */
   readonly spec?: Worktree.WorktreeSpec
   readonly branch?: Worktree.Branch
 }
@@ -38,7 +38,7 @@ export interface Found {
   readonly kept: ReadonlyArray<Kept>
 }
 
-/** An agent, as far as its work tree can be told by it. */
+/** An agent, with the facts that tell which work tree is its own. */
 export interface Agent {
   readonly agent: string
   readonly conversation: string
@@ -47,9 +47,9 @@ export interface Agent {
 
 export interface Options {
   readonly state: string
-  /** Things that were changed after this stay, ms since the epoch. */
+  /** ms since the epoch; anything changed later stays. */
   readonly before: number
-  /** The agents that the daemon has; undefined where none runs. */
+  /** The daemon's agents; undefined if no daemon runs. */
   readonly agents: ReadonlyArray<Agent> | undefined
 }
 
@@ -65,7 +65,7 @@ const leftover = (kind: Leftover["kind"], path: string, why: string, at = change
   why
 })
 
-/** When anything was last committed, staged or checked out in a work tree. */
+/** Time of the last commit, staging or checkout in a work tree, ms since the epoch. */
 const workedAt = (folder: string): number =>
   Math.max(...["", ".git/HEAD", ".git/index", ".git/logs/HEAD"].map((name) => changedAt(join(folder, name))))
 
@@ -73,12 +73,12 @@ const inside = (folder: string, path: string): boolean => path === folder || pat
 
 const realOf = (path: string): string => (fs.existsSync(path) ? fs.realpathSync(path) : path)
 
-/** Whether the work tree is the agent's: it works there, or would. The name of the folder above begins its conversation's. */
+/** Whether the work tree belongs to the agent: by its working directory, or by the names of agent and conversation. */
 const isOf = ({ agent, conversation, cwd }: Agent, folder: string): boolean =>
   (cwd !== null && inside(realOf(folder), realOf(cwd))) ||
   (agent === basename(folder) && conversation.startsWith(basename(dirname(folder))))
 
-/** Judges a work tree: it may go, it stays, or there is nothing to say. */
+/** Decides about a work tree: a leftover, to be kept with a reason, or neither if an agent uses it. */
 const judge = Effect.fnUntraced(function* ({ agents, before, state }: Options, folder: string) {
   const at = workedAt(folder)
   const keep = (why: string): Found => ({ leftovers: [], kept: [{ path: folder, bytes: folderBytes(folder), why }] })
@@ -99,7 +99,7 @@ const judge = Effect.fnUntraced(function* ({ agents, before, state }: Options, f
   return { leftovers: [found], kept: [] }
 })
 
-/** The work trees, by project and agent. */
+/** Paths of the work trees; in the folder, they are sorted by project and agent. */
 const foldersIn = (state: string): ReadonlyArray<string> => {
   const base = Workplace.worktreesIn(state)
   return namesIn(base)
@@ -107,7 +107,7 @@ const foldersIn = (state: string): ReadonlyArray<string> => {
     .filter((folder) => fs.statSync(folder).isDirectory())
 }
 
-/** The repositories that the daemon has a git folder of its own beside. */
+/** The repositories for which the daemon has a git folder of its own. */
 const repositories = (state: string): ReadonlyArray<string> => {
   const lenders = namesIn(join(state, STORES))
     .map((name) => join(state, STORES, name, "objects/info/alternates"))
@@ -117,13 +117,13 @@ const repositories = (state: string): ReadonlyArray<string> => {
   return [...new Set(lenders.map((gitDir) => dirname(gitDir)))]
 }
 
-/** Branches whose agent and work tree are gone, where their work is in what is checked out. */
+/** Branches without agent and work tree, whose work is merged into the branch that is checked out. */
 const branches = Effect.fnUntraced(function* ({ agents, before, state }: Options) {
   if (agents === undefined) return []
   const trees = new Set(foldersIn(state).map((folder) => basename(folder)))
   const stores = join(state, STORES)
   const all = yield* Effect.forEach(repositories(state), (repository) =>
-    // what cannot be looked at stays
+    // a repository that cannot be read: its branches stay
     Effect.orElseSucceed(Worktree.mergedBranches(stores, repository), () => [])
   )
   return all
@@ -135,7 +135,7 @@ const branches = Effect.fnUntraced(function* ({ agents, before, state }: Options
     })
 })
 
-/** Homes of confined agents, by a name that no agent has any more. */
+/** Homes of sandboxed agents for which no agent of that name exists. */
 const homes = ({ agents, state }: Options): ReadonlyArray<Leftover> => {
   if (agents === undefined) return []
   const base = join(state, "homes")
@@ -144,11 +144,11 @@ const homes = ({ agents, state }: Options): ReadonlyArray<Leftover> => {
     .map((name) => leftover("home", join(base, name), "no agent of that name is there", workedIn(join(base, name))))
 }
 
-/** When something in a folder was last made or removed, two levels deep. */
+/** Time of the last creation or removal in a folder, two levels deep; ms since the epoch. */
 const workedIn = (folder: string): number =>
   Math.max(changedAt(folder), ...namesIn(folder).map((name) => changedAt(join(folder, name))))
 
-/** A keeper of that folder lives: its pid may be another's by now. */
+/** Whether the keeper of this folder still runs. Its pid can belong to another process by now. */
 const isKept = (folder: string): boolean => {
   try {
     const pid = Number(fs.readFileSync(join(folder, "pid"), "utf8"))
@@ -158,7 +158,7 @@ const isKept = (folder: string): boolean => {
   }
 }
 
-/** Folders of keepers that have ended, but the newest one's: the next daemon looks there. Without a daemon, its runs. */
+/** Folders of ended keepers, only if no daemon runs. Not the newest: the next daemon looks for runs there. */
 const keepers = ({ agents, state }: Options): ReadonlyArray<Leftover> => {
   const base = join(state, "keeper")
   const all = namesIn(base).filter((name) => /^\d+$/.test(name))
@@ -179,7 +179,7 @@ const replaced = ({ state }: Options): ReadonlyArray<Leftover> =>
     .filter((name) => name.startsWith("replaced-"))
     .map((name) => leftover("replaced", join(state, name), "a restore has put another store in its place"))
 
-/** Copies of a store before its schema was changed. */
+/** Copies of a store from before a change of its schema. */
 const schemas = ({ state }: Options): ReadonlyArray<Leftover> =>
   namesIn(state)
     .filter((name) => /^runes\.db\.schema-\d+$/.test(name))
@@ -213,7 +213,7 @@ export const find = Effect.fnUntraced(function* (options: Options) {
   } satisfies Found
 })
 
-/** Removes one; answers why it stays, where it does: it is looked at once more. */
+/** Removes a leftover. Returns the reason if it stays: a work tree or branch is checked again first. */
 export const remove = Effect.fnUntraced(function* ({ branch, path, spec }: Leftover, state: string) {
   if (branch !== undefined) {
     return yield* Effect.match(Worktree.removeBranch(join(state, STORES), branch), {

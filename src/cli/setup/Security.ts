@@ -1,8 +1,8 @@
 /**
- * `agentd doctor --security`: what each agent could reach: of the configs in force where the daemon
- * runs, else of this folder's as a daemon that is started here would have it.
+ * `agentd doctor --security`: shows what each agent could access. It uses the configs in force if the daemon
+ * runs, else this folder's config, as a daemon started here would apply it.
  *
- * Guarantees: nothing is started; every name that is asked for is told, and no value; no line is wider
+ * Guarantees: nothing is started; the names of secrets and variables are shown, but no value; no line is wider
  * than the terminal, or than 80 columns elsewhere.
  */
 import * as ByteCount from "../../config/ByteCount.ts"
@@ -17,7 +17,7 @@ import { Entry, Invocation, print } from "../parse/Invocation.ts"
 import { type Cell, count, cut, paint, plain, table } from "../render/Output.ts"
 import { displayWidth } from "../render/Width.ts"
 
-/** Of a daemon that would be started here. */
+/** The access that agents of a daemon started here would have. */
 const fromHere = Effect.gen(function* () {
   const { caller, paths } = yield* Invocation
   const { command, env } = yield* Entry
@@ -45,7 +45,7 @@ const COLUMNS = 80
 const LABEL = 13
 const NAME = 24
 
-/** Words in lines of so many columns; one that is longer has a line of its own. */
+/** Breaks words into lines of at most `columns` cells; a longer word is cut. */
 const wrapped = (words: ReadonlyArray<string>, columns: number): ReadonlyArray<string> => {
   const lines: Array<string> = []
   for (const word of words.map((one) => cut(one, columns))) {
@@ -78,7 +78,7 @@ const heldBy = ({ by, confined, refused }: AgentReach): string =>
 const keysOf = ({ keys }: AgentReach): string =>
   keys.held.length > 0 ? keys.held.join(", ") : keys.putInBy === null ? "none" : `none (${keys.putInBy} has it)`
 
-/** The sentences that a person must not miss. */
+/** Warnings that a person must not miss. */
 const honest = ({ confined, control, refused, unheld }: AgentReach): ReadonlyArray<string> =>
   refused !== null
     ? [`would not run: ${refused}`]

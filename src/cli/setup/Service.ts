@@ -1,9 +1,9 @@
 /**
- * `agentd service install|uninstall|status|reload|mail`: the daemon as a service of systemd: the user's, or the
- * system's with a user of its own.
+ * `agentd service install|uninstall|status|reload|mail`: the daemon as a systemd service: of the user, or of the
+ * system with a user of its own.
  *
- * Guarantees: a unit file that a person wrote is not overwritten unasked; what is installed has been accepted by
- * systemd, which was asked to read it anew; status changes nothing.
+ * Guarantees: a unit file that a person wrote is only overwritten after a confirmation or with --yes; after install,
+ * systemd has reloaded and accepted the unit files; status changes nothing.
  */
 import { Clock, Effect, FileSystem, Option } from "effect"
 import { homedir, networkInterfaces, userInfo } from "node:os"
@@ -31,7 +31,7 @@ export interface Input {
   readonly system: boolean
   /** The service user of a system unit. */
   readonly as: string
-  /** NAME=FILE. */
+  /** Credentials for the unit, each NAME=FILE. */
   readonly credential: ReadonlyArray<string>
   readonly linger: boolean
   readonly yes: boolean
@@ -64,7 +64,7 @@ const place = Effect.fnUntraced(function* (system: boolean) {
 const textOf = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readFileString(file), () => undefined))
 
-/** Whether the unit of this user's, of this state folder, is one that agentd has written. */
+/** Whether agentd has written the unit for this user and state directory. */
 export const isInstalled = Effect.fnUntraced(function* (system: boolean) {
   const { file } = yield* place(system)
   return (yield* textOf(file))?.startsWith(UnitFile.MARK) === true
@@ -86,13 +86,13 @@ const credentialsOf = Effect.fnUntraced(function* (given: ReadonlyArray<string>)
   })
 })
 
-/** Runs a tool of systemd's; what it says goes into the failure. */
+/** Runs a systemd tool; on failure, the error contains its output. */
 const ordered = Effect.fnUntraced(function* (words: ReadonlyArray<string>, remedy: string) {
   const { code, stderr } = yield* Unit.tool(words)
   if (code !== 0) return yield* failed(`${words.join(" ")} failed: ${plain(stderr) || `exit code ${code}`}`, remedy)
 })
 
-/** For as long as systemd takes orders. */
+/** Fails if the systemd manager cannot be used: it does not run, or the system's needs root. */
 const checkManager = Effect.fnUntraced(function* (manager: "user" | "system") {
   if (manager === "system" && process.getuid?.() !== 0) {
     return yield* failed(
@@ -135,7 +135,7 @@ const write = Effect.fnUntraced(function* (file: string, text: string) {
   )
 })
 
-/** A person's own file is theirs. */
+/** Asks before it overwrites a file that agentd did not write. */
 const checkOwn = Effect.fnUntraced(function* (file: string, yes: boolean) {
   const before = yield* textOf(file)
   if (before === undefined || before.startsWith(UnitFile.MARK)) return
@@ -144,7 +144,7 @@ const checkOwn = Effect.fnUntraced(function* (file: string, yes: boolean) {
 
 const lingerCommand = (user: string): string => `loginctl enable-linger ${user}`
 
-/** Loopback addresses of the page's port, where the user's config has it listened on always. */
+/** Loopback addresses of the page's port, on which systemd can listen; empty if the config enables no port. */
 const pageOf = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const { http } = yield* UserFile.inForce(paths)
@@ -154,12 +154,12 @@ const pageOf = Effect.gen(function* () {
   return port === undefined ? [] : hosts.map((host) => `${host}:${port}`)
 })
 
-/** Units of sockets of an earlier install that are there, besides the control socket's. */
+/** Socket units of an earlier install, except the control socket's. */
 const stale = Effect.fnUntraced(function* (at: { readonly pageFile: string; readonly unit: string }) {
   return (yield* textOf(at.pageFile)) === undefined ? [] : [`${UnitFile.pageUnit(at.unit)}.socket`]
 })
 
-/** Writes the unit files, and has systemd take them. */
+/** Writes the unit files, and makes systemd load and enable them. */
 const enable = Effect.fnUntraced(function* (
   of: UnitFile.UnitFile,
   at: Effect.Success<ReturnType<typeof place>>,
@@ -303,7 +303,7 @@ const status = Effect.fnUntraced(function* ({ system }: Input) {
 
 export const run = (input: Input) => ({ install, uninstall, status })[input.action](input)
 
-/** ExecReload=: every project's file is read again; a change that waits for a person goes on waiting. */
+/** For ExecReload=: reads every project's file again; a change that waits for approval still waits. */
 export const reload = {
   run: Effect.fnUntraced(function* () {
     const { caller, paths } = yield* Invocation
@@ -324,18 +324,18 @@ export const reload = {
 
 interface MailInput {
   readonly unit: string
-  /** Not a second time for the same failure. */
+  /** Do not send a second mail for the same failure. */
   readonly once: boolean
 }
 
 const MAILED = "failure-mailed.json"
 
-/** Names a failure: another one, or one after a daemon that has begun, has another name. */
+/** An id of the failure. Another failure, or one after a new daemon has started, has another id. */
 const failureOf = Effect.fnUntraced(function* (unit: string) {
   const { paths } = yield* Invocation
   const manager = paths.state === Unit.SYSTEM_STATE ? "system" : "user"
   const known = Option.getOrUndefined(yield* Unit.status(unit, manager))
-  // each daemon notes its beginning in the log
+  // each daemon writes to the log when it starts, so the head differs
   const head = yield* Effect.match(StoreCopy.facts(paths.store), {
     onSuccess: ({ head }) => head,
     onFailure: () => null
@@ -356,7 +356,7 @@ const mailed = Effect.fnUntraced(function* ({ once, unit }: MailInput) {
   const mailer = yield* Mailer
   const redact = yield* Redact
   yield* redact.register(secretsIn(env))
-  // a typo in the file keeps nobody from hearing that the daemon has failed
+  // use the config in force: a mistake in the file must not prevent the mail
   const config = yield* UserFile.inForce(paths)
   if (config.mail === undefined) {
     return yield* failed(
@@ -371,12 +371,12 @@ const mailed = Effect.fnUntraced(function* ({ once, unit }: MailInput) {
     config.mail,
     Mail.daemonFailed({ host: mailer.host(), unit, last, start }, now)
   )
-  // without the note it is mailed again
+  // if the note cannot be written, the failure is mailed again
   if (once) yield* Effect.ignore(write(note, failure))
   yield* print({ unit, response }, () => [
     `${config.mail!.smtp.host} took the mail that ${unit} has failed: ${response}`
   ])
 })
 
-/** OnFailure=: the daemon cannot say it itself. */
+/** For OnFailure=: mails that the daemon has failed, which the daemon itself cannot do. */
 export const mail = { run: (input: MailInput) => Effect.provide(mailed(input), Redact.layer) }

@@ -1,4 +1,4 @@
-/** ServiceVerbs: the verbs by which the daemon becomes a service of systemd. */
+/** ServiceVerbs: the commands that make the daemon a systemd service. */
 import { Argument, Command, Flag } from "effect/cli"
 import type { Input } from "./Service.ts"
 import { off, verb, yes } from "../parse/Verb.ts"

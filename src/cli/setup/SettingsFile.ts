@@ -1,12 +1,12 @@
 /**
- * SettingsFile: changes one settings file of Claude Code, which Claude Code and
- * its user change too.
+ * SettingsFile: changes a settings file of Claude Code, which Claude Code and its user
+ * change as well.
  *
- * Guarantees: a change is whole or not there (written beside, then renamed; a link
- * is followed, so that it stays one); what somebody else wrote meanwhile is read
- * again and not lost; a file that is not understood is left alone; before our first
- * change it is copied, and when ours are taken out and nothing else has changed it
- * is that copy again, byte for byte. It holds a token: only its owner may read it.
+ * Guarantees: a change is atomic (a new file is written, then renamed; a link is followed,
+ * so that it stays a link); if somebody else writes at the same time, the file is read
+ * again and no change is lost; a file that cannot be parsed is not changed. Before our first
+ * change, the file is copied. When our hooks are removed and nothing else has changed, that copy
+ * is restored byte for byte. The file holds a token: only its owner can read it.
  */
 import { Effect, FileSystem, type PlatformError, Result, Schedule, Schema } from "effect"
 import * as NodePath from "node:path"
@@ -19,16 +19,16 @@ export class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("Sett
   remedy: Schema.String
 }) {}
 
-/** Somebody wrote between our reading and our writing. */
+/** Somebody wrote the file between our read and our write. */
 class Overtaken extends Schema.TaggedError<Overtaken>()("Overtaken", {}) {}
 
 const BACKUP = ".before-agentd"
 const OWNER_ONLY = 0o600
 
 export interface Found {
-  /** Behind links. */
+  /** The real path, with links resolved. */
   readonly path: string
-  /** Undefined: there is no such file. */
+  /** Undefined: the file does not exist. */
   readonly text: string | undefined
   readonly mode: number
   readonly document: HookSettings.Document
@@ -71,14 +71,14 @@ const replace = Effect.fnUntraced(function* (found: Found, text: string, mode: n
   yield* fs.makeDirectory(NodePath.dirname(found.path), { recursive: true })
   yield* Effect.gen(function* () {
     yield* fs.writeFileString(beside, text, { mode })
-    // The mode above counts only where the file is new.
+    // `mode` above applies only to a new file
     yield* fs.chmod(beside, mode)
     if ((yield* textOf(found.path)) !== found.text) return yield* new Overtaken()
     yield* fs.rename(beside, found.path)
   }).pipe(Effect.onError(() => Effect.ignore(fs.remove(beside))))
 })
 
-/** Reads, changes and writes, again where somebody came between. */
+/** Reads, changes and writes; retries if somebody else wrote in between. */
 const change = <A, E, R>(path: string, by: (found: Found) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(read(path), by).pipe(
     Effect.retry({ schedule: Schedule.recurs(5), while: (error) => error instanceof Overtaken }),
@@ -134,7 +134,7 @@ export const uninstall = Effect.fnUntraced(function* (path: string) {
         yield* fs.remove(backup)
         return { changed: true, kept: null }
       }
-      // Without a copy there was no file: nothing but ours was in it.
+      // without a backup, the file did not exist before: if nothing else is in it, remove it
       if (before === undefined && Object.keys(left).length === 0) yield* fs.remove(found.path)
       else yield* replace(found, HookSettings.rewrite(found.text, found.document, left), found.mode)
       return { changed: true, kept }

@@ -1,8 +1,8 @@
 /**
- * `agentd uninstall`: ends the daemon and removes what it has made on this machine.
+ * `agentd uninstall`: ends the daemon and removes the files that it has created on this machine.
  *
- * Guarantees: all of it is shown before anybody is asked; only names that agentd gives are removed, and only of a folder
- * that holds a store of its own; a work tree that holds work stays, with what it needs, and is said to stay.
+ * Guarantees: everything is shown before the question. Only names that agentd uses are removed, and only from a folder
+ * that holds a store. A work tree with uncommitted or unmerged work stays, with what it needs, and the output says so.
  */
 import { Effect, Option } from "effect"
 import * as fs from "node:fs"
@@ -30,13 +30,13 @@ interface Input {
   readonly yes: boolean
 }
 
-/** Names that agentd gives in a state folder. */
+/** Names that agentd uses in a state directory. */
 const OURS =
   /^(runes\.db.*|failure-mailed\.json.*|before-.*\.tar\.zst|lock\.(db|json).*|daemon\.log.*|(control|http)\.sock|http-.*\.token|restore\.(part|json).*|replaced-.*|archive|configs|damaged|files|gateway|goals|homes|hooks|keeper|logins|runs|segments|sessions|sockets|store|waiting|worktrees)$/
 
 const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
 
-/** The folder of the sockets, where it is not the state folder. */
+/** The sockets, if they are not in the state directory. */
 const socketsOf = (state: string, socket: string): ReadonlyArray<string> =>
   dirname(socket) === state
     ? []
@@ -75,14 +75,14 @@ const linesOf = ({ hooks, items, kept, strange }: Looked, daemon: string | undef
   ...strange.map((path) => `stays: ${plain(path)}: it is not agentd's`)
 ]
 
-/** In words: all that this command does not touch, and how it goes. */
+/** Lines about everything that this command does not remove, and how to remove it. */
 const rest = (userConfig: string, program: string): ReadonlyArray<string> => [
   `Not touched: your own ${userConfig}, the agentd.jsonc of projects, branches agentd/… in your repositories.`,
   "A line for completions, or of PATH, in your shell's own file is yours to take out.",
   program
 ]
 
-/** A unit that is installed stays, and would start it again: its name, and the command that turns it off. */
+/** The unit, if one is still installed and would start the daemon again, and the command that turns it off. */
 const unitLeft = Effect.gen(function* () {
   const { paths } = yield* Invocation
   if (paths.state === Unit.SYSTEM_STATE && (yield* Service.isInstalled(true))) {
@@ -99,7 +99,7 @@ const unitLeft = Effect.gen(function* () {
   return { unit, off: `systemctl --user disable --now ${unit}.service${isHeard ? ` ${unit}.socket` : ""}` }
 })
 
-/** Removes a path, but the work trees that are kept. */
+/** Removes a path, except the work trees in `kept`. */
 const removed = (path: string, kept: ReadonlyArray<string>): void => {
   if (kept.includes(path)) return
   if (kept.some((one) => one.startsWith(`${path}/`))) {
@@ -123,7 +123,7 @@ const removing = Effect.fnUntraced(function* ({ items, kept }: Looked) {
       Effect.try({
         try: () => {
           for (const { path } of items) {
-            // a work tree that stays needs what is known of it
+            // a work tree that stays needs its git folder in the store
             if (stay.length === 0 || path !== join(state, "store")) removed(path, stay)
           }
         },
@@ -156,7 +156,7 @@ const uninstalling = Effect.fnUntraced(function* ({ dryRun, yes }: Input) {
   )
   if (running) yield* DaemonLife.stop("agentd uninstall")
   const left = yield* unitLeft
-  // agents may have worked on until now
+  // look again: agents could work until now
   const now = yield* looked
   yield* removing(now)
   if (now.hooks !== undefined) yield* Hooks.takeOut(now.hooks)

@@ -1,11 +1,10 @@
 /**
- * `agentd attach AGENT`: what an agent says and does, as it comes, and a line to
- * talk to it.
+ * `agentd attach AGENT`: shows what an agent says and does, as it happens, and a line on
+ * which to talk to it.
  *
- * Guarantees: it shows each thing once, across a daemon that goes away and comes
- * back, and keeps what is typed meanwhile; it changes nothing unless something is
- * typed; the terminal is as it was
- * when it ends, however it ends; off a terminal it prints plain lines.
+ * Guarantees: each event is shown once, even if the daemon goes away and comes back; messages
+ * typed in the meantime are queued; the command changes nothing unless something is typed; the
+ * terminal is restored at every kind of end; off a terminal the output is plain lines.
  */
 import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
 import { Console, Effect, Stdio, Stream, Terminal } from "effect"
@@ -31,14 +30,14 @@ export interface Input {
   readonly stdin: boolean
 }
 
-/** Looked through for the last turns; of an agent without turns, shown. */
+/** Number of newest runes searched for the last turns; and the number shown of an agent without turns. */
 const WINDOW = 500
 const WITHOUT_TURNS = 20
 const MAX_SEEN = 1_000
 const AGAIN_TO_APPROVE = "This was not shown before. If it is to run, type it again."
 const CHOOSE = "It asks you to choose: /answer and the number of an option."
 
-/** Where turns begin: each once. */
+/** Indexes of the runes at which turns begin, once per turn. */
 const beginnings = (runes: ReadonlyArray<Rune>): ReadonlyArray<number> => {
   const begun = new Set<string>()
   return runes.flatMap((rune, index) => {
@@ -49,7 +48,7 @@ const beginnings = (runes: ReadonlyArray<Rune>): ReadonlyArray<number> => {
   })
 }
 
-/** Where to begin: what is shown at once, and the rune after which all that comes is. A turn under way comes whole. */
+/** The runes to show at once, and the eventId after which to follow. A turn under way is followed from its start. */
 export const recent = (
   runes: ReadonlyArray<Rune>,
   turns: number,
@@ -73,10 +72,10 @@ const looking = Effect.fnUntraced(function* (client: Client, name: string, turns
   return { agent, ...recent(runes, turns, head) }
 })
 
-/** Hashes of the calls that were shown whole, by the calls' ids. */
+/** Hashes of the calls that were shown in full, by call id. */
 type Seen = Map<string, string>
 
-/** Shows a call whole, once; nothing where it asks no more, or asks to choose. */
+/** Shows a call in full, once; no lines if the call was shown before or asks the person to choose. */
 const showing = Effect.fnUntraced(function* (client: Client, name: string, seen: Seen) {
   const { caller, columns } = yield* Invocation
   if (seen.has(name)) return []
@@ -87,7 +86,7 @@ const showing = Effect.fnUntraced(function* (client: Client, name: string, seen:
   return ApprovalView.lines(asked, columns).map((text): Line => ({ text, colour: "cyan" }))
 })
 
-/** Does what was typed; the lines are its answer. Fails where no daemon could be asked. */
+/** Runs a typed command; returns the lines that answer it. Fails only if the daemon cannot be reached. */
 const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo, seen: Seen) {
   const { caller, paths } = yield* Invocation
   const name = `${agent.project}/${agent.agent}`
@@ -152,13 +151,13 @@ const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo, seen: S
   }
 })
 
-/** Where the lines go, and what is typed; `typed` ends when nothing more can be. */
+/** Where lines are printed, and what is typed. `typed` ends when nothing more can be typed. */
 interface Place {
   readonly print: (lines: ReadonlyArray<Line>, partial: string) => Effect.Effect<void>
   readonly typed: (enter: (line: string) => Effect.Effect<boolean>) => Effect.Effect<void>
 }
 
-/** Plain lines; standard input only where it is said to be input. */
+/** Plain lines. Standard input is only read with `fromStdin`. */
 const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
   const { colour } = yield* Invocation
   const { stdin } = yield* Stdio.Stdio
@@ -173,12 +172,12 @@ const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
               Stream.decodeText(),
               Stream.splitLines,
               Stream.runForEachWhile((line) => Effect.map(enter(line), (asked) => !(quit = asked))),
-              // An input that breaks has ended.
+              // a read error counts as the end of the input
               Effect.ignore
             )
-            // What was typed is done; what comes of it is still to be seen.
+            // after the end of the input, the replies are still to be shown
             if (!quit) return yield* Effect.never
-            // Whoever writes there may keep it open: this process would wait for that.
+            // after /quit: another process can keep the input open, and this one would wait for its end
             process.stdin.destroy()
           })
         : Effect.never
@@ -188,7 +187,7 @@ const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
 
 const onTerminal = Effect.fnUntraced(function* (agent: AgentInfo, columns: number) {
   const { colour } = yield* Invocation
-  // Esc is pressed in passing, and Ctrl-D may be a slip: only the editor says what ends it.
+  // Esc is often pressed by chance, and Ctrl-D by mistake: only the editor decides which keys end the command
   const terminal = yield* NodeTerminal.make(({ key }) => key.ctrl && key.name === "c")
   const screen = yield* LiveScreen.make(`${agent.agent}> `, { colour, columns, editing: LineEditor.empty }).pipe(
     Effect.provideService(Terminal.Terminal, terminal)
@@ -222,7 +221,7 @@ const talking = Effect.fnUntraced(function* (input: Input, columns: number | nul
   const view = new AttachView()
   const seen: Seen = new Map()
   const invocation = yield* Invocation
-  /** A question for leave comes with the whole call; one that is settled by now comes without. */
+  /** An approval request is shown with the whole call; without it if the call is answered by now. */
   const whole = (rune: Rune) =>
     rune.kind === "tool.approval_requested"
       ? Effect.orElseSucceed(

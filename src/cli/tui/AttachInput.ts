@@ -1,11 +1,11 @@
-/** AttachInput: what a person types while attached, as what it asks for. Pure. */
+/** AttachInput: parses what a person types while attached into a command. Pure. */
 
 export type Asked =
   | { readonly _tag: "Send"; readonly how: "queue" | "steer" | "urgent"; readonly text: string }
   | { readonly _tag: "Interrupt" }
-  /** `rest`: a call's id, a reason, or both. */
+  /** `rest`: a call's id, a reason, or both; can be empty. */
   | { readonly _tag: "Answer"; readonly decision: "allow" | "deny"; readonly rest: string }
-  /** Options of the call that asks to choose. `bare`: no more than numbers were typed, a message where nothing asks so. */
+  /** Answers for a call with questions. `bare`: only numbers were typed; sent as a message if no call has questions. */
   | { readonly _tag: "Choose"; readonly rest: string; readonly bare: boolean }
   | { readonly _tag: "Help" }
   | { readonly _tag: "Quit" }
@@ -58,21 +58,21 @@ export const parse = (line: string): Asked => {
   }
 }
 
-/** Finds the call that an answer means, and the answer's text. */
+/** Finds the call that an answer refers to (by default the oldest), and the reason. */
 export const answered = (
   rest: string,
   asking: ReadonlyArray<string>
 ): { readonly callId: string; readonly reason: string } | { readonly message: string } => {
   const [, first = "", others = ""] = /^(\S*)\s*([^]*)$/.exec(rest) ?? []
   const named = first === "" ? [] : asking.filter((id) => id.startsWith(first))
-  // As it was typed: the daemon knows whether it is the whole id of a call that is over.
+  // unchanged, as typed: the daemon recognizes the full id of a call that is over
   if (named.length === 1 || named.includes(first)) return { callId: first, reason: others }
   if (named.length > 1) return { message: `${first} fits ${named.length} calls that ask: ${named.join(", ")}` }
   const oldest = asking[0]
   return oldest === undefined ? { message: "Nothing asks now." } : { callId: oldest, reason: rest }
 }
 
-/** The same of a choice. A call is named by its whole id only: a number is an option, and no beginning of one. */
+/** Like `answered`, for a choice. Only a full id names a call: a number is an option, not the beginning of an id. */
 export const chosen: typeof answered = (rest, asking) => {
   const [oldest] = asking
   if (oldest === undefined) return { message: "Nothing asks you to choose now." }

@@ -1,10 +1,10 @@
 /**
- * AttachKept: messages that were typed while the daemon is away, kept in their order
- * and sent when it is back.
+ * AttachKept: queues messages that are typed while the daemon is away, and sends them in
+ * order when it is back.
  *
- * Guarantees: only what no daemon has heard is kept, so nothing is sent twice; what is
- * not kept is said at once; an answer or an interrupt is for what is on the screen now,
- * and never kept.
+ * Guarantees: only a message that no daemon has received is queued, so nothing is sent twice;
+ * if something is not queued, the person is told at once; an answer or an interrupt refers to
+ * what is on the screen now, and is never queued.
  */
 import { Effect, Semaphore } from "effect"
 import type { DaemonUnreachable } from "../../api/rpc/ControlClient.ts"
@@ -19,7 +19,7 @@ const AGAIN = Backoff.waits(Backoff.constant("1 second"))
 type Lines = ReadonlyArray<Line>
 
 export interface Kept {
-  /** Does what was typed; the lines are its answer, or what becomes of it. */
+  /** Runs a typed command; the lines are its answer, or say that it was queued. */
   readonly take: (asked: Asked) => Effect.Effect<Lines>
   readonly count: () => number
 }
@@ -30,7 +30,7 @@ const failed = ({ message, remedy }: DaemonUnreachable): Lines => [
   { text: `${plain(message)} → ${plain(remedy)}`, colour: "yellow" }
 ]
 
-/** `act` fails where no daemon could be asked; `print` shows what came of it later. Lives as long as the scope. */
+/** `act` fails if the daemon cannot be reached; `print` shows later results. The queue lives as long as the scope. */
 export const make = Effect.fnUntraced(function* (
   act: (asked: Asked) => Effect.Effect<Lines, DaemonUnreachable>,
   print: (lines: Lines) => Effect.Effect<void>

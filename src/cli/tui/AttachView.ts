@@ -1,8 +1,8 @@
 /**
- * AttachView: the items of one agent's conversation as lines in a terminal. Pure but for what it remembers of words
- * and calls under way.
+ * AttachView: the items of one agent's conversation as lines for a terminal. Pure except for its memory of unfinished
+ * texts and calls.
  *
- * Guarantees: each item becomes a bounded number of lines of bounded length, none of which can speak to the terminal.
+ * Guarantees: each item becomes a bounded number of lines of bounded length, and no line can control the terminal.
  */
 import { type About, ConversationView, type Item, textOf } from "../../board/ConversationView.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
@@ -13,12 +13,12 @@ export interface Line {
   readonly text: string
   readonly colour?: Colour | undefined
 }
-/** A line of an item: of whom, how grave, and whether it only helps a person at this terminal. */
+/** A line of an item, with its origin and severity. `isHint`: only useful to a person at this terminal. */
 export interface ItemLine extends Line, Pick<About, "level" | "what"> {
   readonly isHint?: true
 }
 
-/** Characters of one line, and lines of one thing. */
+/** Maximum characters of a line; maximum lines of an item. */
 const LONG = 2000
 const SHORT = 300
 const INPUT_LINES = 12
@@ -26,7 +26,7 @@ const ANSWER_LINES = 400
 const RESULT_LINES = 8
 const PROGRESS_LINES = 200
 const THOUGHT_LINES = 40
-/** Longest text that waits for its line's end. */
+/** Maximum length of an unfinished line, in characters; a longer one is printed. */
 const PARTIAL = 4000
 
 type Of<Is extends Item["is"]> = Extract<Item, { readonly is: Is }>
@@ -44,22 +44,22 @@ const hint = (text: string, colour?: Colour): ItemLine => ({
   isHint: true
 })
 
-/** At most so many lines of a text, each with the margin; a cut is said. */
+/** At most `most` lines of a text, each after `margin`; a last line says how many are missing. */
 const block = (how: How, whole: string, most: number, margin: string, colour?: Colour): ReadonlyArray<ItemLine> => {
   const lines = plainLines(whole.trimEnd())
   const shown = lines.slice(0, most).map((each) => line(how, `${margin}${each}`, colour))
   return lines.length <= most ? shown : [...shown, line(how, `${margin}… ${lines.length - most} more lines`, "dim")]
 }
 
-/** The colour of what went wrong, or of anything else. */
+/** The colour of an error or a warning, else `otherwise`. */
 const shade = ({ level }: How, otherwise?: Colour): Colour | undefined =>
   level === "error" ? "red" : level === "warning" ? "yellow" : otherwise
 
 export class AttachView {
-  /** The agent's words on a line that has not ended. */
+  /** The unfinished last line of the agent's answer. */
   partial = ""
   private readonly view = new ConversationView()
-  /** Thoughts on a line that has not ended, and how many lines of them were shown. */
+  /** The unfinished line of a thought, and how many of its lines were shown. */
   private thought = ""
   private thoughtLines = 0
   private readonly progress = new Map<string, number>()
@@ -104,7 +104,7 @@ export class AttachView {
     return [...done, ...rest]
   }
 
-  /** The first lines of a thought; of the rest, that there is one. */
+  /** The first lines of a thought; after the limit, one line says that there are more. */
   private thoughts(lines: ReadonlyArray<string>): ReadonlyArray<ItemLine> {
     const left = THOUGHT_LINES - this.thoughtLines
     this.thoughtLines += lines.length

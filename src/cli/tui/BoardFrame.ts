@@ -1,9 +1,9 @@
 /**
- * BoardFrame: the board's state as a page of cells, at any size. Pure.
+ * BoardFrame: draws the board's state as a page of cells, at any size. Pure.
  *
- * Guarantees: one list, by who acts next; the pane of the chosen row stands below it, or beside it where there is
- * room; the last line names the keys that the chosen row takes; when the daemon is gone the first line says that, and
- * what is shown is the last that was known.
+ * Guarantees: one list, grouped by who must act next; the pane of the chosen row is below it, or beside it if there is
+ * room; the last line shows the keys for the chosen row; if the daemon is gone, the first line says so, and the list
+ * shows the last known rows.
  */
 import * as ApprovalView from "../agents/ApprovalView.ts"
 import { nameOf, spentOf } from "../sessions/Board.ts"
@@ -21,16 +21,16 @@ export interface Terminal {
   readonly columns: number
   readonly rows: number
   readonly ascii: boolean
-  /** Commands that are named are typed in this folder's world; null: in the user's own. */
+  /** State directory that the shown commands must name; null: the default one. */
   readonly world: string | null
 }
 
 const DARK = { you: 214, failed: 203, work: 75, quiet: 246, good: 78, faint: 246, line: 239, chosen: 236 }
 const LIGHT = { you: 130, failed: 160, work: 26, quiet: 241, good: 28, faint: 241, line: 250, chosen: 254 }
 
-/** From here on the pane stands beside the list, columns. */
+/** Columns from which the pane is beside the list. */
 const WIDE = 132
-/** Least rows of the terminal that leave room for a pane. */
+/** Minimum rows of a terminal for a pane below the list. */
 const HIGH = 16
 
 interface Brush {
@@ -88,7 +88,7 @@ const drawFilter = ({ cells, colours }: Brush, { filter, mode }: BoardState): vo
   if (mode === "filter") cells.put(x, 1, "▏", { fg: colours.work })
 }
 
-/** Columns right of the text, as far as there is room. */
+/** Columns to the right of the text; `from`: width of the list from which a column is shown. */
 const RIGHT: ReadonlyArray<{
   readonly from: number
   readonly width: number
@@ -247,7 +247,7 @@ const drawPane = (brush: Brush, state: BoardState, x: number, y: number, width: 
   )
   const hidden = Math.max(0, drawn.length - room)
   state.paneTop = Math.min(state.paneTop, hidden)
-  // the newest of a story stands at its end
+  // the newest lines of a story are at its end
   const top = STORIES.has(state.pane) ? hidden - state.paneTop : state.paneTop
   const shown = drawn.slice(top, top + room)
   if (hidden > 0 && at + 12 < x + width)
@@ -351,7 +351,7 @@ const drawFoot = (brush: Brush, state: BoardState): void => {
   }
 }
 
-/** A box over the page; answers its inner width. */
+/** Draws a box over the page; returns the position of its content. */
 const drawBox = (
   brush: Brush,
   title: string,
@@ -460,7 +460,7 @@ const drawPalette = (brush: Brush, state: BoardState): void => {
 const EMPTY = "No agents yet:  cd your-project && agentd init && agentd start"
 const NONE = "Nothing is called that.  esc shows all"
 
-/** Brings the chosen row into sight. */
+/** Scrolls the list so that the chosen row is visible. */
 const scrolled = (state: BoardState, rows: number): void => {
   const { items } = state
   const at = items.findIndex((item) => item._tag === "Row" && item.row.id === state.at)

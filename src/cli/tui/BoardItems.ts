@@ -1,8 +1,8 @@
 /**
- * BoardItems: the lines of the board's list: groups by who acts next, their rows in an order, projects that are folded.
+ * BoardItems: the lines of the board's list: groups by who must act next, the sorted rows of each, and folded projects.
  * Pure.
  *
- * Guarantees: what needs a person or has failed is in no folded project.
+ * Guarantees: a row that needs a person or has failed is never hidden in a folded project.
  */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { order } from "../../domain/BoardRow.ts"
@@ -12,7 +12,7 @@ import { nameOf } from "../sessions/Board.ts"
 export type Item =
   | { readonly _tag: "Group"; readonly group: Group; readonly count: number }
   | { readonly _tag: "Row"; readonly row: BoardRow }
-  /** Rows of the group that are folded into one line. */
+  /** The rows of a folded project in a group, as one line. */
   | { readonly _tag: "Project"; readonly project: string; readonly count: number }
 
 export const SORTS = ["state", "name", "age", "cost"] as const
@@ -26,20 +26,20 @@ const ORDERS: { readonly [sort in Sort]: (a: BoardRow, b: BoardRow) => number } 
 }
 
 export interface Shape {
-  /** Words that all are in what a row says of itself. */
+  /** Words that must all occur in the text of a row. */
   readonly filter: string
   readonly sort: Sort
   readonly foldedGroups: ReadonlySet<Group>
   readonly foldedProjects: ReadonlySet<string>
 }
 
-/** As the filter finds them: `+web`. */
+/** The labels as the filter finds them: `+web`. */
 export const labelsOf = ({ labels = [] }: BoardRow): string => labels.map((label) => `+${label}`).join(" ")
 
 const textOf = (row: BoardRow): string =>
   `${nameOf(row)} ${row.kind} ${row.word} ${row.model} ${row.role} ${labelsOf(row)} ${row.says}`.toLowerCase()
 
-/** The rows of a group, those of folded projects as one line where the first of them would be. */
+/** The rows of a group; a folded project is one line, at the place of its first row. */
 const inside = (group: Group, own: ReadonlyArray<BoardRow>, folded: ReadonlySet<string>): ReadonlyArray<Item> => {
   const isOpen = ({ project }: BoardRow) => group === "Needs you" || group === "Failed" || !folded.has(project)
   const told = new Set<string>()

@@ -1,4 +1,4 @@
-/** BoardPalette: all that the board's Ctrl+K leads to, and what of it is meant by some letters. Pure. */
+/** BoardPalette: all entries of the board's Ctrl+K palette, and the search among them. Pure. */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { isOver } from "../../domain/Words.ts"
 import { nameOf } from "../sessions/Board.ts"
@@ -10,7 +10,7 @@ export interface Entry {
   readonly to:
     | { readonly _tag: "Row"; readonly id: string }
     | { readonly _tag: "Pane"; readonly pane: Pane }
-    /** As if these were pressed: what ends work asks for its key once more. */
+    /** Acts as if these keys were pressed: a key that ends work must then be pressed once more. */
     | { readonly _tag: "Keys"; readonly keys: ReadonlyArray<string> }
 }
 
@@ -62,7 +62,7 @@ export const entries = (rows: ReadonlyArray<BoardRow>, chosen: BoardRow | undefi
   ...PLACES
 ]
 
-/** How well letters name a text: 0 its beginning, then a word's beginning, then anywhere, then in this order; undefined: not at all. */
+/** How well letters fit a text: 0: its beginning, 1: that of a word, 2: anywhere, 3: in this order; else undefined. */
 const fitOf = (text: string, letters: string): number | undefined => {
   const at = text.indexOf(letters)
   if (at === 0) return 0
@@ -75,7 +75,7 @@ const fitOf = (text: string, letters: string): number | undefined => {
   return 3
 }
 
-/** The entries that are meant, the likeliest first. */
+/** The entries that fit, best first. */
 export const matching = (all: ReadonlyArray<Entry>, typed: string): ReadonlyArray<Entry> => {
   const letters = typed.trim().toLowerCase()
   if (letters === "") return all

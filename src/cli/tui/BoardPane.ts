@@ -1,9 +1,9 @@
-/** BoardPane: the panes of a row that there are beside the list, and what is shown in one. */
+/** BoardPane: the panes that show details of a row, and the form of their contents. */
 
 export const PANES = ["why", "conversation", "diff", "output", "tree", "cost", "timeline"] as const
 export type Pane = (typeof PANES)[number]
 
-/** Panes that tell a story: the newest stands at their end, and that is what is seen first. */
+/** Panes with the newest lines at the end, where they are shown first. */
 export const STORIES: ReadonlySet<Pane> = new Set(["why", "conversation", "output", "timeline"])
 
 export interface Shown {
@@ -15,6 +15,6 @@ export interface Shown {
 export interface PaneLine {
   readonly text: string
   readonly look?: "strong" | "bad" | "good" | "you"
-  /** Shown as it stands, and cut where there is no room. */
+  /** Not wrapped: the line is cut if it is too long. */
   readonly isCode?: boolean
 }

@@ -1,7 +1,7 @@
 /**
- * BoardPanes: what is told of the chosen row beside the list, asked of the daemon when it is looked at.
+ * BoardPanes: loads the panes of the chosen row from the daemon when they are shown.
  *
- * Guarantees: a pane that cannot be had says why.
+ * Guarantees: a pane that cannot be loaded says why.
  */
 import { Effect, Stream } from "effect"
 import * as Calendar from "../../domain/Calendar.ts"
@@ -16,7 +16,7 @@ import type { Pane, PaneLine } from "./BoardPane.ts"
 
 type Lines = ReadonlyArray<PaneLine>
 
-/** Runes that a pane looks at. */
+/** Number of newest runes that a pane loads. */
 const NEWEST = 200
 
 const none = (text: string): Lines => [{ text }]
@@ -52,7 +52,7 @@ const story = Effect.fnUntraced(function* (
   })
 })
 
-/** Kinds that a program's output is, and where it begins and ends. */
+/** Kinds of a program's output, and of its start and end. */
 const OUTPUT: ReadonlyArray<string> = ["run.started", "run.output", "run.notice", "worker.moved"]
 
 const diff = Effect.fnUntraced(function* (client: Client, row: BoardRow, caller: Caller) {
@@ -82,7 +82,7 @@ const tree = Effect.fnUntraced(function* (client: Client, { kind, name }: BoardR
   }))
 })
 
-/** Days that the pane of costs looks back. */
+/** How far the cost pane looks back, ms: with today, seven days. */
 const WEEK = 6 * 86_400_000
 
 const cost = Effect.fnUntraced(function* (client: Client, { kind, name, project }: BoardRow, now: number) {
@@ -105,7 +105,7 @@ const timeline = Effect.fnUntraced(function* (client: Client, row: BoardRow, cal
   }))
 })
 
-/** The lines of a pane; what goes wrong is one of them. */
+/** The lines of a pane; an error becomes a line. */
 export const lines = (client: Client, row: BoardRow, pane: Pane, caller: Caller, now: number): Effect.Effect<Lines> => {
   const asked = {
     why: () => why(client, row, caller, now),

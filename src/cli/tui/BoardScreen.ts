@@ -1,9 +1,9 @@
 /**
- * `agentd`: the board: one list over agents, sessions, goals and channels of all projects, live, by who acts next.
+ * `agentd`: the board: one live list of agents, sessions, goals and channels of all projects, by who must act next.
  *
- * Guarantees: one subscription and no polling: an idle minute asks the daemon nothing; at most 30 pages a second, and
- * none where nothing has changed; while the daemon is away it says so and goes on when it is back; the terminal is as
- * it was when it ends, however it ends.
+ * Guarantees: one subscription and no polling: while nothing happens, the daemon is not asked; at most 30 pages a
+ * second, and none if nothing has changed; if the daemon goes away, the board says so and goes on when it is back; the
+ * terminal is restored at every kind of end.
  */
 import { Clock, Deferred, Effect, Queue, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -24,11 +24,11 @@ import { plain } from "../render/Output.ts"
 import { worldOf } from "../../config/Places.ts"
 import type { BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
 
-/** Between two pages that no key asked for, ms. */
+/** Minimum time between two pages that no key caused, ms. */
 const FRAME = 33
-/** Ages go on. */
+/** Interval at which the shown ages are updated. */
 const TICK = "1 second"
-/** A daemon that is away is tried again so often. */
+/** Interval of attempts to reach a daemon that is away. */
 const AGAIN = "1 second"
 
 export interface Options {
@@ -37,13 +37,13 @@ export interface Options {
   readonly notify: boolean
 }
 
-/** Rows that need a person now and did not before; one with a further call or question counts anew. */
+/** Rows that started to need a person; a row with a new call or question counts again. */
 export const startedToWait = (
   before: ReadonlyArray<BoardRow>,
   now: ReadonlyArray<BoardRow>
 ): ReadonlyArray<BoardRow> => {
   const asking = (rows: ReadonlyArray<BoardRow>) => rows.filter(({ word }) => word === "needs you")
-  // an agent's calls have names of their own; a session asks under its own each time
+  // an agent's calls have ids of their own; a session asks under the same id each time, but `since` differs
   const matters = ({ asks, id, kind, since }: BoardRow) =>
     kind === "agent" && asks.length > 0 ? asks : [`${id} ${since}`]
   const known = new Set(asking(before).flatMap(matters))
@@ -61,10 +61,10 @@ const notify = (row: BoardRow) =>
     )
   ).pipe(Effect.timeout("5 seconds"), Effect.ignore)
 
-/** How the board is left: for good, or to come back to it. */
+/** How the board was left: for good, or to open a row and come back. */
 type Left = { readonly _tag: "Quit" } | { readonly _tag: "Open"; readonly row: BoardRow }
 
-/** Carries out what a key asked for; answers what to say. */
+/** Runs an act of a key; returns the message to show. */
 const doing = Effect.fnUntraced(function* (client: Client, act: Extract<Act, { _tag: "Send" | "Answer" | "Do" }>) {
   const { caller } = yield* Invocation
   switch (act._tag) {
@@ -100,7 +100,7 @@ interface Place {
 
 const dirty = ({ stale }: Place) => Queue.offer(stale, undefined)
 
-/** How large the page is, and how it is written. */
+/** Size of the page, its character set, and the state directory. */
 const shape = ({ ascii, terminal }: Place) =>
   Effect.map(Invocation, ({ paths }) => ({ ...terminal.size(), ascii, world: worldOf(paths) }))
 
@@ -109,7 +109,7 @@ const page = (place: Place) =>
     yield* place.terminal.draw(draw(place.state, yield* shape(place), yield* Clock.currentTimeMillis))
   })
 
-/** Draws what became old, at most so often. */
+/** Draws a page after each change, at most once per FRAME. */
 const drawing = (place: Place) =>
   Stream.runForEach(Stream.fromQueue(place.stale), () => Effect.andThen(page(place), Effect.sleep(FRAME)))
 
@@ -123,7 +123,7 @@ const told = (place: Place, message: string) =>
 const hear = Effect.fnUntraced(function* (place: Place, news: BoardNews) {
   const { acts, options, state, terminal } = place
   const before = [...state.rows.values()]
-  // what waited before we looked did not start just now
+  // rows that needed a person before the board was opened do not ring the bell
   const isFirst = before.length === 0
   yield* Queue.offerAll(acts, state.hear(news, yield* Clock.currentTimeMillis))
   yield* dirty(place)
@@ -132,7 +132,7 @@ const hear = Effect.fnUntraced(function* (place: Place, news: BoardNews) {
   if (options.notify) yield* Effect.forEach(started, notify, { discard: true })
 })
 
-/** Hears the daemon for ever; while it is away that is shown. */
+/** Subscribes to the board, without end; while the daemon is away, the board shows that. */
 const hearing = (place: Place) =>
   Effect.gen(function* () {
     const { paths } = yield* Invocation
@@ -149,7 +149,7 @@ const hearing = (place: Place) =>
     yield* Effect.sleep(AGAIN)
   }).pipe(Effect.forever)
 
-/** Asks the daemon for what a key wants to see, or to be done. */
+/** Runs an act: loads from the daemon, or sends it a command. */
 const perform = Effect.fnUntraced(function* (place: Place, act: Act) {
   const { caller, paths } = yield* Invocation
   const { left, state } = place
@@ -178,7 +178,7 @@ const perform = Effect.fnUntraced(function* (place: Place, act: Act) {
   }
 })
 
-/** Acts one after the other; a failure is said, and nothing else ends. */
+/** Runs the acts one after the other; a failure is shown and ends nothing. */
 const performing = (place: Place) =>
   Queue.take(place.acts).pipe(
     Effect.flatMap((act) =>
@@ -189,7 +189,7 @@ const performing = (place: Place) =>
     Effect.forever
   )
 
-/** A key is answered at once; only news is gathered. */
+/** A key is answered with a page at once; only news of the daemon is batched. */
 const typing = (place: Place) => {
   const { acts, state, terminal } = place
   const keys = new TerminalKeys()
@@ -210,7 +210,7 @@ const typing = (place: Place) => {
   )
 }
 
-/** The board on this terminal, until it is left. */
+/** Shows the board on this terminal, until a person leaves it. */
 const board = Effect.fnUntraced(function* (state: BoardState, options: Options, ascii: boolean) {
   const place: Place = {
     state,
@@ -234,7 +234,7 @@ const board = Effect.fnUntraced(function* (state: BoardState, options: Options, 
   return yield* Effect.raceFirst(Deferred.await(place.left), going)
 }, Effect.scoped)
 
-/** No UTF-8, as the locale says. */
+/** Whether the terminal or its locale cannot show UTF-8. */
 const isAscii = (terminal: string | undefined, locale: string | undefined): boolean =>
   terminal === "linux" || (locale !== undefined && locale !== "" && !/utf-?8/i.test(locale))
 

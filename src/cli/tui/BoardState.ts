@@ -1,10 +1,10 @@
 /**
- * BoardState: what the board in the terminal shows, and what a key makes of it. Pure but for itself: what is to be
- * done outside is answered as acts.
+ * BoardState: what the board in the terminal shows, and how keys change it. Pure except for its own state: work for
+ * the outside is returned as acts.
  *
- * Guarantees: a key acts on the row that is chosen as it comes; what ends work wants its key twice, and the first says
- * what the second does; a call is approved by the hash of what was shown, and no key counts in its first moments; a
- * paste is text and presses nothing.
+ * Guarantees: a key acts on the row that is chosen when it is pressed; a key that ends work must be pressed twice, and
+ * the first press says what the second does; a call is approved by the hash of what was shown, and keys are ignored
+ * in its first moments; a pasted text never acts as keys.
  */
 import type { BoardHead, BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
 import { after, order } from "../../domain/BoardRow.ts"
@@ -16,14 +16,14 @@ import * as BoardPalette from "./BoardPalette.ts"
 import { type Pane, PANES, type Shown, STORIES } from "./BoardPane.ts"
 import type { Input } from "./TerminalKeys.ts"
 
-/** Something to be done outside. */
+/** Work for the outside. */
 export type Act =
   | { readonly _tag: "Quit" }
-  /** Attaches, or jumps to the session's pane. */
+  /** Attach to the agent, or jump to the session's pane. */
   | { readonly _tag: "Open"; readonly row: BoardRow }
-  /** The pane of the chosen row is to be loaded. */
+  /** Load the pane of the chosen row. */
   | { readonly _tag: "Look"; readonly row: BoardRow; readonly pane: Pane }
-  /** The whole call of that id is to be shown. */
+  /** Load the whole call with this id. */
   | { readonly _tag: "Ask"; readonly id: string }
   | {
       readonly _tag: "Answer"
@@ -46,24 +46,24 @@ export type Mode = "list" | "filter" | "call" | "deny" | "words" | "send" | "hel
 export interface Call {
   readonly id: string
   readonly asked: AskedCall | undefined
-  /** Why it cannot be shown. */
+  /** Why the call cannot be shown. */
   readonly problem: string | undefined
-  /** When all of it came on the screen, ms since the epoch. */
+  /** When the whole call was shown, ms since the epoch. */
   readonly shownAt: number
   readonly top: number
-  /** Answers to the questions before this one. */
+  /** Answers to the earlier questions of the call. */
   readonly answers: ReadonlyArray<string>
 }
 
-/** No key answers a call that has been on the screen for less, ms: the next one slides under the same key. */
+/** How long (ms) keys are ignored after a call appears: the next call appears under the same key. */
 export const EARLY = 350
-/** The second press of a key comes within, ms. */
+/** Maximum time between the two presses of a key, ms. */
 export const TWICE = 3_000
-/** Between two loads of a pane that no key asked for, ms. */
+/** Minimum time between two loads of a pane that no key caused, ms. */
 export const REFRESH = 1_000
-/** The same of one that reads a whole tree of files. */
+/** Like REFRESH, for the diff pane, which reads a whole tree of files. */
 const REFRESH_DIFF = 10_000
-/** A note stays for so long, ms. */
+/** How long a note is shown, ms. */
 export const NOTE = 5_000
 const MAX_INPUT = 4_000
 
@@ -73,7 +73,7 @@ const WORDS_OF: { readonly [key in "r" | "x" | "i"]: string } = {
   i: "interrupt"
 }
 
-/** Lines by which a key scrolls a pane that takes the whole page. */
+/** Lines by which a key scrolls a zoomed pane. */
 const SCROLLS: { readonly [key: string]: number } = {
   j: 1,
   down: 1,
@@ -88,18 +88,18 @@ const SCROLLS: { readonly [key: string]: number } = {
   end: Number.POSITIVE_INFINITY
 }
 
-/** Kinds that a key of `g` leads to. */
+/** Kinds of rows, by the key after `g`. */
 const PLACES: { readonly [key: string]: BoardRow["kind"] } = { g: "goal", c: "channel", s: "session", p: "project" }
 
 export class BoardState {
   rows: ReadonlyMap<string, BoardRow> = new Map()
   head: BoardHead | undefined = undefined
-  /** Why the daemon does not answer, and since when, ms since the epoch. */
+  /** Why the daemon does not answer; `since`: ms since the epoch. */
   gone: { readonly message: string; readonly since: number } | undefined = undefined
   mode: Mode = "list"
-  /** The chosen row's id. */
+  /** Id of the chosen row. */
   at = ""
-  /** The list's first line that is shown. */
+  /** Index of the first visible line of the list. */
   top = 0
   filter = ""
   input = ""
@@ -108,24 +108,24 @@ export class BoardState {
   call: Call | undefined = undefined
   note: { readonly text: string; readonly at: number } | undefined = undefined
   isLight = false
-  /** The pane takes the whole page. */
+  /** Whether the pane takes the whole page. */
   isZoomed = false
-  /** Lines that the pane is scrolled by: of a story towards its beginning, else towards its end. */
+  /** Scroll position of the pane in lines: from the end for a story, else from the beginning. */
   paneTop = 0
-  /** The chosen entry of the palette. */
+  /** Index of the chosen entry of the palette. */
   goAt = 0
   sort: BoardItems.Sort = "state"
   readonly folded = new Set<Group>()
   readonly foldedProjects = new Set<string>()
   private armed: { readonly key: string; readonly id: string; readonly at: number } | undefined = undefined
   private isPrefix = false
-  /** The pane tells of its row as it was. */
+  /** Whether the chosen row has changed since its pane was loaded. */
   private isStale = false
   private lookedAt = 0
   private clicked: { readonly id: string; readonly at: number } | undefined = undefined
   private known: ReadonlyArray<BoardItems.Item> | undefined = undefined
 
-  /** Groups with their rows, as they are shown. */
+  /** The visible lines of the list: groups with their rows. */
   get items(): ReadonlyArray<BoardItems.Item> {
     const { filter, folded, foldedProjects, sort } = this
     const shape = { filter, sort, foldedGroups: folded, foldedProjects }
@@ -136,7 +136,7 @@ export class BoardState {
     return this.rows.get(this.at)
   }
 
-  /** Calls that ask, the oldest rows first. */
+  /** Ids of the calls that wait for an answer, in the order of their rows. */
   get asks(): ReadonlyArray<string> {
     return [...this.rows.values()].toSorted(order).flatMap(({ asks }) => asks)
   }
@@ -145,7 +145,7 @@ export class BoardState {
     this.known = undefined
   }
 
-  /** The chosen row is one that is shown. */
+  /** Chooses the first visible row if the chosen one is not visible. */
   private settle(): void {
     const rows = this.items.flatMap((item) => (item._tag === "Row" ? [item.row.id] : []))
     if (!rows.includes(this.at)) this.at = rows[0] ?? ""
@@ -163,7 +163,7 @@ export class BoardState {
     return this.tick(now)
   }
 
-  /** The pane of a row that changes again and again is loaded at most so often. */
+  /** Loads the pane again if its row has changed, but not more often than REFRESH. */
   tick(now: number): ReadonlyArray<Act> {
     if (!this.isStale || now - this.lookedAt < (this.pane === "diff" ? REFRESH_DIFF : REFRESH)) return []
     this.lookedAt = now
@@ -173,13 +173,13 @@ export class BoardState {
     return acts
   }
 
-  /** All that is known is as old as this; the next news has all of it. */
+  /** The daemon is gone; the rows stay as last known. Repeated calls keep the first `since`. */
   lose(message: string, now: number): void {
     if (this.gone === undefined) this.gone = { message, since: now }
     else this.gone = { message, since: this.gone.since }
   }
 
-  /** A new connection tells all of it anew. */
+  /** A new connection: the daemon sends all rows again. */
   begin(): void {
     this.rows = new Map()
     this.changed()
@@ -193,7 +193,7 @@ export class BoardState {
     if (shown.id === this.at && shown.pane === this.pane) this.shown = shown
   }
 
-  /** The whole call has come, or why it does not. */
+  /** The whole call has arrived, or the reason why it cannot be shown. */
   ask(id: string, asked: AskedCall | string, now: number): void {
     if (this.call?.id !== id) return
     this.call =
@@ -221,7 +221,7 @@ export class BoardState {
     }
   }
 
-  /** Scrolls what the pane shows: down for more than 0. */
+  /** Scrolls the pane; down if `lines` is positive. */
   scrollPane(lines: number): void {
     this.paneTop = Math.max(0, this.paneTop + (STORIES.has(this.pane) ? -lines : lines))
   }
@@ -312,7 +312,7 @@ export class BoardState {
     return BoardPalette.matching(BoardPalette.entries([...this.rows.values()].toSorted(order), this.row), this.input)
   }
 
-  /** To the chosen entry of the palette. */
+  /** Goes to the chosen entry of the palette. */
   private went(now: number): ReadonlyArray<Act> {
     const entry = this.entries[this.goAt]
     this.mode = "list"
@@ -342,7 +342,7 @@ export class BoardState {
     this.settle()
   }
 
-  /** `g`, and then where to. */
+  /** Handles the key after `g`. */
   private going(key: string, now: number): ReadonlyArray<Act> {
     this.isPrefix = false
     if (key === "a") return this.openCall(now)
@@ -357,7 +357,7 @@ export class BoardState {
     return this.renewed()
   }
 
-  /** Keys of the pane; undefined: none of them. */
+  /** Handles the keys of the pane; undefined: the key is none of them. */
   private reading(key: string): ReadonlyArray<Act> | undefined {
     if (key === "z") {
       this.isZoomed = !this.isZoomed && this.row !== undefined
@@ -571,7 +571,7 @@ export class BoardState {
     }
   }
 
-  /** An answer to the question that is due; the last one answers the call. */
+  /** Answers the current question; after the last one, the call is answered. */
   private chosen(answer: string, now: number): ReadonlyArray<Act> {
     const { call } = this
     if (call?.asked?.questions === undefined || now - call.shownAt < EARLY) return []
@@ -587,7 +587,7 @@ export class BoardState {
     return this.answered(call.asked, { decision, reason })
   }
 
-  /** The next call slides into its place. */
+  /** Answers the call, and shows the next one in its place. */
   private answered(
     { hash, id }: AskedCall,
     given: { readonly decision: "allow" | "deny"; readonly reason: string; readonly answers?: ReadonlyArray<string> }

@@ -1,27 +1,27 @@
 /**
- * LineEditor: one line of input under the cursor, key by key. Pure.
+ * LineEditor: edits one line of input, key by key. Pure.
  *
- * Guarantees: bounded; what is pasted is text, its line ends included, and is sent
- * by a key only; nothing that is shown of it can speak to the terminal.
+ * Guarantees: the length is bounded; a pasted text, including its line ends, is only inserted: only a key
+ * sends the line; the shown text cannot control the terminal.
  */
 import type { Terminal } from "effect"
 import { displayWidth } from "../render/Width.ts"
 import { Option } from "effect"
 
 export interface Editing {
-  /** Characters, one an entry. */
+  /** The characters of the line, one per entry. */
   readonly text: ReadonlyArray<string>
   readonly cursor: number
   /** Newest last. */
   readonly history: ReadonlyArray<string>
-  /** The entry that is shown; `history.length`: none. */
+  /** Index of the shown history entry; `history.length`: none. */
   readonly at: number
   readonly pasting: boolean
 }
 
 export const empty: Editing = { text: [], cursor: 0, history: [], at: 0, pasting: false }
 
-/** Of the text, and of what is remembered. */
+/** Maximum characters of the line, and maximum entries of the history. */
 const LONGEST = 64 * 1024
 const REMEMBERED = 100
 
@@ -100,10 +100,10 @@ export const press = (editing: Editing, { input, key }: Terminal.UserInput): Pre
   return key.ctrl || key.meta || /^\p{Cc}/u.test(typed) ? edit(editing) : edit(insert(editing, typed))
 }
 
-/** A character as it may be shown: one that is none of these shows as a dot. */
+/** A character as it can be shown: a line end as ⏎, other invisible characters as a dot. */
 const visible = (char: string): string => (char === "\n" ? "⏎" : char.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u, "·"))
 
-/** The part around the cursor that fits into so many columns, and the cursor's column in it. */
+/** The part of the line around the cursor that fits into `columns`, and the cursor's column in it. */
 export const shown = (
   { cursor, text }: Editing,
   columns: number

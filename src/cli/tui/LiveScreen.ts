@@ -1,9 +1,9 @@
 /**
- * LiveScreen: lines that scroll by, and below them one that is typed.
+ * LiveScreen: lines that scroll by, and below them an input line.
  *
- * Guarantees: what was printed stays in the terminal's own history, whole; below
- * it at most two rows are redrawn (an answer's unfinished line, the prompt), cut to
- * the width so that they never wrap; they are gone when it ends.
+ * Guarantees: printed lines stay complete in the terminal's own history; below them at most two rows are redrawn:
+ * the unfinished line of an answer, and the prompt. They are cut to the width so that they never wrap, and are
+ * removed at the end.
  */
 import { Effect, Ref, type Scope, Terminal } from "effect"
 import { displayWidth } from "../render/Width.ts"
@@ -12,7 +12,7 @@ import { type Editing, shown } from "./LineEditor.ts"
 import { cut, paint } from "../render/Output.ts"
 import { through } from "../render/TerminalDoor.ts"
 
-/** Pasted text comes marked, so that its line ends send nothing. */
+/** Bracketed paste: pasted text arrives marked, so that its line ends do not send the line. */
 const ENTER = "\u001b[?2004h"
 const LEAVE = "\u001b[?2004l"
 const UP = "\u001b[1A"
@@ -25,7 +25,7 @@ export interface Shown {
   readonly columns: number
 }
 
-/** The end of a text, as far as it fits: what comes is read there. */
+/** The end of a text, as much as fits: new text appears there. */
 export const tailOf = (text: string, columns: number): string => {
   if (displayWidth(text) <= columns) return text
   const chars = Array.from(text.slice(-4 * columns))
@@ -35,7 +35,7 @@ export const tailOf = (text: string, columns: number): string => {
   return `…${chars.slice(from).join("")}`
 }
 
-/** The output that prints lines and draws the rows below them; `partial`: whether a row above the prompt is taken back. */
+/** The output that prints lines and redraws the rows below. `before`: a partial row above the prompt is replaced. */
 export const compose = (lines: ReadonlyArray<string>, now: Shown, prompt: string, before: boolean): string => {
   const width = Math.max(10, now.columns - 1)
   const label = cut(through(prompt, false), Math.floor(width / 2))
@@ -50,13 +50,13 @@ export const compose = (lines: ReadonlyArray<string>, now: Shown, prompt: string
 }
 
 export interface Screen {
-  /** Prints lines; the unfinished one is replaced. */
+  /** Prints complete lines, and replaces the unfinished one by `partial`. */
   readonly print: (lines: ReadonlyArray<Line>, partial: string) => Effect.Effect<void>
   readonly type: (editing: Editing) => Effect.Effect<void>
   readonly resize: (columns: number) => Effect.Effect<void>
 }
 
-/** On this terminal until the scope closes. */
+/** Uses this terminal until the scope closes. */
 export const make = Effect.fnUntraced(function* (
   prompt: string,
   options: { readonly colour: boolean; readonly columns: number; readonly editing: Editing }
@@ -81,7 +81,7 @@ export const make = Effect.fnUntraced(function* (
     )
   yield* Effect.acquireRelease(write(ENTER), () =>
     Effect.flatMap(Ref.get(state), ({ partial }) =>
-      // The prompt goes; an answer that was under way stays as far as it came.
+      // the prompt is removed; an unfinished answer stays as printed so far
       write(`\r${partial === "" ? "" : UP}${REST}${partial === "" ? "" : `${through(partial, false)}\r\n`}${LEAVE}`)
     )
   )

@@ -1,15 +1,15 @@
 /**
- * TerminalCells: a page of a terminal as a grid, and what has to be written to make one page of another. Knows nothing of
- * agents. Pure but for the page that is drawn on.
+ * TerminalCells: a page of a terminal as a grid of cells, and the output that turns one page into another. Independent
+ * of agents. Pure except for the page that is drawn on.
  *
- * Guarantees: a wide character is never cut in half; nothing that steers a terminal is let through; what does not
- * differ is not written.
+ * Guarantees: a wide character is never cut in half; no control character reaches the terminal; cells that do not
+ * differ are not written.
  */
 import { displayWidth } from "../render/Width.ts"
 import { plain } from "../render/Output.ts"
 
 export interface Style {
-  /** A number of the terminal's 256 colours. */
+  /** Index in the terminal's 256 colours. */
   readonly fg?: number
   readonly bg?: number
   readonly bold?: boolean
@@ -18,7 +18,7 @@ export interface Style {
 
 const ASCII = /^[\x20-\x7e]*$/
 
-/** Characters as a person counts them, with their widths; what was cut up lately is kept, since it costs most. */
+/** Splits a text into graphemes with their widths. Recent results are cached, because this is the costliest step. */
 const cluster = (() => {
   const known = new Map<string, ReadonlyArray<readonly [text: string, width: number]>>()
   let segmenter: Intl.Segmenter | undefined
@@ -37,7 +37,7 @@ const cluster = (() => {
   }
 })()
 
-/** At most so many columns of it; a cut is shown. */
+/** Cuts a text to at most `columns` cells; a cut text ends with "…". */
 export const fit = (text: string, columns: number): string => {
   if (columns <= 0) return ""
   if (displayWidth(text) <= columns) return text
@@ -51,7 +51,7 @@ export const fit = (text: string, columns: number): string => {
   return `${kept}…`
 }
 
-/** The text in lines of at most so many columns, broken between words where that can be. */
+/** Breaks a text into lines of at most `columns` cells, between words if possible. */
 export const wrap = (text: string, columns: number): ReadonlyArray<string> => {
   const room = Math.max(1, columns)
   const lines: Array<string> = [""]
@@ -89,7 +89,7 @@ const codeOf = ({ bg, bold, fg, under }: Style): string =>
 export class Cells {
   readonly columns: number
   readonly rows: number
-  /** The characters; empty right of a wide one. */
+  /** The characters of all cells, row by row; "" right of a wide character. */
   readonly text: Array<string>
   readonly style: Array<string>
 
@@ -100,7 +100,7 @@ export class Cells {
     this.style = Array.from({ length: columns * rows }, () => BLANK)
   }
 
-  /** Writes as much as fits; answers the column behind it. */
+  /** Writes as much as fits; returns the column after it. */
   put(x: number, y: number, text: string, style: Style = {}, room = this.columns - x): number {
     if (y < 0 || y >= this.rows) return x
     const code = codeOf(style)
@@ -122,13 +122,13 @@ export class Cells {
     return at
   }
 
-  /** Half of a wide character that is written over leaves no other half. */
+  /** If half of a wide character is overwritten, blanks the other half. */
   private part(cell: number): void {
     if (this.text[cell] === "") this.text[cell - 1] = " "
     if (this.text[cell + 1] === "") this.text[cell + 1] = " "
   }
 
-  /** Writes so that it ends before the column. */
+  /** Writes a text so that it ends before the column `end`. */
   right(end: number, y: number, text: string, style: Style = {}): void {
     this.put(end - displayWidth(text), y, text, style)
   }
@@ -148,11 +148,11 @@ export class Cells {
   }
 }
 
-/** Shown at once, so that no half of a page is seen. */
+/** Synchronized output: the terminal shows the whole page at once. */
 const BEGIN = "\u001b[?2026h"
 const END = "\u001b[0m\u001b[?2026l"
 
-/** Makes the page `now` of what is shown; all of it where nothing of that size is shown. Empty: they are alike. */
+/** The output that turns `shown` into `now`; the whole page if the sizes differ. Empty if nothing differs. */
 export const difference = (shown: Cells | undefined, now: Cells): string => {
   const isFresh = shown === undefined || shown.columns !== now.columns || shown.rows !== now.rows
   let out = ""
@@ -168,7 +168,7 @@ export const difference = (shown: Cells | undefined, now: Cells): string => {
     style = code
     out += one
     next = at + (now.text[at + 1] === "" ? 2 : 1)
-    // the cursor waits at the end of a row in ways of each terminal's own
+    // terminals differ in where the cursor is after the last column, so move it explicitly
     if (next % now.columns === 0) next = -1
   }
   return out === "" ? "" : `${BEGIN}${isFresh ? "\u001b[2J" : ""}${out}${END}`

@@ -1,14 +1,14 @@
 /**
- * TerminalKeys: what a terminal sends, as keys, clicks and pasted text. Pure.
+ * TerminalKeys: decodes what a terminal sends as keys, clicks and pasted text. Pure.
  *
- * Guarantees: a paste is text and never keys, however it is cut up; what terminals send in different ways for one key
- * is one key; what is not known is left out.
+ * Guarantees: a paste is text and never keys, however it is split into chunks; different sequences of terminals for one
+ * key give the same key; unknown sequences are ignored.
  */
 
 export type Input =
   | { readonly _tag: "Key"; readonly key: string }
   | { readonly _tag: "Paste"; readonly text: string }
-  /** From 0. */
+  /** Column `x` and row `y`, from 0. */
   | { readonly _tag: "Click"; readonly x: number; readonly y: number }
   | { readonly _tag: "Wheel"; readonly lines: number; readonly x: number; readonly y: number }
   | { readonly _tag: "Background"; readonly isLight: boolean }
@@ -52,7 +52,7 @@ const COLOUR =
 const SEQUENCE = /^\u001b(?:\[[0-9;<?]{0,20}[A-Za-z~]|O[A-Za-z])/
 const PASTE = "\u001b[200~"
 const PASTED = "\u001b[201~"
-/** Of what never ends. */
+/** Maximum characters of a paste, since its end might never come. */
 const MAX_PASTE = 65_536
 
 const mouseOf = ([, button, x, y, kind]: RegExpExecArray): Input | undefined => {
@@ -82,7 +82,7 @@ const one = (text: string): { readonly took: number; readonly input?: Input | un
   return { took: character.length, input: key === undefined ? undefined : { _tag: "Key", key } }
 }
 
-/** Reads what comes piece by piece: a paste may be cut anywhere. */
+/** Decodes input chunk by chunk: a paste can be split anywhere. */
 export class TerminalKeys {
   private paste: string | undefined = undefined
 
@@ -94,7 +94,7 @@ export class TerminalKeys {
         const whole = this.paste + rest
         const end = whole.indexOf(PASTED)
         if (end < 0) {
-          // its end may come in two pieces
+          // keep enough to recognize an end marker that is split between two chunks
           this.paste = whole.length <= MAX_PASTE ? whole : whole.slice(0, MAX_PASTE) + whole.slice(1 - PASTED.length)
           return inputs
         }

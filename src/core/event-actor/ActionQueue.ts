@@ -1,10 +1,10 @@
 /**
- * ActionQueue: what a scope's committed macrosteps have to do, in order.
+ * ActionQueue: the actions of a scope's committed macrosteps, performed in order.
  *
- * Guarantees: one at a time; an action that is an Effect ends before the next one begins,
- * and the mail does not wait for it; no action is repeated; one that crashes ends the
- * incarnation, and what stood behind it is done by the next. While an incarnation ends,
- * actions that are mere calls are still done.
+ * Guarantees: actions run one at a time. An action that is an Effect ends before the next action
+ * begins; the scope handles mail during that time. No action is repeated. An action that crashes
+ * ends the incarnation, and the next incarnation performs the actions behind it. While an
+ * incarnation ends, actions that are plain function calls are still performed.
  */
 import { Cause, Exit, type Effect, type Fiber } from "effect"
 import type { Cause as RuneCause } from "../event-log/Rune.ts"
@@ -12,7 +12,7 @@ import type { Acting } from "./EventSourcedActor.ts"
 import type { Ask } from "./Mail.ts"
 import type { Member } from "./Member.ts"
 
-/** The performer of actions: it ends with its scope's incarnation. */
+/** Performs actions. It ends with its scope's incarnation. */
 interface Performer {
   perform(effect: Effect.Effect<void, unknown>, ask: Ask | undefined): Fiber.Fiber<void, unknown>
 }
@@ -21,12 +21,12 @@ export interface ActingScope {
   readonly isRunning: boolean
   readonly incarnation: Performer | undefined
   readonly system: { warn(message: string, cause: Cause.Cause<unknown>): void }
-  /** Tells that an awaited action is over. */
+  /** Called when an action that was an Effect has ended. */
   acted(): void
   crashed(cause: Cause.Cause<unknown>): void
 }
 
-/** Actions that may wait before the scope's mailboxes take nothing more from outside. */
+/** Number of queued actions from which on the scope's mailboxes take no more mail from outside. */
 export const MAX_ACTIONS = 256
 
 export class Act {
@@ -34,7 +34,7 @@ export class Act {
   readonly member: Member
   readonly state: unknown
   readonly cause: RuneCause | null
-  /** The ask that it works for, if that was put off. */
+  /** The ask that this action will answer, if the ask was put off. */
   ask: Ask | undefined = undefined
 
   constructor(action: unknown, member: Member, state: unknown, cause: RuneCause | null) {
@@ -49,16 +49,16 @@ export class ActionQueue {
   private readonly scope: ActingScope
   private waiting: Array<Act> = []
   private next = 0
-  /** Called for while the incarnation ended: begun by the next. */
+  /** An Effect that was made while the incarnation was ending; the next incarnation starts it. */
   private held: { readonly effect: Effect.Effect<void, unknown>; readonly act: Act } | undefined = undefined
-  /** An action is under way, or the queue is being worked off on this stack. */
+  /** True if an action is running, or this call stack is working through the queue. */
   private isBusy = false
 
   constructor(scope: ActingScope) {
     this.scope = scope
   }
 
-  /** The one under way included. */
+  /** Number of actions, including the running one. */
   get size(): number {
     return this.waiting.length - this.next + (this.isBusy || this.held !== undefined ? 1 : 0)
   }
@@ -68,14 +68,14 @@ export class ActionQueue {
     this.go()
   }
 
-  /** Works off what can be done now. */
+  /** Performs the actions that can be performed now. */
   go(): void {
     if (this.isBusy) return
     this.isBusy = true
     while (this.doNext());
   }
 
-  /** False: something waits, or nothing is left. */
+  /** Returns false if an action is still running, or if none is left. */
   private doNext(): boolean {
     const { scope } = this
     const made = this.held ?? this.make()
@@ -97,7 +97,7 @@ export class ActionQueue {
     return false
   }
 
-  /** The next action's Effect; undefined where it was a mere call, or where there is none. */
+  /** The next action's Effect; undefined if the action was a plain call, or if the queue is empty. */
   private make(): { readonly effect: Effect.Effect<void, unknown>; readonly act: Act } | undefined {
     if (this.next === this.waiting.length) {
       this.waiting = []
@@ -119,7 +119,7 @@ export class ActionQueue {
     }
   }
 
-  /** True: go on with the next one. */
+  /** Returns true if the next action can begin. */
   private done({ member }: Act, exit: Exit.Exit<void, unknown>, incarnation: Performer): boolean {
     if (Exit.isSuccess(exit)) return true
     const { scope } = this

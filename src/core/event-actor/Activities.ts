@@ -1,16 +1,17 @@
 /**
- * Activities: what runs beside one actor's mail while its committed state asks for it.
+ * Activities: work that runs for one actor, in parallel with its mail, while its committed state
+ * asks for it.
  *
- * Guarantees: of one name at most one activity runs, whatever was killed or abandoned
- * meanwhile: the next one waits for the end of the one before, finalizers included; an
- * activity that has ended is not begun again by the same incarnation under the same key.
- * A failure is a crash of the scope.
+ * Guarantees: at most one activity of each name runs, even if some were killed or abandoned. The
+ * next one waits until the one before has ended, including its finalizers. An activity that has
+ * ended is not started again by the same incarnation under the same key. A failure crashes the
+ * scope.
  */
 import { Cause, Effect, Exit, type Fiber } from "effect"
 import type { Acting, Activity } from "./EventSourcedActor.ts"
 import type { ActorHandle } from "./ActorHandle.ts"
 
-/** The runner of activities: it ends with its scope's incarnation. */
+/** Runs activities. It ends with its scope's incarnation. */
 export interface Runner {
   run(effect: Effect.Effect<void, unknown>): Fiber.Fiber<void, unknown>
 }
@@ -18,7 +19,7 @@ export interface Runner {
 export interface Active extends ActorHandle<unknown, unknown> {
   readonly isRunning: boolean
   readonly definition: {
-    /** Answers an Effect. */
+    /** Returns an Effect. */
     readonly run?: (activity: Activity, acting: never) => unknown
   }
   readonly scope: {
@@ -36,7 +37,7 @@ interface Slot {
   readonly name: string
   fiber: Fiber.Fiber<void, unknown> | undefined
   wanted: Activity | undefined
-  /** The key that was begun last; undefined lets the activity begin again. */
+  /** The key of the activity that was started last; undefined if the same activity can start again. */
   begun: string | number | undefined
 }
 
@@ -44,25 +45,25 @@ const NONE: ReadonlyArray<never> = []
 
 export class Activities {
   private member: Active
-  /** By name; an actor has few. */
+  /** By activity name. An actor has few, so this is a list. */
   private slots: ReadonlyArray<Slot> = NONE
 
   constructor(member: Active) {
     this.member = member
   }
 
-  /** No fiber is left. */
+  /** True if no activity is running. */
   get isOver(): boolean {
     for (const { fiber } of this.slots) if (fiber !== undefined) return false
     return true
   }
 
-  /** An actor of the same name takes the place of one that was removed. */
+  /** Passes the slots to a new actor with the same name as a removed one. */
   handTo(member: Active): void {
     this.member = member
   }
 
-  /** Runs these activities, and no others. */
+  /** Runs these activities, and stops all others. */
   set(activities: ReadonlyArray<Activity>): void {
     for (const slot of this.slots) {
       if (!activities.some(({ name }) => name === slot.name)) this.want(slot, undefined)
@@ -71,14 +72,14 @@ export class Activities {
       let slot = this.slots.find(({ name }) => name === activity.name)
       if (slot === undefined) {
         slot = { name: activity.name, fiber: undefined, wanted: undefined, begun: undefined }
-        // a list that is spread from an empty one takes room for 17
+        // `concat` instead of a spread: an array spread from an empty one gets capacity for 17 entries.
         this.slots = this.slots.concat(slot)
       }
       this.want(slot, activity)
     }
   }
 
-  /** The incarnation ends. */
+  /** Stops all activities because the incarnation ends. */
   leave(): void {
     for (const slot of this.slots) {
       slot.wanted = undefined
@@ -98,7 +99,7 @@ export class Activities {
     const { member } = this
     const { wanted } = slot
     if (wanted === undefined || wanted.key === slot.begun || !member.isRunning) return
-    // what the activity says on this stack has to queue: this slot is not filled yet
+    // Messages that the activity sends on this stack must queue, because `slot.fiber` is not set yet.
     member.scope.system.scheduler.alone(() => this.fill(slot, wanted))
   }
 

@@ -1,14 +1,16 @@
 /**
- * ActorError: why an actor does not answer, or takes no message.
+ * ActorError: the errors of an actor that does not answer, or does not accept a message.
  */
 import { Schema } from "effect"
 
 export class ActorStopped extends Schema.TaggedError<ActorStopped>()("ActorStopped", {
   address: Schema.String,
   /**
-   * `crashed`: on this very message. `self`: an actor asked itself. `cycle`: the asker works
-   * for an ask that this actor has put off. `unanswered`: put off, and not answered in time.
-   * `restarting`: it crashed on another; its supervisor brings it back.
+   * - `crashed`: the actor crashed on this message.
+   * - `self`: an actor asked itself.
+   * - `cycle`: the asker works for an ask that this actor has put off.
+   * - `unanswered`: the ask was put off, and not answered in time.
+   * - `restarting`: the actor crashed on another message; its supervisor restarts it.
    */
   reason: Schema.Literals(["unstarted", "stopped", "restarting", "crashed", "self", "cycle", "unanswered"]),
   message: Schema.String,
@@ -33,8 +35,8 @@ const remedies = {
 } as const
 
 /**
- * Carries no stack: it would show the scheduler, not the asker, and recording it
- * costs more than all the rest of the refusal. Nothing else runs under the limit.
+ * Without a stack trace: it would show the scheduler, not the asker, and recording it costs more
+ * than the rest of the error. No other code runs while the limit is 0.
  */
 export const actorStopped = (address: string, reason: ActorStopped["reason"]) => {
   const limit = Error.stackTraceLimit

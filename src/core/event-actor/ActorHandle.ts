@@ -1,11 +1,11 @@
 /**
- * ActorHandle: what others hold of an actor, and every way in which an ask can end.
+ * ActorHandle: the reference that others have to an actor, and every way in which an ask can end.
  *
- * Guarantees: `ask` always ends, with an answer that is durable or with a typed error,
- * whatever becomes of the actor; it waits out a restart, for 10 s at most. `tell` waits
- * for room while the mailbox is full, through a restart too; what cannot be delivered is
- * dead-lettered. What an *action* sends never waits for room, since it follows from mail
- * that was taken: no circle of actors can block itself.
+ * Guarantees: `ask` always ends, with a durable answer or with a typed error, whatever happens to
+ * the actor. If the actor restarts, `ask` waits at most 10 s. If the mailbox is full, `tell` waits
+ * for room, also during a restart. Messages that cannot be delivered are dead-lettered. Messages
+ * that an *action* sends never wait for room, because they follow from mail that was accepted: a
+ * cycle of actors cannot block itself.
  */
 import type { Effect } from "effect"
 import type { RuneRefused, StorageError } from "../event-log/EventLog.ts"
@@ -13,42 +13,42 @@ import type { Cause } from "../event-log/Rune.ts"
 import type { ActorStopped, MailboxFull } from "./ActorError.ts"
 import type { Refused } from "./Refused.ts"
 
-/** Where messages of one type can be sent: a handle, or what `context.ref` answers. */
+/** An address for messages of one type: a handle, or the result of `context.ref`. */
 export interface Ref<in M> {
   /** `<stream>/<actor>` */
   readonly address: string
-  /** Only names the type of its messages. */
+  /** Exists only in the type: carries the type of the messages. */
   readonly takes?: (message: M) => void
 }
 
-/** The answer to an ask where `decide` names no reply: durable by then. */
+/** The answer to an ask if `decide` gives no reply. All of it is durable. */
 export interface Committed<S> {
-  /** The newest rune that the message led to; 0 where it led to none. */
+  /** eventId of the newest rune that the message led to; 0 if it led to none. */
   readonly eventId: number
   readonly cause: Cause | null
   readonly state: S
 }
 
-/** Every way in which an ask ends without an answer, besides the actor's own words. */
+/** Every error of an ask, apart from the actor's own (`Refuse`). */
 export type AskError = ActorStopped | MailboxFull | Refused | RuneRefused | StorageError
 
-/** `E` is what the actor refuses with in its own words (`Refuse`). */
+/** `E` is the type of the actor's own errors (`Refuse`). */
 export interface ActorHandle<out S, in M, out E = unknown> extends Ref<M> {
   /** The committed state: a plain read, never ahead of the log. */
   readonly state: S
-  /** Waits for room while the mailbox is full. A stopped actor's mail is dead-lettered. */
+  /** Waits for room while the mailbox is full. Mail to a stopped actor is dead-lettered. */
   tell(message: M, cause?: Cause | null): Effect.Effect<void>
-  /** Refuses where `tell` would wait. */
+  /** Fails if `tell` would wait. */
   offer(message: M, cause?: Cause | null): Effect.Effect<void, MailboxFull | ActorStopped>
   /**
-   * Answers once what the message led to is durable. `Reply` is what the actor's `decide`
-   * replies to this message; where it names no reply, `Committed`. An ask that is
-   * interrupted before its turn is not carried out, and gives its place back.
+   * Answers when the runes that the message led to are durable. `Reply` is the reply of the actor's
+   * `decide` to this message, or `Committed` if there is none. An ask that is interrupted before
+   * its turn is not carried out, and its place in the mailbox becomes free.
    */
   ask<Reply = Committed<S>>(message: M, cause?: Cause | null): Effect.Effect<Reply, AskError | E>
   /**
-   * `tell` for code that runs below Effect: does not wait; a full mailbox dead-letters the
-   * message. True if the mailbox took it.
+   * `tell` for code outside of Effect. Does not wait: if the mailbox is full, the message is
+   * dead-lettered. Returns true if the mailbox took it.
    */
   tellNow(message: M, cause?: Cause | null): boolean
 }

@@ -1,6 +1,6 @@
 /**
- * ActorSystem: what all commit scopes of one log share: the log, the turns, the clock, the
- * place for dead letters, the limits, and the counts of what happens.
+ * ActorSystem: the objects that all commit scopes of one log share: the log, the turn scheduler,
+ * the clock, the dead letters, the limits and the metrics.
  */
 import { type Cause, Clock, Context, Effect, Layer, References } from "effect"
 import type { Log } from "../event-log/Log.ts"
@@ -12,26 +12,26 @@ import { TurnScheduler } from "./TurnScheduler.ts"
 
 export interface Options {
   readonly log: Log
-  /** Mail that may wait at one actor; what comes from outside waits or is refused beyond it. Default 1,024. */
+  /** Number of messages that can wait at one actor. Beyond it, mail from outside waits or is refused. Default 1,024. */
   readonly capacity?: number
-  /** For tests: states are frozen and checked to be plain data, and compared with what `apply` makes. */
+  /** For tests: states are frozen, checked to be plain data, and compared with the result of `apply`. */
   readonly strict?: boolean
 }
 
-/** Counts since the start. */
+/** Counters since the start. */
 export interface Metrics {
-  /** Messages from outside that were stepped, refused ones included. */
+  /** Messages from outside that were handled, including refused ones. */
   macrosteps: number
   appends: number
   runes: number
-  /** Messages that were illegal, refused in words, or refused by the log. */
+  /** Messages that were illegal, refused by the actor, or refused by the log. */
   refused: number
   stale: number
   crashes: number
   deadLetters: number
 }
 
-/** Makes tokens of two lives of the process differ: more asks than this in a ms are not put off. */
+/** Makes the tokens of two runs of the process differ, as long as fewer asks than this are put off per ms. */
 const TOKENS_PER_MS = 1_000
 
 export class System implements Alarm {
@@ -67,7 +67,7 @@ export class System implements Alarm {
     this.putOff = new PutOffAsks(this, this.clock.currentTimeMillisUnsafe() * TOKENS_PER_MS)
   }
 
-  /** Calls the task after so many ms, as a turn of its own; the answer cancels it. */
+  /** Calls the task after `ms` milliseconds, as its own turn. The returned function cancels it. */
   after(ms: number, task: () => void): () => void {
     const alarm = Effect.andThen(
       Effect.sleep(ms),
@@ -77,10 +77,10 @@ export class System implements Alarm {
     return () => fiber.interruptUnsafe()
   }
 
-  /** Milliseconds that no change of the wall clock touches. */
+  /** Monotonic time in ms: changes of the wall clock do not affect it. */
   readonly monotonic = (): number => Number(this.clock.monotonicTimeNanosUnsafe()) / 1e6
 
-  /** A message that lost a race is dropped with a trace. */
+  /** Drops a message that lost a race: counts it, and logs it at debug level. */
   stale({ address }: { readonly address: string }, message: unknown): void {
     this.metrics.stale += 1
     if (Context.get(this.context, References.MinimumLogLevel) !== "Debug") return

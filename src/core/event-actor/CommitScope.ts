@@ -1,20 +1,20 @@
 /**
- * CommitScope: actors that commit as one.
+ * CommitScope: a group of actors whose runes are appended to the log together.
  *
  *     mail → macrostep: decide, tell siblings, decide … until quiet   (pure, one stack)
  *          → one atomic append of all its runes                       (the log's thread)
  *          → durable: answers → actions → timers and activities
  *
- * Guarantees: a macrostep is whole or nothing; nothing leaves the scope before it is
- * durable but mail to other scopes, which is taken back if it is undone; mail is settled
- * with the append that it led to, so that a crash or a failed append loses none; the scope
- * steps ahead of the log by a bounded number of runes, its share; a message that crashes
- * the scope three times is dead-lettered and the scope lives; a crash costs the same
- * however much mail waits.
+ * Guarantees: a macrostep is applied completely or not at all. Before a macrostep is durable, only
+ * mail to other scopes leaves the scope, and that is taken back if the macrostep is undone. Mail is
+ * settled together with the append that it led to, so a crash or a failed append loses no mail. The
+ * scope can be ahead of the log only by a limited number of runes, its share. A message that
+ * crashes the scope three times is dead-lettered, and the scope continues. The cost of a crash does
+ * not depend on how much mail is waiting.
  *
- * A scope is the child of a supervisor: its own `ChildSpec`; its states, mail and askers
- * outlive its incarnations. A scope without mail is some small objects and its states: no
- * fiber, no queue.
+ * A scope is the child of a supervisor and is its own `ChildSpec`. Its states, mail and asks
+ * outlive its incarnations. A scope without mail consists of some small objects and its states: it
+ * has no fiber and no queue.
  */
 import type { Part } from "../supervision/Observation.ts"
 import { Cause, Exit } from "effect"
@@ -36,21 +36,21 @@ import { added, type ScopeUnit } from "./ScopeUnit.ts"
 import type { Turn } from "./TurnScheduler.ts"
 import { Undone } from "./Undone.ts"
 
-/** Crashes on one message before it is dead-lettered. */
+/** Number of crashes on one message before it is dead-lettered. */
 export const POISON_AFTER = 3
-/** Messages that a scope works off in one turn, however quick they are. */
+/** Maximum number of messages that a scope handles in one turn, however fast they are. */
 export const TURN = 4_096
 
 const NONE: ReadonlyArray<never> = []
 
-/** Fields that few scopes ever need at once. */
+/** Fields that few scopes need, allocated on first use. */
 class Rare {
   room: RoomQueue<Member> | undefined = undefined
-  /** Macrosteps without runes that wait for those before them. */
+  /** Macrosteps without runes that wait until the macrosteps before them are durable. */
   silent: Array<ScopeUnit> = []
   undone: Undone | undefined = undefined
   actions: ActionQueue | undefined = undefined
-  /** Activities of removed actors that are not over, by the actor's name. */
+  /** Activities of removed actors that have not ended, by the actor's name. */
   leftovers: Map<string, Activities> | undefined = undefined
 }
 
@@ -58,19 +58,19 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   /** Most scopes have one actor, and need no list. */
   private first: Member | undefined = undefined
   private others: ReadonlyArray<Member> = NONE
-  /** Macrosteps that are not durable yet; kept by the log. */
+  /** Number of macrosteps that are not durable yet; the log writes it. */
   ahead = 0
   private runesAhead = 0
-  /** The newest id that is not durable yet. */
+  /** The newest eventId that is not durable yet. */
   private lastAhead = 0
-  /** True while the scope stands in the scheduler's row. */
+  /** True while the scope is in the scheduler's queue. */
   private isQueued = false
   private mail: MailQueue<Member> | undefined = undefined
   private rare: Rare | undefined = undefined
 
-  // --- its actors
+  // --- actors
 
-  /** An actor of the scope, where it stands; it may come while the scope runs. */
+  /** Adds an actor with this state. Actors can be added while the scope runs. */
   add<S, M, A, E>(
     name: string,
     definition: EventSourcedActor<S, M, A, E, R>,
@@ -89,7 +89,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return member
   }
 
-  /** The actor leaves the scope: its activities end, its mail is dead-lettered, its asks fail. */
+  /** Removes an actor from the scope: its activities end, its mail is dead-lettered, its asks fail. */
   remove(name: string): void {
     const member = this.find(name)
     if (member === undefined) return
@@ -126,7 +126,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
 
   // --- mail
 
-  /** `isFollowing`: it follows from mail that was taken, and is always taken. */
+  /** `isFollowing`: the message follows from mail that was accepted, and is always accepted. */
   offer(member: Member, item: unknown, isFollowing: boolean): "taken" | "full" | "gone" {
     if (!this.isOpen || member.isRemoved) {
       this.bury(member, item, "closed")
@@ -137,7 +137,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return "taken"
   }
 
-  /** Takes it whatever waits. */
+  /** Accepts the item even if the mailbox is full. */
   push(member: Member, item: unknown): void {
     member.waiting += 1
     if (this.mail === undefined) this.mail = new MailQueue<Member>([member, item])
@@ -146,7 +146,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     else this.wait()
   }
 
-  /** The asker waits anyway, so it lends its own stack: where nothing is before it, it is served at once. */
+  /** The asker waits anyway, so its call stack is used: if nothing is queued before it, it is served immediately. */
   ask(ask: Ask<Member>, isFollowing: boolean): void {
     const { member } = ask
     const { status } = this
@@ -162,7 +162,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     scheduler.alone(() => this.macrostep(member, ask))
   }
 
-  /** The asker has gone. Where its turn has not come, its place is free. */
+  /** The asker was interrupted. If its turn has not come, its place in the mailbox becomes free. */
   giveUp(ask: Ask<Member>): void {
     ask.resume = undefined
     ask.end(Exit.interrupt())
@@ -183,7 +183,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return actions === undefined || actions.size < MAX_ACTIONS
   }
 
-  /** A teller beyond the capacity; it waits through restarts. The answer ends its wait. */
+  /** Queues a sender that found the mailbox full. It waits through restarts. The returned function ends its wait. */
   waitForRoom(member: Member, item: unknown, resume: () => void): () => void {
     const leave = (this.the.room ??= new RoomQueue<Member>()).wait(member, {
       item,
@@ -219,7 +219,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return (this.rare ??= new Rare())
   }
 
-  // The members and the parts of a scope do not care what its actors need.
+  // Casts away `R`: the members and helpers of a scope do not need its actors' services.
   private get self(): CommitScope<never> {
     return this as unknown as CommitScope<never>
   }
@@ -230,7 +230,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     const { loop } = this.system
     for (let count = 0; this.mail !== undefined && this.status === "running"; count++) {
       if (count >= TURN || (count > 0 && loop.now() >= until)) break
-      // Beyond its share it waits for the disk, and the others go on.
+      // The scope is ahead of the log by its share: it waits for the disk, and other scopes continue.
       if (this.isBeyondShare) {
         this.isQueued = false
         return false
@@ -250,7 +250,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return this.runesAhead > 0 && this.runesAhead >= log.share(scheduler.waiting)
   }
 
-  /** Steps a message, and all that it leads to within the scope. */
+  /** Handles a message, and all messages between siblings that follow from it. */
   private macrostep(member: Member, item: unknown): void {
     const { log, macrostep, metrics } = this.system
     let unit: ScopeUnit | undefined
@@ -265,7 +265,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
       log.beforeAppend?.()
       unit = macrostep.run(this.self, member, item)
       if (unit === undefined) return this.postpone(member, item)
-      // The last that may throw: from here on the macrostep stands.
+      // The last call that can throw: after it the macrostep is valid.
       if (unit.runes.length > 0) isDurable = log.append(unit)
     } catch (defect) {
       unit?.drop()
@@ -275,13 +275,13 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     this.stand(unit, isDurable, log)
   }
 
-  /** Buries a message that came back from the log after its actor had left the scope. */
+  /** Dead-letters a message that came back from the log after its actor had left the scope. */
   private lose(member: Member, item: unknown): void {
     this.settle(member)
     this.bury(member, item, "closed")
   }
 
-  /** Lets a macrostep stand: its runes are on their way, and its mail is settled with them. */
+  /** Accepts a macrostep: its runes are on their way to the log, and its mail is settled with them. */
   private stand(unit: ScopeUnit, isDurable: boolean, log: Log): void {
     const { item, kept, outbox, touched } = unit
     if (touched !== undefined || kept !== undefined) this.recall(unit)
@@ -292,7 +292,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
       this.system.metrics.appends += 1
       this.system.metrics.runes += count
     } else {
-      // A refusal, too, may speak of what is not durable yet: of its own scope, or of the sender's.
+      // A refusal can also depend on runes that are not durable yet, of this scope or of the sender's scope.
       unit.behind = Math.max(this.ahead > 0 ? this.lastAhead : 0, item instanceof Mail ? item.behind : 0)
     }
     if (outbox !== undefined) this.send(unit)
@@ -306,8 +306,8 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   }
 
   /**
-   * Puts postponed mail back in front, before the macrostep's or within it; actors that keep an
-   * index hear of the new states.
+   * Puts postponed mail back in front of the queue, also mail that was postponed in this macrostep.
+   * Calls `stepped` of actors that keep an index over the new states.
    */
   private recall({ kept, touched }: ScopeUnit): void {
     let back: Array<unknown> | undefined
@@ -329,14 +329,14 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     if (back !== undefined) this.putBack(back)
   }
 
-  /** In front of what waits: member and message in pairs, oldest first. */
+  /** Puts messages in front of the waiting ones: member and message in pairs, oldest first. */
   private putBack(pairs: ReadonlyArray<unknown>): void {
     ;(this.mail ??= new MailQueue<Member>([])).putBack(pairs)
   }
 
   private postpone(member: Member, item: unknown): void {
     const kept = (member.postponed ??= [])
-    // Half of the room, so that the message that changes the state finds some.
+    // At most half of the capacity, so that there is room for the message that changes the state.
     if (kept.length < Math.max(1, Math.floor(this.system.capacity / 2))) return void kept.push(item)
     const message = item instanceof Mail ? item.message : item
     const refused = refusalOf(member, message, "postponed-limit")
@@ -351,12 +351,12 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     this.system.scheduler.alone(() => this.landed(unit))
   }
 
-  /** In the order of the ids: answers, actions, timers and activities. */
+  /** Called in the order of the ids. Order of the work: answers, actions, timers and activities. */
   private landed(unit: ScopeUnit): void {
     const count = unit.runes.length
     if (count > 0) {
       this.runesAhead -= count
-      // What was stepped before it comes first.
+      // Macrosteps without runes that were handled before this one come first.
       if (this.rare !== undefined && this.rare.silent.length > 0) this.release(unit.runes[0]!.eventId - 1)
     }
     const { acts, item, member, settles, touched } = unit
@@ -381,7 +381,10 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     if (this.status === "stopping") this.endIfQuiet()
   }
 
-  /** To other scopes, before it is durable: who hears of it appends behind it, in the one order of the log. */
+  /**
+   * Sends mail to other scopes before it is durable: their runes are appended later in the same
+   * log, so the order holds.
+   */
   private send(unit: ScopeUnit): void {
     for (const { cause, tell } of unit.outbox!) {
       const target = tell.to as Member
@@ -420,7 +423,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     this.system.scheduler.alone(() => this.release(this.system.log.durable))
   }
 
-  /** Releases macrosteps without runes that waited behind what is durable now. */
+  /** Completes macrosteps without runes, up to this durable eventId. */
   private release(upTo: number): void {
     const silent = this.rare?.silent
     if (silent === undefined) return
@@ -429,14 +432,14 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     if (this.status === "stopping") this.endIfQuiet()
   }
 
-  /** An action that took its time has ended. */
+  /** An action that was an Effect has ended. */
   acted(): void {
     const { rare } = this
     if (rare?.room !== undefined) for (const member of rare.room.members) this.admit(rare, member)
     this.endWhenDone()
   }
 
-  /** A member's state may say that the scope ends, once all is acted on. */
+  /** Ends the scope if a member's state says so (`ends`) and no action is left. */
   private endWhenDone(): void {
     if (this.status !== "running" || (this.rare?.actions?.size ?? 0) > 0) return
     try {
@@ -448,7 +451,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
 
   // --- failures
 
-  /** The log has not taken it: the mail comes back, and what was stepped is forgotten in `refold`. */
+  /** The log did not take the unit: its mail comes back, and `refold` resets the states. */
   failed(unit: ScopeUnit, error: unknown, culprit: boolean): void {
     const undone = (this.the.undone ??= new Undone())
     this.runesAhead -= unit.runes.length
@@ -483,7 +486,10 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     else this.wait()
   }
 
-  /** A message broke a step, or its runes the log. A teller's is tried again, `POISON_AFTER` times in all. */
+  /**
+   * A message broke a step, or the log failed on its runes. A tell is retried, `POISON_AFTER` times
+   * in total; an ask fails.
+   */
   private poisoned(member: Member, item: unknown, defect: unknown): void {
     const isStorage = defect instanceof StorageError
     if (item instanceof Ask) {
@@ -513,7 +519,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     })
   }
 
-  // --- for its life
+  // --- implementation of ScopeLife
 
   protected override begun(): void {
     this.system.scheduler.alone(() => {
@@ -554,7 +560,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     this.empty(() => true, reason)
   }
 
-  /** Takes the mail of these actors out: dead letters, failed asks, tellers that wait no more. */
+  /** Removes the mail of these actors: tells are dead-lettered, asks fail, senders waiting for room are released. */
   private empty(isOne: (member: Member) => boolean, reason: "restarting" | "stopped"): void {
     const lost = this.mail?.takeOut(isOne) ?? []
     if (this.mail?.size === 0) this.mail = undefined
@@ -576,6 +582,6 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
 
 const ends = (member: Member | undefined): boolean => member?.definition.ends?.(member.state) === true
 
-/** Whether what was postponed in the one state is tried again in the other. */
+/** True if mail postponed in `before` is retried in `after`. */
 const comesBack = ({ definition }: Member, before: unknown, after: unknown): boolean =>
   definition.comesBack === undefined ? after !== before : definition.comesBack(before, after)

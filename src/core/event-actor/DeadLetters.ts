@@ -1,25 +1,25 @@
 /**
  * DeadLetters: where messages go that no actor took.
  *
- * Guarantees: bounded (the newest `capacity` are kept, all are counted by
- * reason); noting one never waits, never fails and costs no fiber; with a log each is a
- * lazy `actor.dead_letter` rune in the daemon's stream, the first `capacity` of one turn
- * of the event loop.
+ * Guarantees: memory is limited: the newest `capacity` messages are kept, and all are counted by
+ * reason. Posting one never waits, never fails and needs no fiber. With a log, each also becomes a
+ * lazy `actor.dead_letter` rune in the daemon's stream, at most `capacity` per turn of the event
+ * loop.
  */
 import { Cause as EffectCause, Clock, Context, Effect, Layer, Scheduler } from "effect"
 import { type Cause, DAEMON_STREAM, type Payload, type RuneDraft } from "../event-log/Rune.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 
 export type Reason =
-  /** The machine's state does not take it: the sender's bug. */
+  /** The state machine does not accept it in this state: a bug of the sender. */
   | "illegal"
-  /** The message crashed its actor once too often. */
+  /** The message crashed its actor too often. */
   | "poison"
   | "full"
   | "postponed-limit"
   /** The log did not take its rune. */
   | "refused"
-  /** The actor is gone for good. */
+  /** The actor no longer exists. */
   | "closed"
 
 export interface DeadLetter {
@@ -33,7 +33,7 @@ export interface DeadLetter {
   readonly at: number
 }
 
-/** Characters of a message, or of its crash, that a rune keeps. */
+/** Maximum number of characters of a message, or of its error, in a rune. */
 const TEXT_LIMIT = 2_000
 
 const tagOf = (message: unknown): string =>
@@ -70,9 +70,9 @@ const draft = (letter: DeadLetter): RuneDraft => ({
 export class DeadLetters extends Context.Service<
   DeadLetters,
   {
-    /** Synchronous, so that a drain in full swing can use it. */
+    /** Synchronous, so that code in the middle of a drain can call it. */
     readonly post: (letter: Omit<DeadLetter, "at">) => void
-    /** The newest, oldest first. */
+    /** The newest dead letters, oldest first. */
     readonly recent: Effect.Effect<ReadonlyArray<DeadLetter>>
     readonly counts: Effect.Effect<{ readonly [r in Reason]?: number }>
   }
@@ -91,7 +91,7 @@ const make = Effect.fnUntraced(function* (options: { readonly capacity: number; 
   const flush = () => {
     const letters = pending
     pending = []
-    // `appendLazy` neither waits nor fails: nothing is lost that a fiber could tell.
+    // `appendLazy` neither waits nor fails, so the fiber's result need not be observed.
     Effect.runForkWith(context)(log!.appendLazy(letters.map(draft)))
   }
 
@@ -102,7 +102,7 @@ const make = Effect.fnUntraced(function* (options: { readonly capacity: number; 
     counts[letter.reason] = (counts[letter.reason] ?? 0) + 1
     if (log === undefined || pending.length >= options.capacity) return
     pending.push(dated)
-    // One fiber for all that come before the event loop's next turn.
+    // One fiber for all letters that come before the event loop's next turn.
     if (pending.length === 1) dispatcher.scheduleTask(flush, 0)
   }
 
@@ -113,10 +113,10 @@ const make = Effect.fnUntraced(function* (options: { readonly capacity: number; 
   })
 })
 
-/** Kept in memory only. */
+/** Dead letters are kept in memory only. */
 export const layerMemory = (capacity = 256): Layer.Layer<DeadLetters> => Layer.effect(DeadLetters, make({ capacity }))
 
-/** Kept in memory and told to the log. */
+/** Dead letters are kept in memory and appended to the log. */
 export const layer = (capacity = 256): Layer.Layer<DeadLetters, never, EventLog> =>
   Layer.effect(
     DeadLetters,

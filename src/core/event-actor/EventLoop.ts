@@ -1,9 +1,8 @@
 /**
- * EventLoop: how actors come to their turns, and how long a turn has lasted.
+ * EventLoop: schedules the turns of actors and measures how long a turn has lasted.
  *
- * `live` is Node's own loop. `Manual` is one thread without a loop, for a simulation and
- * for tests: nothing runs until it is told to, and the time of a slice is what it is
- * told.
+ * `live` uses Node's event loop. `Manual` is for a simulation and for tests: a thread without a
+ * loop. Nothing runs until the owner calls it, and the owner sets the time.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 
@@ -12,13 +11,13 @@ export interface EventLoopShape {
   soon(task: () => void): void
   /** Runs the task after the event loop had its turn: sockets and timers come first. */
   later(task: () => void): void
-  /** Monotonic ms, with fractions: the time of a slice. */
+  /** Monotonic time in ms, with fractions; measures the time of a turn. */
   now(): number
 }
 
 export class EventLoop extends Context.Service<EventLoop, EventLoopShape>()("agentd/event-actor/EventLoop") {}
 
-/** Node's loop, on the monotonic part of the clock. */
+/** Node's event loop, with the monotonic part of the clock. */
 export const live = (clock: Clock.Clock): EventLoopShape => ({
   soon: (task) => queueMicrotask(task),
   later: (task) => void setImmediate(task),
@@ -27,9 +26,9 @@ export const live = (clock: Clock.Clock): EventLoopShape => ({
 
 export const layer: Layer.Layer<EventLoop> = Layer.effect(EventLoop, Effect.map(Clock.Clock, live))
 
-/** A thread that its owner drives. */
+/** An event loop that its owner drives. */
 export class Manual implements EventLoopShape {
-  /** The answer of `now`; the owner moves it. */
+  /** The result of `now`; the owner changes it. */
   time = 0
   private tasks: Array<() => void> = []
 
@@ -49,7 +48,7 @@ export class Manual implements EventLoopShape {
     return this.tasks.length
   }
 
-  /** Runs the tasks that wait; true if there were any. */
+  /** Runs the waiting tasks. Returns true if there were any. */
   turn(): boolean {
     const { tasks } = this
     this.tasks = []
@@ -57,7 +56,7 @@ export class Manual implements EventLoopShape {
     return tasks.length > 0
   }
 
-  /** Until nothing waits. */
+  /** Runs tasks until none is waiting. */
   run(): void {
     while (this.turn());
   }

@@ -1,11 +1,12 @@
 /**
- * Macrostep: one message from outside, then all messages between siblings, first in first
- * out, until the scope is quiet; on one stack, without an Effect.
+ * Macrostep: handles one message from outside, then all messages between siblings, first in first
+ * out, until none is left. All of this runs on one stack, without an Effect.
  *
- * Guarantees: a macrostep is whole or nothing: a throw anywhere undoes it and is thrown, a
- * refusal anywhere refuses all of it; all its runes have one time and one range of ids;
- * what a state is folded from is what is stored; it ends after `MAX_STEPS` steps. There is
- * one macrostep at a time on a thread, so one object serves all scopes of a system.
+ * Guarantees: a macrostep is applied completely or not at all. If anything throws, it is undone and
+ * the error is thrown; if anything refuses, all of it is refused. All its runes have the same time
+ * and consecutive ids. A state is folded from the runes exactly as they are stored. It ends after
+ * at most `MAX_STEPS` steps. A thread runs one macrostep at a time, so one object serves all scopes
+ * of a system.
  */
 import type { Log, Owner, Prepared } from "../event-log/Log.ts"
 import { type Cause, FORMAT, type Rune, type RuneDraft } from "../event-log/Rune.ts"
@@ -22,22 +23,22 @@ import { added, ScopeUnit } from "./ScopeUnit.ts"
 
 export interface Stepped extends Owner {
   readonly stream: string
-  /** Throws where there is none of that name. */
+  /** Throws if no member has this name. */
   member(name: string): Member
   find(name: string): Member | undefined
 }
 
-/** The part of the system that stepping uses. */
+/** The part of the system that a macrostep uses. */
 export interface Stepping {
   readonly log: Log
   readonly clock: { readonly currentTimeMillisUnsafe: () => number }
   readonly isStrict: boolean
   readonly putOff: { tokenOf(ask: Ask): number }
-  /** A message lost a race. */
+  /** Reports a message that lost a race. */
   stale(member: Member, message: unknown): void
 }
 
-/** Steps of one macrostep; one that takes more goes round in a circle. */
+/** Maximum number of steps in one macrostep. More steps mean that messages go around in a cycle. */
 export const MAX_STEPS = 1_000
 
 const NO_MOVES: ReadonlyArray<string> = []
@@ -68,7 +69,7 @@ export class Macrostep implements Context {
   nextSeq = 0
   cause: Cause | null = null
   self: Ref<never> = undefined as never
-  /** The ask whose own message is being decided. */
+  /** The ask whose message is being decided. */
   private asked: Ask | undefined = undefined
   readonly ref = <M>(actor: string): Ref<M> => this.scope.member(actor) as Ref<M>
   readonly read = <T>(actor: string): T => this.scope.member(actor).ahead as T
@@ -82,7 +83,7 @@ export class Macrostep implements Context {
     return this.asked === undefined ? 0 : this.system.putOff.tokenOf(this.asked)
   }
 
-  /** Steps; undefined for a message that came too early. What it throws was undone. */
+  /** Handles a message. Returns undefined if the message came too early. If it throws, the step has been undone. */
   run(scope: Stepped, member: Member, item: unknown): ScopeUnit | undefined {
     const unit = new ScopeUnit(scope, member, item)
     const { log } = this.system
@@ -91,7 +92,7 @@ export class Macrostep implements Context {
     this.unit = unit
     this.steps = 1
     const now = this.system.clock.currentTimeMillisUnsafe()
-    // the clock that timers count on may be ahead of the wall's: what is due is not too early for its actor
+    // The timers' clock can be ahead of the wall clock: the actor must not see a time before the deadline.
     this.now = item instanceof Due ? Math.max(now, item.since + item.after) : now
     this.firstId = log.head + 1
     this.firstSeq = log.seqOf(scope.stream) + 1
@@ -102,7 +103,7 @@ export class Macrostep implements Context {
       const why = this.decide(member, message, isMail ? item.cause : null)
       if (why === "postpone") return undefined
       this.asked = undefined
-      // only an asker reads why a message was stale
+      // Only an asker reads why a message was stale.
       if (why !== undefined)
         unit.refuse(why === "stale" && !(item instanceof Ask) ? why : refusalOf(member, message, why), why)
       else this.siblings()
@@ -116,13 +117,13 @@ export class Macrostep implements Context {
       isOver = true
     } finally {
       if (this.inner.length > 0) this.inner = []
-      // refused, or thrown away
+      // Refused, or an error is being thrown.
       if (!isOver || unit.isRefused) unit.drop()
     }
     return unit
   }
 
-  /** The messages between siblings, until there are none. */
+  /** Handles the messages between siblings until none is left. */
   private siblings(): void {
     const { inner, unit } = this
     for (let index = 0; index < inner.length && !unit.isRefused; index++) {
@@ -171,7 +172,7 @@ export class Macrostep implements Context {
     return undefined
   }
 
-  /** The runes of one decision, and the state that they lead to. False: one was refused. */
+  /** Writes the runes of one decision and sets the state they lead to. Returns false if the log refused one. */
   private write(member: Member, decided: Decision<unknown, unknown>, cause: Cause | null): boolean {
     const { unit } = this
     const { runes: drafts } = decided
@@ -197,7 +198,7 @@ export class Macrostep implements Context {
     return true
   }
 
-  /** The member's next state: as handed over, or as folded from these runes of the macrostep. */
+  /** Sets the member's next state: the one that was returned, or the one folded from these runes of the macrostep. */
   private arrive(member: Member, handed: unknown, from: number, to: number, isJoined: boolean): void {
     const { isStrict } = this.system
     const after = handed === undefined ? this.fold(member, from, to, isJoined) : handed
@@ -214,7 +215,7 @@ export class Macrostep implements Context {
     return state
   }
 
-  /** Each sibling that a rune names makes its own move of it, before any later rune is written. */
+  /** Each sibling that the rune names handles it before any later rune is written. */
   private join(mover: Member, rune: Rune, names: ReadonlyArray<string>): void {
     const { unit } = this
     const moves = rune.moves as Array<string>
@@ -229,7 +230,7 @@ export class Macrostep implements Context {
     }
   }
 
-  /** Answers the further siblings that the same fact moves. */
+  /** Returns the further siblings that the same rune concerns. */
   private joinOne(member: Member, rune: Rune, moves: Array<string>): ReadonlyArray<string> {
     const { definition } = member
     if (definition.join === undefined) throw new Error(`${member.address}: joins no rune, but ${rune.kind} names it`)
@@ -245,7 +246,7 @@ export class Macrostep implements Context {
       return NO_MOVES
     }
     if (typeof joined === "string") {
-      // a fact that is being stated cannot wait for a better time
+      // The rune is already being written, so the sibling cannot postpone it.
       if (joined === "stale") this.system.stale(member, rune)
       else unit.refuse(refusalOf(member, { _tag: rune.trigger ?? rune.kind }, "illegal"), "illegal")
       return NO_MOVES
@@ -294,7 +295,7 @@ export class Macrostep implements Context {
     return draft.visibility === undefined ? full : { ...full, visibility: draft.visibility }
   }
 
-  /** The first rune of a macrostep says up to where the one who sent the message had heard its source. */
+  /** Adds the message's `heard` to the first rune of the macrostep: how far the sender had read its source. */
   private placed(draft: RuneDraft): RuneDraft {
     const { item, runes } = this.unit
     if (runes.length > 0) return draft
@@ -324,11 +325,11 @@ export class Macrostep implements Context {
   }
 }
 
-/** A message may say so as `heard`. */
+/** The `heard` field of a message, if it has one. */
 const heardOf = (message: unknown): unknown =>
   typeof message === "object" && message !== null && "heard" in message ? message.heard : undefined
 
-/** Anything besides runes and the state. */
+/** True if the decision has anything besides runes and the state. */
 const hasFollowing = ({ acts, reply, settles, tells }: Following<unknown>): boolean =>
   (acts !== undefined && acts.length > 0) || tells !== undefined || reply !== undefined || settles !== undefined
 

@@ -1,9 +1,9 @@
 /**
- * Mail: a message with what is known of it beside its text. A plain tell lies in the
- * mailbox bare; an `Ask` carries the asker, and ends once.
+ * Mail: a message with its metadata. A plain tell without a cause is put into the mailbox without a
+ * Mail. An `Ask` also has the asker, and ends once.
  *
- * Guarantees: an ask ends once, early or late; one that is put off ends when it is
- * settled, when its actor stops, or after `PUT_OFF_AT_MOST` ms.
+ * Guarantees: an ask ends exactly once. An ask that is put off ends when it is settled, when its
+ * actor stops, or after `PUT_OFF_AT_MOST` ms.
  */
 import { Context, Exit } from "effect"
 import type { Cause } from "../event-log/Rune.ts"
@@ -11,9 +11,9 @@ import { actorStopped } from "./ActorError.ts"
 
 export interface Addressee {
   readonly address: string
-  /** As stepped. */
+  /** The state after the last macrostep; can be ahead of the log. */
   readonly ahead: unknown
-  /** When it was started first, ms since the epoch. */
+  /** When the actor was first started, ms since the epoch. */
   readonly began: number
   readonly definition: {
     readonly timers?: (
@@ -27,9 +27,9 @@ export class Mail {
   readonly message: unknown
   readonly cause: Cause | null
   crashes = 0
-  /** Taken back: the macrostep that sent it never came to be. */
+  /** True if the macrostep that sent it was undone. */
   isGone = false
-  /** Sent by a macrostep that may not be durable: the id of its last rune. */
+  /** The last eventId of the macrostep that sent it, which may not be durable yet. */
   behind = 0
 
   constructor(message: unknown, cause: Cause | null) {
@@ -37,13 +37,13 @@ export class Mail {
     this.cause = cause
   }
 
-  /** True where nothing is to be done any more. */
+  /** True if the message need not be handled any more. */
   isVoid(_of: Addressee): boolean {
     return this.isGone
   }
 }
 
-/** A timer's message: void once the state, as stepped, no longer has that timer. */
+/** A timer's message. Void if the state, including macrosteps not yet durable, no longer has that timer. */
 export class Due extends Mail {
   readonly key: string
   readonly since: number
@@ -62,27 +62,27 @@ export class Due extends Mail {
   }
 }
 
-/** ms that an ask which was put off waits at most. */
+/** Maximum time in ms that an ask waits after it was put off. */
 export const PUT_OFF_AT_MOST = 60_000
 
-/** The asks that a fiber works for, as far as they were put off: how a cycle is seen. */
+/** The asks that a fiber works for, if they were put off. Used to detect cycles. */
 export const Asking = Context.Reference<ReadonlyArray<Ask>>("agentd/event-actor/Asking", { defaultValue: () => [] })
 
-/** Whether a fiber performs an action: what it sends follows from mail that was taken, and is always taken. */
+/** True if a fiber performs an action: its messages follow from accepted mail, and are always accepted. */
 export const Performing = Context.Reference<boolean>("agentd/event-actor/Performing", { defaultValue: () => false })
 
 export class Ask<A extends Addressee = Addressee> extends Mail {
   readonly member: A
-  /** Asks that the asker works for, as far as they were put off. */
+  /** The asks that the asker works for, if they were put off. */
   readonly chain: ReadonlyArray<Ask>
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
   resume: ((exit: Exit.Exit<unknown, unknown>) => void) | undefined = undefined
-  /** By which a later message settles it; 0 until the actor has looked at it. */
+  /** A later message settles the ask by this token; 0 until the actor has read it. */
   token = 0
   isCounted = true
-  /** True once the message's macrostep stands. */
+  /** True once the macrostep of the message is accepted. */
   isStepped = false
-  /** Takes it off the list of those that were put off. */
+  /** Removes the ask from the list of asks that were put off. */
   forget: (() => void) | undefined = undefined
 
   constructor(member: A, message: unknown, cause: Cause | null, chain: ReadonlyArray<Ask>) {
@@ -95,7 +95,7 @@ export class Ask<A extends Addressee = Addressee> extends Mail {
     return this.exit !== undefined
   }
 
-  /** Put off, it would wait for an ask that waits for it. */
+  /** True if putting the ask off would make it wait for an ask that waits for it. */
   get isCycle(): boolean {
     return this.chain.some((ask) => ask.exit === undefined && ask.member === this.member)
   }
@@ -116,25 +116,25 @@ export class Ask<A extends Addressee = Addressee> extends Mail {
   }
 }
 
-/** The timer that asks need which are put off. */
+/** The timer for asks that are put off. */
 export interface Alarm {
-  /** Calls the task after so many ms; the answer cancels it. */
+  /** Calls the task after `ms` milliseconds. The returned function cancels it. */
   after(ms: number, task: () => void): () => void
 }
 
-/** Asks whose answer comes with a later message, by token. */
+/** Asks that a later message answers, by token. */
 export class PutOffAsks {
   private readonly asks = new Map<number, Ask>()
   private readonly alarm: Alarm
   private next: number
 
-  /** `first` differs from life to life of the process, so that a token of an earlier life settles nothing. */
+  /** `first` differs between runs of the process, so that a token of an earlier run settles nothing. */
   constructor(alarm: Alarm, first: number) {
     this.alarm = alarm
     this.next = first
   }
 
-  /** The ask's token, given when it is asked for. */
+  /** The ask's token; assigned on first use. */
   tokenOf(ask: Ask): number {
     if (ask.token === 0) ask.token = ++this.next
     return ask.token
@@ -151,7 +151,7 @@ export class PutOffAsks {
     }
   }
 
-  /** Of another actor, or of none that waits: nothing happens. */
+  /** Does nothing if the token belongs to another actor, or if no ask with it is waiting. */
   settle(member: Addressee, token: number, value: unknown): void {
     const ask = this.asks.get(token)
     if (ask?.member === member) ask.succeed(value)

@@ -1,29 +1,28 @@
 /**
- * MailQueue: the mail of a scope in the order of its coming: a member and its message.
+ * MailQueue: the mail of a scope in order of arrival, as pairs of member and message.
  *
- * Guarantees: first in, first out, but what comes back is in front, oldest first; to put
- * back costs what comes back, however much waits; what has become void meanwhile does not
- * pile up.
+ * Guarantees: first in, first out. Mail that is put back goes to the front, oldest first, and costs
+ * only its own length, however much mail is waiting. Void mail does not accumulate.
  */
 import { Ask } from "./Mail.ts"
 
-/** From here on the emptied front is given back, and void mail swept out. */
+/** Number of entries from which on the used front is freed and void mail is removed. */
 const COMPACT_FROM = 2_048
 
-/** `M`: whose mail it is. */
+/** `M` is the type of the owners of mail (members). */
 export class MailQueue<M> {
   /** Member and message, in pairs. */
   private back: Array<unknown>
   private first = 0
-  /** Mail that came back: message and member in pairs, the next one last. */
+  /** Mail that was put back: message and member in pairs, the next one last. */
   private front: Array<unknown> = []
-  /** Asks that gave their place back while they wait here. */
+  /** Number of asks in the queue that were given up. */
   private voids = 0
   /** The member of the message that `take` took last. */
   member: M = undefined as never
   item: unknown = undefined
 
-  /** `pairs`: what waits from the start, member and message in turn; the queue's own from here on. */
+  /** `pairs`: the initial mail, member and message in turn. The queue owns this array from now on. */
   constructor(pairs: Array<unknown>) {
     this.back = pairs
   }
@@ -36,7 +35,7 @@ export class MailQueue<M> {
     this.back.push(member, item)
   }
 
-  /** Takes the next one off; there must be one. */
+  /** Takes the next message into `member` and `item`. The queue must not be empty. */
   take(): void {
     const { back, front } = this
     if (front.length > 0) {
@@ -54,18 +53,18 @@ export class MailQueue<M> {
     }
   }
 
-  /** In front of what waits: member and message in pairs, oldest first. */
+  /** Puts mail in front of the waiting mail: member and message in pairs, oldest first. */
   putBack(pairs: ReadonlyArray<unknown>): void {
     for (let index = pairs.length - 2; index >= 0; index -= 2) this.front.push(pairs[index + 1], pairs[index])
   }
 
-  /** Counts an ask that gave its place back: they are swept out when there are many. */
+  /** Counts an ask that was given up. When there are many, they are removed from the queue. */
   spoil(): void {
     this.voids += 1
     if (this.voids * 2 >= COMPACT_FROM && this.voids * 2 > this.size) this.keep((_, item) => isCounted(item))
   }
 
-  /** Only what the test says yes to stays. */
+  /** Keeps only the mail for which `test` returns true. */
   private keep(test: (member: M, item: unknown) => boolean): void {
     const pairs = this.all()
     this.back = []

@@ -1,6 +1,6 @@
 /**
- * Member: one actor of a commit scope: its state, and the handle by which others tell and
- * ask it. An actor without mail, timers and activities is this object and its state.
+ * Member: one actor of a commit scope: its state, and the handle by which others tell and ask it.
+ * An actor without mail, timers and activities consists only of this object and its state.
  */
 import { Cause, Effect, type Fiber } from "effect"
 import type { Cause as RuneCause } from "../event-log/Rune.ts"
@@ -14,7 +14,7 @@ import { tagOf } from "./Refused.ts"
 import { type Time, Timers } from "./Timers.ts"
 import type { Part, Taken } from "../supervision/Observation.ts"
 
-/** So many of an actor's messages are remembered. */
+/** Number of an actor's messages that are remembered. */
 const NEWEST = 8
 
 const nameIn = (state: unknown): string | undefined =>
@@ -22,7 +22,7 @@ const nameIn = (state: unknown): string | undefined =>
     ? state.state
     : undefined
 
-/** The name of a machine's state, or of the one that the actor's state holds as `now`; another state has none. */
+/** The name of a machine's state, or of the machine state in the field `now`; null for any other state. */
 const stateOf = (state: unknown): string | null =>
   nameIn(state) ??
   (typeof state === "object" && state !== null && "now" in state ? nameIn(state.now) : undefined) ??
@@ -58,11 +58,11 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
   readonly scope: Home
   readonly name: string
   readonly definition: AnyActor
-  /** As stepped: may be ahead of the log. */
+  /** The state after the last macrostep; can be ahead of the log. */
   ahead: S
-  /** As committed. */
+  /** The committed state. */
   state: S
-  /** Mail that waits or is on its way, postponed mail included. */
+  /** Number of messages that are waiting or on their way to the log, including postponed mail. */
   waiting = 0
   postponed: Array<unknown> | undefined = undefined
   isRemoved = false
@@ -80,20 +80,20 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     return `${this.scope.stream}/${this.name}`
   }
 
-  /** The newest messages, and where the next one goes; an actor that takes none costs nothing. */
+  /** Ring buffer of the newest messages; `taken` counts all of them. An actor without messages has none. */
   private newest: Array<Taken> | undefined = undefined
   private taken = 0
 
-  /** The message is being decided. */
+  /** Records a message that is about to be decided. */
   took(message: unknown, at: number): void {
     const one = { at, message: tagOf(message) }
-    // a list of one is made as such: one that grows from empty takes room for 17
+    // A one-element literal: an array that grows from empty gets capacity for 17 entries.
     if (this.newest === undefined) this.newest = [one]
     else this.newest[this.taken % NEWEST] = one
     this.taken += 1
   }
 
-  /** As somebody sees it who looks at the tree. */
+  /** The actor as an inspection of the supervision tree shows it. */
   get part(): Part {
     const { newest = [], state, taken } = this
     const at = taken % NEWEST
@@ -105,7 +105,7 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     }
   }
 
-  /** Of the scope's incarnation that runs now. */
+  /** True if the scope's current incarnation runs and the actor is not removed. */
   get isRunning(): boolean {
     return this.scope.isRunning && !this.isRemoved
   }
@@ -158,12 +158,12 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     this.scope.push(this as Member, due)
   }
 
-  /** When it was started first, ms since the epoch; 0 for an actor that never had a timer. */
+  /** When the actor was first started, ms since the epoch; 0 for an actor that never had a timer. */
   get began(): number {
     return this.beside?.timers.began ?? 0
   }
 
-  /** Brings timers and activities in line with the committed state. */
+  /** Sets timers and activities according to the committed state. */
   settleIn(): void {
     const { definition } = this
     if (definition.timers === undefined && definition.activities === undefined) return
@@ -179,19 +179,19 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     }
   }
 
-  /** The incarnation ends, or the actor leaves the scope. */
+  /** Stops timers and activities, because the incarnation ends or the actor leaves the scope. */
   leave(): void {
     this.beside?.timers.leave()
     this.beside?.activities.leave()
   }
 
-  /** The actor's activities, if they are not over. */
+  /** The actor's activities, if some have not ended. */
   get leftover(): Activities | undefined {
     const activities = this.beside?.activities
     return activities === undefined || activities.isOver ? undefined : activities
   }
 
-  /** An actor of the same name has been removed, and its activities are not over. */
+  /** Takes over the activities of a removed actor with the same name, because some have not ended. */
   takeOver(activities: Activities): void {
     activities.handTo(this)
     this.beside = { timers: new Timers(this, this.scope.system), activities }

@@ -1,6 +1,6 @@
 /**
- * PlainState: the switch of tests that holds actors to immutable plain data: each state is
- * frozen deeply, and one that is no plain data is a crash that names the place.
+ * PlainState: a check for tests that states are immutable plain data. It freezes each state deeply.
+ * A state that is not plain data crashes with an error that names the place.
  */
 import { isDeepStrictEqual } from "node:util"
 
@@ -18,10 +18,10 @@ const frozen = (value: unknown, path: string): void => {
 const notPlain = (path: string, what: string) =>
   new TypeError(`${path} is ${what}: a state is plain data, so that it can be frozen, stored and compared`)
 
-/** Freezes a state; throws where it is no plain data. */
+/** Freezes a state; throws if it is not plain data. */
 export const freeze = (address: string, state: unknown): void => frozen(state, address)
 
-/** Throws where the state that `decide` handed over is not what `apply` makes of its runes. */
+/** Throws if the state returned by `decide` differs from the one that `apply` makes of its runes. */
 export const compare = (address: string, handed: unknown, applied: unknown): void => {
   if (isDeepStrictEqual(handed, applied)) return
   throw new Error(

@@ -1,18 +1,18 @@
 /**
- * RoomQueue: tellers that wait for room in a mailbox.
+ * RoomQueue: senders that wait for room in a mailbox.
  *
- * Guarantees: who waited first gets the room; who sends again stands behind the others; a
- * teller that is interrupted stands in no line; each is told once whether its message was
- * taken.
+ * Guarantees: the sender that waited longest gets the room. A sender that sends again goes to the
+ * end of the line. An interrupted sender leaves the line. Each sender is called once, with whether
+ * its message was taken.
  */
 
 export interface Waiter {
   readonly item: unknown
-  /** False: the message was not taken, and never will be. */
+  /** Called with false if the message was not taken and never will be. */
   readonly taken: (ok: boolean) => void
 }
 
-/** `M`: whose mailbox it is. */
+/** `M` is the type of the owners of mailboxes (members). */
 export class RoomQueue<M> {
   private readonly lines = new Map<M, Array<Waiter>>()
 
@@ -24,7 +24,7 @@ export class RoomQueue<M> {
     return [...this.lines.keys()]
   }
 
-  /** The answer ends the wait. */
+  /** Adds a waiter. The returned function ends its wait. */
   wait(member: M, waiter: Waiter): () => void {
     const known = this.lines.get(member)
     if (known === undefined) this.lines.set(member, [waiter])
@@ -38,7 +38,7 @@ export class RoomQueue<M> {
     }
   }
 
-  /** As many as there is room for. */
+  /** Admits waiters while there is room. */
   admit(member: M, hasRoom: () => boolean, take: (item: unknown) => void): void {
     const line = this.lines.get(member)
     if (line === undefined) return
@@ -50,7 +50,7 @@ export class RoomQueue<M> {
     if (line.length === 0) this.lines.delete(member)
   }
 
-  /** Refuses the waiting of these members: there will be no room for them. */
+  /** Refuses the waiters of these members: there will be no room for them. */
   refuse(isOne: (member: M) => boolean): void {
     for (const member of this.members) {
       if (!isOne(member)) continue

@@ -1,30 +1,29 @@
 /**
- * ScopeFold: from runes to the states of a scope's actors: how a scope is built when the
- * process starts. Pure.
+ * ScopeFold: computes the states of a scope's actors from runes, when the process starts. Pure.
  *
- * Guarantees: each rune goes to the actor that wrote it (or whose part did) and then to
- * each actor that it names in `moves`, in that order; a rune of an older log, which names
- * one machine, folds as it did; runes of actors that are not asked for are passed over.
- * What is folded is what live actors of the same definitions had.
+ * Guarantees: each rune goes to the actor that wrote it (or whose part wrote it), then to each
+ * actor named in `moves`, in that order. A rune of an older log, which names one machine, folds as
+ * it always did. Runes of actors that were not added are skipped. The result equals the states that
+ * live actors with the same definitions had.
  */
 import type { Rune } from "../event-log/Rune.ts"
 
 /** The part of an actor that a fold uses. */
 export interface Folding<S> {
   readonly initial: S
-  // A method, so that a table of actors can hold them whatever their states are.
+  // A method and not a property, so that a table can contain actors with different state types.
   apply(state: S, rune: Rune, isJoined: boolean): S
   readonly parts?: (actor: string) => boolean
 }
 
-/** A fold under way, for a stream that is read once by all that fold it. */
+/** A fold in progress, so that one pass over a stream can serve all folds. */
 export class ScopeFold {
-  /** By name. */
+  /** The states by actor name. */
   readonly states = new Map<string, unknown>()
   private readonly actors = new Map<string, Folding<unknown>>()
   private readonly withParts: Array<readonly [name: string, parts: (actor: string) => boolean]> = []
 
-  /** `state`: where a snapshot left the actor. */
+  /** `state`: the state of the actor in a snapshot. */
   add<S>(name: string, actor: Folding<S>, state: S = actor.initial): this {
     this.actors.set(name, actor)
     this.states.set(name, state)
@@ -42,7 +41,7 @@ export class ScopeFold {
     if (actor !== undefined) this.states.set(name, actor.apply(this.states.get(name), rune, isJoined))
   }
 
-  /** The actor itself, or the one that it is a part of. */
+  /** The actor itself, or the actor of which `actor` is a part. */
   private ownerOf(actor: string): string {
     if (this.actors.has(actor)) return actor
     return this.withParts.find(([, parts]) => parts(actor))?.[0] ?? actor
@@ -61,11 +60,11 @@ export const fold = <const F extends { readonly [name: string]: Folding<unknown>
 }
 
 /**
- * The tells that a receiver in another scope has not heard of. A tell that crosses scopes is lost
- * where the process dies behind the append: at start it is told again, with the rune as
- * its cause. The acknowledgement is the newest of the sender's runes that a rune of the
- * receiver names as its cause. A repetition that the receiver knows already is stale.
- * `sent`: the sender's runes that it tells of, oldest first. `received`: the receiver's.
+ * The sender's runes whose tells a receiver in another scope has not received. A tell to another
+ * scope is lost if the process dies after the append. So at start it is sent again, with the rune
+ * as its cause. The newest of the sender's runes that a rune of the receiver names as its cause is
+ * the acknowledgement. A repetition that the receiver already knows is stale. `sent`: the sender's
+ * runes with tells, oldest first. `received`: the receiver's runes.
  */
 export const unheard = (sent: Iterable<Rune>, received: Iterable<Rune>): ReadonlyArray<Rune> => {
   const all = [...sent]

@@ -1,12 +1,12 @@
 /**
  * ScopeIncarnation: a commit scope from one start to its end, as its supervisor sees it.
  *
- * Guarantees: as soon as the scope runs anything (an activity, an action that is an
- * Effect) the incarnation is a fiber in its supervisor's context, and holds what it runs
- * as fibers of its own: its Exit is what the supervisor hears, and interrupting it ends
- * them all. A scope that never ran anything has no fiber.
- * Every observer hears of the end, once. What ignores its interruption leaves the
- * incarnation behind: the supervisor says so, and the next one begins beside it.
+ * Guarantees: when the scope first runs an activity, or an action that is an Effect, the
+ * incarnation becomes a fiber in its supervisor's context. Everything it runs is a fiber that it
+ * owns. The supervisor receives its Exit, and interrupting it ends all of them. A scope that never
+ * ran anything has no fiber. Each observer receives the end once. If something ignores its
+ * interruption, the incarnation is abandoned: a warning is logged, and the next one begins while it
+ * may still run.
  */
 import { Context, Effect, Exit, Fiber, References, Scope } from "effect"
 import type { ChildHandle, ExitObserver, Hold } from "../supervision/Child.ts"
@@ -15,10 +15,10 @@ import { type Ask, Asking, Performing } from "./Mail.ts"
 
 export interface Incarnate {
   readonly id: string
-  /** The supervisor wants the incarnation's end. */
+  /** The supervisor wants the incarnation to end. */
   stopped(incarnation: ScopeIncarnation): void
   fiberEnded(incarnation: ScopeIncarnation, exit: Exit.Exit<void, unknown>): void
-  /** The scope's actors, as they stand. */
+  /** The scope's actors in their current state. */
   readonly parts: ReadonlyArray<Part>
 }
 
@@ -29,9 +29,9 @@ export class ScopeIncarnation implements ChildHandle {
   private life: Life | undefined = undefined
   ending: Exit.Exit<void, unknown> | undefined = undefined
   private observer: ExitObserver | undefined = undefined
-  /** The supervisor's wish: life, an end, or an end at once, whatever is left undone. */
+  /** The supervisor's request: keep running, end, or end immediately even if work is unfinished. */
   wanted: "life" | "end" | "kill" = "life"
-  /** How it ended; reported. */
+  /** The exit, after it was reported; undefined before. */
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
 
   constructor(of: Incarnate, by: Hold) {
@@ -39,7 +39,7 @@ export class ScopeIncarnation implements ChildHandle {
     this.by = by
   }
 
-  // --- for the supervisor
+  // --- implementation of ChildHandle
 
   stop(how: "shutdown" | "kill"): void {
     if (this.exit !== undefined) return
@@ -56,15 +56,15 @@ export class ScopeIncarnation implements ChildHandle {
     return { _tag: "Parts", parts: this.of.parts }
   }
 
-  // --- for the scope and its life
+  // --- for the scope and ScopeLife
 
-  /** Runs an activity: ends with the incarnation at the latest. */
+  /** Runs an activity, which ends with the incarnation at the latest. */
   run(effect: Effect.Effect<void, unknown>): Fiber.Fiber<void, unknown> {
     const life = this.begin()
     return life.fork(effect, life.context)
   }
 
-  /** Runs an action; `ask` is what it works for, where that was put off. */
+  /** Runs an action. `ask` is the ask it works for, if that was put off. */
   perform(effect: Effect.Effect<void, unknown>, ask: Ask | undefined): Fiber.Fiber<void, unknown> {
     const life = this.begin()
     life.acting ??= Context.add(life.context, Performing, true)
@@ -82,18 +82,18 @@ export class ScopeIncarnation implements ChildHandle {
     return this.life
   }
 
-  /** The first reason counts. What runs is interrupted, and waited for. */
+  /** Ends the incarnation. The first exit counts. Running fibers are interrupted and awaited. */
   finish(exit: Exit.Exit<void, unknown>): void {
     this.ending ??= exit
     this.life?.end(this.ending)
   }
 
-  /** Nothing runs any more. */
+  /** True if nothing is running any more. */
   get isQuiet(): boolean {
     return this.life === undefined || this.life.fiber.pollUnsafe() !== undefined
   }
 
-  /** The end, told to all that watch; the fiber's own Exit where there was one. What still runs is left behind. */
+  /** Reports the end to all observers, with the fiber's Exit if it had one. Anything that still runs is abandoned. */
   report(): void {
     if (this.exit !== undefined) return
     const exit = this.life?.fiber.pollUnsafe() ?? this.ending ?? Exit.interrupt()
@@ -104,7 +104,7 @@ export class ScopeIncarnation implements ChildHandle {
   }
 }
 
-/** Another observer steals nothing from the first. */
+/** Calls two observers: a second observer does not replace the first. */
 class Both implements ExitObserver {
   private readonly first: ExitObserver
   private readonly second: ExitObserver
@@ -120,7 +120,7 @@ class Both implements ExitObserver {
   }
 }
 
-/** The incarnation's fiber and what it holds. */
+/** The incarnation's fiber, and the fibers that it owns. */
 class Life {
   readonly context: Context.Context<never>
   readonly fiber: Fiber.Fiber<void, unknown>

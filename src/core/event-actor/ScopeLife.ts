@@ -1,14 +1,15 @@
 /**
- * ScopeLife: a commit scope's life, from one incarnation to the next.
+ * ScopeLife: the life cycle of a commit scope, across its incarnations.
  *
  *     unstarted → running → stopping → restarting → running …
  *                                    → stopped → gone, closed
  *
- * Guarantees: one incarnation runs at a time, and a second supervisor is refused; an end is
- * reported when what was on its way to the log is durable and what ran has ended; mail
- * waits `DOWN_AT_MOST` ms for a scope that is down, then askers and tellers hear that it
- * is gone; so long, too, askers wait for one that is not started yet, and its mail stays; what ignores its interruption is left behind after the grace, and said; to
- * close is no crash and counts as no restart.
+ * Guarantees: one incarnation runs at a time, and a second supervisor is refused. An end is
+ * reported when appends in progress are durable and all running work has ended. Mail waits
+ * `DOWN_AT_MOST` ms for a scope that is down; then it is dead-lettered, and asks fail. For a scope
+ * that is not started yet, asks wait equally long, and tells stay in the mailbox. Work that ignores
+ * its interruption is abandoned after the grace period, with a warning. Closing is not a crash, and
+ * does not count as a restart.
  */
 import { Cause, Duration, Exit, Schema } from "effect"
 import {
@@ -24,13 +25,13 @@ import { Closed, ending, restarts } from "../supervision/Restart.ts"
 import type { System } from "./ActorSystem.ts"
 import { ScopeIncarnation } from "./ScopeIncarnation.ts"
 
-/** Mail waits so long (ms) for a scope that is down. */
+/** Maximum time in ms that mail waits for a scope that is down. */
 export const DOWN_AT_MOST = 10_000
 
-/** Read with each start and each end: text would be parsed each time. */
+/** A constant, because a duration as text would be parsed at each start and each end. */
 const GRACE = Duration.seconds(5)
 
-/** A scope has one supervisor: it was started while it runs. */
+/** The scope was started while it runs: a scope has one supervisor. */
 export class ScopeTaken extends Schema.TaggedError<ScopeTaken>()("ScopeTaken", {
   scope: Schema.String,
   message: Schema.String,
@@ -40,29 +41,29 @@ export class ScopeTaken extends Schema.TaggedError<ScopeTaken>()("ScopeTaken", {
 export type Status =
   | "unstarted"
   | "running"
-  /** The scope ends: appends on their way become durable, and all that runs is interrupted. */
+  /** The scope is ending: appends in progress become durable, and all running work is interrupted. */
   | "stopping"
-  /** The scope crashed; its supervisor brings it back. */
+  /** The scope crashed; its supervisor restarts it. */
   | "restarting"
-  /** Stopped by its supervisor, or of itself. */
+  /** The scope ended by itself, or its supervisor stopped it. */
   | "stopped"
-  /** The scope was down for too long: takes no mail until it is started again. */
+  /** The scope was down for too long: it takes no mail until it is started again. */
   | "gone"
-  /** For good. */
+  /** Closed for good. */
   | "closed"
 
 export interface ScopeOptions {
   /** The scope's name among the children of its supervisor. */
   readonly id: string
-  /** The log stream of its runes; scopes may share one. */
+  /** The log stream of its runes. Scopes can share one. */
   readonly stream: string
   /** Default `permanent`. */
   readonly restart?: RestartType
-  /** Grace after the request to stop; default 5 s. */
+  /** Grace period after the request to stop; default 5 s. */
   readonly shutdown?: ChildSpec["shutdown"]
 }
 
-/** How a scope starts: without a fiber. Where its actors need services, only a supervisor that has them takes it. */
+/** How a scope starts: without a fiber. If its actors need services, only a supervisor that has them accepts it. */
 export type ScopeStart<R> = [R] extends [never] ? (by: Hold) => ChildHandle | Ignore : ChildSpec<R>["start"]
 
 export abstract class ScopeLife<R> {
@@ -74,7 +75,7 @@ export abstract class ScopeLife<R> {
   status: Status = "unstarted"
   incarnation: ScopeIncarnation | undefined = undefined
   private isClosing = false
-  /** Cancels what bounds a wait: of what ran, while it stops; of mail, while it is down. */
+  /** Cancels the current timeout: the grace period while the scope stops, or the wait of mail while it is down. */
   private alarm: (() => void) | undefined = undefined
 
   constructor(system: System, { id, restart = "permanent", shutdown = GRACE, stream }: ScopeOptions) {
@@ -86,24 +87,24 @@ export abstract class ScopeLife<R> {
   }
 
   protected abstract begun(): void
-  /** The incarnation ends: nothing new is begun. */
+  /** The incarnation ends: no new timers or activities are started. */
   protected abstract leave(): void
-  /** Asks fail: the scope stays down unless it is started anew, or was not started in time. */
+  /** Fails the waiting asks, because the scope stays down, or was not started in time. */
   protected abstract failAsks(reason: "unstarted" | "stopped"): void
   protected abstract giveUpMail(reason: "restarting" | "stopped"): void
-  /** Macrosteps are on their way to the log. */
+  /** True if macrosteps are on their way to the log. */
   protected abstract get isOnTheWay(): boolean
-  /** Mail, or tellers, wait. */
+  /** True if mail, or senders that wait for room, are waiting. */
   protected abstract get hasMail(): boolean
 
-  /** The scope's actors, as they stand. */
+  /** The scope's actors in their current state. */
   abstract get parts(): ReadonlyArray<Part>
 
   get isRunning(): boolean {
     return this.status === "running"
   }
 
-  /** Takes mail. */
+  /** True if the scope takes mail. */
   get isOpen(): boolean {
     return this.status !== "gone" && this.status !== "closed" && !this.isClosing
   }
@@ -117,7 +118,7 @@ export abstract class ScopeLife<R> {
     return this.begin as ScopeStart<R>
   }
 
-  /** Begins an incarnation, without a fiber: the states are as committed, mail and askers have waited. */
+  /** Begins an incarnation, without a fiber. The states are the committed ones; mail and asks have waited. */
   private begin(by: Hold): ChildHandle | Ignore {
     if (this.isClosing) return ignore
     const before = this.incarnation
@@ -138,21 +139,21 @@ export abstract class ScopeLife<R> {
     })
   }
 
-  /** A message, an action or an activity broke: the incarnation ends, and its supervisor hears of it. */
+  /** A message, an action or an activity failed: the incarnation ends, and its supervisor gets the cause. */
   crashed(cause: Cause.Cause<unknown>): void {
     if (this.status !== "running") return
     this.system.metrics.crashes += 1
     this.finish(Exit.failCause(cause))
   }
 
-  /** The incarnation's supervisor wants its end. */
+  /** The incarnation's supervisor wants it to end. */
   stopped(incarnation: ScopeIncarnation): void {
     if (incarnation !== this.incarnation) return
     if (this.status === "running") this.finish(Exit.interrupt())
     else this.endIfQuiet()
   }
 
-  /** The incarnation's fiber has ended: it was told to, or it was interrupted. */
+  /** The incarnation's fiber has ended, because it was asked to or because it was interrupted. */
   fiberEnded(incarnation: ScopeIncarnation, exit: Exit.Exit<void, unknown>): void {
     if (incarnation !== this.incarnation) return incarnation.report()
     if (this.status === "running") this.finish(exit)
@@ -160,21 +161,21 @@ export abstract class ScopeLife<R> {
     else incarnation.report()
   }
 
-  /** The incarnation ends; the first reason counts. */
+  /** Ends the incarnation; the first exit counts. */
   protected finish(exit: Exit.Exit<void, unknown>): void {
     const incarnation = this.incarnation!
     this.status = "stopping"
     this.leave()
     incarnation.finish(exit)
     this.endIfQuiet()
-    // of a scope that ends by itself, the supervisor counts no grace
+    // The supervisor has not asked for this end, so it measures no grace period.
     if (this.isEnding(incarnation) && incarnation.wanted === "life" && this.shutdown !== "infinity") {
       const grace = this.shutdown === "brutal" ? 0 : Duration.toMillis(Duration.fromInputUnsafe(this.shutdown))
       this.alarm = this.system.after(grace, () => this.abandon(incarnation))
     }
   }
 
-  /** A restart may have come meanwhile. */
+  /** False if the scope has been restarted in the meantime. */
   private isEnding(incarnation: ScopeIncarnation): boolean {
     return this.status === "stopping" && this.incarnation === incarnation
   }
@@ -193,14 +194,14 @@ export abstract class ScopeLife<R> {
     this.wait()
   }
 
-  /** Where nothing is on its way and nothing runs, the end is reported. */
+  /** Reports the end if no append is in progress and no work is running. */
   endIfQuiet(): void {
     const { incarnation } = this
     if (this.status !== "stopping" || incarnation === undefined) return
     if (incarnation.wanted !== "kill" && (this.isOnTheWay || !incarnation.isQuiet)) return
     this.beDown(incarnation)
     if (incarnation.isQuiet) incarnation.report()
-    // a supervisor that brings it back at once leaves nothing to wait for
+    // If the supervisor restarted the scope during `report`, this does nothing.
     this.wait()
   }
 
@@ -212,11 +213,11 @@ export abstract class ScopeLife<R> {
     const comesBack = !isAsked && end !== undefined && restarts[restart][ending(end)]
     this.status = comesBack ? "restarting" : "stopped"
     if (!comesBack) this.failAsks("stopped")
-    // it has ended of itself, and stays down
+    // The scope ended by itself and stays down.
     if (!comesBack && !isAsked) this.beGone()
   }
 
-  /** Mail waits for a scope that is down, but not for ever. */
+  /** Starts the timeout of mail that waits for a scope that is down. */
   protected wait(): void {
     const { status } = this
     if (status !== "unstarted" && status !== "restarting" && status !== "stopped") return
@@ -224,7 +225,7 @@ export abstract class ScopeLife<R> {
     this.alarm = this.system.after(DOWN_AT_MOST, () => (status === "unstarted" ? this.beLate() : this.beGone()))
   }
 
-  /** Nobody has started it yet: askers wait no longer, told mail does. */
+  /** The scope was not started in time: asks fail, tells stay. */
   private beLate(): void {
     this.disarm()
     this.failAsks("unstarted")
@@ -236,7 +237,7 @@ export abstract class ScopeLife<R> {
     this.status = "gone"
   }
 
-  /** For good: stops it if it runs; its mail is dead-lettered, its asks fail, its supervisor restarts nothing. */
+  /** Closes the scope for good: it stops, its mail is dead-lettered, its asks fail, and it is never restarted. */
   close(): void {
     if (this.isClosing) return
     this.isClosing = true

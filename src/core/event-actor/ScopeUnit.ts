@@ -1,6 +1,6 @@
 /**
- * ScopeUnit: one macrostep, from its first step until it is durable: the runes of all
- * actors that it moved, and what is due once they are on the disk.
+ * ScopeUnit: one macrostep, from its first step until it is durable: the runes of all actors that
+ * it changed, and the work to do once they are on disk.
  */
 import type { Owner, Unit } from "../event-log/Log.ts"
 import type { Cause, Rune } from "../event-log/Rune.ts"
@@ -34,15 +34,15 @@ export interface Kept {
 
 /** Mail between siblings that came too early. */
 export interface Postponed extends Kept {
-  /** The member's state in which it came. */
+  /** The member's state when the message came. */
   readonly state: unknown
 }
 
 const NONE: ReadonlyArray<never> = []
 
 /**
- * The list with one more at its end: the list itself where there is one. A list of one is
- * made as such, since one that is pushed to from empty takes room for 17.
+ * Appends to a list. Creates the list if there is none, as a one-element literal: an array that is
+ * pushed to from empty gets capacity for 17 entries.
  */
 export const added = <A>(list: Array<A> | undefined, item: A): Array<A> => {
   if (list === undefined) return [item]
@@ -54,24 +54,23 @@ export class ScopeUnit implements Unit {
   readonly owner: Owner
   runes: ReadonlyArray<Rune> = NONE
   texts: ReadonlyArray<string> = NONE
-  /** To whom the message from outside came that began it. */
+  /** The actor that got the message from outside. */
   readonly member: Member
   readonly item: unknown
   touched: Array<Touched> | undefined = undefined
   reply: unknown = undefined
   settles: Array<NonNullable<Following<never>["settles"]>[number] & { readonly member: Member }> | undefined = undefined
   outbox: Array<Leaving> | undefined = undefined
-  /** The outbox, sent. */
+  /** The mail of the outbox after it was sent. */
   sent: Array<Mail> | undefined = undefined
-  /** Of it, what was sent to actors that are gone. */
+  /** The part of the sent mail whose actors no longer exist. */
   lost: Array<Kept> | undefined = undefined
-  /** Mail between siblings that came too early. */
   kept: Array<Postponed> | undefined = undefined
   acts: Array<Act> | undefined = undefined
-  /** Why nothing of it is written; and what that means for a teller's message. */
+  /** The refusal, if nothing is written. `why` says how a refused tell is treated. */
   refused: unknown = undefined
   why: "stale" | "illegal" | "refused" = "refused"
-  /** The id that must be durable before anybody hears of the unit. */
+  /** The eventId that must be durable before anything about the unit is reported. */
   behind = 0
 
   constructor(owner: Owner, member: Member, item: unknown) {
@@ -89,7 +88,7 @@ export class ScopeUnit implements Unit {
     this.why = why
   }
 
-  /** Adds a rune, with its payload as it is stored. */
+  /** Adds a rune and its payload text as stored. */
   add(rune: Rune, text: string): void {
     const isFirst = this.runes.length === 0
     this.runes = added(isFirst ? undefined : (this.runes as Array<Rune>), rune)
@@ -103,7 +102,7 @@ export class ScopeUnit implements Unit {
     member.ahead = after
   }
 
-  /** The states are as before the macrostep, and nothing is left of it but its refusal. */
+  /** Restores the states from before the macrostep, and discards everything except the refusal. */
   drop(): void {
     for (const { before, member } of this.touched ?? []) member.ahead = before
     this.runes = NONE
@@ -115,10 +114,10 @@ export class ScopeUnit implements Unit {
     this.acts = undefined
   }
 
-  /** The macrostep never came to be: what it sent is void. */
+  /** The macrostep is undone: the mail that it sent is void. */
   takeBack(): void {
     for (const mail of this.sent ?? []) mail.isGone = true
-    // sent again with the macrostep that sent it
+    // Sent again when the macrostep runs again.
     for (const { mail } of this.kept ?? []) mail.isGone = true
   }
 }

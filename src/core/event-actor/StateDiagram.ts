@@ -1,10 +1,9 @@
 /**
- * StateDiagram: a machine as a document (Mermaid diagram, transition table, timeouts,
- * enter activities, rune kinds), read from the same table that `step` reads.
+ * StateDiagram: documents a machine (Mermaid diagram, transition table, timeouts, enter activities,
+ * rune kinds) from the table that `step` reads.
  *
- * Edges are grouped so that they stay readable: one arrow for a pair of states,
- * one row for the cells that are alike; a branch list that many states share is
- * drawn as a choice.
+ * Edges are grouped to stay readable: one arrow for a pair of states, one row for equal cells. A
+ * branch list that many states share is drawn as a choice.
  */
 import type { Payload } from "../event-log/Rune.ts"
 import { type AnyMachine, branchesOf, type Cell, edges } from "./StateMachine.ts"
@@ -30,10 +29,10 @@ const group = <A>(items: Iterable<A>, key: (item: A) => string): ReadonlyArray<r
 
 const unique = (names: Iterable<string>): ReadonlyArray<string> => [...new Set(names)]
 
-/** Branch lists that at least this many states share become one choice in the diagram. */
+/** Number of states that must share a branch list before it becomes a choice in the diagram. */
 const SHARED = 3
 
-/** The shared branch lists of a machine. */
+/** The shared branch lists of a machine, with their names in the diagram. */
 const choicesOf = (machine: AnyMachine): ReadonlyMap<unknown, string> => {
   const users = new Map<unknown, Set<string>>()
   for (const [state, row] of Object.entries(tableOf(machine))) {
@@ -46,7 +45,7 @@ const choicesOf = (machine: AnyMachine): ReadonlyMap<unknown, string> => {
   return new Map(shared.map(([then], index) => [then, index === 0 ? "settle" : `settle${index + 1}`]))
 }
 
-/** Mermaid has no bracket in a state's name: a machine's beginning is drawn as its start. */
+/** Mermaid allows no bracket in a state's name, so a machine's initial state `[*]` is drawn as Mermaid's start. */
 const START = "[*]"
 const MAX_LABEL = 4
 
@@ -87,7 +86,7 @@ export const mermaid = (machine: AnyMachine): string => {
 
 const code = (names: ReadonlyArray<string>): string => names.map((name) => `\`${name}\``).join(", ")
 
-/** A few states by name, many by those that are left out. */
+/** Lists a few states by name; for many states, lists the ones that are missing. */
 const named = (states: ReadonlyArray<string>, all: ReadonlyArray<string>): string => {
   if (states.length === all.length) return "every state"
   const others = all.filter((state) => !states.includes(state))
@@ -113,7 +112,7 @@ const usesOf = (machine: AnyMachine): ReadonlyArray<Use> =>
     Object.entries(row).map(([event, cell]) => ({ state, event, cell }))
   )
 
-/** Uses of equal cells, as events × states: events that have the same states share a row. */
+/** Groups equal cells, as events × states. Events with the same states share a row. */
 const rowsOf = (uses: ReadonlyArray<Use>) =>
   group(uses, (use) => JSON.stringify(use.cell)).flatMap((alike) => {
     const byEvent = group(alike, (use) => use.event)
@@ -132,7 +131,7 @@ const targetsOf = (machine: AnyMachine, cell: AnyCell): ReadonlyArray<ReadonlyAr
     `\`${branch.rune ?? machine.rune}\``
   ])
 
-/** Every transition: equal cells in one row, one line for each of their branches; shared branch lists apart. */
+/** Every transition: equal cells in one row, one line for each branch; shared branch lists in their own tables. */
 export const transitions = (machine: AnyMachine): string => {
   const all = statesOf(machine)
   const choices = choicesOf(machine)
@@ -180,14 +179,14 @@ export const refusals = (machine: AnyMachine): string => {
   )
 }
 
-/** Most events by those that are left out, a few by name. */
+/** If most events are included, lists the missing ones; otherwise lists the events. */
 const most = (events: ReadonlyArray<string>, all: ReadonlyArray<string>): string => {
   const others = all.filter((event) => !events.includes(event))
   if (others.length === 0) return "every event"
   return others.length < events.length / 2 ? `every event but ${code(others)}` : code(events)
 }
 
-/** Default timeouts, as the initial data has them. */
+/** Default timeouts, computed from the initial data. */
 const timeouts = (machine: AnyMachine, initial: unknown): string | undefined => {
   const rows = Object.entries(machine.states).flatMap(([state, spec]) => {
     if (spec.timeout === undefined) return []
@@ -206,7 +205,7 @@ const activities = (machine: AnyMachine): string | undefined => {
   return rows.length === 0 ? undefined : markdown(["State", "Enter activity"], rows)
 }
 
-/** States that are left in the rune that enters them. */
+/** States in which the machine never stays, because the rune that enters one also leaves it. */
 const passing = (machine: AnyMachine, initial: unknown): string | undefined => {
   const states = Object.entries(machine.passing ?? {}) as ReadonlyArray<
     [string, ((data: unknown) => { readonly _tag: string }) | undefined]
@@ -217,7 +216,7 @@ const passing = (machine: AnyMachine, initial: unknown): string | undefined => {
     : markdown(["Nothing waits in", "The rune that enters it also leaves it, by"], rows)
 }
 
-/** The fields of each kind: asked of the machine itself, with its first data and each event that leads to the kind. */
+/** The fields of each kind, computed by the machine from its initial data and each event that leads to the kind. */
 const kindsOf = (machine: AnyMachine, kinds: ReadonlyArray<string>, initial: unknown): string => {
   const all = edges(machine)
   return markdown(
@@ -235,7 +234,7 @@ const kindsOf = (machine: AnyMachine, kinds: ReadonlyArray<string>, initial: unk
 
 export interface Described {
   readonly machine: AnyMachine
-  /** The machine's paragraph: its purpose and its guarantees. */
+  /** A paragraph on the machine: its purpose and its guarantees. */
   readonly about: string
   readonly kinds: ReadonlyArray<string>
   readonly initial: unknown

@@ -1,10 +1,9 @@
 /**
- * A state machine is a total table of plain data: state × event → cell.
+ * StateMachine: a state machine as a total table of plain data: state × event → cell.
  *
- * Nothing here runs effects or reads a clock: ids and times arrive in the event.
- * `step` is the only interpreter; diagrams, transition tables and the laws read
- * the same table that it reads. A machine's runes carry the whole event, so
- * `fold` over them gives the live state.
+ * Nothing here runs effects or reads a clock: ids and times arrive in the event. `step` is the only
+ * interpreter. Diagrams, transition tables and the laws read the same table. A machine's runes
+ * contain the whole event, so `fold` over them gives the live state.
  */
 import type { Payload, Rune } from "../event-log/Rune.ts"
 
@@ -14,9 +13,9 @@ export type Tagged = { readonly _tag: string }
 export type Refusal =
   /** Too early: kept until the state changes. */
   | "postpone"
-  /** Lost a race: dropped with a trace. */
+  /** The event lost a race: dropped, counted, and logged at debug level. */
   | "stale"
-  /** The sender's bug: refused to an asker, dead-lettered for a teller. */
+  /** A bug of the sender: an ask is refused, a tell is dead-lettered. */
   | "illegal"
 
 /** A row of a transition table: names, never closures, so that it can be printed. */
@@ -24,13 +23,13 @@ export interface Branch<S, G, A, K> {
   readonly to: S
   readonly when?: G
   readonly act?: ReadonlyArray<A>
-  /** The kind of the rune this move appends; the machine's `rune` where left out. */
+  /** The kind of the rune that this move appends; if omitted, the machine's `rune`. */
   readonly rune?: K
-  /** A move to the same state that starts the state's enter activity again. */
+  /** A move to the same state that restarts the state's enter activity. */
   readonly reenter?: true
 }
 
-/** The first branch whose guard holds wins; the last one has no guard. */
+/** The first branch whose guard returns true wins. The last one has no guard. */
 export type Then<S, G, A, K> =
   | (Branch<S, never, A, K> & { readonly when?: never })
   | readonly [
@@ -46,18 +45,18 @@ export interface Move<S, G, U, A, K> {
 
 export type Cell<S, G, U, A, K> = Move<S, G, U, A, K> | Refusal
 
-/** A state's properties besides its row: a time limit and one enter activity, both by name. */
+/** Properties of a state besides its row: a timeout and an enter activity, both by name. */
 export interface StateSpec<T, V> {
   readonly timeout?: T
   readonly enter?: V
 }
 
 /**
- * A state timeout: how long from entering the state, and the event that it fires.
- * Read it again after every move: where the data moved the deadline, it moves.
+ * A state timeout: its length, and the event that it fires. Read it again after every move, because
+ * the data can change the deadline.
  */
 export interface Timer<E, D> {
-  /** ms from `at`, the moment the state was entered (ms since the epoch); infinite for no limit. */
+  /** ms from `at`, the moment the state was entered (ms since the epoch); Infinity for no limit. */
   readonly after: (data: D, at: number) => number
   readonly fires: (data: D) => E
 }
@@ -76,17 +75,17 @@ export interface Machine<
   readonly name: string
   readonly initial: NoInfer<S>
   readonly final: ReadonlyArray<NoInfer<S>>
-  /** The kind of rune that a move appends unless its branch names another. */
+  /** The rune kind of a move, unless its branch names another. */
   readonly rune: K
-  /** True for an event that belongs to the past (an older run, an older time): stale in every state. */
+  /** True for an event of the past (an older run, an earlier time): it is stale in every state. */
   readonly fenced?: (data: D, event: E) => boolean
   readonly guards: { readonly [g in G]: (data: D, event: E) => boolean }
   readonly updates: { readonly [u in U]: (data: D, event: E) => D }
   readonly actions: { readonly [a in A["_tag"]]: (data: D, event: E) => Extract<A, { _tag: a }> }
   readonly timers: { readonly [t in T]: Timer<E, D> }
-  /** States that nothing waits in: the rune that enters one also leaves it, by this event of its own. */
+  /** States in which the machine never stays: the rune that enters one also leaves it, by this event. */
   readonly passing?: { readonly [s in S]?: (data: D) => E }
-  /** Fields of a kind of rune, besides the whole event. */
+  /** Fields of a kind of rune in addition to the whole event. */
   readonly fields: { readonly [k in K]?: (data: D, event: E) => Payload }
   readonly states: { readonly [s in S]: StateSpec<NoInfer<T>, V> }
   readonly table: {
@@ -120,8 +119,8 @@ export const to = <const S extends string, const O extends object = {}>(
 }
 
 /**
- * Code for the named events only; any other event leaves the data as it is. Where an
- * update or a guard needs an event's own fields, this narrows it.
+ * Applies `change` to the named events only; other events leave the data unchanged. Narrows the
+ * event's type, so that an update can use the event's own fields.
  */
 export const on =
   <E extends Tagged, D>() =>
@@ -145,7 +144,7 @@ export type Step<S, D, A> =
   | {
       readonly _tag: "Moved"
       readonly to: S
-      /** Where the machine is then: further on where it passes through `to`. */
+      /** The state after the move; differs from `to` if the machine passes through `to`. */
       readonly state: S
       readonly data: D
       readonly kind: string
@@ -169,7 +168,7 @@ export const branchesOf = <S, G, U, A, K>(cell: Cell<S, G, U, A, K>): ReadonlyAr
 
 const NONE: ReadonlyArray<never> = []
 
-/** The first branch whose guard holds. */
+/** The first branch whose guard returns true. */
 const takenOf = <S extends string, E extends Tagged, D, A extends Tagged>(
   { guards }: Machine<S, E, D, A>,
   then: Then<S, string, A["_tag"], string>,
@@ -180,7 +179,7 @@ const takenOf = <S extends string, E extends Tagged, D, A extends Tagged>(
   return then.find(({ when }) => when === undefined || guards[when]!(data, event))!
 }
 
-/** Steps an event. Pure and total: the same pair always steps the same, a refusal changes no data. */
+/** Steps an event. Pure and total: the same input always gives the same result, and a refusal changes no data. */
 export const step = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   state: S,
@@ -208,7 +207,7 @@ export const step = <S extends string, E extends Tagged, D, A extends Tagged>(
   return passes === undefined ? moved : through(machine, moved, passes(next))
 }
 
-/** On from a state that nothing waits in. */
+/** Continues from a state in which the machine never stays. */
 const through = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   moved: Went<S, D, A>,
@@ -219,15 +218,15 @@ const through = <S extends string, E extends Tagged, D, A extends Tagged>(
   return { ...moved, state: on.state, data: on.data, actions: [...moved.actions, ...on.actions] }
 }
 
-/** Where a machine stands: what a fold yields. */
+/** The state of a machine, as a fold computes it. */
 export interface Snapshot<S, D> {
   readonly state: S
   readonly data: D
   /** The eventId of the rune that entered the state; 0 before the first one. */
   readonly entered: number
-  /** The rune's seq in its stream. */
+  /** The seq of that rune in its stream. */
   readonly seq: number
-  /** When that was, ms since the epoch. */
+  /** Time at which the state was entered, ms since the epoch. */
   readonly at: number
 }
 
@@ -239,14 +238,14 @@ export interface Moved {
   readonly payload: Payload
 }
 
-/** Folds in a rune of the machine's own. A rune that does not step is a broken log: it throws. */
+/** Folds in one of the machine's own runes. Throws if the rune does not step: the log is broken. */
 export const evolve = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   snapshot: Snapshot<S, D>,
   rune: Moved
 ): Snapshot<S, D> => evolveBy(machine, snapshot, rune.payload["event"] as E, rune)
 
-/** A rune that is this event to the machine: its own, or one that it joined. */
+/** Folds in a rune that means this event to the machine: one of its own, or one that it joined. */
 export const evolveBy = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   snapshot: Snapshot<S, D>,
@@ -260,11 +259,11 @@ export const evolveBy = <S extends string, E extends Tagged, D, A extends Tagged
   )
 }
 
-/** A rune names a machine that it does not concern: a broken log. */
+/** The error for a rune that names a machine which it does not concern: the log is broken. */
 export const notJoined = ({ name }: { readonly name: string }, { eventId, kind }: Pick<Rune, "eventId" | "kind">) =>
   new Error(`${name}: rune ${eventId} (${kind}) is nothing that it joins: the log does not fold`)
 
-/** Where a step leads that this rune states. */
+/** The snapshot after a step that this rune records. */
 export const advance = <S, D, A>(
   before: Snapshot<S, D>,
   moved: Went<S, D, A>,
@@ -281,7 +280,7 @@ export const advance = <S, D, A>(
   }
 }
 
-/** The fold of a machine: `step` over its own runes. */
+/** Folds a machine's own runes with `step`. */
 export const fold = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   initial: D,

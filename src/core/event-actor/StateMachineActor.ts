@@ -1,11 +1,11 @@
 /**
- * StateMachineActor: a table machine as an event-sourced actor. One rune a move, with the
- * whole event in it; or no rune of its own, where it *joins* the rune of a sibling and
- * makes its own event of that fact.
+ * StateMachineActor: a table machine as an event-sourced actor. Each move writes one rune that
+ * contains the whole event. If the machine *joins* the rune of a sibling, it writes no rune and
+ * derives its event from that rune.
  *
- * Guarantees: its state is the fold of the runes that name it, as actor or in `moves`; the
- * state's timeout and enter activity are those of the table, the activity keyed by the
- * rune that entered the state.
+ * Guarantees: its state is the fold of the runes that name it, as actor or in `moves`. The state's
+ * timeout and enter activity are those of the table. The activity's key is the rune that entered
+ * the state.
  */
 import type { Effect, Scope } from "effect"
 import type { Rune } from "../event-log/Rune.ts"
@@ -24,57 +24,60 @@ import {
 import { refused } from "./Refused.ts"
 import { advance, evolve, evolveBy, type Machine, notJoined, type Snapshot, step, type Tagged } from "./StateMachine.ts"
 
-/** A move, as siblings and other scopes hear of it. */
+/** A move, as `follow` gets it. */
 export interface Moved<S, E, D> {
   readonly before: Snapshot<S, D>
   readonly after: Snapshot<S, D>
   readonly event: E
   readonly context: Context
-  /** The sibling's rune, where the machine joined one. */
+  /** The sibling's rune, if the machine joined one. */
   readonly joined: Rune | undefined
 }
 
-/** The consequences of a move besides those of the table. */
+/** The consequences of a move in addition to those of the table. */
 export interface Follow<X> extends Following<X> {
-  /** Siblings that the same fact moves: they join the rune. */
+  /** Siblings that the same rune concerns: they join it. */
   readonly moves?: ReadonlyArray<string>
 }
 
 export interface Parts<S extends string, E extends Tagged, D, A extends Tagged, X extends Tagged, F, R> {
   readonly machine: Machine<S, E, D, A>
-  /** Before the first rune. */
+  /** The data before the first rune. */
   readonly data: D
-  /** Decides what siblings, other scopes and an asker hear of a move, and which actions follow besides the table's own. */
+  /** Returns the messages, the reply and the actions that follow from a move, in addition to the table's actions. */
   readonly follow?: (move: Moved<S, E, D>) => Follow<X> | Refuse<F> | undefined
-  /** The event that a sibling's rune is to this machine; undefined where the rune does not concern it. Pure. */
+  /** The event that a sibling's rune means to this machine; undefined if the rune does not concern it. Pure. */
   readonly joins?: (rune: Rune, state: Snapshot<S, D>) => E | undefined
-  /** Actions of the table and of `follow`, after the commit. */
+  /** Performs the actions of the table and of `follow`, after the commit. */
   readonly perform?: (action: A | X, acting: Acting<Snapshot<S, D>, E, F>) => Effect.Effect<void, unknown, R> | void
-  /** The enter activities of the table, by name. */
+  /** Runs the enter activities of the table, by name. */
   readonly run?: (
     activity: Activity,
     acting: Acting<Snapshot<S, D>, E, F>
   ) => Effect.Effect<void, unknown, R | Scope.Scope>
-  /** The scope ends (normally) once a final state is committed and acted on; default: the machine stays and refuses. */
+  /**
+   * If true, the scope ends normally once a final state is committed and its actions are done.
+   * Default: it stays and refuses.
+   */
   readonly endsWhenFinal?: boolean
 }
 
 const NONE: ReadonlyArray<never> = []
 
-/** Where a machine stands before its first rune. */
+/** The snapshot of a machine before its first rune. */
 export const start = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   data: D
 ): Snapshot<S, D> => ({ state: machine.initial, data, entered: 0, at: 0, seq: 0 })
 
-/** The outcome of an event by the table: the rune that states it, the next state, and the actions. */
+/** The result of an event by the table: the rune that records it, the next state, and the actions. */
 export interface Move<S, D, A> {
   readonly draft: Draft
   readonly after: Snapshot<S, D>
   readonly actions: ReadonlyArray<A>
 }
 
-/** `index`: how many runes of the same decision come before it. */
+/** `index`: number of runes before it in the same decision. */
 export const move = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   before: Snapshot<S, D>,
@@ -92,7 +95,7 @@ export const move = <S extends string, E extends Tagged, D, A extends Tagged>(
   }
 }
 
-/** The same for a sibling's rune, which is this event to the machine: it has no rune of its own. */
+/** `move` for a sibling's rune that means this event to the machine: it writes no rune. */
 export const joined = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   before: Snapshot<S, D>,
@@ -119,7 +122,7 @@ class TableActor<S extends string, E extends Tagged, D, A extends Tagged, X exte
     const { actions, after, draft } = moved
     const more = this.follow(before, after, event, context, undefined)
     if (more instanceof Refuse) return more
-    // nearly always; a spread costs as much as the step
+    // Almost always the case; avoids a spread, which costs as much as the step.
     if (more === undefined) return { runes: [draft], state: after, acts: actions }
     const runes = [more.moves === undefined ? draft : { ...draft, moves: more.moves }]
     return { runes, state: after, ...more, acts: actsOf(actions, more.acts) }

@@ -1,12 +1,12 @@
 /**
- * Timers: the timers of one actor, in line with its committed state.
+ * Timers: keeps the timers of one actor in line with its committed state.
  *
- * Guarantees: a timer counts on the monotonic clock from when its state was entered, also
- * over a restart of the scope, so that no change of the wall clock touches it; after a
- * restart of the process, as far as the wall clock can be believed: never longer than the
- * whole. A timer fires once for a deadline; its message is void once the state, as
- * stepped, no longer has that timer. Whoever decides on it reads a time that is not before
- * the deadline, whatever the wall clock says. A timer costs a fiber while it waits, none else.
+ * Guarantees: a timer counts on the monotonic clock from when its state was entered, also across a
+ * restart of the scope. So changes of the wall clock do not affect it. After a restart of the
+ * process, the elapsed time comes from the wall clock, and the timer never waits longer than its
+ * full length. A timer fires once for a deadline. Its message is void if the state, including
+ * macrosteps not yet durable, no longer has that timer. The handler of its message reads a time
+ * that is not before the deadline. A timer costs a fiber while it waits, and none otherwise.
  */
 import type { Timer } from "./EventSourcedActor.ts"
 import { Due } from "./Mail.ts"
@@ -14,7 +14,7 @@ import { Due } from "./Mail.ts"
 export interface Time {
   readonly clock: { readonly currentTimeMillisUnsafe: () => number }
   readonly monotonic: () => number
-  /** Calls the task after so many ms; the answer cancels it. */
+  /** Calls the task after `ms` milliseconds. The returned function cancels it. */
   after(ms: number, task: () => void): () => void
 }
 
@@ -35,9 +35,9 @@ interface Entry {
 export class Timers {
   private readonly of: Timed
   private readonly time: Time
-  /** None until there is a timer: most actors have none most of the time. */
+  /** Undefined until there is a timer: most actors have none most of the time. */
   private entries: Map<string, Entry> | undefined = undefined
-  /** When the actor was started first, ms since the epoch. */
+  /** When the actor was first started, ms since the epoch. */
   readonly began: number
 
   constructor(of: Timed, time: Time) {
@@ -46,7 +46,7 @@ export class Timers {
     this.began = time.clock.currentTimeMillisUnsafe()
   }
 
-  /** Sets these timers, and no others. */
+  /** Sets these timers, and removes all others. */
   set(timers: ReadonlyArray<Timer<unknown>>): void {
     if (timers.length === 0 && this.entries === undefined) return
     const before = [...(this.entries ??= new Map<string, Entry>())]
@@ -59,7 +59,7 @@ export class Timers {
     if (this.entries.size === 0) this.entries = undefined
   }
 
-  /** The incarnation ends; what has fired, and how long the others have run, is kept for the next. */
+  /** Pauses all timers because the incarnation ends. Fired timers and elapsed times are kept for the next one. */
   leave(): void {
     for (const entry of this.entries?.values() ?? []) {
       entry.cancel?.()
@@ -80,7 +80,7 @@ export class Timers {
     this.arm(timer, entry)
   }
 
-  /** The moment on the monotonic clock: as a timer that counts from it knows, else by the wall clock. */
+  /** The moment on the monotonic clock: from another timer with the same start, or else from the wall clock. */
   private beganAt(since: number): number {
     for (const entry of this.entries?.values() ?? []) if (entry.since === since) return entry.began
     const { clock, monotonic } = this.time
@@ -91,7 +91,7 @@ export class Timers {
     if (entry.after === Number.POSITIVE_INFINITY) return
     const wait = entry.began + entry.after - this.time.monotonic()
     if (wait <= 0) return this.fire(timer, entry)
-    // Node's timers are early where its loop was busy as they were set: what is not due is waited for again
+    // Node's timers can fire early if its event loop was busy when they were set; `arm` then waits again.
     entry.cancel = this.time.after(Math.ceil(wait), () => this.arm(timer, entry))
   }
 

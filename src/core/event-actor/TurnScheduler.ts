@@ -1,14 +1,12 @@
 /**
- * TurnScheduler: who gets the next turn. Round robin among scopes that have mail, in
- * slices of time and not of messages; after `PASS` ms the event loop gets its turn, so
- * that sockets and timers never wait longer than that and one step, however heavy the
- * steps are.
+ * TurnScheduler: decides which scope gets the next turn. Round robin among scopes that have mail,
+ * in slices of time, not of messages. After `PASS` ms the event loop gets its turn. So sockets and
+ * timers wait at most that long plus one step, however expensive the steps are.
  */
 import type { EventLoopShape } from "./EventLoop.ts"
 
-/** The owner of turns. */
 export interface Turn {
-  /** Works until `until` (the loop's `now`), or until nothing is left. True: wants another turn. */
+  /** Works until `until` (the loop's `now`), or until nothing is left. Returns true if it wants another turn. */
   turn(until: number): boolean
 }
 
@@ -16,11 +14,11 @@ export interface Turn {
 export const SLICE = 0.5
 /** ms that scopes work before the event loop gets its turn. */
 export const PASS = 4
-/** From here on the emptied front of the row is given back. */
+/** Number of entries from which on the used front of the queue is freed. */
 const COMPACT_FROM = 1_024
 
 export class TurnScheduler {
-  /** A turn is under way on this stack: whatever wants one has to queue. */
+  /** True while a turn is running on this stack: others must queue. */
   isBusy = false
   private readonly loop: EventLoopShape
   private ready: Array<Turn> = []
@@ -42,8 +40,8 @@ export class TurnScheduler {
   }
 
   /**
-   * Runs the task as a turn of its own: what it leads to has to queue, so that the task is
-   * not interrupted by what it answers or tells.
+   * Runs the task as its own turn. Turns that it causes must queue, so that its own answers and
+   * tells do not interrupt it.
    */
   alone(task: () => void): void {
     if (this.isBusy) return task()

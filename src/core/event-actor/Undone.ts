@@ -1,8 +1,8 @@
 /**
- * Undone: what a failed append took back from a scope, until all of it is known.
+ * Undone: collects what a failed append took back from a scope, until all of it is known.
  *
- * Guarantees: the messages come back in the order in which they were stepped; the one
- * whose runes the store did not take is told apart.
+ * Guarantees: the messages come back in the order in which they were handled. The message whose
+ * runes the store did not take (the culprit) is kept apart.
  */
 import { Ask } from "./Mail.ts"
 import type { Member } from "./Member.ts"
@@ -19,7 +19,7 @@ export class Undone {
   private unit: ScopeUnit | undefined = undefined
   private error: unknown = undefined
 
-  /** The unit stood at this id: its last, or where it has no runes the one that it waited for. */
+  /** `id`: the unit's last eventId or, if it has no runes, the one that it waited for. */
   add(unit: ScopeUnit, id: number): void {
     unit.takeBack()
     if (unit.item instanceof Ask) unit.item.isStepped = false

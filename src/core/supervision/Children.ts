@@ -1,12 +1,11 @@
 /**
- * Children: the ordered table of a supervisor's children, and how they are
- * started and stopped. It decides nothing.
+ * Children: the ordered table of a supervisor's children, with the code that starts and stops them.
+ * It makes no decisions; the supervisor does.
  *
- * Guarantees: the table keeps start order; a start waits no longer than its
- * `initTimeout`, a stop no longer than the grace; whatever is left behind is
- * traced and logged, and remembered where the child is exclusive; a handle that
- * another incarnation holds is refused. Waits for one thing at a time, as a
- * supervisor does.
+ * Guarantees: the table keeps start order. A start takes at most its `initTimeout`, a stop at most
+ * its grace period. A child that ignores its kill is abandoned: this is traced and logged, and an
+ * exclusive child is remembered. A handle that another incarnation holds is refused. The table
+ * waits for one thing at a time, as a supervisor does.
  */
 import { Cause, Clock, type Context, Duration, Effect, Exit } from "effect"
 import { type ChildHandle, type ChildSpec, type Hold, ignore } from "./Child.ts"
@@ -22,14 +21,14 @@ import {
 import { AlreadySupervised, StartFailed, StartTimeout } from "./SupervisorError.ts"
 import type { TraceEvent } from "./SupervisorTrace.ts"
 
-/** After a kill a child has this many turns of the scheduler to end, so that synchronous finalizers count. */
+/** Scheduler turns that a child has after a kill, so that its synchronous finalizers can finish. */
 const killTurns = 8
 
-/** The supervisor, as its table of children calls it. */
+/** The part of the supervisor that its table of children calls. */
 export interface Listener<R> {
   readonly name: string
   readonly context: Context.Context<R>
-  /** A child has ended without a request of the supervisor. */
+  /** A child has ended, and the supervisor had not asked it to. */
   exited(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
   record(event: TraceEvent): void
 }
@@ -37,11 +36,11 @@ export interface Listener<R> {
 export class Children<R> implements Owner<R> {
   /** In start order; a restarted child keeps its place. */
   readonly byId = new Map<string, Incarnation<R>>()
-  /** Set when the supervisor was asked to stop: no start is waited for any more. */
+  /** True when the supervisor was asked to stop: it no longer waits for starts. */
   cancelled = false
-  /** Set when the supervisor was killed: no grace is given any more. */
+  /** True when the supervisor was killed: children get no grace period. */
   killed = false
-  /** Exclusive children that ignored their kill and have not ended since, by id. */
+  /** Exclusive children that ignored their kill and have not ended yet, by id. */
   private readonly left = new Map<string, Incarnation<R>>()
   private readonly listener: Listener<R>
   private waiting: (() => void) | undefined = undefined
@@ -66,19 +65,19 @@ export class Children<R> implements Owner<R> {
     this.wake()
   }
 
-  /** Checks again whether the awaited event has happened. */
+  /** Rechecks the condition that `until` is waiting for. */
   wake(): void {
     this.waiting?.()
   }
 
-  /** The specification stays, nothing runs. */
+  /** Enters the specification without starting it. */
   setDown(spec: ChildSpec<R>): Incarnation<R> {
     const child = new Incarnation(this, spec)
     this.byId.set(spec.id, child)
     return child
   }
 
-  /** The incarnation that has to end before this specification may start again. */
+  /** The abandoned incarnation that must end before this specification can start again. */
   leftBehind(spec: ChildSpec<R>): Hold | undefined {
     const own = this.left.get(spec.id)
     if (own !== undefined) return own
@@ -87,8 +86,8 @@ export class Children<R> implements Owner<R> {
   }
 
   /**
-   * Waits for the end of what was left behind, no longer than a start may take; here
-   * as all else is waited for, so that a stop of the supervisor ends it.
+   * Waits until the abandoned incarnation has ended, at most `initTimeout`. By default it waits
+   * with `until`, so that a stop of the supervisor ends the wait.
    */
   awaitLeft(
     spec: ChildSpec<R>,
@@ -110,7 +109,7 @@ export class Children<R> implements Owner<R> {
     })
   }
 
-  /** A start that is a function: done on return. As `start` in all else. */
+  /** `start` for a start that is a function: it is complete when it returns. */
   startDirect(spec: ChildSpec<R>, begin: DirectStart): ChildHandle | undefined | StartFailed {
     const refused = this.heldElsewhere(spec, spec)
     if (refused !== undefined) return refused
@@ -118,7 +117,7 @@ export class Children<R> implements Owner<R> {
     return this.enter(child, child.beginDirect(begin))
   }
 
-  /** Start a child and enter it under its id; nothing is entered if it fails or answers ignore. */
+  /** Starts a child and enters it under its id. Nothing is entered if the start fails or returns `ignore`. */
   start(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartFailed> {
     return Effect.suspend(() => {
       const { start } = spec
@@ -143,10 +142,10 @@ export class Children<R> implements Owner<R> {
     })
   }
 
-  /** Two supervisors, or two children of one, cannot run one handle. */
+  /** Refuses a handle that another supervisor, or another child of this one, runs. */
   private heldElsewhere(spec: ChildSpec<R>, handle: unknown): StartFailed | undefined {
     if (!isHandle(handle) || handle.supervisedBy === undefined || handle.supervisedBy.isOver) return undefined
-    // What was left behind may be started again beside its old incarnation, unless it is exclusive.
+    // An abandoned handle can be started again while its old incarnation runs, unless it is exclusive.
     if (handle.supervisedBy.isAbandoned && handle.exclusive !== true) return undefined
     const refusal = { supervisor: this.name, child: spec.id }
     const cause = new AlreadySupervised({ ...refusal, by: handle.supervisedBy.supervisor })
@@ -175,7 +174,7 @@ export class Children<R> implements Owner<R> {
     return new StartFailed({ supervisor, child: child.id, cause: Cause.squash(outcome.cause) })
   }
 
-  /** The start takes too long, or its supervisor is stopped: interrupt it, and leave it behind after the grace. */
+  /** The start takes too long, or its supervisor is stopped: interrupt it, and abandon it after the grace period. */
   private giveUp(child: Incarnation<R>, starting: Starting, leave: () => void): Effect.Effect<Outcome> {
     return Effect.gen({ self: this }, function* () {
       const millis = Duration.toMillis(child.initTimeout)
@@ -190,7 +189,7 @@ export class Children<R> implements Owner<R> {
     })
   }
 
-  /** Stop one after another, in the order given. */
+  /** Stops the children one after another, in this order. */
   stop(children: Iterable<Incarnation<R>>): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       for (const child of children) {
@@ -201,7 +200,7 @@ export class Children<R> implements Owner<R> {
     })
   }
 
-  /** Ask all at once; each has its own grace from now on. */
+  /** Asks all of them at once to stop. Each grace period counts from now. */
   stopTogether(children: Iterable<Incarnation<R>>): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       const asked = [...children].filter((child) => child.status === "running")
@@ -220,7 +219,7 @@ export class Children<R> implements Owner<R> {
   private ask(child: Incarnation<R>): void {
     child.status = "stopping"
     if (child.exit !== undefined) {
-      // It ended by itself before it was asked; its news in the mailbox is stale now.
+      // The child ended by itself before it was asked. Its `Exited` message in the mailbox is now stale.
       return this.listener.record({ _tag: "Stopped", child: child.id, exit: child.exit })
     }
     const how = this.killed || child.grace === "brutal" ? "kill" : "shutdown"
@@ -252,12 +251,12 @@ export class Children<R> implements Owner<R> {
     )
   }
 
-  /** Wait until `done` holds, for `limit` at most. */
+  /** Waits until `done` is true, for at most `limit`. */
   private until(done: () => boolean, limit: Duration.Duration): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (done()) return Effect.void
       const woken = Effect.callback<void>((resume) => {
-        // The scheduler may have taken a turn since.
+        // The state may have changed since the check above: the scheduler may have run other fibers.
         if (done()) return resume(Effect.void)
         this.waiting = () => {
           if (!done()) return
@@ -269,7 +268,7 @@ export class Children<R> implements Owner<R> {
         })
       })
       const bounded = Duration.isFinite(limit) ? Effect.timeoutOption(woken, limit) : Effect.asSome(woken)
-      // The code that woke this fiber goes on first: this may be inside its last step.
+      // Let the code that woke this fiber continue first: this may run inside that code's last step.
       return Effect.andThen(bounded, Effect.yieldNow)
     })
   }

@@ -1,10 +1,10 @@
 /**
- * DynamicSupervisor: a place in the supervision tree that fills up over time: a
- * supervisor that, restarted by its parent, comes back with all that was added to it
- * since, without what was removed or closed by its owner.
+ * DynamicSupervisor: a supervisor whose children are added and removed over time. When its parent
+ * restarts it, it comes back with all children that were added since, except those that were
+ * removed or that their owner closed.
  *
- * OTP's supervisors forget added children when they are restarted; here the
- * owner's list decides, so that a crash never leaves a project without agents.
+ * OTP's supervisors forget added children when they are restarted. Here the list of added children
+ * is kept, so that a crash never leaves a project without its agents.
  */
 import { Effect } from "effect"
 import type { ChildSpec } from "./Child.ts"
@@ -13,11 +13,11 @@ import type { Options } from "./SupervisorOptions.ts"
 import type { TraceEvent } from "./SupervisorTrace.ts"
 
 export interface DynamicSupervisor {
-  /** Give it to the parent. */
+  /** The specification to pass to the parent supervisor. */
   readonly child: ChildSpec
-  /** Takes the child up, and starts it if the supervisor runs. One with the same id is stopped and replaced. */
+  /** Adds the child, and starts it if the supervisor runs. A child with the same id is stopped and replaced. */
   readonly add: (spec: ChildSpec) => Effect.Effect<void>
-  /** Stops it and forgets it; returns when it has ended. */
+  /** Stops the child and forgets it. Returns when the child has ended. */
   readonly remove: (id: string) => Effect.Effect<void>
 }
 
@@ -26,12 +26,12 @@ export const make = (options: Omit<Options, "children">): DynamicSupervisor => {
   let supervisor: Supervisor.Supervisor | undefined
 
   const stop = (alive: Supervisor.Supervisor, id: string): Effect.Effect<void> =>
-    // a supervisor that has just ended has stopped it already
+    // Errors are ignored: a supervisor that has just ended has already stopped the child.
     Effect.ignore(Effect.andThen(alive.terminateChild(id), alive.deleteChild(id)))
 
   const startIn = (alive: Supervisor.Supervisor, spec: ChildSpec): Effect.Effect<void> =>
     alive.startChild(spec).pipe(
-      // its next start finds the child in the list
+      // The next start of the supervisor finds the child in the list.
       Effect.catchTag("SupervisorEnded", () => Effect.void),
       Effect.catch((error) => Effect.logError(`${options.name}: ${spec.id} could not be started`, error)),
       Effect.asVoid
@@ -43,7 +43,7 @@ export const make = (options: Omit<Options, "children">): DynamicSupervisor => {
       return !known || supervisor === undefined ? Effect.void : stop(supervisor, id)
     })
 
-  /** Applies the additions and removals of the time in which the supervisor started with an older list. */
+  /** Applies the additions and removals that were made while the supervisor was starting. */
   const catchUp = (made: Supervisor.Supervisor, begun: ReadonlyArray<ChildSpec>): Effect.Effect<void> =>
     Effect.suspend(() => {
       supervisor = made

@@ -1,36 +1,37 @@
 /**
  * Incarnation: one child from its start to its end, as its supervisor sees it.
  *
- * A restart makes a new Incarnation, so news from an old one can never be taken
- * for the new one's. Guarantees: its owner hears of its end once, after the
- * child's Scope is closed; a start that is given up leaves nothing behind but
- * what ignores interruption, and that is reported; while it is not over, it holds
- * its handle, so that no other supervisor can run the same. An idle child costs
- * this object, its handle and, unless its start is a function, an empty Scope.
+ * A restart makes a new Incarnation, so that a message about an old one is never mistaken for a
+ * message about the new one.
+ *
+ * Guarantees: its owner is called once at its end, after the child's Scope is closed. A start that
+ * is cancelled leaves nothing running except code that ignores interruption, and that is reported.
+ * Until it is over, it holds its handle, so that no other supervisor can run the same handle. An
+ * idle child costs this object, its handle and, unless its start is a function, an empty Scope.
  */
 import { Cause, Context, Duration, Effect, Exit, type Fiber, Predicate, Scope } from "effect"
 import { type ChildHandle, type ChildSpec, type ExitObserver, type Hold, ignore } from "./Child.ts"
 
 export type Status =
   | "running"
-  /** Asked to stop by its owner. */
+  /** The owner asked it to stop. */
   | "stopping"
-  /** Not running; its specification is kept. */
+  /** The child does not run; its specification is kept. */
   | "down"
-  /** Waits for its next start: its last one failed, its backoff runs, or its abandoned incarnation has not ended. */
+  /** Waiting for its next start: the last one failed, its backoff runs, or an abandoned incarnation has not ended. */
   | "restarting"
-  /** Ignored its kill and was left behind. */
+  /** The child ignored its kill, and the supervisor no longer waits for it. */
   | "abandoned"
 
 /** The part of a supervisor that an incarnation uses. */
 export interface Owner<R> {
   readonly name: string
   readonly context: Context.Context<R>
-  /** The child has ended; its status says whether a stop had been asked for. */
+  /** The child has ended. Its status tells whether it had been asked to stop. */
   ended(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
 }
 
-/** A start under way: settled once. An interrupted one answers no child any more, it can only fail. */
+/** A start in progress. It settles once. After `interrupt` it returns no child any more: it can only fail. */
 export interface Starting {
   readonly outcome: () => Outcome | undefined
   readonly interrupt: () => void
@@ -46,14 +47,14 @@ export type DirectStart = (by: Hold) => ChildHandle | typeof ignore
 export const initTimeoutOf = ({ initTimeout, type }: Pick<ChildSpec, "initTimeout" | "type">): Duration.Duration =>
   Duration.fromInputUnsafe(initTimeout ?? (type === "supervisor" ? Duration.infinity : "30 seconds"))
 
-/** The default handle: a fiber that runs the loop which `start` answered. */
+/** The default handle: a fiber that runs the loop returned by `start`. */
 class FiberHandle implements ChildHandle {
   supervisedBy: Hold | undefined = undefined
   private readonly fiber: Fiber.Fiber<unknown, unknown>
   constructor(fiber: Fiber.Fiber<unknown, unknown>) {
     this.fiber = fiber
   }
-  /** A fiber cannot be killed: to interrupt it is all there is. */
+  /** A fiber cannot be killed, so both requests interrupt it. */
   stop(_how: "shutdown" | "kill"): void {
     this.fiber.interruptUnsafe()
   }
@@ -80,7 +81,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
     return this.spec.id
   }
 
-  // As the hold on its handle.
+  // Implementation of Hold.
 
   get supervisor(): string {
     return this.owner.name
@@ -103,9 +104,9 @@ export class Incarnation<R> implements ExitObserver, Hold {
     this.waiting = [...(this.waiting ?? []), then]
   }
 
-  // Its life.
+  // Start and end.
 
-  /** A start that is a function: done on return. */
+  /** A start that is a function: it is complete when it returns. */
   beginDirect(start: DirectStart): Outcome {
     try {
       const started = start.call(this.spec, this)
@@ -117,9 +118,9 @@ export class Incarnation<R> implements ExitObserver, Hold {
   }
 
   /**
-   * Begin the start in a fiber of its own; a loop goes on in that fiber. `settled`
-   * is called when there is an outcome; one that was known before `begin` returned
-   * is not announced.
+   * Runs the start in its own fiber. If the start returns a loop, the loop continues in that fiber.
+   * `settled` is called when there is an outcome, but not for an outcome that was known before
+   * `begin` returned.
    */
   begin(start: Exclude<ChildSpec<R>["start"], DirectStart>, settled: () => void): Starting {
     const scope = Scope.makeUnsafe()
@@ -141,7 +142,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
       return Effect.void
     })
     const fiber = Effect.runForkWith(Context.add(this.owner.context, Scope.Scope, scope))(program)
-    // A loop's end is the child's; the end of a start that answered none closes the Scope here.
+    // The end of a loop is the end of the child. If the start returned no child, its end closes the Scope here.
     fiber.addObserver((exit) => {
       if (outcome === undefined || outcome === ignore)
         this.close(exit, (closed) => Exit.isFailure(closed) && settle(closed))
@@ -152,7 +153,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
     }
   }
 
-  /** From now on the owner hears of its end. */
+  /** From now on the owner is called when the child ends. */
   run(handle: ChildHandle): void {
     this.status = "running"
     this.handle = handle
@@ -194,12 +195,12 @@ export class Incarnation<R> implements ExitObserver, Hold {
     })
   }
 
-  /** Refuses the answered handle: closes the start's Scope, and does nothing else to the handle. */
+  /** Refuses the handle that the start returned: closes the start's Scope and leaves the handle alone. */
   discard(): void {
     this.close(Exit.interrupt(), () => undefined)
   }
 
-  /** Close the Scope, then go on with the exit; a finalizer that dies makes a success a failure. */
+  /** Closes the Scope, then continues with the exit. If a finalizer dies, a success becomes a failure. */
   private close(exit: Exit.Exit<unknown, unknown>, then: (exit: Exit.Exit<unknown, unknown>) => void): void {
     const closing = this.scope === undefined ? undefined : Scope.closeUnsafe(this.scope, exit)
     this.scope = undefined

@@ -1,11 +1,11 @@
 /**
- * Observation: a supervision tree as it is at one moment, as OTP's observer shows it.
+ * Observation: a snapshot of a supervision tree, as OTP's observer shows it.
  *
- * Guarantees: looking changes nothing and waits for nobody; all of it is of one moment. A
- * supervisor with very many children shows the first of them, and says how many there are.
+ * Guarantees: taking a snapshot changes nothing and does not wait. All of it is from the same
+ * moment. A supervisor with very many children lists the first `MAX_SHOWN` and the total count.
  */
 
-/** Most children that are shown of one supervisor. */
+/** Maximum number of children that are listed per supervisor. */
 export const MAX_SHOWN = 1_000
 
 export interface Crash {
@@ -14,7 +14,7 @@ export interface Crash {
   readonly message: string
 }
 
-/** A child's restarts and crashes in the life of its supervisor. */
+/** A child's restarts and last crash since its supervisor started. */
 export interface History {
   readonly restarts: number
   readonly crash: Crash | undefined
@@ -27,16 +27,16 @@ export type Inspection =
       readonly children: ReadonlyArray<Observed>
       readonly count: number
     }
-  /** Of a child that is made of parts of its own: plain data. */
+  /** A child that consists of parts, as plain data. */
   | { readonly _tag: "Parts"; readonly parts: ReadonlyArray<Part> }
 
-/** An actor within a child. */
+/** An actor inside a child. */
 export interface Part {
-  /** By which others send it messages. */
+  /** The address to which others send it messages. */
   readonly address: string
-  /** The name of its state, where it has one. */
+  /** The name of the actor's state, or null if it has none. */
   readonly state: string | null
-  /** Messages that wait. */
+  /** Number of waiting messages. */
   readonly mailbox: number
   /** The newest messages, oldest first. */
   readonly newest: ReadonlyArray<Taken>
@@ -57,6 +57,6 @@ export interface Observed {
   readonly restart: string
   readonly restarts: number
   readonly crash: Crash | undefined
-  /** Undefined: it does not run, or tells nothing. */
+  /** Undefined if the child does not run, or cannot be inspected. */
   readonly inside: Inspection | undefined
 }

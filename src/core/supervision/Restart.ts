@@ -1,19 +1,23 @@
 /**
- * Restart: the three decisions of a supervisor, pure. Which ends of a child bring
- * it back (a table), how many restarts are too many (a sliding window), and how long
- * a child that fails again waits for its next start.
+ * Restart: the three decisions of a supervisor, as pure functions.
+ *
+ * A table says which ends of a child lead to a restart. A sliding window says how many restarts are
+ * too many. `waitBefore` says how long a child that fails again waits for its next start.
  */
 import { Cause, Exit, Schema } from "effect"
 import * as Backoff from "./Backoff.ts"
 import type { RestartType } from "./Child.ts"
 
 /**
- * How a child ended: `shutdown` is an interruption or a `Shutdown`, `closed` an end for
- * good by the child's owner, all else that failed is `abnormal`.
+ * How a child ended. `shutdown`: by an interruption or a `Shutdown` error. `closed`: its owner
+ * closed it for good. `abnormal`: any other failure.
  */
 export type Ending = "normal" | "shutdown" | "closed" | "abnormal"
 
-/** A child's own end on purpose, with a reason (OTP's `{shutdown, Reason}`): no crash, transients stay down. */
+/**
+ * A child ends itself on purpose, with a reason (OTP's `{shutdown, Reason}`). No crash: a transient
+ * child stays down.
+ */
 export class Shutdown extends Schema.TaggedError<Shutdown>()("Shutdown", { reason: Schema.String }) {
   override get message() {
     return this.reason
@@ -21,8 +25,8 @@ export class Shutdown extends Schema.TaggedError<Shutdown>()("Shutdown", { reaso
 }
 
 /**
- * The end of a child that its owner has closed for good. No restart type brings such a
- * child back, its end is no restart, and its supervisor forgets its specification.
+ * The end of a child that its owner has closed for good. No restart type restarts such a child, its
+ * end does not count as a restart, and its supervisor forgets its specification.
  */
 export class Closed extends Schema.TaggedError<Closed>()("Closed", { reason: Schema.String }) {
   override get message() {
@@ -30,7 +34,7 @@ export class Closed extends Schema.TaggedError<Closed>()("Closed", { reason: Sch
   }
 }
 
-/** The single place that tells the ways to end apart. */
+/** The only place that classifies an exit. */
 export const ending = (exit: Exit.Exit<unknown, unknown>): Ending => {
   if (Exit.isSuccess(exit)) return "normal"
   const { reasons } = exit.cause
@@ -41,14 +45,14 @@ export const ending = (exit: Exit.Exit<unknown, unknown>): Ending => {
 const onPurpose = (reason: Cause.Reason<unknown>) =>
   Cause.isInterruptReason(reason) || (Cause.isFailReason(reason) && reason.error instanceof Shutdown)
 
-/** Restart type × ending: is the child started again? */
+/** For each restart type and ending: true if the child is started again. */
 export const restarts: { readonly [type in RestartType]: { readonly [end in Ending]: boolean } } = {
   permanent: { normal: true, shutdown: true, closed: false, abnormal: true },
   transient: { normal: false, shutdown: false, closed: false, abnormal: true },
   temporary: { normal: false, shutdown: false, closed: false, abnormal: false }
 }
 
-/** A counted restart, in nanoseconds of a monotonic clock. */
+/** A restart that counts against the intensity; `at` is in nanoseconds of a monotonic clock. */
 export interface Counted {
   readonly at: bigint
   readonly child: string
@@ -60,8 +64,8 @@ export type Window = ReadonlyArray<Counted>
 export const emptyWindow: Window = []
 
 /**
- * Adds a restart. A restart exactly `period` ago still counts (OTP compares
- * whole seconds, we compare nanoseconds). Never longer than `intensity` + 1.
+ * Adds a restart. A restart exactly `period` ago still counts. OTP compares whole seconds; this
+ * compares nanoseconds. The result has at most `intensity` + 1 entries.
  */
 export const addRestart = (window: Window, restart: Counted, period: bigint, intensity: number): Window => {
   const since = restart.at - period
@@ -72,10 +76,10 @@ export const addRestart = (window: Window, restart: Counted, period: bigint, int
   return recent
 }
 
-/** Did the last restart go over the limit? */
+/** True if the last restart exceeded the intensity. */
 export const exceeded = (window: Window, intensity: number): boolean => window.length > intensity
 
-/** How many of the restarts that still count were this child's. */
+/** How many of the restarts that still count belong to this child. */
 export const restartsOf = (window: Window, child: string): number => {
   let count = 0
   for (const restart of window) if (restart.child === child) count++
@@ -83,10 +87,10 @@ export const restartsOf = (window: Window, child: string): number => {
 }
 
 /**
- * ms between the newest restart in the window and the start that follows it. A child's
- * first restart is at once, as OTP's; its further ones wait by the policy, but no
- * longer than its share of the period: the waits of `intensity` restarts fit into the
- * period, so that a child which fails at once always trips the window.
+ * ms between the newest restart in the window and the start that follows it. As in OTP, a child's
+ * first restart is immediate. Its later restarts wait as the policy says, but at most the period
+ * divided by `intensity` + 1. So the waits of `intensity` restarts fit into the period, and a child
+ * that fails immediately always exceeds the window.
  */
 export const waitBefore = (
   window: Window,

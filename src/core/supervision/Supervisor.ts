@@ -1,28 +1,29 @@
 /**
- * Supervisor: starts children in order, restarts those that crash, stops them in
- * reverse, and ends itself when restarting does not help. OTP's rules.
+ * Supervisor: starts children in order, restarts those that crash, stops them in reverse order, and
+ * ends itself when restarts do not help. It follows OTP's rules.
  *
- * Guarantees: one message at a time, in order of arrival, so that no caller sees half
- * a restart; a failed restart is tried again behind the messages that wait, so that a
- * stop gets through; a child that was stopped never counts as crashed, nor does one
- * that its owner closed; with a finite grace no child can hang a stop: it is abandoned
- * and the trace says so, and where it is exclusive its next incarnation waits for its
- * end. A handle is run by one supervisor at a time: another refuses it, typed.
+ * Guarantees: it handles one message at a time, in order of arrival, so that no caller sees half a
+ * restart. A failed restart is retried after the messages that are already waiting, so that a stop
+ * gets through. A child that was stopped, or that its owner closed, never counts as crashed. If the
+ * grace period is finite, no child can block a stop: the child is abandoned, and the trace records
+ * it. If that child is exclusive, its next incarnation waits for its end. A handle runs under one
+ * supervisor at a time: another one refuses it with a typed error.
  *
- * A child that fails again within the period waits before its next start (`backoff`),
- * as `restarting`, beside the mailbox: all calls are served meanwhile, and
- * `terminateChild`, `stop` and a restart by a sibling's crash end the wait at once.
+ * A child that fails again within the period waits before its next start (`backoff`). Its status is
+ * `restarting`. The wait does not block the mailbox: all calls are served during it.
+ * `terminateChild`, `stop` and a restart caused by a sibling's crash end the wait at once.
  *
- * A supervisor has a fiber only while it has something to do that takes time, and is
- * itself a child: it ends by shutdown (an interruption) when stopped, when it escalates
- * and when it shuts itself down, by a defect only if it has a bug. Its mailbox holds
- * one message per child and one per waiting caller.
+ * A supervisor has a fiber only while it does work that takes time. It is itself a child. It ends
+ * with an interruption when it is stopped, escalates, or shuts itself down. It ends with a defect
+ * only if it has a bug. Its mailbox holds one message per child and one per waiting caller.
  *
- * It differs from OTP in five things: the window counts nanoseconds, not whole
- * seconds; restarts are not at once but the first (unless `backoff` is none); a start
- * is bounded by `initTimeout`; a stop of the supervisor cancels a start that is under
- * way; a dynamic supervisor knows its children by id, each with a specification of its
- * own, and counts those.
+ * Five differences from OTP:
+ * - The window counts nanoseconds, not whole seconds.
+ * - Only the first restart is immediate (unless `backoff` is `none`).
+ * - A start is limited by `initTimeout`.
+ * - A stop of the supervisor cancels a start in progress.
+ * - A dynamic supervisor knows its children by id. Each has its own specification, and these are
+ *   counted.
  */
 import { Cause, Clock, Context, Duration, Effect, Exit, type Fiber, type Scope } from "effect"
 import type { ChildHandle, ChildSpec, ExitObserver, Hold } from "./Child.ts"
@@ -34,7 +35,7 @@ import * as Refused from "./SupervisorError.ts"
 import { type Options, problemOf, type Settings, settings } from "./SupervisorOptions.ts"
 import { type EndReason, type TraceEvent, TraceRing } from "./SupervisorTrace.ts"
 
-/** A row of `whichChildren`. */
+/** An entry of `whichChildren`. */
 export interface ChildInfo {
   readonly id: string
   readonly status: Status
@@ -49,7 +50,7 @@ export interface ChildCounts {
   readonly workers: number
 }
 
-/** How a supervisor ended, and the child that gave the reason. */
+/** How a supervisor ended, and the child that was the reason. */
 export interface Ended {
   readonly reason: EndReason
   readonly child: string | undefined
@@ -72,33 +73,36 @@ export type DeleteChildError = Refused.NotFound | Refused.Running | Refused.Rest
 
 export interface Supervisor<R = never> extends ChildHandle {
   readonly name: string
-  /** Answers its handle, or undefined if it answered ignore. A start that fails leaves no specification. */
+  /**
+   * Returns the child's handle, or undefined if its start returned `ignore`. A failed start leaves
+   * no specification.
+   */
   startChild(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartChildError | Refused.SupervisorEnded>
-  /** Stops it, or ends the attempts to restart it. Its specification stays unless it is temporary or dynamic. */
+  /** Stops the child, or ends the attempts to restart it. The specification stays unless it is temporary or dynamic. */
   terminateChild(id: string): Effect.Effect<void, Refused.NotFound | Refused.SupervisorEnded>
-  /** Starts a child that is down. A failure is neither counted nor tried again. */
+  /** Starts a child that is down. A failure is neither counted nor retried. */
   restartChild(id: string): Effect.Effect<ChildHandle | undefined, RestartChildError | Refused.SupervisorEnded>
-  /** Forgets a child that is down. */
+  /** Deletes the specification of a child that is down. */
   deleteChild(id: string): Effect.Effect<void, DeleteChildError | Refused.SupervisorEnded>
   childSpec(id: string): Effect.Effect<ChildSpec<R>, Refused.NotFound | Refused.SupervisorEnded>
   /** In start order. */
   readonly whichChildren: Effect.Effect<ReadonlyArray<ChildInfo>, Refused.SupervisorEnded>
   readonly countChildren: Effect.Effect<ChildCounts, Refused.SupervisorEnded>
-  /** The tree below it, at this moment. */
+  /** The supervision tree below this supervisor, at this moment. */
   inspect(): Inspection & { readonly _tag: "Supervisor" }
   /** The newest events, oldest first. */
   readonly trace: Effect.Effect<ReadonlyArray<TraceEvent>>
-  /** Waits for its end. */
+  /** Waits until the supervisor has ended. */
   readonly ended: Effect.Effect<Ended>
-  /** Ends as it does: by interruption, or by its defect. */
+  /** Ends in the same way as the supervisor: by interruption, or by its defect. */
   readonly join: Effect.Effect<never>
 }
 
 type Message<R> =
   | { readonly _tag: "Exited"; readonly child: Incarnation<R>; readonly exit: Exit.Exit<unknown, unknown> }
-  /** A start failed: one restart more. */
+  /** A start failed: counts as another restart. */
   | { readonly _tag: "Retry"; readonly child: Incarnation<R> }
-  /** A restart's wait is over: its backoff, or the end of an incarnation that was left behind. */
+  /** The wait before a restart is over: the backoff has passed, or the abandoned incarnation has ended. */
   | { readonly _tag: "GoOn"; readonly child: Incarnation<R> }
   | { readonly _tag: "Call"; readonly run: Effect.Effect<void>; readonly refuse: () => void }
   | { readonly _tag: "Stop" }
@@ -115,10 +119,10 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   private readonly clock: Clock.Clock
   private readonly children: Children<R> = new Children<R>(this)
   private readonly ring: TraceRing
-  /** Of children that have crashed or were restarted, by their ids. */
+  /** Histories of children that have crashed or were restarted, by child id. */
   private readonly histories = new Map<string, History>()
   private window: Window = emptyWindow
-  /** The backoffs that run, by child. */
+  /** Fibers of the current backoffs, by child id. */
   private readonly waits = new Map<string, Fiber.Fiber<void>>()
   private mailbox: Array<Message<R>> = []
   private draining = false
@@ -138,7 +142,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return this.options.name
   }
 
-  // As a child.
+  // Implementation of ChildHandle.
 
   stop(how: "shutdown" | "kill"): void {
     if (this.end !== undefined) return
@@ -175,7 +179,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   // The mailbox.
 
   exited(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void {
-    // A child that starts without a fiber restarts without one, too.
+    // A child that starts without a fiber is also restarted without one.
     if (this.draining || this.end !== undefined || typeof child.spec.start !== "function") {
       return this.post({ _tag: "Exited", child, exit })
     }
@@ -197,7 +201,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     if (!this.draining) this.wake()
   }
 
-  /** The mail is worked off from the next turn on: what posted it goes on first. */
+  /** Starts to handle the mailbox on the next turn, so that the code that posted can continue first. */
   private wake(): void {
     this.draining = true
     this.run(Effect.andThen(Effect.yieldNow, this.drain()))
@@ -207,7 +211,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     Effect.runForkWith(this.context)(Effect.catchCause(work, (cause) => this.crash(cause)))
   }
 
-  /** Lives to the empty mailbox. */
+  /** Handles messages until the mailbox is empty. */
   private drain(): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       while (this.mailbox.length > 0) {
@@ -227,7 +231,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
       case "Exited":
         return this.childEnded(message.child, message.exit) ?? Effect.void
       case "Retry":
-        // A turn for all other fibers: a child that fails at once must not keep the whole process busy.
+        // Yields to all other fibers first, so that a child that fails immediately does not keep the process busy.
         return Effect.andThen(
           Effect.yieldNow,
           Effect.suspend(() => this.ifRestarting(message.child, (spec) => this.restart(spec)))
@@ -254,7 +258,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     })
   }
 
-  // A child's own end. What answers an Effect has something left to do that takes time.
+  // The end of a child. A function returns an Effect only if work that takes time remains.
 
   private childEnded(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> | undefined {
     const stale = this.children.byId.get(child.id) !== child || child.status !== "running"
@@ -270,7 +274,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return rest
   }
 
-  /** A child that does not run keeps its specification, unless it is temporary, dynamic or closed by its owner. */
+  /** A child that ended keeps its specification, unless it is temporary, dynamic or closed by its owner. */
   private release({ spec }: Incarnation<R>, how?: Ending): void {
     this.endWait(spec.id)
     if (how === "closed" || this.forgets(spec)) this.children.byId.delete(spec.id)
@@ -281,7 +285,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return this.settings.strategy === "dynamic" || spec.restart === "temporary"
   }
 
-  /** Only a child's own end counts, not one by its owner. */
+  /** Only a child's own end counts; a close by its owner does not. */
   private significantEnd(spec: ChildSpec<R>, how: Ending): Effect.Effect<void> | undefined {
     const { autoShutdown } = this.settings
     if (spec.significant !== true || how === "closed" || autoShutdown === "never") return undefined
@@ -297,7 +301,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     Effect.runForkWith(this.context)(entry)
   }
 
-  // Restarting.
+  // Restarts.
 
   private ifRestarting(
     child: Incarnation<R>,
@@ -321,7 +325,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return wait === 0 ? this.comeBack(spec) : this.takeDown(spec, () => this.startLater(spec, wait))
   }
 
-  /** The strategy at work: what goes down with the child comes up again with it. */
+  /** Applies the strategy: the children that go down with this child are started again with it. */
   private comeBack(spec: ChildSpec<R>): Effect.Effect<void> | undefined {
     return this.takeDown(spec, (affected) =>
       this.startAgain(
@@ -343,7 +347,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return Effect.flatMap(this.children.stop(affected.toReversed()), () => goOn() ?? Effect.void)
   }
 
-  /** The children that go down with this one and come up again with it, in start order; itself among them. */
+  /** The children that go down with this child and start again with it, in start order, including the child. */
   private affectedBy(id: string): ReadonlyArray<Incarnation<R>> {
     const { byId } = this.children
     if (this.settings.strategy === "one_for_all") return [...byId.values()]
@@ -355,7 +359,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return child === undefined ? [] : [child]
   }
 
-  /** The first that fails becomes the one that is restarting; those behind it stay down. */
+  /** If a start fails, that child becomes `restarting`, and the ones after it stay down. */
   private startAgain(specs: ReadonlyArray<ChildSpec<R>>, from = 0): Effect.Effect<void> | undefined {
     for (let at = from; at < specs.length; at++) {
       const spec = specs[at]!
@@ -380,13 +384,13 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return child
   }
 
-  /** Behind the messages that wait. */
+  /** Retries after the messages that are already waiting. */
   private tryAgain(spec: ChildSpec<R>, failed: Refused.StartFailed): undefined {
     this.log(Effect.logWarning(`${failed.message}; trying again`))
     this.post({ _tag: "Retry", child: this.setRestarting(spec) })
   }
 
-  /** When the backoff is over. */
+  /** Starts the child when its backoff is over. */
   private startLater(spec: ChildSpec<R>, wait: number): undefined {
     const child = this.setRestarting(spec)
     const waited = Effect.andThen(
@@ -396,7 +400,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     this.waits.set(spec.id, Effect.runForkWith(this.context)(waited))
   }
 
-  /** When the incarnation that was left behind has ended. */
+  /** Starts the child when its abandoned incarnation has ended. */
   private startAfter(spec: ChildSpec<R>, left: Hold): undefined {
     const child = this.setRestarting(spec)
     this.record({ _tag: "AwaitsEnd", child: spec.id })
@@ -417,7 +421,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     })
   }
 
-  /** A start that answered ignore leaves the specification, as `release` does. */
+  /** If a start returned `ignore`, the specification is kept or deleted as in `release`. */
   private stayDown(spec: ChildSpec<R>): void {
     if (this.forgets(spec)) this.children.byId.delete(spec.id)
     else this.children.setDown(spec)
@@ -447,7 +451,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     for (const observer of observers) observer.childExited(end.exit)
   }
 
-  /** A defect of our own: nothing to be trusted any more, so no grace for the children. */
+  /** A defect in the supervisor: its state cannot be trusted, so the children get no grace period. */
   private crash(cause: Cause.Cause<never>): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.end !== undefined) return Effect.logError(`${this.name}: the supervisor crashed after its end`, cause)
@@ -464,7 +468,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
 
   // Administration.
 
-  /** The first start: all of them, or none. */
+  /** The first start: either all children start, or none. */
   startAll(specs: ReadonlyArray<ChildSpec<R>>): Effect.Effect<void, Refused.StartFailed> {
     const first = Effect.gen({ self: this }, function* () {
       for (const spec of specs) yield* Effect.andThen(this.children.awaitLeft(spec), this.startOrIgnore(spec))
@@ -482,7 +486,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
         const admitted = this.call(() => this.admit(spec))
         return isLeft ? Effect.andThen(this.whenFree(spec), admitted) : admitted
       }
-      // No mail waits, and the start takes no time: the caller's fiber does it.
+      // No message is waiting and the start takes no time, so the caller's fiber does it.
       const refusal = this.refusal(spec)
       if (refusal !== undefined) return Effect.fail(refusal)
       this.draining = true
@@ -511,7 +515,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return new Refused.TooManyChildren({ ...refusal, limit })
   }
 
-  /** As `awaitLeft`, in the caller's fiber: the mailbox is served meanwhile. */
+  /** Like `awaitLeft`, but in the caller's fiber: the mailbox is served during the wait. */
   private whenFree(spec: ChildSpec<R>): Effect.Effect<void, Refused.StartFailed> {
     return this.children.awaitLeft(spec, (left, limit) => {
       const over = Effect.callback<void>((resume) => left.onOver(() => resume(Effect.void)))
@@ -583,7 +587,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     )
   }
 
-  // What is seen of it.
+  // Inspection.
 
   inspect(): Inspection & { readonly _tag: "Supervisor" } {
     const { byId } = this.children
@@ -605,7 +609,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     }
   }
 
-  /** Counted where it happens; of children that are gone for good nothing is kept. */
+  /** Counts restarts and crashes as they are recorded. Histories of children that no longer exist are deleted. */
   private remember(event: TraceEvent): void {
     if (event._tag !== "Restarting" && !(event._tag === "Exited" && event.ending === "abnormal")) return
     const { crash, restarts } = this.histories.get(event.child) ?? { restarts: 0, crash: undefined }
@@ -635,11 +639,11 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   }
 }
 
-/** A handle that another supervisor runs is refused by its own name. */
+/** Returns `AlreadySupervised` itself if it is the cause of the failed start. */
 const named = (failed: Refused.StartFailed): Refused.StartFailed | Refused.AlreadySupervised =>
   failed.cause instanceof Refused.AlreadySupervised ? failed.cause : failed
 
-/** Start a supervisor and its children. It is stopped, and waited for, when the Scope closes. */
+/** Starts a supervisor and its children. When the Scope closes, the supervisor is stopped and awaited. */
 export const make = Effect.fnUntraced(function* <R = never>(
   options: Options<R>
 ): Effect.fn.Return<Supervisor<R>, Refused.InvalidSpec | Refused.StartFailed, R | Scope.Scope> {
@@ -654,7 +658,7 @@ export const make = Effect.fnUntraced(function* <R = never>(
   return supervisor
 })
 
-/** The specification of a supervisor under another one: a restart makes it anew, with the children given here. */
+/** The specification of a supervisor under another one. A restart makes a new supervisor with these children. */
 export const child = <R = never>(
   options: Options<R>,
   spec: Partial<Omit<ChildSpec<R>, "start" | "type">> = {}

@@ -1,32 +1,32 @@
 /**
- * SupervisorError: what a supervisor refuses, by OTP's names, each with its remedy.
+ * SupervisorError: the errors of a supervisor, named as in OTP, each with a remedy in its message.
  */
 import { Schema } from "effect"
 
 const refused = { supervisor: Schema.String, child: Schema.String }
 
-/** A child of this id runs. */
+/** A child with this id is running. */
 export class AlreadyStarted extends Schema.TaggedError<AlreadyStarted>()("AlreadyStarted", refused) {
   override get message() {
     return `${this.supervisor}: child ${this.child} runs already; use it, or terminate it first`
   }
 }
 
-/** A child of this id is known but does not run: it ended, was terminated, or is restarting. */
+/** A child with this id is known but not running: it ended, was terminated, or is restarting. */
 export class AlreadyPresent extends Schema.TaggedError<AlreadyPresent>()("AlreadyPresent", refused) {
   override get message() {
     return `${this.supervisor}: child ${this.child} is known but down; restart it, or delete it and start it anew`
   }
 }
 
-/** Only a child that is down can be restarted or deleted by hand. */
+/** The child runs; only a child that is down can be restarted or deleted through the API. */
 export class Running extends Schema.TaggedError<Running>()("Running", refused) {
   override get message() {
     return `${this.supervisor}: child ${this.child} runs; terminate it first`
   }
 }
 
-/** The supervisor is about to try this child's start again. */
+/** The supervisor is about to retry this child's start. */
 export class Restarting extends Schema.TaggedError<Restarting>()("Restarting", refused) {
   override get message() {
     return `${this.supervisor}: child ${this.child} is restarting; wait, or terminate it to end the attempts`
@@ -39,7 +39,7 @@ export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", refused
   }
 }
 
-/** Children of a dynamic supervisor have no life after their end: nothing to restart or delete. */
+/** A dynamic supervisor keeps no specification after a child's end, so it can neither restart nor delete the child. */
 export class SimpleOneForOne extends Schema.TaggedError<SimpleOneForOne>()("SimpleOneForOne", refused) {
   override get message() {
     return `${this.supervisor} is dynamic and keeps no specification of ${this.child}; start a new child instead`
@@ -55,7 +55,7 @@ export class TooManyChildren extends Schema.TaggedError<TooManyChildren>()("TooM
   }
 }
 
-/** A handle is run by one supervisor at a time. */
+/** The handle runs under another supervisor; a handle runs under one supervisor at a time. */
 export class AlreadySupervised extends Schema.TaggedError<AlreadySupervised>()("AlreadySupervised", {
   ...refused,
   by: Schema.String
@@ -75,7 +75,7 @@ export class StartFailed extends Schema.TaggedError<StartFailed>()("StartFailed"
   }
 }
 
-/** Why a start was given up. */
+/** A start exceeded its `initTimeout`. */
 export class StartTimeout extends Schema.TaggedError<StartTimeout>()("StartTimeout", {
   child: Schema.String,
   millis: Schema.Finite
@@ -85,7 +85,7 @@ export class StartTimeout extends Schema.TaggedError<StartTimeout>()("StartTimeo
   }
 }
 
-/** Options or a specification that make no sense. `child` is empty if the supervisor's own options are meant. */
+/** Invalid options, or an invalid specification. `child` is empty if the supervisor's own options are invalid. */
 export class InvalidSpec extends Schema.TaggedError<InvalidSpec>()("InvalidSpec", {
   ...refused,
   problem: Schema.String
@@ -95,7 +95,7 @@ export class InvalidSpec extends Schema.TaggedError<InvalidSpec>()("InvalidSpec"
   }
 }
 
-/** The supervisor is no more (OTP's `noproc`). */
+/** The supervisor has ended (OTP's `noproc`). */
 export class SupervisorEnded extends Schema.TaggedError<SupervisorEnded>()("SupervisorEnded", {
   supervisor: Schema.String,
   reason: Schema.String

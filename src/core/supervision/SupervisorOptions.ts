@@ -1,6 +1,6 @@
 /**
- * SupervisorOptions: what a supervisor is told, its defaults, and what is refused
- * before anything is started.
+ * SupervisorOptions: the options of a supervisor, their defaults, and their validation before
+ * anything is started.
  */
 import { Duration, Effect } from "effect"
 import type * as Backoff from "./Backoff.ts"
@@ -9,13 +9,13 @@ import { InvalidSpec } from "./SupervisorError.ts"
 import type { TraceEvent } from "./SupervisorTrace.ts"
 
 export type Strategy =
-  /** Only the child that ended is started again. */
+  /** Only the child that ended is restarted. */
   | "one_for_one"
-  /** All others are stopped, all are started again. */
+  /** All other children are stopped, and all are started again. */
   | "one_for_all"
-  /** The same for those that were started after it. */
+  /** The children that were started after the one that ended are stopped, and all of these are started again. */
   | "rest_for_one"
-  /** OTP's simple_one_for_one: children come and go, none keeps its specification, all stop in parallel. */
+  /** OTP's simple_one_for_one: children come and go, none keeps its specification, and all stop in parallel. */
   | "dynamic"
 
 export type AutoShutdown = "never" | "any_significant" | "all_significant"
@@ -24,30 +24,29 @@ export interface Options<R = never> {
   readonly name: string
   /** Default `one_for_one`. */
   readonly strategy?: Strategy
-  /** More restarts than this within `period` end the supervisor; default 1. */
+  /** Number of restarts allowed within `period`; one more ends the supervisor. Default 1. */
   readonly intensity?: number
   /** Default 5 s. */
   readonly period?: Duration.Input
   /**
-   * How long a child that fails again within `period` waits before its second restart
-   * and each further one. Each child waits by itself: nothing else waits with it but
-   * the siblings that the strategy took down. Default 20 ms doubling to 2 s; `none`
-   * restarts at once, as OTP does.
+   * How long a child that fails again within `period` waits before its second and each later
+   * restart. Each child waits separately; only the siblings that the strategy took down wait with
+   * it. Default: 20 ms, doubling up to 2 s. `none` restarts immediately, as OTP does.
    */
   readonly backoff?: Backoff.Policy | "none"
   /** Default `never`. */
   readonly autoShutdown?: AutoShutdown
-  /** Started left to right before `make` returns; the first that fails stops the others and fails `make`. */
+  /** Started in this order before `make` returns. The first failure stops the others and fails `make`. */
   readonly children?: ReadonlyArray<ChildSpec<R>>
   /** Default 100,000. */
   readonly maxChildren?: number
-  /** How many trace events are kept; default 64. */
+  /** Number of trace events to keep; default 64. */
   readonly traceCapacity?: number
-  /** Hears of every trace event as it happens; must be quick. What it throws is logged and otherwise ignored. */
+  /** Called for each trace event as it happens; must be quick. If it throws, the error is logged and ignored. */
   readonly onTrace?: (event: TraceEvent, supervisor: string) => void
 }
 
-/** Options with everything decided. */
+/** Options with all defaults applied; `period` is in nanoseconds. */
 export interface Settings {
   readonly strategy: Strategy
   readonly intensity: number
@@ -96,7 +95,7 @@ export const settings = <R>(options: Options<R>): Settings | InvalidSpec => {
   return { strategy, intensity, period: nanos.value, backoff, autoShutdown, maxChildren }
 }
 
-/** The mistake in a specification under this `autoShutdown`; undefined where there is none. */
+/** The mistake in a specification under this `autoShutdown`; undefined if it is valid. */
 export const problemOf = <R>(child: ChildSpec<R>, autoShutdown: AutoShutdown): string | undefined => {
   const { restart = "permanent", shutdown, type = "worker" } = child
   if (typeof child.id !== "string" || child.id === "") return "a child needs an id"

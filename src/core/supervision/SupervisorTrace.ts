@@ -1,50 +1,50 @@
 /**
- * SupervisorTrace: what a supervisor did, in order.
+ * SupervisorTrace: the actions of a supervisor, in order.
  *
- * Guarantees: an event is recorded when the thing happens, before anything that
- * follows from it; only the newest `capacity` events are kept.
+ * Guarantees: an event is recorded when it happens, before its consequences. Only the newest
+ * `capacity` events are kept.
  */
 import type { Cause, Exit } from "effect"
 import type { Ending } from "./Restart.ts"
 
 export type EndReason =
-  /** Asked to, by its parent or by the closing of its Scope. */
+  /** The parent, or the closing of the Scope, asked the supervisor to stop. */
   | "stopped"
-  /** More restarts than its intensity allows. */
+  /** More restarts happened than the intensity allows. */
   | "escalated"
   /** The supervisor's significant children have ended. */
   | "auto_shutdown"
   /** A child did not start while the supervisor itself was starting. */
   | "failed_to_start"
-  /** A defect of the supervisor itself. */
+  /** The supervisor itself has a defect. */
   | "crashed"
 
 export type TraceEvent =
   | { readonly _tag: "Started"; readonly child: string }
   | { readonly _tag: "Ignored"; readonly child: string }
   | { readonly _tag: "StartFailed"; readonly child: string; readonly cause: Cause.Cause<unknown> }
-  /** A child's own end, without a request. */
+  /** A child ended, and nobody had asked it to. */
   | {
       readonly _tag: "Exited"
       readonly child: string
       readonly ending: Ending
       readonly exit: Exit.Exit<unknown, unknown>
     }
-  /** Counted against the intensity; `attempt` is the number of restarts in the window, `wait` the ms until the start. */
+  /** A restart. `attempt` is the number of restarts in the window; `wait` is the delay before the start, in ms. */
   | { readonly _tag: "Restarting"; readonly child: string; readonly attempt: number; readonly wait: number }
-  /** An exclusive child starts when its incarnation that was left behind has ended. */
+  /** An exclusive child will start when its abandoned incarnation has ended. */
   | { readonly _tag: "AwaitsEnd"; readonly child: string }
   | { readonly _tag: "Stopping"; readonly child: string; readonly how: "shutdown" | "kill" }
   | { readonly _tag: "Stopped"; readonly child: string; readonly exit: Exit.Exit<unknown, unknown> }
-  /** Killed after its grace and still not ended: left behind. */
+  /** A child did not end after its kill, and the supervisor no longer waits for it. */
   | { readonly _tag: "Abandoned"; readonly child: string }
-  /** An abandoned child has ended after all. */
+  /** An abandoned child has ended. */
   | { readonly _tag: "EndedLate"; readonly child: string }
-  /** The supervisor itself begins to end; `child` is the one that gave the reason. */
+  /** The supervisor begins to end; `child` is the one that was the reason. */
   | { readonly _tag: "Ending"; readonly reason: EndReason; readonly child: string | undefined }
   | { readonly _tag: "Ended"; readonly reason: EndReason }
 
-/** The newest events; older ones make room. */
+/** A ring buffer of the newest events. */
 export class TraceRing {
   private readonly capacity: number
   private events: Array<TraceEvent> = []

@@ -1,6 +1,6 @@
 /**
- * AgentApi: what agents say for themselves, and the questions that their calls ask:
- * the part of the Agents that knows an agent by its run or by a call's id.
+ * AgentApi: the part of Agents that identifies an agent by its run or by a call's id: the reports and questions of
+ * agents, and answers to their calls.
  */
 import { Effect } from "effect"
 import type { AgentReport } from "../../domain/AgentPort.ts"
@@ -15,7 +15,7 @@ import { MAX_WAITING } from "../../agents/machines/Inbox.ts"
 
 export interface Surroundings {
   readonly log: EventLog["Service"]
-  /** All that are alive. */
+  /** All live agents. */
   readonly trees: () => ReadonlyArray<AgentScope>
   readonly find: (of: Pick<VoiceOf, "agent" | "conversation">) => AgentScope | undefined
   /** Tells the agent's parent of its report. */
@@ -25,7 +25,7 @@ export interface Surroundings {
 
 type Voices = Pick<Agents["Service"], "calls" | "askedCall" | "answerCall" | "voice" | "report" | "ask" | "inbox">
 
-/** The agent whose call it is, by its id or a unique beginning of it. */
+/** The agent that made the call, by the call's id or a unique prefix of it. */
 const owner = (trees: ReadonlyArray<AgentScope>, name: string): readonly [AgentScope, string] | CommandRefused => {
   const exact = trees.find((tree) => tree.knows(name))
   if (exact !== undefined) return [exact, name]
@@ -53,7 +53,7 @@ const written = (log: EventLog["Service"], draft: RuneDraft): Effect.Effect<Rune
     )
   )
 
-/** The agent that hears the report: the parent, unless a channel or a plan gave the work. */
+/** The agent that gets the report: the parent, unless a channel or a plan gave the work. */
 const hearer = ({ find }: Surroundings, of: VoiceOf): AgentScope | undefined => {
   const speaker = find(of)
   const parent = speaker?.setting.parent

@@ -1,9 +1,9 @@
 /**
- * AgentCommands: what a person, an agent or a program asks of the agents, by name; and the
- * layer that brings them to life.
+ * AgentCommands: the commands of people, agents and programs on agents, by name; and the layer that brings the agents
+ * to life.
  *
- * Guarantees: commands wait until the log is folded; a name is looked up when the
- * command is carried out, and refused with those there are.
+ * Guarantees: commands wait until the log is folded. A name is looked up when the command runs; a refusal lists the
+ * names that exist.
  */
 import { Clock, Context, Deferred, Effect, Layer, Schedule, Semaphore, Stream } from "effect"
 import type { ProcessTree } from "../../runs/process/ProcessTree.ts"
@@ -39,7 +39,7 @@ import * as TurnMachine from "../../agents/machines/TurnMachine.ts"
 
 export type Ready = Deferred.Deferred<void, StorageError>
 
-/** Resolves a name once the log is folded. */
+/** Waits until the log is folded, then resolves a name. */
 const onFound = <F extends object, A, E>(
   ready: Ready,
   find: () => F | CommandRefused,
@@ -53,7 +53,7 @@ const onFound = <F extends object, A, E>(
     })
   )
 
-/** For a question, whose asker knows of no log. */
+/** For queries, whose callers do not know StorageError. */
 const spoken = <A>(effect: Effect.Effect<A, CommandRefused | StorageError>): Effect.Effect<A, CommandRefused> =>
   Effect.catchTag(effect, "StorageError", (error) => refusedBy(error))
 
@@ -104,7 +104,7 @@ const conversations = (
   }
 }
 
-/** Begins it, and says which of its limits do not hold; one that waits for a place gets none beyond those there are, whoever asks. */
+/** Begins the agent, and names its limits that do not hold. An agent that waits for a place stays queued. */
 const inItsPlace = <E>(project: Project, tree: Finder.Found["tree"], begin: Effect.Effect<Done, E>) =>
   Effect.suspend(() => {
     const { registry, name } = project
@@ -118,7 +118,10 @@ const inItsPlace = <E>(project: Project, tree: Finder.Found["tree"], begin: Effe
     return Effect.succeed<Done>({ eventId: subAgentTree.begins(tree.name), message: `${name}/${tree.name} ${QUEUED}.` })
   })
 
-/** Refuses a run that restarts an agent a second time in a turn, which each restart begins again: its own, or one that does so in return. */
+/**
+ * Refuses a run that restarts an agent a second time within a turn, directly or in return. Each restart would begin the
+ * turn again.
+ */
 const mayRestart = (tree: Finder.Found["tree"], { by }: Caller): Effect.Effect<void, CommandRefused> => {
   const { actors, fullName, setting } = tree
   // a sub-agent is begun by its parent
@@ -139,7 +142,7 @@ const again = ({ registry }: Project, tree: Finder.Found["tree"], caller: Caller
     Effect.andThen(tree.start(caller))
   )
 
-/** Messages of agents that led to what the caller says; undefined for a person. */
+/** Length of the chain of agent messages that led to the caller's message; undefined for a person. */
 const hopsOf = (projects: Projects, caller: Caller): number | undefined => {
   const [, name] = /^agent:(.*)$/.exec(caller.by) ?? []
   if (name === undefined) return undefined
@@ -147,7 +150,7 @@ const hopsOf = (projects: Projects, caller: Caller): number | undefined => {
   return found instanceof CommandRefused ? 1 : Inbox.hopsOf(found.tree.inbox().data)
 }
 
-/** `changes`: it ends or changes the agent, so that outside a project its whole name has to be said. */
+/** `changes`: the command ends or changes the agent, so outside a project it requires the full name. */
 type OnAgent = <A, E>(
   name: string,
   caller: Caller,
@@ -177,7 +180,7 @@ const contentsOf = (
   recovered: Effect.Effect<void, StorageError>
 ): Pick<Agents["Service"], "addFile" | "forgetFiles"> => {
   const sweep = NeededFiles.sweep(projects, log, files)
-  // before the log is folded nobody knows what is needed
+  // before the log is folded, the needed contents are unknown
   const sweepOnce = Effect.matchEffect(recovered, { onFailure: () => Effect.void, onSuccess: () => sweep })
   return {
     addFile: (piece) => Effect.andThen(piece.at === 0 ? sweepOnce : Effect.void, files.add(piece)),
@@ -185,7 +188,7 @@ const contentsOf = (
   }
 }
 
-/** The commands on messages: what agents are asked, and what they have not answered. */
+/** The commands on messages: sent and unanswered ones. */
 const messages = (
   projects: Projects,
   contents: MessageFiles.MessageFiles,
@@ -205,7 +208,7 @@ const messages = (
   dismiss: (name, what, caller) => onAgent(name, caller, ({ tree }) => Backlog.dismiss(tree, what, caller), true)
 })
 
-/** Since when something of an agent's is open; of one whose state cannot be read nobody knows. */
+/** The start of the oldest open work, ms since the epoch; 0 if an agent's state cannot be read. */
 const openIn = (projects: Projects): number => {
   const living = [...projects.living.values()].filter(({ isOver }) => isOver === undefined)
   if (living.some(({ record }) => [...record.agents.values()].some(({ broken }) => broken !== undefined))) return 0
@@ -227,7 +230,7 @@ const lists = (
   some: (agents) => Effect.map(Clock.currentTimeMillis, (now) => [...agents].map((one) => projects.facts(one, now)))
 })
 
-/** The changes of agents: one look at a time, since each reads a whole tree. */
+/** The changed files of agents: one diff at a time, since each reads a whole tree. */
 const diffs = (onAgent: OnAgent, one = Semaphore.makeUnsafe(1)): Pick<Agents["Service"], "diff"> => ({
   diff: (name, caller) =>
     spoken(
@@ -249,7 +252,7 @@ const choices = (onAgent: OnAgent): Pick<Agents["Service"], "choose" | "offers" 
   offers: (name, caller) => spoken(onAgent(name, caller, ({ tree }) => Effect.sync(() => AgentChoice.offered(tree))))
 })
 
-/** The commands; those on agents wait until the log is folded. */
+/** The commands. Those on agents wait until the log is folded. */
 export const make = (projects: Projects, ready: Ready) =>
   Effect.gen(function* () {
     const bus = yield* Bus
@@ -318,34 +321,34 @@ export const make = (projects: Projects, ready: Ready) =>
 
 export interface Options {
   readonly worktrees: string
-  /** Where the daemon's own git folders lie. */
+  /** The folder of the daemon's own git repositories. */
   readonly stores: string
-  /** Where the inputs of calls are kept that wait for a person. */
+  /** The folder of the stored inputs of calls that wait for a person. */
   readonly waiting: string
-  /** Where the contents of files lie that come with messages. */
+  /** The folder of the contents of files that come with messages. */
   readonly files: string
-  /** Where the configs are kept that a person has agreed to. */
+  /** The folder of the configs that a person has agreed to. */
   readonly configs: string
-  /** Where the conversations belong in the supervision tree. */
+  /** The supervisor of the conversations. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
-  /** Before any agent comes to life: what an earlier daemon left running is ended. */
+  /** Ends what an earlier daemon left running. Runs before any agent comes to life. */
   readonly sweep: Effect.Effect<void, never, ProcessTree>
-  /** Servers of agentd's own that a run is given: its voice. */
+  /** agentd's own MCP servers for a run. */
   readonly mcp: AgentsPlace["Service"]["mcp"]
-  /** The file of a project to take up at once: whoever finds the daemon up finds its agents. What is wrong with it, `register` says. */
+  /** The file of a project to register at once, before `ready`: its problems are those of `register`. */
   readonly project?: string | undefined
 }
 
 const takeUp = (projects: Projects, project: string): Effect.Effect<void, StorageError> =>
   projects.register(project, { by: "agentd up", config: project }, "nothing").pipe(
     Effect.asVoid,
-    // what is wrong with its file whoever registers it is told, too
+    // a caller that registers the project gets the same refusal
     Effect.catchTag("CommandRefused", ({ message, remedy }) =>
       Effect.logWarning(`${project} is not taken up: ${message} ${remedy}`)
     )
   )
 
-/** Answers at once; what the log holds comes to life beside it, and `ready` says when it has. */
+/** Answers at once. The agents of the log come to life in the background, and `ready` says when they have. */
 export const layer = (options: Options) =>
   Layer.effectContext(
     Effect.gen(function* () {
@@ -363,7 +366,7 @@ export const layer = (options: Options) =>
         Effect.tapCause((cause) => Effect.logError("the log could not be recovered", cause)),
         Effect.forkScoped
       )
-      // what is found wrong with older runes while they live
+      // damage of older runes that is found later
       yield* Effect.forkScoped(
         Effect.andThen(
           Deferred.await(ready),
@@ -382,7 +385,7 @@ export const layer = (options: Options) =>
         info: (of, now) => projects.facts(of, now).info,
         of: (conversation) => [...(projects.living.get(conversation)?.members.values() ?? [])].map(({ tree }) => tree),
         reports: bus.reports,
-        // a log that cannot be folded ends the daemon: nobody waits for it
+        // a log that cannot be folded ends the daemon, so nothing waits for it
         recovered: Effect.catch(Deferred.await(ready), () => Effect.never)
       })
       const conversations = LiveConversations.make({

@@ -1,9 +1,9 @@
 /**
- * Backlog: what one agent was asked and has not answered, as a person sees it, and what a person
- * does about it: dropped work is asked again or let go, messages that it holds are let go.
+ * Backlog: the unanswered messages of one agent as a person sees them, and the commands on them: dropped messages are
+ * asked again or discarded, queued ones are discarded.
  *
- * Guarantees: texts are bounded; what a reply reports is durable; what is there no more is
- * refused and changes nothing, so that two who ask the same again ask it once.
+ * Guarantees: texts are bounded. What a reply reports is durable. A command on messages that are gone is refused and
+ * changes nothing, so two concurrent retries ask a message again only once.
  */
 import { Effect } from "effect"
 import * as Ids from "../../domain/Ids.ts"
@@ -16,17 +16,17 @@ import { words } from "../../runs/FileWords.ts"
 import type { Settled } from "../../agents/actors/InboxActor.ts"
 import * as ProjectStop from "../../agents/machines/ProjectStop.ts"
 
-/** Characters of a message and of a reason. */
+/** Maximum characters shown of a message and of a reason. */
 const MAX_SHOWN = 300
 
 const shown = (text: string): string =>
   text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN).toWellFormed()}…`
 
-/** The text, after the files that come with it. */
+/** The text, preceded by the files that come with it. */
 const withFiles = ({ files = [], text }: Inbox.Message): string =>
   files.length === 0 ? text : `[${files.map(words).join(", ")}] ${text}`
 
-/** Messages that wait, or that a turn left to be taken up again. */
+/** Messages that wait, or that an interrupted turn left unfinished. */
 const heldBy = (tree: AgentScope): ReadonlyArray<Inbox.Message> => {
   const { carried, waiting } = tree.inbox().data
   const turn = tree.turn()
@@ -34,7 +34,7 @@ const heldBy = (tree: AgentScope): ReadonlyArray<Inbox.Message> => {
   return [...left, ...waiting]
 }
 
-/** Undefined where all is answered. */
+/** Undefined if nothing is unanswered. */
 export const of = (tree: AgentScope): BacklogInfo | undefined => {
   const { dropped, more } = Inbox.droppedOf(tree.inbox().data)
   const held = heldBy(tree)
@@ -85,7 +85,7 @@ const settling = Effect.fnUntraced(function* (
   return count === 0 ? yield* nothing(tree, which) : { eventId, message: words(count) }
 })
 
-/** Asks dropped work again: one message, or all that is kept. */
+/** Asks dropped messages again: one, or all that are stored. */
 export const retry = Effect.fnUntraced(function* (tree: AgentScope, which: string | undefined, { by }: Caller) {
   const as = yield* Ids.messageId
   const { fullName } = tree
@@ -106,7 +106,7 @@ export const retry = Effect.fnUntraced(function* (tree: AgentScope, which: strin
   )
 }, Effect.uninterruptible)
 
-/** Lets messages go that no turn works on. */
+/** Discards queued messages that no turn works on. */
 const letGo = Effect.fnUntraced(function* (tree: AgentScope): Effect.fn.Return<Done, CommandRefused | StorageError> {
   const { fullName } = tree
   const ids = heldBy(tree).flatMap(({ alone, messageId }) => (alone === true ? [] : [messageId]))
@@ -122,7 +122,7 @@ const letGo = Effect.fnUntraced(function* (tree: AgentScope): Effect.fn.Return<D
   )
 })
 
-/** Lets dropped work go: one message, or all; `held`: what the agent holds, instead. */
+/** Discards dropped messages: one, or all. `held`: discards the queued messages instead. */
 export const dismiss = Effect.fnUntraced(function* (
   tree: AgentScope,
   { held, which }: { readonly which: string | undefined; readonly held: boolean },

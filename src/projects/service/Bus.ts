@@ -1,24 +1,24 @@
 /**
- * Bus: the reports of agents to channels and plans, and the configs of projects.
+ * Bus: passes the reports of agents to channels and plans, and the configs of projects to subscribers.
  *
- * Guarantees: a listener that is slow holds up no agent, until it is so far behind that memory would be
- * at stake: then who reports waits for it, and no report is lost.
+ * Guarantees: a slow subscriber delays no agent until it is so far behind that memory would run out. Then reporters
+ * wait for it, and no report is lost.
  */
 import { Context, Effect, Layer, PubSub, Stream } from "effect"
 import type { AgentReport } from "../../domain/AgentPort.ts"
 import type { Project } from "../../config/ConfigFile.ts"
 
-/** The present config of an open conversation. */
+/** The current config of an open conversation. */
 export interface ConfigNews {
   readonly conversation: string
   readonly config: Project
 }
 
-/** Signs of life are left out while so many reports wait. */
+/** If more reports than this wait, signs of life are dropped. */
 const BUSY = 1_000
-/** Each has room from the start on, whether reports wait or not. */
+/** Capacity for reports, allocated at the start. */
 const REPORTS = 8_192
-/** Of projects whose files were read. */
+/** Capacity for configs. */
 const CONFIGS = 1_024
 
 export class Bus extends Context.Service<

@@ -1,9 +1,8 @@
 /**
- * Explain: the story of one agent, read from the log and from what is so now: one for `agentd why`
- * and for the mail of an alert.
+ * Explain: explains one agent's current state from the log, for `agentd why` and for the mail of an alert.
  *
- * Guarantees: of runes only public ones are told; as many runes of the agent are read as a
- * long story needs, and no more.
+ * Guarantees: only public runes are shown. A bounded number of the agent's runes is read, enough for a long
+ * explanation.
  */
 import { Effect } from "effect"
 import type { AgentInfo } from "../../domain/Messages.ts"
@@ -12,9 +11,9 @@ import { Agents } from "./Agents.ts"
 import { workerName } from "../../agents/machines/AgentStates.ts"
 import * as Why from "./Why.ts"
 
-/** So many runes of an agent are enough to say why it is where it is. */
+/** Maximum number of runes that are read to explain an agent's state. */
 const RUNES = 800
-/** So many words of a run, the newest, are told. */
+/** Number of newest notices of a run that are shown. */
 const NOTICES = 3
 
 export const explain = Effect.fnUntraced(function* (agent: AgentInfo) {
@@ -22,7 +21,7 @@ export const explain = Effect.fnUntraced(function* (agent: AgentInfo) {
   const log = yield* EventLog
   const { conversation: stream } = agent
   const runes = yield* log.tail({ stream, actors: Why.actorsOf(agent.agent), kinds: Why.kinds }, RUNES)
-  // a run may tell much: the newest is enough
+  // a run may write many notices: the newest are enough
   const notices = yield* log.tail({ stream, actor: workerName(agent.agent), kinds: ["run.notice"] }, NOTICES)
   const open = [...runes, ...notices].filter(({ visibility }) => visibility === "public")
   const calls = (yield* agents.calls).filter((one) => one.agent === agent.agent && one.conversation === stream)

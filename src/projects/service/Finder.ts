@@ -1,8 +1,8 @@
 /**
- * Finder: which agent or conversation a name means. Pure.
+ * Finder: finds the agent or conversation that a name means. Pure.
  *
- * Guarantees: in a project's folder a bare name means that project's agent, whether it is there or not, and a refusal
- * tells of no other project; elsewhere a name that means several things is refused with their whole names.
+ * Guarantees: in a project's folder a bare name means that project's agent, even if there is none, and a refusal
+ * mentions no other project. Elsewhere an ambiguous name is refused with the full names.
  */
 import { type Caller, CommandRefused, refuse } from "../../domain/Messages.ts"
 import * as ProjectName from "../../config/ProjectName.ts"
@@ -15,6 +15,7 @@ export type Entry = { readonly _tag: "Open"; readonly record: ProjectRecord; rea
 
 export const isClosed = (entry: Entry): boolean => entry._tag === "NotLiving" && entry.reason === "closed"
 
+/** An agent (`tree`) and its project. */
 export interface Found {
   readonly project: Project
   readonly tree: AgentScope
@@ -28,7 +29,7 @@ const listed = (names: ReadonlyArray<string>): string =>
 const ELSEWHERE = "See which there are: agentd ps"
 const NONE = "Register a project first: agentd start, in its folder."
 
-/** A project's conversations are numbered: the first bears the bare id. */
+/** The number of a project's conversation. The first has the bare id. */
 const ordinal = ({ conversation }: ProjectRecord): number => Number(/\.(\d+)$/.exec(conversation)?.[1] ?? 1)
 
 export const successor = (record: ProjectRecord): string =>
@@ -41,13 +42,16 @@ const newest = (entries: ReadonlyArray<Entry>): Entry | undefined =>
 export const ofConfig = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined =>
   newest(entries.filter(({ record }) => record.config === config))
 
-/** The same; of a damaged stream that does not say its file, or a file in an agent's worktree, the id does. */
+/** Like `ofConfig`, but falls back to the id, for a damaged stream without a file, or a file in an agent's worktree. */
 const ownOf = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined =>
   ofConfig(entries, config) ?? newest(entries.filter(({ record }) => ProjectName.isOf(config, record.conversation)))
 
 export const nameOf = (entry: Entry): string => (entry._tag === "Open" ? entry.project.name : entry.record.name)
 
-/** By its id, a unique beginning of it, or its project's name; empty: the caller's. `kind`: as a refusal calls it. */
+/**
+ * Finds a conversation by its id, a unique prefix of it, or its project's name; empty: the caller's. `kind`: its name
+ * in refusals.
+ */
 export const conversation = (
   entries: ReadonlyArray<Entry>,
   name: string,
@@ -69,7 +73,7 @@ export const conversation = (
   if (exact !== undefined) return exact
   const all = entries.filter((entry) => nameOf(entry) === name)
   const open = all.filter((entry) => !isClosed(entry))
-  // the name of one that is over may be another's by now
+  // another project may have taken the name of a closed one
   const named = open.length > 0 ? open : all
   const projects = new Set(named.map(({ record }) => record.config))
   const matches =
@@ -99,7 +103,7 @@ export const conversation = (
 const unknown = (name: string, remedy: string) =>
   new CommandRefused({ code: "not_found", message: `There is no agent "${name}".`, remedy })
 
-/** The agent of the project that a bare name means in its folder. */
+/** The agent with a bare name in the project of the caller's folder. */
 const inFolder = (mine: Entry | undefined, config: string, name: string): Found | CommandRefused => {
   if (mine === undefined) return new CommandRefused({ code: "not_found", ...ProjectName.unstarted(config, name) })
   if (mine._tag !== "Open") return refusalOf(mine)
@@ -114,8 +118,8 @@ const isCalled = (entry: Entry, agent: string, name: string): boolean =>
   [agent, `${nameOf(entry)}/${agent}`, `${entry.record.conversation}/${agent}`].includes(name)
 
 /**
- * A bare name means this folder's agent; outside a project the only one of that name, and nothing that the command
- * would end or change (`changes`): a person is asked there, with the whole name. `project/agent` always works.
+ * Finds an agent. A bare name means this folder's agent. Outside a project it means the only agent of that name. There,
+ * a command that ends or changes the agent (`changes`) is refused with the full name. `project/agent` always works.
  */
 export const agent = (
   entries: ReadonlyArray<Entry>,
@@ -150,11 +154,11 @@ export const agent = (
   })
 }
 
-/** Why no agent that lives has the name: the newest conversation of its project may not live. */
+/** Why no live agent has the name: perhaps the newest conversation of its project is not alive. */
 const missing = (entries: ReadonlyArray<Entry>, name: string): CommandRefused => {
   for (const entry of entries) {
     if (entry._tag === "Open" || ofConfig(entries, entry.record.config) !== entry) continue
-    // a damaged stream does not say its agents
+    // a damaged stream does not name its agents
     const agents = entry.reason === "damaged" ? [name.split("/")[1] ?? ""] : [...entry.record.agents.keys()]
     if (agents.some((own) => isCalled(entry, own, name))) return refusalOf(entry)
   }

@@ -1,6 +1,6 @@
 /**
- * LiveAgentPort: the AgentPort over the daemon's own agents: what channels and plans may ask of
- * them, by address.
+ * LiveAgentPort: implements the AgentPort with the daemon's own agents: the operations of channels and plans on agents,
+ * by address.
  */
 import { Clock, Effect, type Stream } from "effect"
 import { type Address, AgentPort, type AgentReport, type Member } from "../../domain/AgentPort.ts"
@@ -16,7 +16,7 @@ export interface Agents {
   readonly recovered: Effect.Effect<void>
 }
 
-/** The matter for which it stands still until a person does something. */
+/** Why the agent does not continue until a person acts, and since when; undefined if it needs nobody. */
 export const needsOf = (info: AgentInfo | undefined, calls: ReadonlyArray<CallInfo>): Member["needs"] => {
   if (info === undefined) return undefined
   const { agent, busy, detail, project, since, state, word } = info
@@ -44,7 +44,7 @@ export const make = ({ find, info, of, recovered, reports }: Agents): AgentPort[
                 "See which there are: agentd ps"
               )
             )
-          : // the asker knows no store
+          : // callers do not know StorageError
             Effect.mapError(act(tree), (error) => refusedBy(error))
       })
     )

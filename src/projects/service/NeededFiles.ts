@@ -1,10 +1,10 @@
 /**
- * NeededFiles: which contents messages of open conversations need: of messages that wait, that a
- * turn carries which is not done, or that came to no answer and wait for a person.
+ * NeededFiles: the file contents that messages of open conversations need: messages that wait, that an unfinished turn
+ * carries, or that got no answer and wait for a person.
  *
- * Guarantees: where it cannot be known (a log that cannot be read, runes that do not fold), nothing
- * counts as left; a message of an agent that the file no longer names, or of a project whose file
- * cannot be read, keeps its contents.
+ * Guarantees: if the needed contents cannot be determined (an unreadable log, runes that do not fold), none is removed.
+ * Messages of an agent that the config no longer names, or of a project whose config cannot be read, keep their
+ * contents.
  */
 import { Effect } from "effect"
 import type { EventLog } from "../../core/event-log/EventLog.ts"
@@ -25,7 +25,7 @@ export const neededMessages = ({ inbox, turn }: Stands): ReadonlyArray<Message> 
   return [...waiting, ...(isUndone ? carried : []), ...dropped]
 }
 
-/** Undefined: nobody can tell. */
+/** Hashes of the needed contents; undefined if they cannot be determined. */
 const needed = (projects: Projects): ReadonlySet<string> | undefined => {
   const stands: Array<Stands> = []
   const lost = projects.notLiving

@@ -1,9 +1,8 @@
 /**
- * OpenSince: since when something of an agent's is open: a message that waits or that a turn carries which is not
- * done, a question, a call, a run. Pure.
+ * OpenSince: the start of the oldest open work of agents: a message that waits or that an unfinished turn carries, a
+ * question, a call, a run. Pure.
  *
- * Guarantees: the rune that began it is of that time or later, so that what is older than all that is open is needed
- * by none of it.
+ * Guarantees: the rune that began the work is not older than this time. Therefore no open work needs an older rune.
  */
 import { type AgentScope } from "../../agents/actors/AgentScope.ts"
 import { isActive } from "../../agents/machines/AgentStates.ts"
@@ -12,7 +11,7 @@ import { droppedOf } from "../../agents/machines/Inbox.ts"
 /** States of a worker in which nothing is under way. */
 const RESTS: ReadonlySet<string> = new Set(["Stopped", "CoolingDown", "SessionComplete", "BuildingPrompt"])
 
-/** ms since the epoch; infinite where nothing is open. */
+/** ms since the epoch; infinite if nothing is open. */
 export const openSince = (trees: Iterable<AgentScope>): number => {
   let since = Number.POSITIVE_INFINITY
   const open = (at: number | null) => {

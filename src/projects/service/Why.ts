@@ -1,10 +1,9 @@
 /**
- * Why: what led an agent to where it stands, in plain sentences, newest last.
+ * Why: explains how an agent came to its current state, in plain sentences, newest last.
  *
- * Pure: the same runes give the same sentences, on the terminal and in a mail.
- * It tells the chain since the last success or start, the last turn, budgets, and
- * what waits for a person; it leaves out the moves that say nothing; a long chain is
- * cut at its old end and says so.
+ * Pure: the same runes give the same sentences, on the terminal and in a mail. The explanation covers the events since
+ * the last success or start, the last turn, budgets, and what waits for a person. It omits uninformative moves. A long
+ * chain is cut at its old end, and a line says so.
  */
 import { ENDINGS } from "../../domain/Endings.ts"
 import { counted, isNear, warning } from "../../domain/ErrorLimit.ts"
@@ -20,10 +19,10 @@ import * as WhyBounds from "./WhyBounds.ts"
 import * as WhyTurn from "./WhyTurn.ts"
 import * as ProjectStop from "../../agents/machines/ProjectStop.ts"
 
-/** More sentences than this help nobody. */
+/** Maximum number of sentences: more help nobody. */
 const LONGEST = 24
 
-/** The runes that it reads, and the actors whose they are. */
+/** The kinds of runes that the explanation needs, and the actors that write them. */
 export const kinds: ReadonlyArray<string> = [
   ...Object.keys(workerKinds),
   ...WhyTurn.kinds,
@@ -38,15 +37,15 @@ export const actorsOf = (agent: string): ReadonlyArray<string> => [
 
 export interface Why {
   readonly lines: ReadonlyArray<WhyLine>
-  /** The next step for a person, where there is one. */
+  /** The next step for a person; null if there is none. */
   readonly advice: string | null
 }
 
-/** A rune of a newer agentd's shape tells no more than its states. */
+/** For a rune in the format of a newer agentd, only its states are shown. */
 const readWorker = checkedReader(workerKinds)
 type Worker = RuneOf<typeof workerKinds>
 
-/** A move of the worker's, as it tells of itself. */
+/** The payload of a worker's move; undefined for other runes. */
 const movedOf = (rune: Rune): Extract<Worker, { readonly kind: "worker.moved" }>["payload"] | undefined => {
   const known = readWorker(rune)
   return known?.kind === "worker.moved" ? known.payload : undefined
@@ -63,7 +62,7 @@ const ordinal = (n: number): string => {
   return `${n}${suffix}`
 }
 
-/** "4 s", "1 min 30 s", "2 h 5 min": the two largest units. */
+/** The two largest units, for example "4 s", "1 min 30 s", "2 h 5 min". */
 export const span = (millis: number): string => {
   const seconds = Math.max(0, Math.round(millis / 1000))
   if (millis < 1000) return `${Math.max(0, Math.round(millis))} ms`
@@ -87,7 +86,7 @@ const errorCount = (rune: Rune, agent: AgentInfo): string => {
   return ` (${ordinal(row)} error in a row of ${agent.maxConsecutiveErrors}, ${all} of ${agent.maxTotalErrors} in all)`
 }
 
-/** As the board names it; a run that failed leaves its number to the next. */
+/** The run's name on the board. A failed run passes its number on to the next. */
 const runOf = (rune: Rune): string => {
   const seq = WorkerMachine.seqIn(rune) ?? movedOf(rune)?.sessionSeq ?? 0
   return seq > 0 ? `run ${seq}` : "its run"
@@ -117,7 +116,7 @@ const startedBy = (rune: Rune): string | undefined => {
   return known?.kind === "worker.started" ? known.payload.by : undefined
 }
 
-/** The sentence for a rune, or undefined for a move that says nothing beside its neighbours. */
+/** The sentence for a rune; undefined for an uninformative move. */
 const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefined => {
   const event = eventOf(rune)
   switch (event?._tag) {
@@ -159,13 +158,13 @@ const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefin
   }
 }
 
-/** The consequence of the state that a move entered. */
+/** The consequence of the state that a move entered; undefined if there is none. */
 const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): string | undefined => {
   if (rune.from === rune.to) return undefined
   if (rune.to === "CoolingDown") {
     const until = next === undefined ? agent.nextAt : eventOf(next)?._tag === "BackoffElapsed" ? next.at : null
     const { outcome } = eventOf(rune) as { readonly outcome?: Outcome }
-    // a limit or an outage is no try that failed
+    // a limit or an outage does not count as a failed try
     const waits = outcome?._tag === "Uncounted"
     if (until === null) return waits ? "waiting" : "retrying"
     return `${waits ? "waiting for" : "retrying in"} ${span(until - rune.at)}`
@@ -178,7 +177,7 @@ const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): stri
   return undefined
 }
 
-/** Where the chain begins: at the last success, or where the agent was last started. */
+/** The index at which the chain begins: the last success, or the last start. */
 const beginning = (runes: ReadonlyArray<Rune>): number => {
   for (let index = runes.length - 1; index > 0; index--) {
     const rune = runes[index]!
@@ -189,7 +188,7 @@ const beginning = (runes: ReadonlyArray<Rune>): number => {
   return 0
 }
 
-/** How to start it is said once: as the remedy says it, or in our words. */
+/** The remedy with the start command, given only once. */
 const remedied = (remedy: string | undefined, start: string): string => {
   if (remedy === undefined) return start
   const sentence = asSentence(remedy.replace(/[,.]? then start (it|the agent) again\.?$/i, ""))
@@ -226,11 +225,11 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now, ex
   return null
 }
 
-/** `runes`: the newest runes of the agent's actors, oldest first; as many as there are or a few hundred. */
+/** `runes`: the newest runes of the agent's actors, oldest first: all, or a few hundred. */
 export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.Now = {}): Why => {
   const isTurns = ({ kind }: Rune): boolean => WhyTurn.kinds.some((other) => other === kind)
   const bounds = runes.filter(({ kind }) => Object.hasOwn(WhyBounds.boundKinds, kind))
-  // a turn that begins or ends with its run moves the worker, too
+  // a turn that begins or ends with its run also moves the worker
   const moves = runes
     .filter(({ kind }) => kind !== "run.notice")
     .filter((rune) => !bounds.includes(rune))
@@ -265,11 +264,11 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
   told.push(...present)
   const isTold = agent.state === "Stopped" ? agent.detail !== QUEUED : agent.state === "CoolingDown"
   if (present.length === 0 && !isTold && agent.detail !== "") {
-    // the state may be older than what else is told
+    // the state may be older than the other lines
     const at = Math.max(agent.since, told.at(-1)?.at ?? 0)
     told.push({ eventId: 0, at, text: `now: ${agent.detail}` })
   }
-  // whatever a person said since has settled it
+  // any later action of a person has settled it
   const isOpen = WhyBounds.expiredIn(bounds).at(-1) === bounds.at(-1) && bounds.length > 0
   return { lines: told, advice: adviceOf(chain.at(-1), agent, now, isOpen) }
 }

@@ -1,8 +1,8 @@
 /**
- * WhyBounds: which bounds an agent has reached, what came to no answer, and which files it was sent, in plain sentences.
- * Pure: the part of Why beside the worker and its turns.
+ * WhyBounds: explains the limits that an agent has reached, its unanswered messages, and the files that it was sent, in
+ * plain sentences. Pure: the part of Why besides the worker and its turns.
  *
- * Guarantees: each sentence names the rune that it rests on; what others say is shown bounded.
+ * Guarantees: each sentence names the rune that it is based on. Texts from outside are shown bounded.
  */
 import { words } from "../../runs/FileWords.ts"
 import type { WhyLine } from "../../domain/Messages.ts"
@@ -18,10 +18,10 @@ export const boundKinds = {
   "inbox.dismissed": agentKinds["inbox.dismissed"]
 }
 
-/** A rune of a newer agentd's shape is none. */
+/** A rune in the format of a newer agentd is ignored. */
 const read = checkedReader(boundKinds)
 
-/** Characters of what another says. */
+/** Maximum characters of a text from outside. */
 export const LONG = 300
 
 export const cut = (words: string): string => (words.length <= LONG ? words : `${words.slice(0, LONG).toWellFormed()}…`)

@@ -1,9 +1,8 @@
 /**
- * WhyTurn: what an agent's last turn, its budget and its open questions have to do
- * with where it stands, in plain sentences. Pure: the part of Why beside the worker.
+ * WhyTurn: explains how an agent's last turn, its budget and its open questions led to its current state, in plain
+ * sentences. Pure: the part of Why besides the worker.
  *
- * Guarantees: each sentence names the rune that it rests on; what an agent says in
- * its turns and calls is shown bounded.
+ * Guarantees: each sentence names the rune that it is based on. Texts of an agent's turns and calls are shown bounded.
  */
 import type { AgentInfo, CallInfo, ConversationInfo, WhyLine } from "../../domain/Messages.ts"
 import { named, telling } from "../../domain/CallWords.ts"
@@ -25,7 +24,7 @@ export const kinds = [
   "agent.terminated"
 ] as const
 
-/** A rune of a newer agentd's shape is none. */
+/** A rune in the format of a newer agentd is ignored. */
 const readTurn = checkedReader(turnKinds)
 const readLife = checkedReader(lifeKinds)
 const readNotice = checkedReader(noticeKinds)
@@ -85,7 +84,7 @@ const ofLife = (rune: Rune): string | undefined => {
     : undefined
 }
 
-/** The schedules that sent what the turn began with. */
+/** Names the schedules that sent the turn's messages. */
 const ofSchedules = (rune: Rune): ReadonlyArray<WhyLine> => {
   const event = readTurn(rune)?.payload.event
   if (event?._tag !== "start_turn" && event?._tag !== "steer") return []
@@ -98,7 +97,10 @@ const ofSchedules = (rune: Rune): ReadonlyArray<WhyLine> => {
 
 const isEnd = ({ kind }: Rune): boolean => kind.startsWith("turn.") && kind !== "turn.started"
 
-/** The lines since `from` about the last turn and the budget; of a turn in which calls `expired` that is told. Where a run is one turn, the run tells it all. */
+/**
+ * The lines since `from` about the last turn and the budget. `expired`: unanswered calls, mentioned at the turn's end.
+ * For a `command` backend the run is the turn, so no turn is mentioned.
+ */
 export const past = (
   runes: ReadonlyArray<Rune>,
   agent: AgentInfo,
@@ -128,7 +130,7 @@ export const past = (
   return [...schedules, ...lines]
 }
 
-/** The newest words of a run that goes on, and what one has left behind. `ends`: runs that are over, by their last rune. */
+/** The newest notices of a live run, and later notices of ended runs. `ends`: ended runs, with their last rune. */
 export const said = (
   runes: ReadonlyArray<Rune>,
   agent: AgentInfo,
@@ -144,7 +146,7 @@ export const said = (
     return [{ eventId: rune.eventId, at: rune.at, text }]
   })
 
-/** The present facts, beside the agent's own row. */
+/** The current facts, besides the agent's own row. */
 export interface Now {
   readonly calls?: ReadonlyArray<CallInfo>
   readonly conversation?: ConversationInfo

@@ -1,10 +1,11 @@
 /**
- * AcpBackend: any agent that speaks the Agent Client Protocol over its standard input
- * and output. One process is one session, which takes one turn after the other.
+ * AcpBackend: runs any agent that speaks the Agent Client Protocol over its standard input and
+ * output. One process is one session, which takes one turn after the other.
  *
- * Guarantees: those of AcpRun; the agent is a process of RunProcess, so that all it
- * starts ends with the run, also where what was started is only a launcher of the agent; a run outlives the daemon, with
- * the commands that agentd runs for it, which are held by the sandbox, where the machine has one.
+ * Guarantees: those of AcpRun. The agent is a process of RunProcess, so that everything it starts
+ * ends with the run, even if the configured program only launches the agent. A run outlives the
+ * daemon, together with the commands that agentd runs for it. These commands run in the sandbox, if
+ * the machine has one.
  */
 import { Clock, Effect, FileSystem, Scope } from "effect"
 import * as path from "node:path"
@@ -41,7 +42,7 @@ interface Held {
   readonly workspace: Workspace.Workspace | undefined
 }
 
-/** Puts a command into the sandbox, which is looked for with the first one; as it is where nothing holds it. */
+/** Wraps a command in the sandbox, which is detected at the first command; unchanged if no sandbox applies. */
 const confineBy =
   (sandbox: Effect.Effect<Mechanism>, { config, hidden, host, workspace }: Held): AcpTerminals.Options["confine"] =>
   (cwd, argv) =>
@@ -61,7 +62,7 @@ const confineBy =
 
 export const outlined = Enclosure.outlined
 
-/** The agent's process, begun or taken up. */
+/** The agent's process, started now or adopted from an earlier daemon. */
 const programOf = Effect.fnUntraced(function* (
   config: Config.AcpBackend,
   spec: RunSpec,
@@ -92,7 +93,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   if (config.argv.length === 0)
     return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
   const cwd = path.resolve(spec.cwd, config.cwd ?? ".")
-  // one that is confined sees what is there when it begins
+  // A confined agent sees only the files that exist when it starts, so the folder must exist now.
   const folder = config.sandbox === "off" ? undefined : yield* FileContents.folderOf(host, spec)
   const files = folder === undefined ? [] : [folder.path]
   const enclosure = yield* Enclosure.make({ ...outlined(config, host, spec).options, files })
@@ -106,7 +107,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   const mark = { store: host.store, runId: spec.runId }
   const grace = config.killGrace
   const program = yield* programOf(config, spec, enclosure, { ...mark, cwd })
-  // where no path can be checked, the agent reads and writes its files by itself
+  // Without a workspace, paths cannot be checked: the agent then reads and writes its files itself.
   const open = yield* Workspace.Opener
   const hidden = HiddenPaths.of(host)
   const workspace = yield* open(spec.cwd, { hidden: HiddenPaths.around(spec.cwd, hidden) }).pipe(
@@ -148,7 +149,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   return GatewayMeter.metered(run, enclosure.passed)
 })
 
-/** The backend of one agent. `costs`: of its sessions, as its earlier processes told them. */
+/** The backend of one agent. `costs`: costs of its sessions, as its earlier processes reported them. */
 export const make = Effect.fnUntraced(function* (
   config: Config.AcpBackend,
   host: Host,

@@ -1,10 +1,13 @@
 /**
  * AcpChoices: the models and modes that an ACP agent offers for a session, and how one is chosen.
  *
- * Guarantees: agents offer them in lists of their own, as options of the session, as both, or without a
- * word of it when they go on: whichever it is, what is not offered is refused with what is, since some
- * agents say yes to anything; what an agent refuses is said in its own words; an option counts as chosen
- * when the agent says that it is. A mode counts as one in which a person is asked only where its own words say so.
+ * Agents offer them in separate lists, as options of the session, as both, or not at all for a
+ * resumed session.
+ *
+ * Guarantees: a name that is not offered is refused together with the list of offers, because some
+ * agents accept anything. The agent's own words for a refusal are passed on. An option counts as
+ * chosen when the agent confirms it. A mode counts as one that asks a person only if its own
+ * description says so.
  */
 import type { SetSessionConfigOptionRequest, SetSessionModeRequest } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
@@ -16,7 +19,7 @@ import type { Refusal, Wire } from "./AcpWire.ts"
 
 export type Kind = "model" | "mode"
 
-/** `about`: what the agent says of it. */
+/** `about`: the agent's description of the offer. */
 type Offer = Offers.Offer & { readonly about?: string }
 
 interface Option {
@@ -25,16 +28,16 @@ interface Option {
   readonly values: ReadonlyArray<Offer>
 }
 
-/** A kind of choice, as the agent offers it. */
+/** A kind of choice (model or mode), as the agent offers it. */
 interface Choice {
-  /** Of the protocol's own list. */
+  /** Offers of the protocol's own list. */
   readonly listed: ReadonlyArray<Offer>
   readonly option: Option | undefined
-  /** Of the list; left out where the agent has not said. */
+  /** The current choice of the list; omitted if the agent has not said. */
   readonly current?: string
 }
 
-/** An option by which all calls are let run. */
+/** An option that lets all calls run without approval. */
 interface Switch {
   readonly id: string
   readonly on: boolean
@@ -82,7 +85,7 @@ export const of = (answer: Messages.SessionAnswer): Choices => ({
   ...switchOf(answer)
 })
 
-/** With the options as the agent says they are now. */
+/** The choices after the agent has reported its current options. */
 export const updated = (choices: Choices, answer: Messages.SessionAnswer): Choices => {
   const now = of(answer)
   const { mode, model } = choices
@@ -101,34 +104,37 @@ export const inMode = (choices: Choices, current: string): Choices => ({
   mode: { ...choices.mode, current }
 })
 
-/** All that is offered, each once. */
+/** All offers of the list and the option, each once. */
 const offered = ({ listed, option }: Choice): ReadonlyArray<Offer> => [
   ...listed,
   ...(option?.values ?? []).filter(({ id }) => !listed.some((one) => one.id === id))
 ]
 
-/** In a mode with these words a person is asked for whatever has side effects. */
+/** Descriptions with these words: in this mode a person is asked about every call with side effects. */
 const ASKS =
   /\balways ask|\b(asks?|prompts?|requires?|requests?)( for)? (approval|permission|confirmation)|auto-approves only read/i
-/** In one with these some calls run unasked. */
+/** Descriptions with these words: in this mode some calls run without approval. */
 const LETS =
   /yolo|bypass|dangerous|don'?t-?ask|full[- ]?(auto|access)|autopilot|\bauto|accept[- ]?(edits|all)|review|only ask|outside the workspace|handles permission/i
-/** Names of modes that ask, where the agent says no more of them. */
+/** Names of modes that ask, for agents that give no description. */
 const ASKING = /^(default|normal|manual|ask)$/i
 const LETS_ALL = /allow[_ -]?all|auto[_ -]?approve/i
 
-/** Whether a person is asked in a mode; undefined: its words do not say. */
+/** Whether a person is asked in this mode; undefined if its description does not say. */
 const asksIn = ({ about = "", id, name }: Offer): boolean | undefined => {
   if (ASKS.test(about) || (about === "" && ASKING.test(id))) return true
   return LETS.test(`${id} ${name} ${about}`) ? false : undefined
 }
 
 export interface Leave {
-  /** Empty where the agent has no modes. */
+  /** Empty if the agent has no modes. */
   readonly mode: string
-  /** Undefined: nobody knows. */
+  /** Undefined if it is unknown. */
   readonly asks: boolean | undefined
-  /** The mode to set for it, or the option to turn off; undefined: there is none, or it asks already. */
+  /**
+   * The mode to set, or the option to turn off, so that the agent asks; undefined if none exists or
+   * it asks already.
+   */
   readonly by?: { readonly mode: string } | { readonly letsAll: Switch } | undefined
 }
 
@@ -149,7 +155,7 @@ export const offersOf = (choices: Choices): Offers.Offers => {
   return Offers.bounded({ models: offered(choices.model), modes: offered(choices.mode), ...now })
 }
 
-/** The model that an option says is in use; empty where none does. */
+/** The model in use according to the option; empty if there is no such option. */
 export const modelOf = ({ model }: Choices): string => model.option?.current ?? ""
 
 const refused = (kind: Kind, agent: AcpFault.Agent, name: string, { data, message }: Refusal): AcpFault.Fault => {
@@ -164,7 +170,7 @@ const refused = (kind: Kind, agent: AcpFault.Agent, name: string, { data, messag
 
 const METHODS = { mode: "session/set_mode", model: "session/set_model" } as const
 
-/** The offers after a choice, and the id of the chosen one. */
+/** The offers after a choice, and the id of the choice. */
 export interface Chosen {
   readonly choices: Choices
   readonly id: string
@@ -205,7 +211,7 @@ export const choose = Effect.fnUntraced(function* (
   return chosen
 })
 
-/** The words for a session that could not be made to ask; undefined: it asks. */
+/** A warning for a session that may run calls without asking; undefined if it asks. */
 export const unasked = (
   { name }: AcpFault.Agent,
   choices: Choices,
@@ -218,7 +224,7 @@ export const unasked = (
   return `${name} offers no mode in which it is known to ask a person (${where}): its calls may run unasked${then}`
 }
 
-/** Has the session ask a person, where it can: what an agent refuses leaves it as it is. */
+/** Makes the session ask a person, if possible. If the agent refuses, the session stays as it is. */
 export const toAsk = Effect.fnUntraced(function* (
   wire: Wire,
   agent: AcpFault.Agent,

@@ -1,8 +1,9 @@
 /**
- * AcpChoosing: the model and the mode of a session, while it runs.
+ * AcpChoosing: changes the model and the mode of a running session.
  *
- * Guarantees: what the agent says it uses counts, whoever chose it; a choice that it has taken is known to a later
- * daemon; an agent that does not answer is waited for a bounded time.
+ * Guarantees: the agent's report of its current model and mode always counts, no matter who chose
+ * them. A later daemon knows each choice that the agent accepted. An agent that does not answer is
+ * given up after a timeout.
  */
 import { Effect } from "effect"
 import { BackendError, type Choosing } from "../Backend.ts"
@@ -12,14 +13,14 @@ import type { AcpSession } from "./AcpSession.ts"
 import type { Wire } from "./AcpWire.ts"
 
 export interface Place {
-  /** Undefined: there is none yet. */
+  /** Undefined if there is no session yet. */
   readonly session: () => AcpSession | undefined
   readonly became: (session: AcpSession) => void
-  /** The model that answers from now on. */
+  /** Called with the model that answers from now on. */
   readonly uses: (model: string) => void
 }
 
-/** How long an agent may take to say that it takes a model or a mode. */
+/** Timeout for the agent's answer to a choice of a model or mode. */
 const CHOICE = "10 seconds"
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
@@ -33,7 +34,7 @@ export class AcpChoosing {
     this.place = place
   }
 
-  /** Options of the session are others now. */
+  /** Handles an update that the session's options have changed. */
   changed(update: unknown): void {
     const answer = Messages.read(Messages.SessionAnswer, update)
     const mode = Messages.read(Messages.ModeUpdate, update)?.currentModeId

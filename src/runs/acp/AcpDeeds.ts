@@ -1,10 +1,11 @@
 /**
- * AcpDeeds: what agentd itself does for an agent that asks it to: files it reads and writes,
- * commands it runs. Each is a tool call of the agent's, named by the protocol's method.
+ * AcpDeeds: what agentd itself does for an agent that asks for it: reading and writing files,
+ * running commands. Each is a tool call of the agent, named after the protocol's method.
  *
- * Guarantees: nothing is done before the call, with all its arguments, has been told and allowed;
- * outside a turn nothing is done, since nobody is there to be asked; each call has one result,
- * whatever becomes of it; no word of the agent's makes a call another one.
+ * Guarantees: nothing is done before the call, with all its arguments, has been emitted and
+ * allowed. Outside a turn nothing is done, because nobody can be asked then. Each call has one
+ * result, whatever happens to it. Nothing that the agent sends can change a call after it was
+ * emitted.
  */
 import { Cause, Effect, Exit } from "effect"
 import type { Note } from "./AcpHistory.ts"
@@ -17,27 +18,27 @@ import type { RunEvent, ToolStatus } from "../Backend.ts"
 export interface Options {
   readonly updates: AcpUpdates
   readonly permissions: AcpPermissions
-  /** In the order of all events. */
+  /** Emits events in the order of all events. */
   readonly tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
-  /** The same of what a later daemon could not know; answers what was told. */
+  /** Like `tell`, for events that a later daemon could not derive from the stream. Returns the emitted events. */
   readonly noted: AcpTelling["noted"]
   readonly notice: (text: string) => Effect.Effect<void>
 }
 
 export interface AcpDeeds {
-  /** Does it once it is allowed; `told` says what came of it. */
+  /** Does the work once it is allowed. `told` makes the call's output from the result. */
   readonly perform: <A>(
     deed: Deed,
     work: Effect.Effect<A, Refusal>,
     told: (done: A) => string
   ) => Effect.Effect<A, Refusal>
-  /** Begins it once it is allowed: the call's id, whose result comes by `settle`. `note`: kept before it begins. */
+  /** Begins the work once it is allowed; the result follows by `settle`. `note` is stored before the work begins. */
   readonly begin: <A>(
     deed: Deed,
     work: (callId: string) => Effect.Effect<A, Refusal>,
     note?: Note
   ) => Effect.Effect<A, Refusal>
-  /** Tells the result of a call that has none yet; `note`: kept before. */
+  /** Emits the result of a call that has none yet. `note` is stored first. */
   readonly settle: (callId: string, status: ToolStatus, output: string, note?: Note) => Effect.Effect<void>
 }
 

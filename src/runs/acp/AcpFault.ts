@@ -1,9 +1,9 @@
 /**
- * AcpFault: what it means that an agent refused a request or came to no end. Pure.
+ * AcpFault: classifies an agent's refusal of a request, or its failure. Pure.
  *
- * Guarantees: every fault has a class, by which the worker knows whether to go on; the
- * message is one bounded line. The protocol has a code for one class only (a login is
- * wanted); agents pass on in words what the model's API said, so the words are read.
+ * Guarantees: every fault has a class, by which the worker decides whether to continue. The message
+ * is one line of limited length. The protocol has a code for one class only (login required).
+ * Agents pass on the words of the model's API, so the text is matched as well.
  */
 import * as Fault from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
@@ -28,7 +28,7 @@ const textOf = (value: unknown): string => {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "")
 }
 
-/** The agent's ways to log in, in words. */
+/** The agent's login methods, in words. */
 export const offered = ({ authMethods }: Pick<Agent, "authMethods">): string => {
   const ways = authMethods.map(({ description, id, name: label }) => {
     const words = [label, description].filter((word) => typeof word === "string" && word !== "").join(": ")
@@ -42,20 +42,20 @@ const loginRemedy = (agent: Agent): string =>
 
 const kindOf = (refusal: Refusal): Fault.Kind => {
   const kind = Fault.kindOf(Fault.saidIn(refusal))
-  // other agents use the same code for whatever goes wrong in them
+  // Other agents use this code for any failure, so the text is matched first.
   return kind === "unknown" && refusal.code === AUTH_REQUIRED ? "auth" : kind
 }
 
 export const isAuth = (refusal: Refusal): boolean => kindOf(refusal) === "auth"
 
-/** Whether the agent does not know the request at all, whatever it says of itself. */
+/** True if the agent does not know the request at all, whatever capabilities it claims. */
 export const isUnknown = ({ code, message }: Refusal): boolean =>
   code === UNKNOWN || /method not found|not implemented|unsupported method/i.test(message)
 
-/** Whether it is not the agent's own: its login, or its provider. */
+/** True if the cause is outside the agent: its login, or its provider. */
 export const isOutside = (refusal: Refusal): boolean => Fault.isOutside(kindOf(refusal))
 
-/** Whether it says that there is no such session any more. */
+/** True if the agent says that the session no longer exists. */
 export const isGone = ({ code, data, message }: Refusal): boolean =>
   code === NOT_FOUND ||
   /not found|no (such|previous|saved)|unknown session|does not exist|no (conversations?|sessions?) found|invalid session/i.test(
@@ -70,7 +70,7 @@ const remediesOf = (agent: Agent): Fault.Remedies => ({
 
 export const auth = (message: string, agent: Agent): Fault.Fault => Fault.refusedLogin(message, loginRemedy(agent))
 
-/** `doing` in words, for a message that says nothing by itself. */
+/** `doing` names the request, for a message that says nothing by itself. */
 export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault.Fault => {
   const { code, data, message } = refusal
   const details = textOf(data)
@@ -80,7 +80,7 @@ export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault.
   return INVALID.includes(code) ? Fault.error("invalid_request", told, false) : Fault.error("agent", told, true)
 }
 
-/** A failure that the agent tells beside an answer that says nothing of it. */
+/** A failure that the agent reports separately, while its answer does not mention it. */
 export const ofFailure = (
   { said, words }: { readonly said: unknown; readonly words: string },
   agent: Agent
@@ -90,14 +90,14 @@ export const ofFailure = (
   return kind === "unknown" ? Fault.error("agent", told, true) : Fault.faultOf(kind, told, remediesOf(agent))
 }
 
-/** The outcome of an agent that ended before it had a session, when nothing but itself can have spoken; `said`: its last line. */
+/** The outcome of an agent that ended before it had a session. `said`: its last line of standard error. */
 export const ofBirth = (said: string, what: string, name: string): Outcome => {
   const kind = Fault.kindOf(Fault.saidIn(said))
   const remedies = remediesOf({ name, authMethods: [] })
   return Fault.isOutside(kind) ? Fault.faultOf(kind, what, remedies).outcome : { _tag: "Error", detail: what }
 }
 
-/** The fault of an agent that may only read, and did more without asking. */
+/** The fault of an agent that may only read, but ran a call with side effects without asking. */
 export const unasked = ({ name }: Agent, title: string, mode: string): Fault.Fault =>
   Fault.fatal(
     "unasked",

@@ -1,10 +1,10 @@
 /**
  * AcpFiles: the files that an agent reads and writes through agentd.
  *
- * Guarantees: each is a call of the agent's that was told and allowed (AcpDeeds); only regular
- * files of the workspace, checked by where the open file lies
- * (see Workspace); what is refused is refused to the agent in words, and a person is told of
- * each path outside the workspace; what is read is bounded.
+ * Guarantees: each access is a call of the agent that was emitted and allowed (AcpDeeds). Only
+ * regular files of the workspace are accessed, checked by the location of the open file (see
+ * Workspace). The agent gets each refusal in words. A person gets a notice of each path outside the
+ * workspace. The size of a read is limited.
  */
 import type { ReadTextFileResponse } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
@@ -15,7 +15,7 @@ import { NOT_FOUND } from "./AcpFault.ts"
 import type { WorkspaceError } from "../sandbox/PathContainment.ts"
 import type { Workspace } from "../model/Workspace.ts"
 
-/** More than agents read at once; within what one message may hold when escaped. */
+/** In bytes. More than agents read at once; still fits into one message when escaped. */
 const MAX_BYTES = 2 * 1024 * 1024
 
 const refusalOf = (error: WorkspaceError): Refusal => {
@@ -29,7 +29,7 @@ const malformed = (method: string): Refusal => ({
   message: `${method}: path or content is missing`
 })
 
-/** `notice` tells a person. */
+/** `notice` sends a message to a person. */
 export const make = (workspace: Workspace, deeds: AcpDeeds, notice: (text: string) => Effect.Effect<void>) => {
   const refused = (verb: string) => (error: WorkspaceError) =>
     Effect.andThen(

@@ -1,11 +1,13 @@
 /**
- * AcpHistory: what an earlier daemon told an agent's process, and decided beside it, set into what that has said.
+ * AcpHistory: notes of an earlier daemon about an agent's process, merged with the process's
+ * output.
  *
- * Each line that the process is given, and each decision of which the stream says nothing, is noted beside it, with how
- * much of the process's output had been heard by then. By that a daemon that takes the process up tells all that it
- * knew, in the order in which it came about.
+ * Each line sent to the process is noted, and so is each decision that its output does not show. A
+ * note contains how many bytes of output had been read at that time. With them, a daemon that
+ * adopts the process emits everything that the earlier one knew, in the original order.
  *
- * Guarantees: a note holds no words of a person; a command that agentd began for the agent is known before it begins.
+ * Guarantees: a note contains no text written by a person. A command that agentd runs for the agent
+ * is noted before it begins.
  */
 import type { Input } from "../keeper/HeldProgram.ts"
 import type { Before } from "../process/KeptProcess.ts"
@@ -15,35 +17,38 @@ import type { AcpSession } from "./AcpSession.ts"
 import type { KnownUpdates } from "./AcpUpdates.ts"
 import type { KnownWire } from "./AcpWire.ts"
 
-/** `id`: of a request, ours or the agent's. */
+/** `id`: the id of a request, sent by us or by the agent. */
 export type Note =
-  /** A session has begun, or offers others now. */
+  /** A session has begun, or its offers have changed. */
   | { readonly say: "session"; readonly session: AcpSession }
   | { readonly say: "call"; readonly id: number }
   | { readonly say: "prompt"; readonly id: number; readonly turnId: string }
   /** A further prompt of the same turn. */
   | { readonly say: "again"; readonly id: number }
-  /** A request of the agent has its answer; `option`: the chosen one of those that it offered. */
+  /** A request of the agent was answered. `option`: the chosen one of the options that it offered. */
   | { readonly say: "reply"; readonly id: unknown; readonly done: boolean; readonly option?: string }
-  /** A request of the agent is refused before it was a call. */
+  /** A request of the agent was refused before it became a call. */
   | { readonly say: "untold"; readonly id: unknown }
-  /** A call of the agent's is asked for again, as it is by then. */
+  /** A call of the agent was asked for again, with its current arguments. */
   | { readonly say: "asked"; readonly id: unknown }
   | { readonly say: "cancel" }
-  /** A turn of its own is taken for ended: nothing more was heard of it. */
+  /** An own turn of the agent counts as ended, because nothing more was heard of it. */
   | { readonly say: "rested" }
-  /** Calls that had not changed since that version are told as far as they are known. */
+  /** Calls that had not changed since that version were emitted as far as they were known. */
   | { readonly say: "settle"; readonly version: number }
-  /** A command begins for the agent, which has asked for it by this request. An older agentd told no number: that command ended with it. */
+  /**
+   * A command begins, which the agent requested with `id`. Without `number`, an older agentd ran
+   * it, and it has ended.
+   */
   | { readonly say: "terminal"; readonly id?: unknown; readonly number?: number }
-  /** The call of that command has its result; neither code nor signal: how it ended is not known. */
+  /** The call of that command has its result. If code and signal are null, it is unknown how it ended. */
   | { readonly say: "exited"; readonly number: number; readonly code: number | null; readonly signal: string | null }
 
-/** `at`: bytes of the output that had been heard. */
+/** `at`: bytes of output that had been read. */
 type Noted = Note & { readonly at: number }
 type Reply = Extract<Noted, { readonly say: "reply" }>
 
-/** Undefined for the end of the input, and for what no daemon of ours has written. */
+/** Undefined for the end of the input, and for lines that no daemon of agentd wrote. */
 const parse = ({ note }: Input): Noted | undefined => {
   try {
     const noted: Noted = JSON.parse(note)
@@ -53,7 +58,7 @@ const parse = ({ note }: Input): Noted | undefined => {
   }
 }
 
-/** Whether a run that an earlier daemon has left can be taken up. */
+/** True if a run that an earlier daemon left can be adopted. */
 export const isHeld = (runId: string) =>
   KeptProcess.isHeldWith(runId, (inputs, point) => {
     const notes = inputs.flatMap((input) => parse(input) ?? [])
@@ -64,21 +69,21 @@ export const isHeld = (runId: string) =>
     return isBegun && !isLost
   })
 
-/** Knowledge of an agent between two turns, for a daemon that hears it from there on. */
+/** State of an agent between two turns, for a daemon that reads its output from there on. */
 export interface Rest {
   readonly session: AcpSession
   readonly updates: KnownUpdates
   readonly wire: KnownWire
-  /** Of the event that was told last. */
+  /** Place of the last emitted event. */
   readonly place: { readonly end: number; readonly index: number }
-  /** Commands that were begun for it: none of them is there any more. */
+  /** Number of commands that were started for the agent; none of them is running any more. */
   readonly terminals: number
-  /** An older agentd ran a command for it, which ended with that. */
+  /** True if an older agentd ran a command for the agent; that command ended with it. */
   readonly isBound?: boolean
 }
 
 export class AcpHistory {
-  /** Bytes of output that were there when the process was taken up. */
+  /** Bytes of output that existed when the process was adopted. */
   readonly size: number
   private readonly notes: Array<Noted>
   private readonly replies: ReadonlyMap<string, Reply>
@@ -97,28 +102,28 @@ export class AcpHistory {
     this.untold = asked("untold")
   }
 
-  /** The answer that the agent's request has had. */
+  /** The answer to the agent's request, if it had one. */
   replyTo(id: unknown): Reply | undefined {
     return this.replies.get(JSON.stringify(id))
   }
 
-  /** Whether a command had begun for the agent's request. */
+  /** True if a command had begun for the agent's request. */
   isBegun(id: unknown): boolean {
     return this.begun.has(JSON.stringify(id))
   }
 
-  /** Whether the agent's request was no call. */
+  /** True if the agent's request was refused before it became a call. */
   isUntold(id: unknown): boolean {
     return this.untold.has(JSON.stringify(id))
   }
 
-  /** Notes of what had been done when the output up to there had been heard, and not more. */
+  /** Takes the notes that were written when at most `end` bytes of output had been read. */
   upTo(end: number): ReadonlyArray<Note> {
     const next = this.notes.findIndex(({ at }) => at > end)
     return this.notes.splice(0, next < 0 ? this.notes.length : next)
   }
 }
 
-/** Undefined: this daemon has started the process. */
+/** Undefined if this daemon has started the process. */
 export const of = (before: Before | undefined): AcpHistory | undefined =>
   before === undefined ? undefined : new AcpHistory(before)

@@ -1,9 +1,9 @@
 /**
- * AcpLooks: what is looked at again a moment after an agent has said something: calls that are still, calls that run
- * unasked, the end of a turn of its own.
+ * AcpLooks: checks that run a short time after the agent has sent something: whether a pending call
+ * should be emitted, whether a call runs without approval, and whether an own turn has ended.
  *
- * Guarantees: one look of a kind at a time, for as long as there is something to look at; none while an earlier
- * daemon's knowledge is told again.
+ * Guarantees: at most one check of each kind runs at a time, and only while there is something to
+ * check. None runs while events of an earlier daemon are being replayed.
  */
 import { Effect, type Scope } from "effect"
 import * as AcpChoices from "./AcpChoices.ts"
@@ -22,19 +22,19 @@ export interface Of {
   readonly telling: AcpTelling
   readonly session: () => AcpSession | undefined
   readonly isRecalling: () => boolean
-  /** Rises with each line. */
+  /** Increases with each line. */
   readonly lines: () => number
   readonly questions: () => number
   readonly fail: (fault: AcpFault.Fault) => Effect.Effect<void>
-  /** Ends the turn of its own. */
+  /** Ends the agent's own turn. */
   readonly rested: Effect.Effect<void>
 }
 
-/** A call of which nothing is heard for so long is told as far as it is known. */
+/** A call about which nothing is heard for this time is emitted as far as it is known. */
 const SETTLE = "500 millis"
-/** A turn of its own of which nothing is heard for so long has ended. */
+/** An own turn in which nothing is heard for this time has ended. */
 const RESTS = "5 seconds"
-/** How long after its beginning a call may ask. */
+/** How long after its start a call can still ask for approval. */
 const ASKS = "2 seconds"
 
 export const make = (of: Of): Effect.Effect<void> => {
@@ -69,7 +69,10 @@ export const make = (of: Of): Effect.Effect<void> => {
     if (lines() === seen && of.questions() === 0 && !updates.isCalling) yield* of.rested
   })
 
-  /** An agent that may only read runs nothing that may change something without asking. Its mode may hold its calls itself. */
+  /**
+   * A running call with side effects that did not ask, if the agent may only read. Read-only modes
+   * check calls themselves.
+   */
   const runsUnasked = (): Unasked | undefined => {
     const now = session()
     if (spec.approvals !== "read_only" || now === undefined) return undefined
@@ -77,7 +80,7 @@ export const make = (of: Of): Effect.Effect<void> => {
   }
   const leave = Effect.gen(function* () {
     const call = runsUnasked()
-    // some ask a moment after it has begun
+    // Some agents ask a moment after the call has begun.
     if (call?.isOver === false) yield* Effect.sleep(ASKS)
     const now = session()
     if (call === undefined || now === undefined || runsUnasked()?.id !== call.id) return
@@ -90,7 +93,7 @@ export const make = (of: Of): Effect.Effect<void> => {
     [
       single(() => updates.holding, settle),
       single(() => updates.isOwn, rest),
-      // what has run is over before its turn may be
+      // If the call has ended, check now, before the turn can end.
       Effect.suspend(() => (runsUnasked()?.isOver === true && !of.isRecalling() ? leave : later))
     ],
     { discard: true }

@@ -1,8 +1,9 @@
 /**
- * AcpMessages: what agentd reads of the Agent Client Protocol's messages, and no more.
+ * AcpMessages: schemas of the Agent Client Protocol's messages, with only the fields that agentd
+ * reads.
  *
- * Guarantees: an agent that says more than the protocol, or newer things, is
- * understood as far as it can be; what lacks a field that is needed is nothing.
+ * Guarantees: additional or newer fields are ignored. A message that lacks a required field decodes
+ * to undefined.
  */
 import { Option, Schema } from "effect"
 
@@ -21,7 +22,7 @@ const ToolContent = Schema.Struct({
 })
 export type ToolContent = typeof ToolContent.Type
 
-/** A tool call, and what is new of one: all but its id may be left out. */
+/** A tool call, or an update of one: everything except the id can be omitted. */
 export const ToolCall = Schema.Struct({
   toolCallId: Schema.String,
   title: text,
@@ -38,14 +39,14 @@ export type ToolCall = typeof ToolCall.Type
 export const Chunk = Schema.Struct({ content: Block, messageId: text })
 
 export const UsageUpdate = Schema.Struct({
-  /** Tokens in the session's context, and the most of them. */
+  /** Tokens in the session's context, and the maximum. */
   used: maybe(Schema.Finite),
   size: maybe(Schema.Finite),
   cost: maybe(Schema.Struct({ amount: Schema.Finite, currency: Schema.String })),
   _meta: maybe(Schema.Struct({ "_claude/model": text }))
 })
 
-/** Anything that one session tells of itself. */
+/** Any update of a session. */
 export const Update = Schema.Struct({
   sessionId: Schema.String,
   update: Schema.StructWithRest(Schema.Struct({ sessionUpdate: Schema.String }), [
@@ -53,7 +54,7 @@ export const Update = Schema.Struct({
   ])
 })
 
-/** Of either side: an answer to the request is not waited for any more. */
+/** From either side: the answer to the request is no longer needed. */
 export const CancelRequest = Schema.Struct({ requestId: Schema.Union([Schema.String, Schema.Finite]) })
 
 export const PermissionRequest = Schema.Struct({
@@ -64,7 +65,7 @@ export type PermissionOptions = (typeof PermissionRequest.Type)["options"]
 
 const count = maybe(Schema.Finite)
 
-/** How an agent tells of one request to its model; `inputTokens` holds what a cache gave. */
+/** How an agent reports the usage of one request to its model. `inputTokens` includes cached tokens. */
 const CallUsage = Schema.Struct({
   _meta: Schema.Struct({
     usage: Schema.Struct({
@@ -76,7 +77,7 @@ const CallUsage = Schema.Struct({
   })
 })
 
-/** How Codex' adapter tells of its thread, and of errors of its provider. */
+/** How the Codex adapter reports the status of its thread, and errors of its provider. */
 export const CodexInfo = Schema.Struct({
   _meta: Schema.Struct({
     codex: Schema.Struct({
@@ -86,14 +87,17 @@ export const CodexInfo = Schema.Struct({
   })
 })
 
-/** A request that Codex makes again by itself; `message`: "Reconnecting... 1/5". */
+/** A request that Codex retries by itself. Example of `message`: "Reconnecting... 1/5". */
 const CodexRetry = Schema.Struct({
   willRetry: Schema.Literal(true),
   message: Schema.String,
   additionalDetails: text
 })
 
-/** How Claude's adapter is asked for what its CLI tells of its own retries, and tells it; codex-acp 2.6.0 tells its own unasked, opencode 1.18.33 none. */
+/**
+ * Asks Claude's adapter to report its CLI's retries. codex-acp 2.6.0 reports its retries unasked;
+ * opencode 1.18.33 does not.
+ */
 export const RETRIES = { claudeCode: { emitRawSDKMessages: [{ type: "system", subtype: "api_retry" }] } }
 const ClaudeRetry = Schema.Struct({
   message: Schema.Struct({
@@ -107,7 +111,7 @@ const ClaudeRetry = Schema.Struct({
 
 export const PromptAnswer = Schema.Struct({ stopReason: Schema.String })
 
-/** Not in the protocol's first version, and told by several agents. */
+/** Not in the protocol's first version, but sent by several agents. */
 export const TurnUsage = Schema.Struct({
   inputTokens: Schema.Finite,
   outputTokens: Schema.Finite,
@@ -115,7 +119,7 @@ export const TurnUsage = Schema.Struct({
   cachedWriteTokens: count
 })
 
-/** How Gemini's agent says the same. */
+/** Gemini's form of the same data. */
 export const QuotaUsage = Schema.Struct({
   quota: Schema.Struct({
     token_count: Schema.Struct({ input_tokens: Schema.Finite, output_tokens: Schema.Finite })
@@ -191,7 +195,7 @@ export const CreateTerminal = Schema.Struct({
   cwd: text,
   outputByteLimit: count
 })
-/** The arguments of the call that it is: what it says. */
+/** The arguments of the tool call for this request, without empty fields. */
 export const given = ({ args, command, cwd, env }: typeof CreateTerminal.Type): { readonly [name: string]: unknown } =>
   Object.fromEntries(Object.entries({ command, args, cwd, env }).filter(([, value]) => value != null))
 
@@ -200,13 +204,13 @@ export const NamedTerminal = Schema.Struct({ terminalId: Schema.String })
 export const read = <S extends Schema.ConstraintDecoder<unknown>>(schema: S, input: unknown): S["Type"] | undefined =>
   Option.getOrUndefined(Schema.decodeUnknownOption(schema)(input))
 
-/** Codex' words of a request that it makes again; undefined: it is none. */
+/** Codex's message about a request that it retries; undefined if it is not a retry. */
 export const codexRetry = (error: unknown): string | undefined => {
   const told = read(CodexRetry, error)
   return told?.additionalDetails ? `${told.message} (${told.additionalDetails})` : told?.message
 }
 
-/** Words of Claude's CLI about a request that it makes again; undefined: there are none. */
+/** Message of Claude's CLI about a request that it retries; undefined if it is not a retry. */
 export const claudeRetry = (params: unknown): string | undefined => {
   const told = read(ClaudeRetry, params)?.message
   if (told === undefined) return undefined
@@ -214,17 +218,20 @@ export const claudeRetry = (params: unknown): string | undefined => {
   return `the API failed (${what.join(" ")}); try ${told.attempt} of ${told.max_retries} follows`
 }
 
-/** Tokens; those of a cache are a part of the input. */
+/** Token counts. The input includes cached tokens. */
 export interface Spent {
   readonly inputTokens: number
   readonly outputTokens: number
   readonly cacheRead?: number
   readonly cacheWrite?: number
-  /** True where nothing was said of it. */
+  /** True if the agent reported no usage. */
   readonly untold?: boolean
 }
 
-/** The spending in a prompt's answer: the agents that tell it count anew with each, whatever drafts say, but for Copilot. */
+/**
+ * Usage in the answer to a prompt. It covers this prompt only, whatever protocol drafts say; for
+ * Copilot it is a sum.
+ */
 export const usageOf = (result: unknown): Spent => {
   const { _meta, usage } = (result ?? {}) as { readonly _meta?: unknown; readonly usage?: unknown }
   const told = read(TurnUsage, usage)
@@ -239,7 +246,7 @@ export const usageOf = (result: unknown): Spent => {
   return { inputTokens: tokens.input_tokens, outputTokens: tokens.output_tokens }
 }
 
-/** The spending that a piece of an answer tells, of the request that it came with; thoughts are output. */
+/** Usage that a chunk of an answer reports for its request. Thoughts count as output. */
 export const callUsageOf = (update: unknown): Spent | undefined => {
   const told = read(CallUsage, update)?._meta.usage
   if (told === undefined) return undefined

@@ -1,10 +1,10 @@
 /**
- * AcpPermissions: the questions of an agent that wait for an answer.
+ * AcpPermissions: the permission requests of an agent that wait for an answer.
  *
- * Guarantees: each is answered once: as decided, or `cancelled` when its turn is to end; of
- * the options offered, one that holds for ever is chosen only where there is none else;
- * before its first turn, and once it ends, nothing is permitted, since nobody is there to be asked; a call that the agent
- * tells otherwise than it was shown is asked for again, as it is now.
+ * Guarantees: each request is answered once: with the decision, or with `cancelled` when its turn
+ * is to end. An option that holds forever is chosen only if no other is offered. Before the first
+ * turn, and once the run ends, nothing is permitted, because nobody can be asked. If the agent
+ * changes a call after it was shown, agentd asks again with the new arguments.
  */
 import type { RequestPermissionResponse } from "@agentclientprotocol/sdk"
 import { Deferred, Effect } from "effect"
@@ -13,21 +13,21 @@ import type { AcpUpdates, Asked } from "./AcpUpdates.ts"
 import { CANCELLED_REQUEST, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
 import type { Decision, RunEvent } from "../Backend.ts"
 
-/** Undefined: cancelled, the turn is to end. */
+/** Undefined if the request is cancelled because its turn is to end. */
 type Reply = Decision | undefined
 
 export interface Options {
   readonly updates: AcpUpdates
-  /** In the order of all events. */
+  /** Emits events in the order of all events. */
   readonly tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
-  /** The same, of what the line says that is taken now. */
+  /** Like `tell`, for events of the line that is being handled. */
   readonly hear: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
-  /** The same of what the stream does not say: the request is asked again. */
+  /** Like `tell`, for events that the stream does not contain: the request is asked again. */
   readonly noted: (request: unknown, make: () => ReadonlyArray<RunEvent>) => Effect.Effect<unknown>
   readonly notice: (text: string) => Effect.Effect<void>
 }
 
-/** Undefined where nothing of the kind is offered. */
+/** Undefined if no such option is offered. */
 export const choose = (options: Messages.PermissionOptions, allowed: boolean): string | undefined => {
   const kinds = allowed ? ["allow_once", "allow_always"] : ["reject_once", "reject_always"]
   return kinds.flatMap((kind) => options.filter((option) => option.kind === kind)).at(0)?.optionId
@@ -47,7 +47,7 @@ export class AcpPermissions {
     return this.open.size
   }
 
-  /** A `session/request_permission`, until it has its answer. */
+  /** Handles a `session/request_permission` until it has its answer. */
   readonly ask = Effect.fnUntraced(
     { self: this },
     function* (
@@ -79,7 +79,7 @@ export class AcpPermissions {
       if (decision === undefined) return CANCELLED
       const allowed = decision.behavior === "allow"
       const optionId = choose(request.options, allowed)
-      // a call that is cancelled for want of an option does not begin
+      // A call that is cancelled because no option fits does not begin.
       yield* tell(() => updates.answered(callId, allowed && optionId !== undefined))
       if (optionId === undefined) {
         yield* notice(`the agent offers no way to ${decision.behavior} this call: it is cancelled`)
@@ -89,7 +89,7 @@ export class AcpPermissions {
     }
   )
 
-  /** A call that asks, until it has its answer; undefined: it could not ask. */
+  /** Asks for a call and waits for the decision; undefined if it could not ask. */
   readonly leave = Effect.fnUntraced(
     { self: this },
     function* (
@@ -110,7 +110,7 @@ export class AcpPermissions {
     }
   )
 
-  /** False: no such question waits. */
+  /** Returns false if no such request is waiting. */
   answer(callId: string, decision: Decision): boolean {
     const reply = this.open.get(callId)
     if (reply === undefined) return false
@@ -119,7 +119,7 @@ export class AcpPermissions {
     return true
   }
 
-  /** The agent has taken its question back. False: no such question waits. */
+  /** The agent has withdrawn its request. Returns false if no such request is waiting. */
   withdraw(callId: string): boolean {
     const reply = this.open.get(callId)
     this.open.delete(callId)
@@ -127,7 +127,7 @@ export class AcpPermissions {
     return reply !== undefined && Deferred.doneUnsafe(reply, Effect.fail(refusal))
   }
 
-  /** The agent has taken a request back; `recall` knows those that an earlier daemon heard of. */
+  /** The agent has withdrawn a request. `recall` knows the requests that an earlier daemon received. */
   takenBack(
     params: unknown,
     recall: { readonly isAsked: (callId: string) => boolean } | undefined
@@ -137,7 +137,7 @@ export class AcpPermissions {
     return this.options.hear(() => this.options.updates.withdrawn(requestId, waits))
   }
 
-  /** Every question that waits is answered `cancelled`. */
+  /** Answers every waiting request with `cancelled`. */
   dismiss(): void {
     for (const reply of this.open.values()) Deferred.doneUnsafe(reply, Effect.succeed(undefined))
     this.open.clear()

@@ -1,9 +1,9 @@
 /**
- * AcpPrompt: the content of a prompt to an ACP agent: its text, and the files that come with it.
+ * AcpPrompt: the content of a prompt to an ACP agent: its text and its files.
  *
- * Guarantees: a text stands in the prompt, which every agent takes; an image or a PDF is handed over
- * within the prompt where the agent says that it takes one; else it lies in a folder of the run, and the
- * prompt links to it. Nothing that was sent is left out in silence.
+ * Guarantees: a text file is written into the prompt, which every agent accepts. An image or a PDF
+ * is sent in the prompt if the agent says that it accepts it. Otherwise it is put into a folder of
+ * the run, and the prompt links to it. No file is left out silently.
  */
 import type { ContentBlock, PromptRequest } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
@@ -11,13 +11,13 @@ import { pathToFileURL } from "node:url"
 import type { BackendError, TurnInput } from "../Backend.ts"
 import * as FileContents from "../FileContents.ts"
 
-/** The kinds of content that an agent says it takes, beside text and links. */
+/** The kinds of content that an agent accepts besides text and links. */
 export interface Takes {
   readonly images: boolean
   readonly resources: boolean
   /**
-   * Gemini CLI, and what was made of it, leave out the images of a prompt that holds a resource or a link to a file, and
-   * hand on as an image whatever stands as one: a PDF, too.
+   * Gemini CLI, and forks of it, ignore the images of a prompt that contains a resource or a link
+   * to a file. They forward as an image whatever is sent as one, even a PDF.
    */
   readonly leavesOut: boolean
 }
@@ -30,7 +30,7 @@ export type Content = (
 const uriOf = ({ filename, sha256 }: FileContents.Content): string =>
   `agentd://files/${sha256}/${encodeURIComponent(filename.toWellFormed())}`
 
-/** Undefined: only a link leads to it. */
+/** Undefined if the prompt can only link to it. */
 const within = (content: FileContents.Content, takes: Takes): ContentBlock | undefined => {
   const { type: mimeType } = content
   const data = FileContents.base64Of(content)
@@ -39,7 +39,7 @@ const within = (content: FileContents.Content, takes: Takes): ContentBlock | und
   return takes.resources ? { type: "resource", resource: { uri: uriOf(content), mimeType, blob: data } } : undefined
 }
 
-/** `folder`: where the agent reads what it is linked to. */
+/** `folder`: the folder from which the agent reads linked files. */
 export const make =
   (read: FileContents.Reader, folder: Effect.Effect<FileContents.Folder, BackendError>): Content =>
   ({ files, text }, takes) =>
@@ -66,7 +66,7 @@ export const make =
       return [...blocks, ...gone.map((line): ContentBlock => ({ type: "text", text: line }))]
     })
 
-/** The words of those who refused its calls, for the agent. */
+/** The reasons of the people who denied its calls, as a prompt to the agent. */
 export const refusals = (words: ReadonlyArray<string>): PromptRequest["prompt"] => [
   {
     type: "text",

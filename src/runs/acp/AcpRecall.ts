@@ -1,7 +1,9 @@
 /**
- * AcpRecall: the requests of an agent that an earlier daemon has answered, as its process is heard again.
+ * AcpRecall: the agent's requests that an earlier daemon has answered, while the output of its
+ * process is read again.
  *
- * Guarantees: each is told as it was, and nothing is asked, done or answered for it.
+ * Guarantees: the events of each request are emitted as before. Nothing is asked, done or answered
+ * for it.
  */
 import type { RunEvent } from "../Backend.ts"
 import type { AcpHistory, Note } from "./AcpHistory.ts"
@@ -15,22 +17,22 @@ const NOT_DONE = "an earlier agentd did not do it"
 
 const NO_CALL = { asked: undefined, options: undefined }
 
-/** A command that an earlier daemon began for the agent. */
+/** A command that an earlier daemon started for the agent. */
 export interface Left {
   readonly number: number
   readonly id: unknown
   readonly callId: string
   readonly request: typeof Messages.CreateTerminal.Type
-  /** The agent knows that it has begun. */
+  /** True if the agent was told that the command has begun. */
   readonly isTold: boolean
 }
 
-/** A call that was asked for. */
+/** A call that asked for approval. */
 interface Call {
   readonly callId: string
-  /** A person's leave; undefined for a deed of agentd's own. */
+  /** The options of a permission request; undefined for an action that agentd performs itself. */
   readonly options: Messages.PermissionOptions | undefined
-  /** The command that it is to run. */
+  /** The command to run, if the call is one. */
   readonly request?: Left["request"] | undefined
 }
 
@@ -38,9 +40,9 @@ export class AcpRecall {
   private readonly history: AcpHistory
   private readonly updates: AcpUpdates
   private readonly calls = new Map<string, Call>()
-  /** Replies that were noted before their request had been taken whole. */
+  /** Replies that were noted before their request had been handled. */
   private readonly early = new Set<string>()
-  /** Commands, by their number. */
+  /** Commands by their number. */
   private readonly left = new Map<number, Left>()
 
   constructor(history: AcpHistory, updates: AcpUpdates) {
@@ -48,7 +50,7 @@ export class AcpRecall {
     this.updates = updates
   }
 
-  /** Bytes of output that were there when the process was taken up. */
+  /** Bytes of output that existed when the process was adopted. */
   get size(): number {
     return this.history.size
   }
@@ -57,7 +59,7 @@ export class AcpRecall {
     return this.history.upTo(end)
   }
 
-  /** Takes a request: what is told of it; undefined where it has no answer yet. */
+  /** The events of a request that an earlier daemon handled; undefined if it has no answer yet. */
   asked(id: unknown, method: string, params: unknown): (() => ReadonlyArray<RunEvent>) | undefined {
     const reply = this.history.replyTo(id)
     if (reply === undefined && !this.history.isBegun(id)) return undefined
@@ -70,7 +72,7 @@ export class AcpRecall {
     }
   }
 
-  /** Whether it is a question of a call of the agent's own. */
+  /** True if the call asked for permission with a request of the agent. */
   isAsked(callId: string): boolean {
     return [...this.calls.values()].some((call) => call.callId === callId && call.options !== undefined)
   }
@@ -113,7 +115,7 @@ export class AcpRecall {
     return asked.events
   }
 
-  /** Takes the answer that the request had. */
+  /** Handles the answer that the request had. */
   replied({ done, id, option }: Reply): ReadonlyArray<RunEvent> {
     const call = this.calls.get(JSON.stringify(id))
     if (call === undefined) {
@@ -121,7 +123,7 @@ export class AcpRecall {
       return []
     }
     const { callId, options, request } = call
-    // one that began has told so, and tells its result by itself
+    // If a command began, its other notes emit its start and its result.
     if (this.history.isBegun(id)) return done ? [] : this.updates.settled(callId, "error", NOT_DONE)
     if (request !== undefined) return this.updates.settled(callId, "denied", NOT_DONE)
     if (options === undefined) {
@@ -133,7 +135,7 @@ export class AcpRecall {
     return this.updates.answered(callId, chosen.kind?.startsWith("allow") === true)
   }
 
-  /** Takes the begin of a command; undefined where nothing is known of what asked for it. */
+  /** Handles the start of a command; undefined if the request for it is unknown. */
   begins(id: unknown, number: number): Left | undefined {
     const call = this.calls.get(JSON.stringify(id))
     if (call?.request === undefined) return undefined

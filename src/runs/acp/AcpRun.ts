@@ -1,12 +1,15 @@
 /**
  * AcpRun: one run of an agent that speaks the Agent Client Protocol.
  *
- * Guarantees: what the agent does is read from two things alone: whether a prompt is
- * outstanding and which permissions are; a turn's events end when its prompt is
- * answered, refused, silent for too long, or the agent is gone; the protocol has no word for the end of a turn of its own:
- * that ends when nothing is heard of it for a while and no call of it runs, or is taken in by the next prompt; a turn's error ends the
- * run; no question is left open by a cancel; what agentd does for the agent is a call of its,
- * under its approvals; `Exited` is last, when all is gone.
+ * The state of the agent is derived from two things only: whether a prompt is outstanding, and
+ * which permission requests are. The protocol has no message for the end of a turn that the agent
+ * begins by itself. Such an own turn ends when nothing is heard for a while and no call is running,
+ * or when the next prompt takes it over.
+ *
+ * Guarantees: the events of a turn end when its prompt is answered or refused. They also end when
+ * the agent is silent for too long, or is gone. An error in a turn ends the run. A cancel leaves no
+ * permission request open. An action that agentd performs for the agent is a call of the agent,
+ * under its approvals. `Exited` is the last event, when all processes are gone.
  */
 import type { PromptRequest } from "@agentclientprotocol/sdk"
 import { type Cause, Deferred, Duration, Effect, Exit, Fiber, Queue, Scope, Stream } from "effect"
@@ -40,35 +43,35 @@ export interface Options {
   readonly spec: RunSpec
   readonly cwd: string
   readonly program: RunProcess.RunProcess
-  /** Costs of sessions, as earlier processes told them. */
+  /** Costs of sessions, as earlier processes reported them. */
   readonly costs: SessionCosts
   readonly content: AcpPrompt.Content
-  /** Undefined where no path can be checked. */
+  /** Undefined if no path can be checked. */
   readonly workspace: Workspace | undefined
-  /** In a scope that ends before `Exited` is told. */
+  /** Makes the terminals in a scope that ends before `Exited` is emitted. */
   readonly terminals: (
     of: Pick<AcpTerminals.Options, "begun" | "deeds" | "isNew" | "notice" | "opened" | "reply" | "untold" | "written">
   ) => Effect.Effect<AcpTerminals.AcpTerminals, never, Scope.Scope>
 }
 
-/** Events that wait for a reader; then the agent's pipe fills up, then it waits. */
+/** Number of events that wait for the reader. Beyond it the agent's pipe fills up, and the agent waits. */
 const CAPACITY = 256
-/** A turn of its own that was told to end has, after so long. */
+/** An own turn that was asked to stop counts as ended after this time. */
 const STOPS = "1 second"
-/** A session's replay of which nothing is heard for so long is over. */
+/** A session's replay in which nothing is heard for this time is over. */
 const REPLAYS = "1 second"
-/** How long an agent may take to see that its input has ended. */
+/** How long an agent can take to end after its input was closed. */
 const END_GRACE = "2 seconds"
 const MAX_LINE = 16_384
-/** Reasons of one turn that an agent is told. */
+/** Maximum number of denial reasons of one turn that are passed to the agent. */
 const MAX_WORDS = 32
-/** The silence is looked at so often in its time. */
+/** How often the silence is checked within its limit. */
 const LOOKS = 10
 
-/** The result of a command whose output an earlier daemon has told. */
+/** Result of a command whose output an earlier daemon has emitted. */
 const DONE = "an earlier agentd ran it"
 
-/** Updates by which the session's model and mode are others. */
+/** Updates that change the session's model or mode. */
 const CHOICES: ReadonlySet<string> = new Set(["config_option_update", "current_mode_update"])
 const CANCEL: AcpHistory.Note = { say: "cancel" }
 
@@ -77,7 +80,7 @@ const refused = (message: string, remedy: string) => new BackendError({ message,
 interface Parts {
   readonly queue: Events
   readonly scope: Scope.Scope
-  /** Ends before `Exited` is told. */
+  /** Ends before `Exited` is emitted. */
   readonly inner: Scope.Closeable
   readonly terminals: AcpTerminals.AcpTerminals
   readonly wire: AcpWire.Wire
@@ -97,25 +100,25 @@ class AcpRun {
   private readonly wire: AcpWire.Wire
   private readonly terminals: AcpTerminals.AcpTerminals
   private session: AcpSession.AcpSession | undefined
-  /** The turn that is under way has been asked to stop. */
+  /** True if the current turn has been asked to stop. */
   private cancelled = false
   private ending = false
   private over = Deferred.makeUnsafe<void>()
-  /** Why it ends, if not because it was asked to. */
+  /** Why the run ends, if it was not asked to end. */
   private verdict: Outcome | undefined
   private quiet = 0
-  /** Why a person has refused its calls, until it is told. */
+  /** Reasons of people who denied its calls, until the agent is told. */
   private readonly words: Array<string> = []
   private readonly look: Effect.Effect<void>
-  /** True once the agent has told of its commands: a loaded session is replayed by then. */
+  /** True once the agent has listed its commands: the replay of a loaded session is over by then. */
   private isReplayed = false
   private lines = 0
   private said = ""
-  /** Knowledge of an earlier daemon about it, until all of that is told again. */
+  /** Notes of an earlier daemon, until all of them have been replayed. */
   private recall: AcpRecall | undefined
-  /** A further prompt of the same turn is under way, as an earlier daemon has sent it. */
+  /** True if an earlier daemon has sent a further prompt of the same turn. */
   private goesOn = false
-  /** Bytes of standard error, to the end of a line. */
+  /** Bytes of standard error, up to the end of a line. */
   private errorsTaken: number
 
   constructor(options: Options, { inner, queue, scope, terminals, wire }: Parts) {
@@ -139,7 +142,7 @@ class AcpRun {
     this.permissions = new AcpPermissions({
       updates,
       tell,
-      // a question may be held
+      // The call may be held back, so a check is due.
       hear: (make) =>
         Effect.andThen(
           hear(make),
@@ -176,12 +179,12 @@ class AcpRun {
     const pumps = [yield* Effect.forkScoped(this.wire.listen), yield* Effect.forkScoped(this.errors)]
     if (isNew) yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
     yield* Effect.forkScoped(this.watchSilence)
-    // whatever goes wrong in it: who reads sees an end, and not a run that hangs
+    // Whatever fails, the reader sees the end of the stream instead of a run that hangs.
     yield* Effect.forkScoped(Effect.ensuring(this.finish(pumps), Queue.end(this.queue)))
     return this.run
   })
 
-  /** A point, between two turns and where much was written since the last one. */
+  /** Emits a rest point between two turns, if much was written since the last one. */
   private rests(out: number): Effect.Effect<void> {
     const { isDue } = this.options.program
     if (!isDue(out, this.errorsTaken)) return Effect.void
@@ -195,7 +198,7 @@ class AcpRun {
     })
   }
 
-  /** Takes a terminal's output. */
+  /** Handles output of a terminal. */
   readonly written: AcpTerminals.Options["written"] = (id, stream, chunk) => {
     this.quiet = 0
     return this.telling.aside(() => this.updates.terminal(id, stream, chunk))
@@ -216,7 +219,7 @@ class AcpRun {
     return method === "session/update" ? this.updated(params) : Effect.void
   }
 
-  /** The agent reads nothing more. */
+  /** The agent no longer reads its input. */
   get stuck(): Effect.Effect<void> {
     return this.fail(AcpFault.error("stuck", "the agent does not read what it is told", true))
   }
@@ -233,13 +236,13 @@ class AcpRun {
     return this.wire.note(note, wait)
   }
 
-  /** Of what the stream says. */
+  /** A notice about something that the stream contains. */
   readonly notice = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "Notice", text }])
 
-  /** Of what agentd does beside the stream: no later daemon tells it again. */
+  /** A notice about something outside the stream: no later daemon repeats it. */
   readonly remark = (text: string): Effect.Effect<void> => this.telling.aside(() => [{ _tag: "Notice", text }])
 
-  /** Answers a request that an earlier daemon has taken. */
+  /** Answers a request that an earlier daemon received. */
   readonly reply: AcpWire.Wire["reply"] = (id, answer) => this.wire.reply(id, answer)
 
   readonly untold = (id: unknown): Effect.Effect<void> => this.note({ say: "untold", id }, true)
@@ -265,7 +268,7 @@ class AcpRun {
     return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
   }
 
-  /** Until the first prompt is on its way. */
+  /** Opens the session and sends the first prompt. */
   private readonly life: Effect.Effect<void> = Effect.suspend(() => {
     const { config, cwd, spec } = this.options
     const files = this.files !== undefined
@@ -334,11 +337,11 @@ class AcpRun {
     })
   }
 
-  /** The prompt's answer: whatever is still open is over. */
+  /** Handles the answer to a prompt: everything that is still open is over. */
   private readonly answered = (answer: AcpWire.Answer): Effect.Effect<void> => {
     const { agent } = this.session!
     if (answer._tag === "Refused") {
-      // some agents refuse the prompt that they were told to cancel
+      // Some agents refuse the prompt that they were asked to cancel.
       if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
       return this.fail(AcpFault.ofRefusal(answer.refusal, "the prompt", agent))
     }
@@ -358,8 +361,8 @@ class AcpRun {
   }
 
   /**
-   * The protocol's answer to a question has no place for a person's reason. The agent hears it in a prompt of the same
-   * turn, as soon as it takes one.
+   * The protocol's answer to a permission request has no field for a person's reason. The agent
+   * gets the reason in a further prompt of the same turn, as soon as it accepts one.
    */
   private explain(words: ReadonlyArray<string>, usage: Messages.Spent): Effect.Effect<void> {
     const { sessionId } = this.session!
@@ -375,7 +378,7 @@ class AcpRun {
     return this.hear(() => [...this.updates.usage(usage), ...this.updates.again()])
   }
 
-  /** Told with what it cost, lest a budget cuts off what is done. */
+  /** Ends the turn together with its usage, so that a budget does not interrupt finished work. */
   private turnEnded(end: End, usage?: Messages.Spent): Effect.Effect<void> {
     return this.hear(() => this.close(end, usage))
   }
@@ -400,7 +403,7 @@ class AcpRun {
     return this.updates.isOwn ? this.close({ _tag: this.cancelled ? "Interrupted" : "Completed" }) : []
   }
 
-  /** The run ends for this, the turn first. */
+  /** Ends first the turn, then the run, with this fault. */
   private readonly fail = (fault: AcpFault.Fault, usage?: Messages.Spent): Effect.Effect<void> =>
     Effect.suspend(() => {
       const { errorType, message, outcome, retry } = fault
@@ -412,7 +415,7 @@ class AcpRun {
   private updated(params: unknown): Effect.Effect<void> {
     const message = Messages.read(Messages.Update, params)
     if (message === undefined) return this.notice("the agent sent an update that the protocol does not know")
-    // before there is a session, it is the replay of an old one; other sessions are the agent's own affair
+    // Before the session exists, this is the replay of an old one. Other sessions are the agent's own business.
     const ours = this.session === undefined || message.sessionId === this.session.sessionId
     if (!ours) return Effect.void
     const { update } = message
@@ -425,7 +428,7 @@ class AcpRun {
     )
   }
 
-  /** Takes a request that an earlier daemon has answered; undefined: it has not. */
+  /** Handles a request that an earlier daemon answered; undefined if it did not. */
   recalled(id: unknown, method: string, params: unknown): Effect.Effect<void> | undefined {
     const recall = this.recall?.asked(id, method, params)
     if (recall === undefined) return undefined
@@ -433,7 +436,7 @@ class AcpRun {
     return method === "terminal/release" ? Effect.andThen(heard, this.terminals.released(params)) : heard
   }
 
-  /** Tells what an earlier daemon did when the output up to there had been heard. */
+  /** Replays what an earlier daemon did when the output up to `end` had been read. */
   past(end: number, size: number | undefined): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { recall } = this
@@ -491,7 +494,7 @@ class AcpRun {
     }
   }
 
-  /** All is told again: it is heard as any other. */
+  /** Everything is replayed: from now on the output is handled normally. */
   private readonly caughtUp: Effect.Effect<void> = Effect.suspend(() => {
     this.recall = undefined
     return this.tell(() => [{ _tag: "Resumed", given: this.updates.active }]).pipe(
@@ -500,7 +503,7 @@ class AcpRun {
     )
   })
 
-  /** Serves the agent's requests. */
+  /** Handles the agent's requests. */
   readonly serve: AcpWire.Listener["asked"] = (method, params, id) => {
     const unknown = Effect.fail({ code: AcpWire.METHOD_NOT_FOUND, message: `agentd does not know ${method}` })
     if (method === "session/request_permission") return this.permissions.ask(params, id)
@@ -538,7 +541,7 @@ class AcpRun {
     ).pipe(Effect.andThen(this.updates.isOwn ? this.stopOwn : Effect.void))
   })
 
-  /** Nothing answers the cancel of a turn of its own. */
+  /** The protocol has no answer to the cancel of an own turn. */
   private get stopOwn(): Effect.Effect<void> {
     return Effect.asVoid(Effect.forkIn(Effect.andThen(Effect.sleep(STOPS), this.rested), this.scope))
   }
@@ -569,7 +572,7 @@ class AcpRun {
     })
   }
 
-  /** No one waits for ever: the turn, the end of the input, then SIGTERM have their time each. */
+  /** Each step has a timeout: the end of the turn, the end of the input, then SIGTERM. */
   private readonly stop: Effect.Effect<void> = Effect.suspend(() => {
     if (this.ending) return Effect.void
     this.ending = true
@@ -588,7 +591,7 @@ class AcpRun {
     return Effect.asVoid(Effect.forkIn(gently, this.scope))
   })
 
-  /** A question that a person has not answered is no silence of the agent's. */
+  /** While a permission request waits for a person, silence of the agent does not count. */
   private readonly watchSilence: Effect.Effect<void> = Effect.suspend(() => {
     const { silence } = this.options.config
     const look = Effect.suspend(() => {
@@ -637,7 +640,7 @@ class AcpRun {
       events: Stream.fromQueue(this.queue),
       send: this.send,
       answer: this.answer,
-      // the protocol knows no way to end a call of the agent's
+      // The protocol has no message to cancel a single call of the agent.
       cancelCall: this.terminals.cancel,
       choose: (choice) =>
         Effect.andThen(
@@ -676,7 +679,7 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
       written: (id, stream, chunk) => run.written(id, stream, chunk)
     })
     .pipe(Scope.provide(inner))
-  // nothing is heard before it listens
+  // The run is assigned below, before the wire starts to listen.
   const listener: AcpWire.Listener = {
     heard: () => run.heard(),
     notified: (method, params) => run.notified(method, params),

@@ -1,11 +1,11 @@
 /**
- * AcpSession: from a process that has just begun to a session that takes prompts.
+ * AcpSession: opens a session that takes prompts, for a process that has just started.
  *
- * Guarantees: the login that the config names is asked for only where the agent wants
- * one; whether an agent can go on with a session is tried and not believed; a session that
- * is to be gone on with and is not there any more is replaced by a new one, and said so;
- * unless the config names a mode, or gives full access, the session is in one in which a person is asked, or it is said
- * that there is none; every failure has a class and says what to do.
+ * Guarantees: the login method of the config is used only if the agent requires a login. Whether an
+ * agent can resume a session is tried, whatever capabilities it claims. A session to resume that no
+ * longer exists is replaced by a new one, with a notice. Unless the config names a mode or gives
+ * full access, the session gets a mode that asks a person. If there is none, a notice says so.
+ * Every failure has a class and a remedy.
  */
 import type { InitializeRequest, LoadSessionRequest, McpServer, NewSessionRequest } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
@@ -21,13 +21,13 @@ export interface AcpSession {
   readonly sessionId: string
   readonly agent: AcpFault.Agent
   /**
-   * Gemini CLI cannot tell a missing file from any other error, and asks for each file before it
-   * writes one: it would never make a new one. It is told of an empty file instead.
+   * Gemini CLI cannot tell a missing file from any other error, and it reads each file before it
+   * writes it. So it would never create a new file. It gets an empty file instead.
    */
   readonly missingIsEmpty: boolean
-  /** Copilot tells with each answer what it has spent since its process began. */
+  /** True for Copilot: each answer reports the usage since its process began. */
   readonly isSum: boolean
-  /** As the agent names it; empty where it does not. */
+  /** The model's name from the agent; empty if the agent gives none. */
   readonly model: string
   readonly takes: AcpPrompt.Takes
   readonly choices: AcpChoices.Choices
@@ -39,21 +39,21 @@ export interface Options {
   readonly cwd: string
   /** Whether files can be read and written for the agent. */
   readonly files: boolean
-  /** The agent remembers nothing of before, and why. */
+  /** Reports that the agent has lost its memory, and why. */
   readonly forgot: (text: string) => Effect.Effect<void>
-  /** A loaded session has been replayed: some agents begin that when they have answered. */
+  /** Waits until a loaded session has been replayed: some agents begin the replay after their answer. */
   readonly replayed: Effect.Effect<void>
 }
 
 type Fault = AcpFault.Fault
 const VERSION = 1
-/** How long an agent may take to say no to what it does not say that it knows. */
+/** Timeout for a request that the agent does not claim to support. */
 const UNTOLD = "5 seconds"
 
-/** Gemini CLI, and an agent that was made of it. */
+/** Gemini CLI, and a fork of it. */
 const GEMINI: ReadonlySet<string> = new Set(["gemini-cli", "qwen-code"])
 
-/** An agent that has said what it can do. */
+/** An agent that has reported its capabilities. */
 interface Known extends AcpFault.Agent {
   readonly load: boolean
   readonly resume: boolean
@@ -101,7 +101,7 @@ const initialize = Effect.fnUntraced(function* (wire: Wire, { config, files }: O
   return known
 })
 
-/** The request again after a login, where the agent wants one and the config names how. */
+/** Repeats the request after a login, if the agent requires one and the config names a method. */
 const loggedIn = Effect.fnUntraced(function* (
   wire: Wire,
   agent: Known,
@@ -141,13 +141,13 @@ const serversOf = ({ mcp }: RunSpec): Array<McpServer> =>
 
 const isFault = (error: Fault | Refusal): error is Fault => "outcome" in error
 
-/** A request that goes on with a session; `told`: the agent says that it knows it. */
+/** A request that resumes a session. `told`: the agent says that it supports it. */
 interface Way {
   readonly method: "session/resume" | "session/load" | "session/fork"
   readonly told: boolean
 }
 
-/** The ways, first those that the agent says it knows. */
+/** The ways to resume, those first that the agent says it supports. */
 const waysOf = ({ fork, load, resume }: Known, isCopy: boolean): ReadonlyArray<Way> => {
   if (isCopy) return fork ? [{ method: "session/fork", told: true }] : []
   const ways: ReadonlyArray<Way> = [
@@ -159,7 +159,7 @@ const waysOf = ({ fork, load, resume }: Known, isCopy: boolean): ReadonlyArray<W
 
 const SILENT: Refusal = { code: METHOD_NOT_FOUND, message: "no answer" }
 
-/** Goes on with the session where it can; what the agent replays of it is nobody's turn. */
+/** Resumes the session if possible. The replay that the agent sends belongs to no turn. */
 const goOn = Effect.fnUntraced(function* (
   wire: Wire,
   agent: Known,
@@ -185,7 +185,7 @@ const goOn = Effect.fnUntraced(function* (
     if (isFault(refusal)) return yield* Effect.fail(refusal)
     if (AcpFault.isUnknown(refusal)) continue
     if (AcpFault.isGone(refusal)) isGone = true
-    // its login, or its provider: the next way would do no better
+    // The cause is the login or the provider, so another way would also fail.
     else if (AcpFault.isOutside(refusal)) return yield* Effect.fail(refusal)
     else failure = refusal
   }

@@ -1,9 +1,10 @@
 /**
- * AcpTelling: the events of a run, in their order, each with its place in what the agent's process has said.
+ * AcpTelling: emits the events of a run in order, each with its position in the output of the
+ * agent's process.
  *
- * Guarantees: one event after the other, each with the state that it is told of; of what the stream does not say, the note
- * by which a later daemon tells it again is kept before it is told, and nothing is told between; what a command of a
- * terminal does beside the stream moves no place.
+ * Guarantees: events are emitted one batch at a time, each computed when it is emitted. For events
+ * that the stream does not contain, a note is stored first, so that a later daemon can repeat them;
+ * nothing is emitted in between. Output of terminal commands does not change the position.
  */
 import { type Cause, Effect, Queue, Semaphore } from "effect"
 import type { Place, RunEvent } from "../Backend.ts"
@@ -17,10 +18,10 @@ export type Make = () => ReadonlyArray<RunEvent>
 export class AcpTelling {
   private readonly queue: Events
   private readonly wire: Wire
-  /** False: the run ends with the daemon, and no event needs a place. */
+  /** False if the run ends with the daemon: then no event needs a position. */
   private readonly isKept: boolean
   private readonly order = Semaphore.makeUnsafe(1)
-  /** The place of the event that was told last. */
+  /** Position of the last emitted event. */
   place: AcpHistory.Rest["place"]
 
   constructor(queue: Events, wire: Wire, { isKept }: Pick<RunProcess, "isKept">, place = { end: 0, index: 0 }) {
@@ -30,7 +31,7 @@ export class AcpTelling {
     this.place = place
   }
 
-  /** In the order of all events, as they are. */
+  /** Emits events in the order of all events, without a position. */
   readonly aside = (make: Make): Effect.Effect<void> =>
     this.order.withPermit(Effect.suspend(() => Effect.asVoid(Queue.offerAll(this.queue, make()))))
 
@@ -40,14 +41,14 @@ export class AcpTelling {
       return this.aside(() => this.placed(end, make()))
     })
 
-  /** Tells what the line says that is taken now. */
+  /** Emits events of the line that is being handled. */
   readonly hear = (make: Make): Effect.Effect<void> =>
     Effect.suspend(() => {
       const end = this.wire.seen()
       return this.aside(() => this.placed(end, make()))
     })
 
-  /** Tells what the stream does not say; answers what was told. */
+  /** Emits events that the stream does not contain. Returns the emitted events. */
   readonly noted = (note: AcpHistory.Note, make: Make): Effect.Effect<ReadonlyArray<RunEvent>> =>
     this.order.withPermit(
       Effect.suspend(() => {

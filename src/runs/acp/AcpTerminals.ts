@@ -1,12 +1,13 @@
 /**
- * AcpTerminals: the commands that an agent has agentd run for it.
+ * AcpTerminals: the commands that agentd runs for an agent.
  *
- * Guarantees: each is a call of the agent's that was told and allowed (AcpDeeds); it runs in the
- * sandbox, where the machine has one, with no variable that speaks of a secret, and what the
- * agent sets in its environment reaches the command alone; it is a process of the run, with its
- * mark, and ends with it; they begin in the workspace; so many at most; of what they write the newest is kept, as much as the agent
- * asks for and no more than the limit; `kill` and `release` end all that a command has started. Of a run that outlives
- * the daemon they do, too: the next one takes them up, each once, with all that they have written.
+ * Guarantees: each command is a call of the agent that was emitted and allowed (AcpDeeds). It runs
+ * in the sandbox, if the machine has one, without variables that look like secrets. Variables that
+ * the agent sets reach only the command. It is a process of the run, with the run's mark, and ends
+ * with the run. It starts in the workspace. At most `MAX_TERMINALS` are open. The newest output is
+ * kept, as much as the agent asks for, up to `MAX_BYTES`. `kill` and `release` end everything that
+ * a command has started. If a run outlives the daemon, its commands do, too: the next daemon adopts
+ * each once, with all its output.
  */
 import type { TerminalExitStatus, TerminalOutputResponse } from "@agentclientprotocol/sdk"
 import { type Duration, Effect, Exit, Fiber, Latch, Scope } from "effect"
@@ -32,23 +33,23 @@ export interface Options extends Mark {
   readonly grace: Duration.Duration
   readonly limits: RunProcess.RunProcessSpec["limits"]
   readonly workspace: Workspace | undefined
-  /** Puts a command that begins in this folder into the sandbox, where there is one. */
+  /** Wraps a command that starts in this folder in the sandbox, if there is one. */
   readonly confine: (
     cwd: string,
     argv: Argv
   ) => Effect.Effect<Pick<RunProcess.RunProcessSpec, "argv" | "handed">, MountRefused | BackendError>
   readonly deeds: AcpDeeds
-  /** So many were begun by earlier daemons, and are gone. */
+  /** Number of commands that earlier daemons started; all of them have ended. */
   readonly begun: number
   readonly opened: (callId: string, terminalId: string) => void
   readonly notice: (text: string) => Effect.Effect<void>
-  /** Takes a command's output, as it comes. */
+  /** Receives a command's output as it comes. */
   readonly written: (terminalId: string, stream: "stdout" | "stderr", chunk: string) => Effect.Effect<void>
-  /** False: an earlier daemon's run is heard again, until `goOn`. */
+  /** False if the output of an earlier daemon's run is read again, until `goOn`. */
   readonly isNew: boolean
-  /** Answers a request that an earlier daemon has taken. */
+  /** Answers a request that an earlier daemon received. */
   readonly reply: Wire["reply"]
-  /** A request is refused that was no call. */
+  /** Notes that a request was refused before it became a call. */
   readonly untold: (id: unknown) => Effect.Effect<void>
 }
 
@@ -56,9 +57,9 @@ interface Running {
   readonly program: RunProcess.RunProcess
   readonly scope: Scope.Closeable
   readonly output: () => { readonly output: string; readonly truncated: boolean }
-  /** All is read that it had written when it was taken up. */
+  /** Waits until all output from before the adoption has been read. */
   readonly read: Effect.Effect<void>
-  /** All that it wrote has been read. */
+  /** Waits until all output has been read. */
   readonly drained: Effect.Effect<void>
 }
 
@@ -69,7 +70,7 @@ interface Terminal extends Running {
 }
 
 const nameOf = (number: number): string => `terminal-${number}`
-/** The run's own program is the first. */
+/** The process number: the run's own program is the first. */
 const countOf = (number: number): number => number + 1
 
 const MAX_TERMINALS = 32
@@ -77,7 +78,7 @@ const MAX_BYTES = 1024 * 1024
 
 const refuse = (code: number, message: string) => Effect.fail<Refusal>({ code, message })
 
-/** The newest bytes; whole characters. */
+/** Keeps the newest bytes, as whole characters. */
 const tail = (limit: number) => {
   const kept: Array<Uint8Array> = []
   let [size, truncated] = [0, false]
@@ -93,7 +94,7 @@ const tail = (limit: number) => {
     read: () => {
       const all = Buffer.concat(kept)
       let from = Math.max(0, all.length - limit)
-      // a character that would be cut is left out
+      // Leave out a character that would be cut.
       if (from > 0 || truncated) while (from < all.length && (all[from]! & 0xc0) === 0x80) from++
       return { output: all.subarray(from).toString("utf8"), truncated: truncated || from > 0 }
     }
@@ -116,7 +117,7 @@ const folderOf = (options: Options, cwd: string | null | undefined): Effect.Effe
     )
 }
 
-/** A command as the agent asked for it, checked. */
+/** A command as the agent requested it, validated. */
 interface Asked {
   readonly argv: Argv
   readonly cwd: string
@@ -125,7 +126,7 @@ interface Asked {
 }
 
 const VARIABLE = /^[A-Za-z_]\w*$/
-/** Variables by which agentd knows its own. */
+/** Variables by which agentd recognizes its own processes. */
 const RESERVED = /^AGENTD_/
 const MAX_VARIABLES = 100
 
@@ -136,7 +137,7 @@ const checked = Effect.fnUntraced(function* (options: Options, request: typeof M
   if (wrong !== undefined || env.length > MAX_VARIABLES)
     return yield* refuse(INVALID_PARAMS, "terminal/create: env has a name that cannot be set, or too many")
   const asked: Asked = {
-    // without arguments many send a whole line
+    // Without arguments, many agents send a whole shell line as the command.
     argv: args === null || args === undefined || args.length === 0 ? ["/bin/sh", "-c", command] : [command, ...args],
     cwd: yield* folderOf(options, cwd),
     env,
@@ -145,14 +146,14 @@ const checked = Effect.fnUntraced(function* (options: Options, request: typeof M
   return asked
 })
 
-/** A command to be started, or to be taken up. */
+/** A command to start, or to adopt. */
 interface Program extends Pick<RunProcess.RunProcessSpec, "argv" | "handed" | "takesUp"> {
   readonly cwd: string
   readonly number: number
   readonly outputByteLimit: number | null | undefined
 }
 
-/** In a scope of its own within the outer one. */
+/** Runs the command in its own scope within the outer one. */
 const run = Effect.fnUntraced(function* (
   options: Options,
   outer: Scope.Scope,
@@ -203,7 +204,7 @@ const spawn = Effect.fnUntraced(function* (
   { argv, cwd, env, outputByteLimit }: Asked,
   number: number
 ) {
-  // a variable of the agent's is set within the sandbox: what starts the sandbox would load what LD_PRELOAD names
+  // Set the agent's variables inside the sandbox: the program that starts it would load the library of LD_PRELOAD.
   const within: Argv =
     env.length === 0 ? argv : ["/usr/bin/env", ...env.map(([name, value]) => `${name}=${value}`), ...argv]
   const started = yield* Effect.mapError(options.confine(cwd, within), ({ message, remedy }): Refusal => ({
@@ -217,7 +218,7 @@ const spawn = Effect.fnUntraced(function* (
   )
 })
 
-/** The call's result: how the command ended, and the newest that it wrote. */
+/** Emits the call's result: how the command ended, and its newest output. */
 const told = ({ deeds }: Options, { callId, exit, number, output }: Terminal): Effect.Effect<void> => {
   const { exitCode: code = null, signal = null } = exit ?? {}
   const how = signal !== null ? `killed by ${signal}` : code === null ? "ended" : `exit code ${code}`
@@ -233,10 +234,10 @@ const watch = (options: Options, terminal: Terminal): Effect.Effect<void> =>
     yield* told(options, terminal)
   })
 
-/** A method of the protocol. */
+/** The implementation of a method of the protocol. */
 type Does = (params: unknown) => Effect.Effect<unknown, Refusal>
 
-// The parts of one thing, over the terminals that they share.
+// One function, because its parts share the terminals.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.fnUntraced(function* (options: Options) {
   const outer = yield* Effect.scope
@@ -244,7 +245,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   const terminals = new Map<string, Terminal>()
   let [count, opening] = [options.begun, 0]
   const caught = Latch.makeUnsafe(options.isNew)
-  /** Commands that an earlier daemon began, of which the agent has not heard. */
+  /** Commands that an earlier daemon started, but whose start the agent does not know yet. */
   const unanswered: Array<Left> = []
 
   const add = (running: Running, number: number, callId: string): Terminal => {
@@ -255,7 +256,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 
   const watched = (terminal: Terminal) => Effect.forkIn(watch(options, terminal), terminal.scope)
 
-  /** Refuses what is no call. */
+  /** Validates a request; refuses it if it cannot become a call. */
   const wanted = Effect.fnUntraced(function* (params: unknown) {
     const request = Messages.read(Messages.CreateTerminal, params)
     if (request === undefined) return yield* refuse(INVALID_PARAMS, "terminal/create: command is missing")
@@ -290,7 +291,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     return { terminalId }
   })
 
-  /** Takes up the command, where the keeper has it: it may be gone, or was never begun. */
+  /** Adopts the command if the keeper has it. It may have ended, or may never have started. */
   const takeUp = Effect.fnUntraced(function* (left: Left) {
     const { callId, isTold, number, request } = left
     if (!isTold) unanswered.push(left)
@@ -302,7 +303,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     yield* Effect.ignore(Effect.map(Effect.provideContext(running, context), (one) => add(one, number, callId)))
   })
 
-  /** Tells the agent of its command; one that the keeper does not know had not begun, and begins now. */
+  /** Tells the agent of its command. A command that the keeper does not know had not started, and starts now. */
   const answer = ({ callId, id, number, request }: Left): Effect.Effect<void> => {
     const terminalId = nameOf(number)
     const begins = Effect.flatMap(checked(options, request), (asked) =>
@@ -348,7 +349,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     const { terminal, terminalId } = yield* named(params)
     terminals.delete(terminalId)
     yield* Scope.close(terminal.scope, Exit.void)
-    // what ended it was the release, where it had not ended before
+    // If the command had not ended before, the release ended it.
     const { code, signal } = yield* terminal.program.exited
     terminal.exit ??= { exitCode: code, signal }
     yield* told(options, terminal)
@@ -356,7 +357,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     return {}
   })
 
-  /** Waits until all of before is told again: then the terminals of an earlier daemon are there. */
+  /** Waits until the replay is over: then the terminals of an earlier daemon exist. */
   const later =
     (does: Does): Does =>
     (params) =>
@@ -366,7 +367,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     create,
     takeUp,
     known: () => ({ isAny: terminals.size + opening > 0, begun: count }),
-    /** All is told of what an earlier daemon knew of them. */
+    /** Everything that an earlier daemon knew of the terminals has been replayed. */
     goOn: Effect.suspend(() => {
       caught.openUnsafe()
       return Effect.andThen(
@@ -374,10 +375,10 @@ export const make = Effect.fnUntraced(function* (options: Options) {
         Effect.forEach(terminals.values(), watched, { discard: true })
       )
     }),
-    /** An earlier daemon has released it: it is gone, or goes now. */
+    /** An earlier daemon has released the terminal: it is gone, or is released now. */
     released: (params: unknown) =>
       Effect.asVoid(Effect.forkIn(Effect.ignore(Effect.andThen(caught.await, release(params))), outer)),
-    /** By the protocol's names. */
+    /** Implementations by the protocol's method names. */
     does: {
       "terminal/output": later(output),
       "terminal/wait_for_exit": later(waitForExit),

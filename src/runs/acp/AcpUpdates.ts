@@ -1,20 +1,21 @@
 /**
- * AcpUpdates: what an agent tells of its session, as a run's events. It does no I/O and
- * knows no time; the same messages in the same order give the same events.
+ * AcpUpdates: turns an agent's session updates into events of a run. It does no I/O and does not
+ * depend on time: the same messages in the same order give the same events.
  *
- * Guarantees: a turn is begun once, at the first sign of it, and ended once; each call has
- * one ToolCall and one ToolResult, whatever statuses the agent gives it, with an id that is
- * unique in the run although agents repeat theirs; each asks at most once; all are closed
- * when the turn ends; what the agent says, calls or asks outside of a prompt is a turn of its own, once it has had a first
- * prompt: what comes before that is the replay of an old session. What agentd does for the
- * agent is a call with an id that no call of the agent's can have.
+ * Guarantees: a turn begins once, at the first sign of it, and ends once. Each call has one
+ * ToolCall and one ToolResult, whatever statuses the agent sends. Its id is unique in the run,
+ * although agents repeat their ids. Each call asks at most once. All calls are closed when the turn
+ * ends. Text, calls or questions outside a prompt form an own turn, but only after the first
+ * prompt: before it, they are the replay of an old session. A deed (an action that agentd performs
+ * for the agent) is a call with an id that no call of the agent can have.
  *
- * What a status says is not relied upon: one agent is `in_progress` before it asks, one
- * stays `pending` to the end, one tells of a call only by asking; refused and cancelled
- * calls end in any status or none. Arguments come in pieces while a call is pending,
- * so its ToolCall is held until it asks, moves on, or nothing is heard of it for a while. Some agents ask first, and tell
- * of the call then, with more: a question that says what was not told before is held likewise.
- * Nor is a kind: what the agent calls `read` has side effects, unless the config trusts that kind.
+ * Statuses are not reliable. One agent is `in_progress` before it asks, one stays `pending` to the
+ * end, one mentions a call only by asking. Refused and cancelled calls end in any status or none.
+ * Arguments come in pieces while a call is pending. So its ToolCall is held back until it asks,
+ * changes status, or nothing is heard of it for a while. Some agents ask first and send the call
+ * afterwards, with more arguments: a question with new arguments is held back likewise. Kinds are
+ * not reliable either: a call of kind `read` counts as having side effects, unless the config
+ * trusts that kind.
  */
 import type { RunEvent, ToolStatus } from "../Backend.ts"
 import { isSame } from "../CanonicalJson.ts"
@@ -25,16 +26,16 @@ import { AcpUsage, type KnownUsage } from "./AcpUsage.ts"
 type Call = Messages.ToolCall
 
 interface Open {
-  /** Ours. More than one where the agent asks again for the same call. */
+  /** Our ids. More than one if the agent asks again for the same call. */
   readonly ids: Array<string>
-  /** The call's first title: later ones tell what it does instead of what it is. */
+  /** The call's first title: later titles describe what it does instead of what it is. */
   readonly title: Call["title"]
-  /** The call, with all messages about it taken together. */
+  /** The call, merged from all messages about it. */
   known: Call
-  /** The number of the last change. */
+  /** Number of the last change. */
   changed: number
   told: boolean
-  /** The arguments as they were told last. */
+  /** The arguments as last emitted. */
   shown: unknown
   asked: boolean
   /** True while the call's question is held back. */
@@ -45,7 +46,7 @@ interface Open {
   written: string
 }
 
-/** A deed that the agent asks agentd for. */
+/** An action that the agent asks agentd to perform. */
 export interface Deed {
   /** The protocol's method. */
   readonly tool: string
@@ -55,7 +56,7 @@ export interface Deed {
   readonly request?: unknown
 }
 
-/** A call for which nobody was asked: our id, and its title. */
+/** A call for which nobody was asked: our id and its title. */
 export interface Unasked {
   readonly id: string
   readonly title: string
@@ -64,30 +65,30 @@ export interface Unasked {
 
 interface Turn {
   readonly turnId: string
-  /** Nobody asked for it. */
+  /** True if the agent began the turn by itself. */
   readonly isOwn: boolean
   begun: boolean
-  /** True after a request to stop: a call that ends from then on was cancelled. */
+  /** True after a request to stop: a call that ends after it counts as cancelled. */
   cancelled: boolean
-  /** Text of the message that is being written, and of the last one before it. */
+  /** Text of the current message, and of the last message before it. */
   text: string
   before: string
   messageId: string | undefined
   piece: string
-  /** The newest error of its provider that the agent told of, in a form of its own. */
+  /** The newest error of its provider, in the agent's own form. */
   trouble: unknown
-  /** The agent says that it has failed: what it writes from then on says why. */
+  /** True if the agent reports that it has failed: the text that follows says why. */
   failed: boolean
   readonly open: Map<string, Open>
-  /** The calls of agentd's own that have no result yet: terminals, by id, and others. */
+  /** Deeds that have no result yet, by call id; `terminalId` is set if the deed runs a command. */
   readonly deeds: Map<string, { terminalId: string | undefined }>
   /** The agent's ids of calls that have had their result. */
   readonly closed: Set<string>
-  /** A call that may have changed something and was over before it asked. */
+  /** A call that may have changed something and ended before it asked. */
   unasked: Unasked | undefined
 }
 
-/** A call that asks: our id of it, and its events. */
+/** A call that asks: our id and its events. */
 export interface Asked {
   readonly callId: string
   readonly events: ReadonlyArray<RunEvent>
@@ -98,22 +99,22 @@ export type End =
   | { readonly _tag: "Interrupted" }
   | { readonly _tag: "Failed"; readonly errorType: string; readonly message: string; readonly retry: boolean }
 
-/** Knowledge of a session between two turns, for a daemon that hears it from there on. */
+/** State of a session between two turns, for a daemon that reads its output from there on. */
 export interface KnownUpdates {
   readonly used: ReadonlyArray<readonly [string, number]>
   readonly changes: number
   readonly deeds: number
   readonly usage: KnownUsage
-  /** Turns of its own. An older agentd knew of none. */
+  /** Number of own turns; undefined in the state of an older agentd. */
   readonly ownTurns?: number
 }
 
-/** Longest answer that is kept: of a longer one, its end. */
+/** Maximum length of an answer, in characters. Of a longer one, only the end is kept. */
 const MAX_ANSWER = 1024 * 1024
 const MAX_OUTPUT = 256 * 1024
 const MAX_CHUNK = 64 * 1024
 const MAX_REASON = 500
-/** How many ids are known again when an agent repeats them. */
+/** Number of ids that are recognized when an agent repeats them. */
 const MAX_IDS = 10_000
 
 const NEW: Omit<Turn, "turnId" | "isOwn" | "open" | "deeds" | "closed"> = {
@@ -128,9 +129,9 @@ const NEW: Omit<Turn, "turnId" | "isOwn" | "open" | "deeds" | "closed"> = {
   unasked: undefined
 }
 
-/** With this begin the ids of agentd's own calls, and none of the agent's. */
+/** Prefix of the ids of deeds, which no id of the agent can have. */
 const OURS = "agentd:"
-/** Updates that are told while no turn is worked on, too. */
+/** Updates that are also handled while no turn is active. */
 const IDLE: ReadonlySet<string> = new Set([
   "current_mode_update",
   "config_option_update",
@@ -141,7 +142,7 @@ const IDLE: ReadonlySet<string> = new Set([
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Arguments of which a part is told again, or more is told, are all that was said. */
+/** Merges arguments: if new ones only repeat or extend the old ones, the result has all of them. */
 const joined = (before: unknown, now: unknown): unknown =>
   isObject(before) &&
   isObject(now) &&
@@ -149,7 +150,7 @@ const joined = (before: unknown, now: unknown): unknown =>
     ? { ...now, ...before }
     : now
 
-/** How an agent that writes its errors where an answer is due begins them. */
+/** How agents that write errors into their answer begin them. */
 const FAILED = /^(API )?Error: /
 
 const merge = (known: Call, news: Call): Call => {
@@ -158,9 +159,9 @@ const merge = (known: Call, news: Call): Call => {
   return { ...known, ...Object.fromEntries(told), rawInput }
 }
 
-/** Kinds of calls that change something, by the agent's own word. */
+/** Kinds of calls that, by the agent's own word, change something. */
 const CHANGES: ReadonlySet<string> = new Set(["edit", "delete", "move", "execute"])
-/** Commands that change nothing; what redirects or substitutes may be anything. */
+/** Commands that change nothing. With a redirection or substitution, a command could do anything. */
 const READS =
   /^(cd|ls|pwd|cat|head|tail|wc|grep|which|stat|du|df|git (status|log|diff|show))( (?!.*--(output|ext-diff))[^>`$]*)?$/
 
@@ -169,7 +170,7 @@ const isReading = (rawInput: unknown): boolean => {
   return typeof command === "string" && command.split(/[|;&\n]+/).every((part) => READS.test(part.trim()))
 }
 
-/** A call of the agent's own that may change something. */
+/** True if a call of the agent may change something. */
 const changes = ({ kind, rawInput }: Call): boolean =>
   typeof kind === "string" && CHANGES.has(kind) && !isReading(rawInput)
 
@@ -188,7 +189,7 @@ const textOf = (content: Call["content"]): string =>
     .flatMap((part) => (part.type === "content" && typeof part.content?.text === "string" ? [part.content.text] : []))
     .join("\n")
 
-/** An agent that has a name for its tools tells it; else the protocol's word for what the tool does. */
+/** The agent's name for the tool, or else the protocol's kind of the call. */
 const toolOf = ({ kind, name }: Call, title: Call["title"]): string => {
   if (typeof name === "string" && name !== "") return name
   if (typeof kind === "string" && kind !== "" && kind !== "other") return kind
@@ -199,7 +200,7 @@ const titleOf = ({ known, title }: Open): string => (known.title ?? toolOf(known
 
 const unaskedOf = (open: Open, isOver: boolean): Unasked => ({ id: open.ids[0]!, title: titleOf(open), isOver })
 
-/** Whole: a person may decide them. */
+/** Complete, because a person may decide by them. */
 const argumentsOf = ({ content, locations, rawInput, title }: Call): unknown => {
   if (!isEmpty(rawInput)) return rawInput
   return {
@@ -215,7 +216,7 @@ const outputOf = ({ content, rawOutput }: Call): unknown => {
   return text !== "" || isEmpty(content) ? bounded(text) : bounded(content)
 }
 
-/** Commands of the agent's own. */
+/** Commands that the agent offers. */
 const commandsOf = (update: unknown): ReadonlyArray<RunEvent> => {
   const told = Messages.read(Messages.CommandsUpdate, update)
   if (told === undefined) return []
@@ -229,20 +230,20 @@ const commandsOf = (update: unknown): ReadonlyArray<RunEvent> => {
 
 export class AcpUpdates {
   private turn: Turn | undefined = undefined
-  /** The agent's ids of the turn's calls that asked, and ours of deeds, by the agent's requests. */
+  /** By request id: the agent's id of a call that asked, or our id of a deed. */
   private readonly requests = new Map<string, string>()
-  /** How often each of the agent's ids was used, the newest last. */
+  /** How often each id of the agent was used, the newest last. */
   private readonly used: Map<string, number>
   private readonly usages: AcpUsage
   private doubted = false
   private changes: number
   private deeds: number
   private ownTurns: number
-  /** Lets the agent begin turns of its own. */
+  /** True if the agent can begin own turns. */
   private isUp: boolean
   private readonly trusted: ReadonlySet<string>
 
-  /** `trusted`: kinds of calls that the config takes to have no side effects; `known`: of a session that is taken up. */
+  /** `trusted`: kinds of calls that the config treats as read-only. `known`: the state of an adopted session. */
   constructor(trusted: ReadonlyArray<string> = [], known?: KnownUpdates) {
     this.trusted = new Set(trusted)
     this.used = new Map(known?.used ?? [])
@@ -253,7 +254,7 @@ export class AcpUpdates {
     this.isUp = known !== undefined
   }
 
-  /** Between two turns. */
+  /** The state for a later daemon; valid between two turns. */
   get known(): KnownUpdates {
     const { changes, deeds, ownTurns, usages, used } = this
     return { used: [...used], changes, deeds, ownTurns, usage: usages.known }
@@ -263,27 +264,27 @@ export class AcpUpdates {
     return this.turn?.turnId
   }
 
-  /** The turn under way is one that nobody asked for. */
+  /** True if the agent began the current turn by itself. */
   get isOwn(): boolean {
     return this.turn?.isOwn === true
   }
 
-  /** A call of the turn under way has no result. */
+  /** True if a call of the current turn has no result yet. */
   get isCalling(): boolean {
     return this.turn !== undefined && this.turn.open.size + this.turn.deeds.size > 0
   }
 
-  /** Whether a call waits to be told. */
+  /** True if a call or a question is held back. */
   get holding(): boolean {
     return [...(this.turn?.open.values() ?? [])].some(({ asks, told }) => asks || !told)
   }
 
-  /** The number of the newest change of a call. */
+  /** Number of the newest change of a call. */
   get version(): number {
     return this.changes
   }
 
-  /** Begins a turn that was given; one of its own that is under way is taken in. */
+  /** Begins a turn for a prompt. Takes over the open calls of an own turn. */
   begin(turnId: string): void {
     const { closed = new Set<string>(), deeds = new Map(), open = new Map() } = this.turn ?? {}
     this.isUp = true
@@ -291,12 +292,12 @@ export class AcpUpdates {
     this.turn = { ...NEW, turnId, isOwn: false, open, deeds, closed }
   }
 
-  /** Lets the agent begin no more turns of its own. */
+  /** From now on the agent begins no own turns. */
   ends(): void {
     this.isUp = false
   }
 
-  /** Where no turn is under way it has begun one of its own. */
+  /** Begins an own turn if no turn is active. */
   private opens(): ReadonlyArray<RunEvent> {
     if (this.turn !== undefined || !this.isUp) return []
     const turnId = `own-${++this.ownTurns}`
@@ -305,7 +306,7 @@ export class AcpUpdates {
     return [{ _tag: "TurnOpened", turnId, why: "it goes on by itself" }]
   }
 
-  /** Whether the agent is at work by this update: it says something, or calls. */
+  /** True if the update shows that the agent is working: it writes text or makes a call. */
   private isWork(update: { readonly sessionUpdate: string }): boolean {
     const kind = update.sessionUpdate
     if (kind === "agent_message_chunk" || kind === "agent_thought_chunk")
@@ -315,7 +316,7 @@ export class AcpUpdates {
     return call !== undefined && (kind === "tool_call" ? !isOver(call) : !this.used.has(call.toolCallId))
   }
 
-  /** A call that may change something and has run, or runs, although nobody was asked. */
+  /** A call with side effects that has run, or is running, although nobody was asked. */
   get unasked(): Unasked | undefined {
     const open = [...(this.turn?.open.values() ?? [])].find(
       ({ asked, known }) => !asked && known.status === "in_progress" && changes(known)
@@ -323,7 +324,7 @@ export class AcpUpdates {
     return this.turn?.unasked ?? (open === undefined ? undefined : unaskedOf(open, false))
   }
 
-  /** The prompt is answered and another one follows in the same turn: what is open is over. */
+  /** The prompt is answered and another one follows in the same turn: open calls are closed. */
   again(): ReadonlyArray<RunEvent> {
     const { turn } = this
     if (turn === undefined) return []
@@ -337,7 +338,7 @@ export class AcpUpdates {
     if (this.turn !== undefined) this.turn.cancelled = true
   }
 
-  /** The agent works on the turn. */
+  /** Emits the start of the turn at the first sign of work. */
   sign(): ReadonlyArray<RunEvent> {
     const { turn } = this
     if (turn === undefined || turn.begun) return []
@@ -362,12 +363,12 @@ export class AcpUpdates {
     return [...sign, ...this.tool(turn, call, kind === "tool_call")]
   }
 
-  /** The counts of what the session's agent tells that it spends. */
+  /** Counts the usage that the agent reports. */
   get spending(): AcpUsage {
     return this.usages
   }
 
-  /** A failure that the turn's answer leaves out, which says that it ended well; undefined: nothing tells of one. */
+  /** A failure that the turn's answer hides by reporting success; undefined if there is no sign of one. */
   failure(spent: Messages.Spent): { readonly said: unknown; readonly words: string } | undefined {
     const { turn } = this
     if (turn?.failed === true) return { said: turn.trouble, words: turn.text.trim() }
@@ -375,7 +376,7 @@ export class AcpUpdates {
     return { said: undefined, words: turn.piece.replace(FAILED, "") }
   }
 
-  /** Says of a turn that ended well that nothing shows that its model answered, and later that something does. */
+  /** Emits a notice if a successful turn shows no sign that the model answered, and another when it does again. */
   doubt(spent: Messages.Spent): ReadonlyArray<RunEvent> {
     const isDoubtful = this.isDoubtful(spent)
     if (isDoubtful === this.doubted) return []
@@ -386,7 +387,7 @@ export class AcpUpdates {
     return [{ _tag: "Notice", text, lasting: { about: "a sign that its model answered", isOver: !isDoubtful } }]
   }
 
-  /** Whether the agent, which tells tokens, has told none of this turn. */
+  /** True if the agent usually reports tokens, but reported none for this turn. */
   isDoubtful({ untold = false }: Messages.Spent): boolean {
     return untold && this.usages.meters && !this.usages.isTold
   }
@@ -399,12 +400,12 @@ export class AcpUpdates {
     return this.retried(Messages.codexRetry(error))
   }
 
-  /** Notices that the agent asks its model again by itself. */
+  /** A notice that the agent retries a request to its model by itself. */
   retried(text: string | undefined): ReadonlyArray<RunEvent> {
     return text === undefined || this.turn === undefined ? [] : [{ _tag: "Notice", text, retries: {} }]
   }
 
-  /** The rest of a turn's usage, as its answer says it, without the told part. */
+  /** The rest of a turn's usage from its answer, without the part that was already emitted. */
   usage(usage: Messages.Spent): ReadonlyArray<RunEvent> {
     return this.turn === undefined ? [] : this.usages.answer(usage)
   }
@@ -429,7 +430,7 @@ export class AcpUpdates {
     return text === "" ? [] : [{ _tag: "Delta", stream: "thinking", text }]
   }
 
-  /** A message of the agent is over; the next text is another one. */
+  /** A message of the agent is complete; the next text belongs to another one. */
   private pause(turn: Turn): void {
     if (turn.text === "") return
     turn.before = turn.text
@@ -440,7 +441,7 @@ export class AcpUpdates {
     const id = news.toolCallId
     const ended = isOver(news)
     if (!turn.open.has(id)) {
-      // news of a call that is over: only a call that is new by its word and not by its status is another one
+      // An update of a closed call is a new call only if it says `tool_call` and its status is not final.
       const over = turn.closed.has(id) ? isNew && !ended : isNew || !this.used.has(id)
       if (!over) return []
       this.open(turn, news)
@@ -502,7 +503,7 @@ export class AcpUpdates {
     return [{ _tag: "ToolStarted", callId: open.ids.at(-1)! }]
   }
 
-  /** Some agents repeat with each update all that a call has written, some send the newest piece. */
+  /** Some agents repeat the whole output of a call with each update, some send only the newest piece. */
   private written(open: Open, text: string): ReadonlyArray<RunEvent> {
     if (text === "" || text === open.written) return []
     const chunk = text.startsWith(open.written) ? text.slice(open.written.length) : text
@@ -528,7 +529,7 @@ export class AcpUpdates {
     return [...this.tell(open), ...results]
   }
 
-  /** Takes a call's request for permission: our id of it, and what is told at once. */
+  /** Handles a call's permission request: our id, and the events to emit immediately. */
   ask(call: Call, request?: unknown): Asked | undefined {
     const own = this.opens()
     const { turn } = this
@@ -537,10 +538,10 @@ export class AcpUpdates {
     const before = turn.open.get(call.toolCallId)?.known
     const open = turn.open.get(call.toolCallId) ?? this.open(turn, call)
     const held = open.asks ? this.question(open) : []
-    // what the question does not repeat is known from before
+    // Arguments that the question does not repeat are known from before.
     open.known = merge(open.known, call)
     open.changed = ++this.changes
-    // each call asks once, and for what was told of it
+    // Each call asks once, for the arguments that were emitted.
     if (open.asked || (open.told && !isSame(open.shown, argumentsOf(open.known)))) this.renew(open)
     open.asked = true
     this.requests.set(JSON.stringify(request), call.toolCallId)
@@ -558,7 +559,7 @@ export class AcpUpdates {
   private question(open: Open): ReadonlyArray<RunEvent> {
     open.asks = false
     const callId = open.ids.at(-1)!
-    // to leave its mode for plans is to carry one out: that is for a person
+    // To leave plan mode means to carry out a plan: a person must decide that.
     const always = open.known.kind === "switch_mode" ? { always: true } : {}
     return [...this.tell(open), { _tag: "ApprovalRequested", callId, reason: titleOf(open), ...always }]
   }
@@ -567,13 +568,13 @@ export class AcpUpdates {
     return [...(this.turn?.open.values() ?? [])].find(({ ids }) => ids.includes(callId))
   }
 
-  /** Whether the call is another one by now than was shown. */
+  /** True if the call's arguments have changed since it was shown. */
   changed(callId: string): boolean {
     const open = this.byId(callId)
     return open !== undefined && !open.asks && !isSame(open.shown, argumentsOf(open.known))
   }
 
-  /** Asks again for a call that is another one than was shown; undefined: it is the same. */
+  /** Asks again for a call whose arguments have changed; undefined if they have not. */
   askAgain(callId: string): Asked | undefined {
     const open = this.byId(callId)
     if (open === undefined || !this.changed(callId)) return undefined
@@ -586,7 +587,7 @@ export class AcpUpdates {
     }
   }
 
-  /** The agent has taken this request back, whose question `waits`: a call of its own may go on, one of agentd's is over. */
+  /** The agent has withdrawn a request whose question `waits`. A call of the agent may continue; a deed is over. */
   withdrawn(request: unknown, waits: (callId: string) => boolean): ReadonlyArray<RunEvent> {
     const id = this.requests.get(JSON.stringify(request)) ?? ""
     const open = this.turn?.open.get(id)
@@ -606,13 +607,13 @@ export class AcpUpdates {
     return []
   }
 
-  /** Nothing was heard since that version of some calls: they are told as far as they are known. */
+  /** Emits calls about which nothing was heard since that version, as far as they are known. */
   settle(version: number): ReadonlyArray<RunEvent> {
     const open = [...(this.turn?.open.values() ?? [])]
     return open.flatMap((call) => (call.changed > version ? [] : call.asks ? this.question(call) : this.tell(call)))
   }
 
-  /** A call of agentd's own, which asks; undefined where no turn is under way that goes on. */
+  /** Begins a deed, which asks for approval; undefined if no active turn continues. */
   deed({ arguments: given, readOnly, request, tool }: Deed): Asked | undefined {
     const own = this.opens()
     const { turn } = this
@@ -632,18 +633,18 @@ export class AcpUpdates {
     }
   }
 
-  /** The call of agentd's own is allowed, and runs. */
+  /** The deed is allowed, and runs. */
   begun(callId: string): ReadonlyArray<RunEvent> {
     return this.turn?.deeds.has(callId) === true ? [{ _tag: "ToolStarted", callId }] : []
   }
 
-  /** The call of agentd's own is this terminal's. */
+  /** Assigns the terminal to the deed. */
   opened(callId: string, terminalId: string): void {
     const deed = this.turn?.deeds.get(callId)
     if (deed !== undefined) deed.terminalId = terminalId
   }
 
-  /** The call of agentd's own has its result; nothing where its turn had one for it. */
+  /** Emits the result of a deed; nothing if the end of its turn already did. */
   settled(callId: string, status: ToolStatus, output: string): ReadonlyArray<RunEvent> {
     if (this.turn?.deeds.delete(callId) !== true) return []
     return [{ _tag: "ToolResult", callId, status, output: bounded(output) }]
@@ -655,7 +656,7 @@ export class AcpUpdates {
     return [{ _tag: "ToolProgress", callId, stream, chunk: chunk.slice(-MAX_CHUNK) }]
   }
 
-  /** The prompt has its answer, or never will. */
+  /** The prompt has its answer, or will never have one. */
   finish(end: End): ReadonlyArray<RunEvent> {
     this.requests.clear()
     const { turn } = this

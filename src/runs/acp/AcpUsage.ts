@@ -1,25 +1,29 @@
 /**
- * AcpUsage: what an agent says it has spent, as differences. Pure.
+ * AcpUsage: turns the usage that an agent reports into differences. Pure.
  *
- * Agents tell tokens with the answer to a prompt, one of them as a sum since its process began, some with each request
- * to their model, too; and the cost of their session as a sum, over all of its processes. Guarantees: what was told with the requests is not told again with the answer; a sum that
- * becomes smaller gives nothing back; a turn whose cost is said says so of its tokens.
+ * Agents report tokens with the answer to a prompt; one reports a sum since its process began, and
+ * some report each request to their model as well. The cost of a session is a sum over all of its
+ * processes.
+ *
+ * Guarantees: usage that was reported with a request is not emitted again with the answer. A sum
+ * that becomes smaller never gives a negative difference. If the agent reports the cost of a turn,
+ * the tokens of the turn are emitted with `usd: 0`, so that no price is added for them.
  */
 import type { RunEvent } from "../Backend.ts"
 import * as Messages from "./AcpMessages.ts"
 
-/** Knowledge of a session, for a daemon that hears it from there on. */
+/** State of a session's usage, for a daemon that reads the agent's output from there on. */
 export interface KnownUsage {
   readonly model: string
   readonly cost: number
   readonly meters?: boolean
-  /** Tokens since the process began, where the agent tells such sums. */
+  /** Tokens since the process began, if the agent reports such sums. */
   readonly total?: typeof NONE | undefined
 }
 
 const MAX_SESSIONS = 1_000
 
-/** The costs of sessions as they were said last, for further processes of the same ones. */
+/** The last reported costs of sessions, for later processes of the same sessions. */
 export class SessionCosts {
   private readonly costs = new Map<string, number>()
 
@@ -48,20 +52,20 @@ const whole = (spent: Messages.Spent) => each((of) => spent[of] ?? 0)
 const less = (all: typeof NONE, known: typeof NONE) => each((of) => all[of] - known[of])
 
 export class AcpUsage {
-  /** As the session, or its newest update, names it. */
+  /** The model's name from the session, or from its newest update. */
   model: string
   private cost: number
   private remembers: (cost: number) => void = () => undefined
-  /** Set until the first sum of the cost of a further process of its session; "unknown": nobody knows the one before it. */
+  /** Set until a further process of the session reports its first cost. "unknown": the cost before it is unknown. */
   private resumed: "known" | "unknown" | undefined = undefined
-  /** True of an agent that tells tokens: where a turn has none, something is amiss. */
+  /** True if the agent reports tokens: a turn without any is then suspicious. */
   meters: boolean
   private total: typeof NONE | undefined
-  /** How full the session's context is, as its newest update says. */
+  /** Tokens in the session's context, from its newest update. */
   private context: { readonly used: number; readonly window?: number } | undefined = undefined
-  /** The cost of the turn under way is said by the agent. */
+  /** True if the agent reports the cost of the current turn. */
   private isPriced = false
-  /** With the requests of the turn. */
+  /** Tokens that were reported with the requests of the turn. */
   private told = NONE
 
   constructor({ cost, meters = false, model, total }: KnownUsage = { cost: 0, model: "" }) {
@@ -76,7 +80,7 @@ export class AcpUsage {
     return { cost, meters, model, ...(total === undefined ? {} : { total }) }
   }
 
-  /** Counts a session's spending as its agent tells it: `resume`: the session that it was to go on with. */
+  /** Prepares the counters for a session. `resume`: the session that was to be resumed. */
   opens(
     { isSum, sessionId }: { readonly isSum: boolean; readonly sessionId: string },
     resume: { readonly sessionId: string; readonly fork: boolean } | undefined,
@@ -88,14 +92,14 @@ export class AcpUsage {
       this.total ??= NONE
     }
     const goesOn = resume !== undefined && (resume.fork || resume.sessionId === sessionId)
-    // some say their cost as they load the session
+    // Some agents report their cost while they load the session.
     if (!goesOn || this.cost > 0) return
     const before = costs.get(resume.sessionId)
     this.cost = before ?? 0
     this.resumed = before === undefined ? "unknown" : "known"
   }
 
-  /** Tokens of the turn under way are told. */
+  /** True if tokens of the current turn have been reported. */
   get isTold(): boolean {
     return this.told.inputTokens + this.told.outputTokens > 0
   }
@@ -105,7 +109,7 @@ export class AcpUsage {
     this.told = NONE
   }
 
-  /** A `usage_update`. */
+  /** Handles a `usage_update`. */
   update(update: unknown, inTurn: boolean): ReadonlyArray<RunEvent> {
     const { _meta: meta, cost, size, used } = Messages.read(Messages.UsageUpdate, update) ?? {}
     this.model = meta?.["_claude/model"] ?? this.model
@@ -113,9 +117,9 @@ export class AcpUsage {
     if (cost === undefined || cost === null || cost.currency !== "USD") return []
     const { resumed } = this
     this.resumed = undefined
-    // the first sum of a further process: where nobody knows the one before it only says where to count from
+    // First cost of a further process: if the cost before it is unknown, it only sets the starting point.
     if (resumed === "unknown") this.cost = cost.amount
-    // and one that is smaller is counted anew
+    // If it is smaller than the known cost, the agent counts from zero again.
     else if (resumed === "known" && cost.amount < this.cost) this.cost = 0
     const usd = Math.max(0, cost.amount - this.cost)
     this.cost = Math.max(this.cost, cost.amount)
@@ -125,7 +129,7 @@ export class AcpUsage {
     return [{ _tag: "Usage", inputTokens: 0, outputTokens: 0, ...this.named, usd }]
   }
 
-  /** A piece of an answer, which may tell of its request. */
+  /** Handles a chunk of an answer, which can report the usage of its request. */
   chunk(update: unknown): ReadonlyArray<RunEvent> {
     const usage = Messages.callUsageOf(update)
     if (usage === undefined) return []
@@ -135,7 +139,7 @@ export class AcpUsage {
     return this.tell(now)
   }
 
-  /** The prompt's answer: all of the turn. */
+  /** Handles the prompt's answer, which reports the whole turn. */
   answer(usage: Messages.Spent): ReadonlyArray<RunEvent> {
     const all = whole(usage)
     const spent = less(all, this.total ?? NONE)

@@ -1,20 +1,20 @@
 /**
- * AcpWire: JSON-RPC 2.0, one message a line, both ways, with a run's process.
+ * AcpWire: JSON-RPC 2.0 in both directions with a run's process, one message per line.
  *
- * Guarantees: what the agent sends is handed on in the order in which it came, the
- * answers to our own requests among it; a slow listener slows the agent down; the
- * agent's requests are each answered once, and so many at most are open; a line that
- * is too long or no message is told of and skipped, a few of them at least; writing
- * never waits for an agent that does not read: it is told of instead, once.
+ * Guarantees: messages of the agent, including answers to our requests, are passed on in order of
+ * arrival. A slow listener slows the agent down. Each request of the agent is answered once, and at
+ * most `OPEN_REQUESTS` are open. A line that is too long or is no message is skipped and reported
+ * (only the first few). Writing never waits for an agent that does not read: `stuck` is called
+ * instead, once.
  *
- * Of the protocol's own SDK only the types are used: its streams read on however slow
- * the listener is, and print what they cannot read to standard error.
+ * Only the types of the protocol's SDK are used: its streams keep reading however slow the listener
+ * is, and print what they cannot read to standard error.
  */
 import { Deferred, Effect, Queue, type Scope } from "effect"
 import { CONTINUED, type Line } from "../process/LineSplitter.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
-/** A request that was refused, by whichever side. */
+/** A request that was refused, by either side. */
 export interface Refusal {
   readonly code: number
   readonly message: string
@@ -30,71 +30,77 @@ export type Answer =
   | { readonly _tag: "Result"; readonly result: unknown }
   | { readonly _tag: "Refused"; readonly refusal: Refusal }
 
-/** A record, noted beside a line that the agent is given: AcpHistory has its forms. */
+/** A record that is stored with a line for the agent. AcpHistory defines the forms. */
 export type Note = object
 
 export interface Listener {
   readonly notified: (method: string, params: unknown) => Effect.Effect<void>
-  /** Answers a request by the result. Runs beside what comes next, and is begun before it. */
+  /**
+   * Handles a request and returns its result. Starts before the next message is read, and runs
+   * concurrently with it.
+   */
   readonly asked: (method: string, params: unknown, id: unknown) => Effect.Effect<unknown, Refusal>
-  /** Takes a request that an earlier daemon has answered; undefined: it has not. */
+  /** Handles a request that an earlier daemon answered; undefined if it did not. */
   readonly recalled: (id: unknown, method: string, params: unknown) => Effect.Effect<void> | undefined
-  /** A line came, whatever it says. */
+  /** Called for every line, whatever its content. */
   readonly heard: () => void
-  /** The line that ends there is taken; `size`: the bytes that have come so far, where all of them are. */
+  /** Called when the line that ends at `end` is handled. `size`: bytes received so far, if all of them are handled. */
   readonly past: (end: number, size?: number) => Effect.Effect<void>
-  /** Takes a line that is no message, in words. */
+  /** Reports a line that is no message, in words. */
   readonly noise: (text: string) => Effect.Effect<void>
-  /** The agent has not read for so long that no more can be kept for it. */
+  /** The agent has not read for so long that no more messages can be queued. */
   readonly stuck: Effect.Effect<void>
 }
 
 export interface Wire {
-  /** `answered` is called in the order of all that comes. `note`: told of beside it. */
+  /** `answered` is called in the order of all messages. `note` makes the note to store with the request. */
   readonly call: (
     method: string,
     params: unknown,
     answered: (answer: Answer) => Effect.Effect<void>,
     note?: (id: number) => Note
   ) => Effect.Effect<void>
-  /** An earlier daemon has made the request. */
+  /** Waits for the answer to a request that an earlier daemon made. */
   readonly expect: (id: number, answered: (answer: Answer) => Effect.Effect<void>) => void
-  /** Answers a request of the agent's that an earlier daemon has taken. */
+  /** Answers a request of the agent that an earlier daemon received. */
   readonly reply: (id: unknown, answer: Answer) => Effect.Effect<void>
-  /** Waits for the answer; without end, if none comes. */
+  /** Waits for the answer, without a timeout. */
   readonly request: (method: string, params: unknown) => Effect.Effect<unknown, Refusal>
   readonly notify: (method: string, params: unknown, note?: Note) => Effect.Effect<void>
-  /** Notes what the agent is not told: behind all that it was told, where it does not wait for that to be durable. */
+  /**
+   * Stores a note without a line for the agent. `wait`: return when it is durable; otherwise it
+   * queues behind earlier lines.
+   */
   readonly note: (note: Note, wait?: boolean) => Effect.Effect<void>
-  /** Bytes of output up to the end of the line that is taken now, or was last. */
+  /** Bytes of output up to the end of the line that is being handled, or of the last one. */
   readonly seen: () => number
-  /** The same, but for a line that is taken now. */
+  /** Bytes of output up to the end of the last handled line. */
   readonly taken: () => number
-  /** Lines and notes that the agent was given, by any daemon. */
+  /** Number of lines and notes that were written for the agent, by any daemon. */
   readonly given: () => number
-  /** No request of the agent's waits for its answer. */
+  /** True if no request of the agent waits for its answer. */
   readonly isQuiet: () => boolean
   readonly known: () => KnownWire
-  /** Reads to the end of what the agent says. */
+  /** Reads until the end of the agent's output. */
   readonly listen: Effect.Effect<void>
 }
 
-/** Knowledge of our own requests, for a daemon that hears the agent from there on. */
+/** State of our requests, for a daemon that reads the agent's output from there on. */
 export interface KnownWire {
   readonly last: number
-  /** Without an answer. */
+  /** Ids of requests without an answer. */
   readonly open: ReadonlyArray<number>
 }
 
-/** The longest message, in characters. */
+/** Maximum length of a message, in characters. */
 const MAX_MESSAGE = 16 * 1024 * 1024
-/** Messages that wait until the agent reads them. */
+/** Maximum number of messages that wait for the agent to read them. */
 const OUTGOING = 1024
-/** Requests of the agent that are not answered yet. */
+/** Maximum number of requests of the agent without an answer. */
 const OPEN_REQUESTS = 128
-/** Requests of ours without an answer that are known to the next daemon. */
+/** Maximum number of our unanswered requests that are passed to the next daemon. */
 const MAX_KNOWN = 100
-/** How many lines that are no messages are told of. */
+/** Number of lines that are no messages and are reported. */
 const NOISES = 10
 const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -124,7 +130,7 @@ const answerIn = (message: Message): Answer =>
 
 type Message = { readonly [key: string]: unknown }
 
-/** The way out: messages wait in order for an agent that is slow to read. */
+/** Queues outgoing messages in order, for an agent that is slow to read. */
 const outgoing = Effect.fnUntraced(function* (program: RunProcess.RunProcess, stuck: Effect.Effect<void>) {
   const queue = yield* Queue.dropping<readonly [text: string, note: string]>(OUTGOING)
   yield* Effect.forkScoped(
@@ -139,7 +145,7 @@ const outgoing = Effect.fnUntraced(function* (program: RunProcess.RunProcess, st
       full = true
       return stuck
     })
-  /** Returns when it is durable. */
+  /** Returns when the note is durable. */
   const wait = (note: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       given += 1
@@ -148,7 +154,7 @@ const outgoing = Effect.fnUntraced(function* (program: RunProcess.RunProcess, st
   return { write, wait, given: () => given }
 })
 
-/** Bytes of output up to the end of a line: `seen`, that is taken now or was last; `taken`, that was last. */
+/** Bytes of output up to the end of a line. `seen`: being handled, or the last one; `taken`: the last handled one. */
 interface Position {
   seen: number
   taken: number
@@ -156,7 +162,7 @@ interface Position {
 
 type Send = (message: Message, note?: Note) => Effect.Effect<void>
 
-/** Writes messages and notes, each with how much had been heard by then. */
+/** Writes messages and notes, each note with the bytes of output that had been read. */
 const writer = Effect.fnUntraced(function* (
   program: RunProcess.RunProcess,
   at: Readonly<Position>,
@@ -176,14 +182,14 @@ const writer = Effect.fnUntraced(function* (
 
 const lineOf = (message: Message): string => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`
 
-/** The option that an answer names, where it names one. */
+/** The option that an answer names, if it names one. */
 const optionIn = (result: unknown): { readonly option?: string } => {
   const outcome = isObject(result) ? result["outcome"] : undefined
   const option = isObject(outcome) ? outcome["optionId"] : undefined
   return typeof option === "string" ? { option } : {}
 }
 
-/** Tells of the first few lines that are no messages. A long line comes in pieces: its first one stands for it. */
+/** Reports the first few lines that are no messages. A long line comes in pieces; only its first piece is reported. */
 const noises = (tell: Listener["noise"]) => {
   let [count, inLong] = [0, false]
   return (line: string): Effect.Effect<void> => {
@@ -235,7 +241,7 @@ const requesting = (call: Wire["call"]): Wire["request"] =>
     return yield* Deferred.await(answer)
   })
 
-/** `known`: of an agent that is heard from there on. */
+/** `known`: the state of an agent that an earlier daemon started. */
 export const make = Effect.fnUntraced(function* (
   program: RunProcess.RunProcess,
   listener: Listener,

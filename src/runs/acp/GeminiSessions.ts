@@ -1,20 +1,23 @@
 /**
- * GeminiSessions: keeps the conversation of a Gemini CLI session from the program's own house-keeping.
+ * GeminiSessions: protects the conversation file of a Gemini CLI session from the program's own
+ * cleanup.
  *
- * `session/load` of Gemini CLI first opens a file for the session's id, named by the minute, before it looks for the
- * one with the conversation. In the minute in which that was begun both are one file, and the conversation in it is
- * overwritten. In a later minute the new file stays without content; the next start takes it for damaged, and deletes
- * every file of its session with it.
+ * `session/load` of Gemini CLI first opens a file for the session's id, named by the minute, and
+ * then looks for the file with the conversation. In the minute in which the conversation was begun,
+ * both are the same file, and the conversation is overwritten. In a later minute the new file stays
+ * without content. The next start considers it damaged, and deletes every file of its session with
+ * it.
  *
- * Guarantees: before a session is loaded its file has a name that no new one takes, and no file without content stands
- * beside it; a file that holds a word of anybody is never removed; what cannot be read is left alone.
+ * Guarantees: before a session is loaded, its file has a name that no new file takes, and its
+ * folder has no file of the session without content. A file that contains a message is never
+ * removed. Unreadable files are not changed.
  */
 import { Effect, FileSystem } from "effect"
 import * as path from "node:path"
 
-/** A file that is larger has content. */
+/** A file larger than this, in bytes, has content. */
 const MAX_EMPTY = 256 * 1024
-/** Folders of projects, and files of one, that are looked through. */
+/** Maximum number of project folders, and of files per project, that are searched. */
 const MAX_ENTRIES = 10_000
 const MINUTE = 60_000
 /** Text that the program writes into each new session by itself. */
@@ -34,7 +37,7 @@ const isOwn = (message: unknown): boolean => {
   )
 }
 
-/** Whether a line adds nothing that anybody said. */
+/** True if a line adds no message of a person or the model. */
 const isBare = (line: string): boolean => {
   if (line.trim() === "") return true
   try {
@@ -48,19 +51,19 @@ const isBare = (line: string): boolean => {
   }
 }
 
-/** Whether a session's file holds nothing but what the program writes by itself. Pure. */
+/** True if a session's file contains only what the program writes by itself. Pure. */
 export const isEmpty = (text: string): boolean => text.length <= MAX_EMPTY && text.split("\n").every(isBare)
 
-/** As the program writes it in a name. */
+/** The minute in the form that the program uses in file names. */
 const minuteOf = (millis: number): string => new Date(millis).toISOString().slice(0, 16).replaceAll(":", "-")
 
-/** A name of the session's file that no file takes which is begun at `now` or later. Pure. */
+/** A name for the session's file that no file begun at `now` or later takes. Pure. */
 export const keptName = (name: string, now: number): string => {
   const found = /^session-(\d{4}-\d\d-\d\dT\d\d-\d\d)-(.+)$/.exec(name)
   return found === null || found[1]! < minuteOf(now) ? name : `session-${minuteOf(now - MINUTE)}-${found[2]}`
 }
 
-/** `home`: the program's. */
+/** Prepares a session's files for a load. `home`: the program's home folder. Errors are ignored. */
 export const keep = Effect.fnUntraced(
   function* (home: string, sessionId: string, now: number) {
     const files = yield* FileSystem.FileSystem

@@ -1,9 +1,9 @@
 /**
- * ClaudeBackend: the Claude Code CLI. One process is one session, which takes one turn
- * after the other, asks before it uses a tool, and can be interrupted within a turn.
+ * ClaudeBackend: runs the Claude Code CLI. One process is one session. It takes one turn after the
+ * other, asks before it uses a tool, and can be interrupted within a turn.
  *
- * Guarantees: those of ClaudeRun; the program is a process of RunProcess, so that all it
- * starts ends with the run, what its tools have put into sessions of their own, too.
+ * Guarantees: those of ClaudeRun. The program is a process of RunProcess, so that everything it
+ * starts ends with the run. This includes processes that its tools have put into separate sessions.
  */
 import { Effect, type FileSystem } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
@@ -25,7 +25,7 @@ export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, h
   const backend: Backend = {
     name: "claude",
     turns: true,
-    // one that has not even its first input is begun anew
+    // A run that has not even got its first input is not adopted but started again.
     holds: (runId) => Effect.provideContext(KeptProcess.isHeld(runId, { given: true }), context),
     drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),

@@ -1,24 +1,24 @@
 /**
- * ClaudeBackground: what a Claude Code process has at work, or scheduled, beside its turns:
+ * ClaudeBackground: the work that a Claude Code process has running or scheduled outside its turns:
  * background shells, sub-agents, wake-ups. Pure.
  *
- * Guarantees: what the CLI says of its tasks is the whole of them; a wake-up is there from the
- * result that schedules it until a turn begins after its time, or it is deleted; every part is
- * bounded.
+ * Guarantees: each list of tasks from the CLI replaces the previous one. A wake-up exists from the
+ * result that schedules it until a turn begins after its time, or until it is deleted. Every part
+ * is limited in size.
  */
 import type { Work } from "../Backend.ts"
 import { type ClaudeRecord, inner, list, number, oneLine, text } from "./ClaudeRecord.ts"
 
 const KINDS: { readonly [type: string]: Work["kind"] } = { local_bash: "shell", local_agent: "sub-agent" }
-/** Most tasks, and most wake-ups, that are told of. */
+/** Maximum number of tasks, and of wake-ups, that are reported. */
 const MAX = 64
 const MAX_WORDS = 200
-/** The one wake-up that an agent schedules for itself; the next one takes its place. */
+/** Id of the one wake-up that an agent schedules for itself; the next one replaces it. */
 const WAKE_UP = "wake-up"
-/** Clocks round, ms. */
+/** Tolerance in ms, because clocks round. */
 const EARLY = 1_000
 
-/** Knowledge of it, for a daemon that hears the process from there on. */
+/** State for a daemon that reads the process's output from there on. */
 export interface KnownBackground {
   readonly tasks: ReadonlyArray<Work>
   readonly wakeUps: ReadonlyArray<Work>
@@ -45,7 +45,7 @@ export class ClaudeBackground {
     return [...this.tasks, ...this.wakeUps.values()]
   }
 
-  /** The CLI names all its tasks. */
+  /** Handles the CLI's list of all its tasks. */
   changed(record: ClaudeRecord): void {
     this.tasks = list(record, "tasks")
       .slice(0, MAX)
@@ -56,7 +56,7 @@ export class ClaudeBackground {
       }))
   }
 
-  /** The call of a tool has succeeded. True: it has changed what is scheduled. */
+  /** Handles a successful tool call. Returns true if it has changed the scheduled wake-ups. */
   called(tool: string, input: ClaudeRecord, record: ClaudeRecord): boolean {
     const result = inner(record, "tool_use_result")
     switch (tool) {
@@ -76,7 +76,7 @@ export class ClaudeBackground {
     }
   }
 
-  /** A turn of its own has begun. `now`: ms since the epoch. True: what was due is over with it. */
+  /** Removes due wake-ups because an own turn has begun. `now`: ms since the epoch. Returns true if any was due. */
   woke(now: number): boolean {
     const due = [...this.wakeUps.values()].filter(({ at = Number.POSITIVE_INFINITY }) => at <= now + EARLY)
     for (const { id } of due) this.wakeUps.delete(id)

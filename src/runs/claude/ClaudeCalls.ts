@@ -1,10 +1,10 @@
 /**
- * ClaudeCalls: the tool calls of a turn, those of its subagents among them, and the
- * questions that are open about them. Pure.
+ * ClaudeCalls: the tool calls of a turn, including those of its subagents, and the open questions
+ * about them. Pure.
  *
- * Guarantees: each call is told before its question and its result, and has one of each
- * at most; an answer goes to a question that waits, once; a plan that waits for leave is told with
- * its text, which the CLI leaves out of its question.
+ * Guarantees: each call is emitted before its question and its result, and has at most one of each.
+ * A question is answered at most once. A plan that waits for approval is emitted with its text,
+ * which the CLI leaves out of its question.
  */
 import type { Decision, RunEvent } from "../Backend.ts"
 import { isSame } from "../CanonicalJson.ts"
@@ -14,31 +14,31 @@ import { answered, isReadOnly, outputOf, planAfter, PLANS, questionsOf, reasonOf
 interface Question {
   readonly requestId: string
   readonly input: ClaudeRecord
-  /** The CLI's name for the call. */
+  /** The CLI's id of the call. */
   readonly toolUse: string
 }
 
 /** A call without a result. */
 interface Open {
-  /** Ours. More than one where the CLI asks again for the same call. */
+  /** Our ids. More than one if the CLI asks again for the same call. */
   readonly ids: Array<string>
   readonly tool: string
-  /** The input as it was told last. */
+  /** The input as last emitted. */
   input: unknown
-  /** True once the call is known to run. */
+  /** True once the call is known to be running. */
   runs: boolean
   asked: boolean
 }
 
 type Plan = { readonly path: string; readonly text: string }
 
-/** Knowledge of calls that are over, for a daemon that hears the process from there on. */
+/** State of completed calls, for a daemon that reads the process's output from there on. */
 export interface KnownCalls {
   readonly used: ReadonlyArray<readonly [string, number]>
   readonly plan: Plan | undefined
 }
 
-/** How many names of calls are known again when the CLI repeats them. */
+/** Number of call ids that are recognized when the CLI repeats them. */
 const MAX_NAMES = 10_000
 
 export const answerTo = (requestId: string, response: ClaudeRecord): ClaudeRecord => ({
@@ -53,35 +53,35 @@ export const refusalOf = (requestId: string, error: string): ClaudeRecord => ({
 
 export class ClaudeCalls {
   private readonly given: ReadonlyArray<string>
-  /** By the CLI's name. */
+  /** Open calls, by the CLI's id. */
   private readonly open = new Map<string, Open>()
-  /** By our id. */
+  /** Open questions, by our id. */
   private readonly questions = new Map<string, Question>()
   private readonly refused = new Set<string>()
-  /** How often each of the CLI's names was used, the newest last. */
+  /** How often each id of the CLI was used, the newest last. */
   private readonly used: Map<string, number>
 
-  /** The plan that the CLI has written last. */
+  /** The last plan that the CLI wrote. */
   private plan: Plan | undefined
 
-  /** `given`: servers that agentd gave the run. */
+  /** `given`: names of the servers that agentd provides to the run. */
   constructor(given: ReadonlyArray<string> = [], { plan, used = [] }: Partial<KnownCalls> = {}) {
     this.given = given
     this.used = new Map(used)
     this.plan = plan
   }
 
-  /** Where no call is open. */
+  /** The state for a later daemon; valid while no call is open. */
   get known(): KnownCalls {
     return { used: [...this.used], plan: this.plan }
   }
 
-  /** Nothing is due of the CLI: a call runs, or a person was asked. */
+  /** True if a call is running or a person was asked, so that no output of the CLI is due. */
   get busy(): boolean {
     return this.open.size > 0 || this.questions.size > 0
   }
 
-  /** A name is used once: what comes again of a call that is over is no other call. */
+  /** Handles a call. The CLI's id is used once: a repetition of a completed call is not a new call. */
   called(toolUse: string, tool: string, input: unknown): ReadonlyArray<RunEvent> {
     if (toolUse === "" || this.used.has(toolUse)) return []
     this.plan = planAfter(this.plan, tool, input)
@@ -115,8 +115,9 @@ export class ClaudeCalls {
   }
 
   /**
-   * A `can_use_tool`. Each call asks once: a further question is that of a further call, and so is one whose input
-   * is another than was told. The input that is told here is the one that is handed back.
+   * Handles a `can_use_tool` request. Each call asks once: a further question belongs to a new
+   * call, and so does one whose input differs from the emitted one. The input of this request is
+   * sent back with the answer.
    */
   asked(requestId: string, request: ClaudeRecord): ReadonlyArray<RunEvent> {
     const toolUse = text(request, "tool_use_id") || requestId
@@ -125,7 +126,7 @@ export class ClaudeCalls {
     const known = this.open.get(toolUse)
     const open: Open = known ?? { ids: [], tool, input, runs: false, asked: false }
     this.open.set(toolUse, open)
-    // the CLI asks about a plan without its text
+    // The CLI asks about a plan without its text.
     const told = tool === PLANS && Object.keys(input).length === 0 ? (known?.input ?? this.shown(tool, input)) : input
     const isNew = known === undefined || known.asked || !isSame(known.input, told)
     const call = isNew ? [this.named(open, toolUse, tool, told)] : []
@@ -148,7 +149,7 @@ export class ClaudeCalls {
     ]
   }
 
-  /** The record that answers a question; undefined: it waits no more. */
+  /** The record that answers a question; undefined if the question is no longer open. */
   answer(callId: string, decision: Decision): ClaudeRecord | undefined {
     const question = this.questions.get(callId)
     if (question === undefined) return undefined
@@ -163,12 +164,12 @@ export class ClaudeCalls {
     return answerTo(question.requestId, { behavior, message, ...(interrupt === undefined ? {} : { interrupt }) })
   }
 
-  /** By a hook, a rule, or an answer: its result says no more than that it failed. */
+  /** A hook, a rule or an answer has denied the call. Its result will only say that it failed. */
   refuse(toolUse: string): void {
     if (this.open.has(toolUse)) this.refused.add(toolUse)
   }
 
-  /** The CLI does not wait for an answer any more. */
+  /** The CLI no longer waits for an answer. */
   withdrawn(requestId: string): ReadonlyArray<RunEvent> {
     const gone = [...this.questions].filter(([, question]) => question.requestId === requestId)
     return gone.map(([callId]) => {
@@ -192,13 +193,13 @@ export class ClaudeCalls {
     })
   }
 
-  /** A call without a result. */
+  /** The open call with this id of the CLI. */
   made(toolUse: string): { readonly tool: string; readonly input: ClaudeRecord } | undefined {
     const open = this.open.get(toolUse)
     return open === undefined ? undefined : { tool: open.tool, input: inner({ ...open }, "input") }
   }
 
-  /** Nobody waits for this call's result any more. */
+  /** The result of this call is no longer awaited. */
   forget(callId: string): void {
     this.questions.delete(callId)
     for (const [toolUse, { ids }] of this.open) {

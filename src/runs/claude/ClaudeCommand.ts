@@ -1,9 +1,9 @@
 /**
  * ClaudeCommand: how Claude Code is started for a run.
  *
- * Guarantees: what it is told of servers is in a private file, not on a command line
- * that every user may read; a daemon that was itself started from within Claude Code
- * does not make it a part of that session.
+ * Guarantees: the definitions of MCP servers are in a private file, not on a command line that
+ * every user can read. If the daemon itself was started from within Claude Code, its runs do not
+ * become part of that session.
  */
 import { Effect } from "effect"
 import * as path from "node:path"
@@ -31,7 +31,7 @@ const sessionArgs = (session: Session): ReadonlyArray<string> => {
   }
 }
 
-/** Pure. `servers`: the file that names them. */
+/** The command line. Pure. `servers`: the file with the MCP servers. */
 export const argvOf = (
   { args, binary, model, permissionMode }: ClaudeBackend,
   session: Session,
@@ -55,7 +55,7 @@ export const argvOf = (
   ...args
 ]
 
-/** The content of the file that names the servers. */
+/** The content of the file with the MCP servers. */
 const serversOf = (servers: RunSpec["mcp"]): string => {
   const mcpServers = Object.fromEntries(
     Object.entries(servers).map(([name, { argv, env }]) => {
@@ -66,15 +66,15 @@ const serversOf = (servers: RunSpec["mcp"]): string => {
   return JSON.stringify({ mcpServers })
 }
 
-/** Variables for a run in the sandbox: what it would fetch beside its model is not there. */
+/** Variables for a run in the sandbox, where only the model's API can be reached. */
 const CONFINED = {
-  // as root, too, it may be told to ask for nothing
+  // Allows the mode that asks for nothing even as root.
   IS_SANDBOX: "1",
   DISABLE_AUTOUPDATER: "1",
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1"
 }
 
-/** A run of it as it would be. */
+/** The enclosure that a run would get, for a preview. */
 export const outlined = (config: ClaudeBackend, host: Host, spec: RunSpec) => {
   const options: Enclosure.EnclosureOptions = {
     config,
@@ -94,7 +94,7 @@ export const outlined = (config: ClaudeBackend, host: Host, spec: RunSpec) => {
   return { argv: [config.binary], options } as const
 }
 
-/** Without the session, which a run may have to choose twice. */
+/** Prepares everything except the session, because a run may have to choose the session twice. */
 export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host: Host, spec: RunSpec) {
   const isAlone = Object.keys(spec.mcp).length === 0
   const servers = isAlone ? undefined : yield* RunFolder.file(host, spec, "mcp.json", serversOf(spec.mcp))

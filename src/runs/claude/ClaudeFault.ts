@@ -1,10 +1,10 @@
 /**
- * ClaudeFault: how a turn of Claude Code ended, and what it means that it, or the
- * program, failed. Pure.
+ * ClaudeFault: how a turn of Claude Code ended, and the class of a failure of a turn or of the
+ * program. Pure.
  *
- * Guarantees: `subtype: "success"` and exit code 0 are believed only where nothing
- * contradicts them; every fault has a class, by which the worker knows whether to go on;
- * every text of it is one bounded line.
+ * Guarantees: `subtype: "success"` and exit code 0 count as success only if nothing contradicts
+ * them. Every fault has a class, by which the worker decides whether to continue. Every text in it
+ * is one line of limited length.
  */
 import type { Outcome } from "../Outcome.ts"
 import * as Fault from "../Fault.ts"
@@ -19,17 +19,17 @@ export type End =
   | { readonly _tag: "Interrupted" }
   | { readonly _tag: "Failed"; readonly fault: Fault.Fault }
 
-/** The facts besides the result itself. */
+/** Facts besides the result itself. */
 export interface Context {
-  /** The kind of the error that the last message of the main chain carried; "" for none. */
+  /** Kind of the error in the last message of the main chain; "" if there was none. */
   readonly error: string
-  /** When the limit on use is lifted, ms since the epoch. */
+  /** When the usage limit is lifted, in ms since the epoch; undefined if unknown. */
   readonly resetsAt: number | undefined
   readonly interrupted: boolean
   readonly now: number
 }
 
-/** A limit of which nobody says when it ends is looked at again after this long, ms. */
+/** Wait in ms for a usage limit whose end is unknown. */
 const LIMIT_UNKNOWN = 60_000
 
 const REMEDIES: Fault.Remedies = {
@@ -45,7 +45,7 @@ const faultOf = (said: Fault.Said, { now, resetsAt }: Pick<Context, "now" | "res
   return kind === "connection" ? { ...fault, errorType: "stream" } : fault
 }
 
-/** Older ones say only in words when the limit is lifted: `Claude AI usage limit reached|1763000000`. */
+/** Older versions give the end of the limit only in the text: `Claude AI usage limit reached|1763000000`. */
 const resetIn = (words: string): number | undefined => {
   const at = /limit reached\|(\d{9,13})/i.exec(words)?.[1]
   return at === undefined ? undefined : epoch(Number(at))
@@ -56,7 +56,7 @@ export const endOf = (result: ClaudeRecord, context: Context): End => {
   const output = text(result, "result")
   if (result["is_error"] !== true && subtype === "success") return { _tag: "Completed", output }
   if (reason.startsWith("aborted")) return { _tag: "Interrupted" }
-  // older ones give no reason
+  // Older versions give no reason.
   if (context.interrupted && reason === "" && subtype === "error_during_execution") return { _tag: "Interrupted" }
   const words = [output, ...texts(result, "errors")].find((one) => one !== "") ?? `it ended with ${subtype}`
   const names = [context.error, reason === "api_error" ? "" : reason, subtype, text(result, "stop_reason")].join(" ")
@@ -78,7 +78,7 @@ export const exitWords = ({ code, signal }: ExitStatus, said: string): string =>
   return `claude ${how}${last === "" ? "" : `: ${last}`}`
 }
 
-/** The outcome of a program that ended before it was ready; "gone": the session that it was to continue is not there. */
+/** The outcome of a program that ended before it was ready. "gone": the session to resume does not exist. */
 export const birthOf = (status: ExitStatus, said: string): Outcome | "gone" => {
   if (GONE.test(said)) return "gone"
   if (HELD.test(said)) return { _tag: "Uncounted", reason: "held" }

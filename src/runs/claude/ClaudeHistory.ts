@@ -1,12 +1,13 @@
 /**
- * ClaudeHistory: what an earlier daemon told a Claude Code process, set into what that has said.
+ * ClaudeHistory: notes of an earlier daemon about a Claude Code process, merged with the process's
+ * output.
  *
- * Each line that the process is given is noted beside it: what kind it was, and how much of the process's output had
- * been taken by then. By that a daemon that takes the process up tells its stream all that it knew,
- * in the order in which it came about.
+ * Each line sent to the process is stored with a note: its kind, and how many bytes of output had
+ * been handled at that time. With them, a daemon that adopts the process gives its stream
+ * everything that the earlier one knew, in the original order.
  *
- * Guarantees: a note holds no words of a person or an agent; what the stream itself had to say, and an earlier daemon
- * had not said yet, is left over, in its order.
+ * Guarantees: a note contains no text written by a person or an agent. Records that the stream had
+ * to send, and that the earlier daemon had not sent yet, are kept in order.
  */
 import type { RunEvent } from "../Backend.ts"
 import * as InputNotes from "../process/InputNotes.ts"
@@ -15,7 +16,7 @@ import type { ClaudeRecord } from "./ClaudeRecord.ts"
 import type { ClaudeStream, Note } from "./ClaudeStream.ts"
 
 export class ClaudeHistory {
-  /** Bytes of output that were there when the process was taken up. */
+  /** Bytes of output that existed when the process was adopted. */
   readonly size: number
   private readonly stream: ClaudeStream
   private readonly notes: Array<InputNotes.Noted<Note>>
@@ -32,12 +33,12 @@ export class ClaudeHistory {
     this.session = this.notes.find((note) => note.say === "turn")?.session
   }
 
-  /** The line beside an input: `at` bytes of the output had been taken. */
+  /** The note for an input, when `at` bytes of output had been handled. */
   static noteOf(note: Note, at: number): string {
     return InputNotes.noteOf(note, at)
   }
 
-  /** Tells the stream what was said before its output up to there had been taken. */
+  /** Replays the notes that were written before the output up to `end` had been handled. */
   upTo(end: number): ReadonlyArray<RunEvent> {
     const events: Array<RunEvent> = []
     for (let [note] = this.notes; note !== undefined && note.at < end; [note] = this.notes) {
@@ -48,13 +49,13 @@ export class ClaudeHistory {
     return events
   }
 
-  /** The stream has this to say: was it said? */
+  /** The stream has this record to send: keep it if the earlier daemon had not sent it. */
   says(record: ClaudeRecord): void {
     if (this.replies > 0) this.replies -= 1
     else this.left.push(record)
   }
 
-  /** Records that were not said. */
+  /** Records that were not sent. */
   get unsaid(): ReadonlyArray<ClaudeRecord> {
     return this.left
   }

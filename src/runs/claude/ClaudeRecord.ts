@@ -1,8 +1,8 @@
 /**
- * ClaudeRecord: reads what Claude Code writes, a JSON object a line. Pure.
+ * ClaudeRecord: reads Claude Code's output, one JSON object per line. Pure.
  *
- * Guarantees: nothing fails on a record that is unknown, incomplete or of another shape
- * than expected: what is not there is empty.
+ * Guarantees: no function fails on a record that is unknown, incomplete or of an unexpected shape:
+ * missing values are empty.
  */
 export type ClaudeRecord = { readonly [key: string]: unknown }
 
@@ -11,7 +11,7 @@ const NOTHING: ClaudeRecord = {}
 const isRecord = (value: unknown): value is ClaudeRecord =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Undefined: no JSON object. */
+/** Undefined if the line is not a JSON object. */
 export const parse = (line: string): ClaudeRecord | undefined => {
   try {
     const value: unknown = JSON.parse(line)
@@ -46,7 +46,7 @@ export const texts = (record: ClaudeRecord, key: string): ReadonlyArray<string> 
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : []
 }
 
-/** Fit for one line of a log or a mail. */
+/** Fits into one line of a log or a mail. */
 export const oneLine = (words: string): string =>
   words
     .replaceAll(/[\p{Cc}\s]+/gu, " ")

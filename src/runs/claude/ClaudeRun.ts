@@ -1,13 +1,12 @@
 /**
- * ClaudeRun: one run of Claude Code, its processes and their clocks around ClaudeStream.
+ * ClaudeRun: one run of Claude Code: its processes and their timeouts, around ClaudeStream.
  *
- * Guarantees: a slow reader of the events slows the CLI down, and a CLI that does not
- * read delays nobody; a session that is not there any more is begun anew in the same
- * run, and one that another process has open is not written to beside it; a turn in
- * which nothing is heard for too long, and a turn's error, end the run; what ends a run
- * has its time: the turn, the end of the input, SIGTERM, SIGKILL;
- * `Exited` is last, when every process is gone, and its outcome rests on what was
- * said and asked, not on the exit code alone.
+ * Guarantees: a slow reader of the events slows the CLI down, and a CLI that does not read blocks
+ * nobody. If a session to resume no longer exists, the same run begins a new one. A session that
+ * another process has open is not written to. A turn in which nothing is heard for too long, and an
+ * error in a turn, end the run. Each step of ending a run has a timeout: the turn, the end of the
+ * input, SIGTERM, SIGKILL. `Exited` is the last event, when every process is gone. Its outcome
+ * depends on the records and requests, not only on the exit code.
  */
 import {
   type Cause,
@@ -44,55 +43,55 @@ export interface Options {
   readonly spec: RunSpec
   readonly command: (session: Session) => Effect.Effect<RunProcess.RunProcessSpec, BackendError>
   readonly read: FileContents.Reader
-  /** Another process than our own that has the session open. */
+  /** The pid of another process that has the session open; undefined if there is none. */
   readonly holder: (sessionId: string, own?: number) => Effect.Effect<number | undefined>
 }
 
 type Context = Scope.Scope | ProcessTree | Reaper
 
-/** A process. A run has a second one where the first found no session to go on with. */
+/** A process of the run. A run has a second one if the first found no session to resume. */
 interface Attempt {
   readonly session: string
   readonly program: RunProcess.RunProcess
   readonly stream: ClaudeStream
-  /** The number of the process in its run. */
+  /** Number of the process in its run, starting with 1. */
   readonly count: number
-  /** Lines for its input, in order, with their notes; null closes it. */
+  /** Lines for its input, in order, with their notes; null closes the input. */
   readonly input: Queue.Queue<readonly [line: string, note: string] | null>
-  /** Knowledge of an earlier daemon about it, until all of that is told again. */
+  /** Notes of an earlier daemon, until all of them have been replayed. */
   history: ClaudeHistory | undefined
-  /** Bytes of its output up to the end of the last record that was taken. */
+  /** Bytes of its output up to the end of the last handled record. */
   taken: number
-  /** The same of standard error, at the end of a line. */
+  /** Bytes of standard error, up to the end of a line. */
   errors: number
-  /** Counts its inputs. */
+  /** Number of inputs written to it. */
   given: number
   /** The process's last lines on standard error. */
   said: string
 }
 
-/** Knowledge of a process at rest. */
+/** State of a process between two turns. */
 interface Rest {
   readonly session: string
   readonly said: string
   readonly stream: KnownStream
 }
 
-/** Events that wait for a reader; then the CLI's pipe fills up, then it waits. */
+/** Number of events that wait for the reader. Beyond it the CLI's pipe fills up, and the CLI waits. */
 const CAPACITY = 256
-/** Lines that wait until the CLI reads them: inputs, answers, interrupts. */
+/** Maximum number of lines that wait for the CLI to read them: inputs, answers, interrupts. */
 const INPUTS = 256
-/** Longest record, in characters: a tool's result holds whole images. */
+/** Maximum length of a record, in characters. Long, because a tool's result can contain whole images. */
 const MAX_RECORD = 8 * 1024 * 1024
 const MAX_LINE = 16_384
 const MAX_SAID = 4_096
-/** How many lines that are no records are told of. */
+/** Number of lines that are no records and are reported. */
 const NOISES = 10
-/** How long the CLI may take, when its last subagent has ended, to begin its report. */
+/** How long the CLI can take to begin its report after its last subagent has ended. */
 const REPORT: Duration.Duration = Duration.seconds(5)
-/** How long it may take to say that it takes a model or a mode. */
+/** Timeout for the CLI's answer to a choice of a model or mode. */
 const CHOICE = "15 seconds"
-/** How long it may take to see that its input has ended. */
+/** How long the CLI can take to end after its input was closed. */
 const END_GRACE: Duration.Duration = Duration.seconds(3)
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
@@ -106,7 +105,7 @@ const uuid: Effect.Effect<string> = Effect.gen(function* () {
   return `${at(0, 8)}-${at(8, 12)}-4${at(12, 15)}-${variant}${at(15, 18)}-${at(18, 30)}`
 })
 
-/** Files in the form of the model's API, which Claude Code hands on as they are: each after its name. */
+/** Files in the form of the model's API, which Claude Code passes on unchanged, each after its name. */
 const blocksOf = ({ found, gone }: FileContents.Contents): ReadonlyArray<ClaudeRecord> => [
   ...found.flatMap((content): ReadonlyArray<ClaudeRecord> => {
     const name = { type: "text", text: `${content.label}:` }
@@ -152,7 +151,7 @@ const attemptOf = Effect.fnUntraced(function* ({ command, spec }: Options, sessi
   return attempt
 })
 
-/** The run's session: its last conversation, or a copy of it where another process has that open. */
+/** The run's session: its last conversation, or a copy of it if another process has that open. */
 const sessionOf = Effect.fnUntraced(function* ({ spec: { resume } }: Options, holder: number | undefined) {
   const id = yield* uuid
   const session: Session =
@@ -169,15 +168,15 @@ class ClaudeRun {
   private readonly queue: Queue.Queue<RunEvent, Cause.Done>
   private readonly timer: FiberHandle.FiberHandle
   private readonly scope: Scope.Scope
-  /** Keeps the order: one event after the other, each with its state. */
+  /** Serializes events: one after the other, each with its state. */
   private readonly order = Semaphore.makeUnsafe(1)
   private attempt: Attempt
   private ending = false
   private idle = Deferred.makeUnsafe<void>()
-  /** The run's outcome, if it does not end as it was asked to. */
+  /** The run's outcome, if it does not end as requested. */
   private verdict: Outcome | undefined = undefined
   private waits: Wait | undefined = undefined
-  /** By the monotonic clock. */
+  /** Time of the last output, in ms of the monotonic clock. */
   private heardAt = 0
   private noises = 0
 
@@ -189,19 +188,19 @@ class ClaudeRun {
     this.scope = scope
   }
 
-  /** `holder`: the process that has the conversation open which it was to resume. */
+  /** `holder`: the pid of the process that has the conversation to resume open. */
   readonly start = Effect.fnUntraced({ self: this }, function* (this: ClaudeRun, holder: number | undefined) {
     const pumps = yield* this.begin
     if (holder !== undefined) {
       const text = `its conversation is open in process ${holder}: it goes on with a copy`
       yield* this.tell(() => [{ _tag: "Notice", text }])
     }
-    // whatever goes wrong in it: who reads sees an end, and not a run that hangs
+    // Whatever fails, the reader sees the end of the stream instead of a run that hangs.
     yield* Effect.forkScoped(Effect.ensuring(this.life(pumps), Queue.end(this.queue)))
     return this.run
   })
 
-  /** Begins to hear the process, and gives it the first turn. */
+  /** Starts to read the process's output, and gives it the first turn. */
   private readonly begin = Effect.gen({ self: this }, function* () {
     const { spec } = this.options
     const { input, program } = this.attempt
@@ -222,7 +221,7 @@ class ClaudeRun {
     return this.order.withPermit(Effect.suspend(() => Effect.asVoid(Queue.offerAll(this.queue, make()))))
   }
 
-  /** A state of the stream has changed: whoever waits for it is told, and the clock set. */
+  /** After a change of the stream's state: wakes the code that waits for it, and sets the timeout. */
   private readonly turned: Effect.Effect<void> = Effect.suspend(() => {
     const { stream } = this.attempt
     if (!stream.active) Deferred.doneUnsafe(this.idle, Effect.void)
@@ -273,7 +272,7 @@ class ClaudeRun {
     return Effect.andThen(first, RunProcess.drainPlaced(program.stdout, program.ended, MAX_RECORD, take))
   }
 
-  /** A point, where the process is at rest and has written much since the last one. */
+  /** Emits a rest point if the process is idle and has written much since the last one. */
   private rests({ errors: err, given: seq, history, program, said, session, stream, taken: out }: Attempt) {
     const known = history === undefined && program.isDue(out, err) ? stream.known : undefined
     if (known === undefined) return []
@@ -282,7 +281,7 @@ class ClaudeRun {
     return [reached]
   }
 
-  /** Once all is told again that an earlier daemon had heard of it, the process is heard as any other. */
+  /** Once everything that an earlier daemon had read is replayed, the output is handled normally. */
   private caughtUp(attempt: Attempt, size: number): ReadonlyArray<RunEvent> {
     const { history, stream } = attempt
     if (history === undefined || size < history.size) return []
@@ -292,7 +291,7 @@ class ClaudeRun {
     return [...last, { _tag: "Resumed", given: stream.turnId }]
   }
 
-  /** Tells of the first few lines that are no records. A long line comes in pieces: its first one stands for it. */
+  /** Reports the first few lines that are no records. A long line comes in pieces; only its first piece is reported. */
   private noise(): (line: string) => ReadonlyArray<RunEvent> {
     let inLong = false
     return (line) => {
@@ -321,7 +320,7 @@ class ClaudeRun {
     return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
   }
 
-  /** Sets the clock for what the CLI is waited for, from now on where that is another thing than before. */
+  /** Sets the timeout for what the CLI must do next; restarts it if that has changed. */
   private readonly watch: Effect.Effect<void> = Effect.suspend(() => {
     const { history, stream } = this.attempt
     const { waits } = stream
@@ -334,13 +333,13 @@ class ClaudeRun {
       this.heardAt = yield* Monotonic.now
       const begun = this.heardAt
       for (;;) {
-        // what is said before it is ready does not make it ready
+        // Output before the CLI is ready does not prolong the timeout.
         const since = waits === "ready" ? begun : this.heardAt
         const rest = since + Duration.toMillis(limit) - (yield* Monotonic.now)
         if (rest <= 0) break
         yield* Effect.sleep(rest)
       }
-      // apart from this fiber, which what it does may interrupt
+      // In its own fiber, because its actions may interrupt the current one.
       yield* Effect.forkIn(this.lapsed(waits, limit), this.scope)
     })
     return Effect.asVoid(FiberHandle.run(this.timer, lapse))
@@ -391,7 +390,7 @@ class ClaudeRun {
     })
   }
 
-  /** Answers when Claude Code does: it asks its provider whether there is such a model. */
+  /** Completes when Claude Code answers: it asks its provider whether the model exists. */
   private choose(kind: "model" | "mode", name: string): Effect.Effect<void, BackendError> {
     return Effect.callback<void, BackendError>((resume) => {
       const record = this.attempt.stream.choose(kind, name, (refusal) =>
@@ -422,7 +421,7 @@ class ClaudeRun {
       return this.watch
     })
 
-  /** The CLI cannot end one call. It is not waited for any more, so that the silence is noticed. */
+  /** The CLI cannot cancel a single call. The call is no longer awaited, so that the silence timeout applies. */
   private readonly cancelCall = (callId: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.attempt.stream.forget(callId)
@@ -441,7 +440,7 @@ class ClaudeRun {
           )
         : Effect.void
     )
-    // at the end of its input it still works off what it has: only one that is idle is left to itself
+    // After the end of its input the CLI still finishes its work, so only an idle one is left to end by itself.
     const leave = Effect.suspend(() =>
       stream.idle
         ? Effect.andThen(
@@ -454,7 +453,7 @@ class ClaudeRun {
     return Effect.asVoid(Effect.forkIn(gently, this.scope))
   })
 
-  /** From the first process to the run's end. */
+  /** From the first process to the end of the run. */
   private readonly life = Effect.fnUntraced(
     { self: this },
     function* (this: ClaudeRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
@@ -475,7 +474,7 @@ class ClaudeRun {
     }
   )
 
-  /** Waits for the process's end, and ends what is open of its turn. */
+  /** Waits for the process's end, and ends an open turn. */
   private readonly over = Effect.fnUntraced(
     { self: this },
     function* (
@@ -529,7 +528,7 @@ class ClaudeRun {
 export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Run, BackendError, Context> {
   const scope = yield* Effect.scope
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
-  // registered first, hence the scope's last act: whoever still reads sees an end
+  // Registered first, so it runs last when the scope closes: a remaining reader then sees the end.
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const timer = yield* FiberHandle.make()
   const { resume } = options.spec

@@ -1,31 +1,31 @@
 /**
- * ClaudeSessions: what each process of Claude Code notes of itself in `sessions/<pid>.json` of
- * its folder: the one place that says what it is about whether its hooks reach us or not, and
- * who has a session open, of which the CLI itself refuses no second writer.
+ * ClaudeSessions: reads the file `sessions/<pid>.json` that each process of Claude Code writes into
+ * its folder. It is the only source for the status of a session without hooks. It also shows which
+ * process has a session open; the CLI itself does not refuse a second writer.
  *
- * Guarantees: nobody promises these files, so one of another form, or of a process that is
- * gone, counts for nothing; a bounded number of them is looked into.
+ * Guarantees: the format of these files is not documented, so a file of another form, or of a
+ * process that is gone, is ignored. At most `MAX_NOTES` files are read.
  */
 import { Effect, FileSystem, Option, Schema } from "effect"
 import { join } from "node:path"
 import { environment, Lookup } from "../process/ProcessTable.ts"
 
-/** As far as we read it. */
+/** The fields that agentd reads. */
 const Note = Schema.Struct({
   pid: Schema.Int,
-  /** Clock ticks between boot and its fork. */
+  /** Start of the process, in clock ticks since boot. */
   procStart: Schema.NumberFromString,
   sessionId: Schema.String,
   cwd: Schema.optional(Schema.String),
-  /** `interactive`; `bg` where the CLI's own daemon holds it, which a person attaches to; `print`. */
+  /** `interactive`; `bg` if the CLI's own daemon runs it and a person attaches to it; `print`. */
   kind: Schema.optional(Schema.String),
-  /** The CLI keeps it in reserve: nobody has begun it. */
+  /** True if the CLI keeps the process in reserve and nobody has begun a session in it. */
   spare: Schema.optional(Schema.Boolean),
-  /** `cli` in a terminal, `sdk-…` where a program holds it. */
+  /** `cli` in a terminal, `sdk-…` if a program runs it. */
   entrypoint: Schema.optional(Schema.String),
-  /** ms since the epoch, as `statusUpdatedAt`. */
+  /** ms since the epoch, as is `statusUpdatedAt`. */
   startedAt: Schema.optional(Schema.Finite),
-  /** `idle`, `busy`, `waiting`, `shell`; not there in the first moments. */
+  /** `idle`, `busy`, `waiting`, `shell`; missing in the first moments. */
   status: Schema.optional(Schema.String),
   waitingFor: Schema.optional(Schema.String),
   statusUpdatedAt: Schema.optional(Schema.Finite)
@@ -33,26 +33,26 @@ const Note = Schema.Struct({
 export type Note = typeof Note.Type
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Note))
 
-/** Each process that was killed leaves one. */
+/** Maximum number of files that are read: each killed process leaves one behind. */
 const MAX_NOTES = 1_000
-/** Most bytes of one; they have some hundred. */
+/** Maximum size of a file, in bytes; usual files have some hundred. */
 const MAX_BYTES = 64 * 1024
 
-/** Claude Code's folder, as it finds it itself. */
+/** Claude Code's folder, determined in the same way as Claude Code does. */
 export const configOf = (env: { readonly [name: string]: string | undefined }): string =>
   env["CLAUDE_CONFIG_DIR"] || join(env["HOME"] ?? "/", ".claude")
 
 export const folderIn = (config: string): string => join(config, "sessions")
 export const fileOf = (pid: number): string => `${pid}.json`
 
-/** A person sits before it, or attaches to it, as far as it says. */
+/** True if a person uses the session directly, or can attach to it, according to the file. */
 export const isPersons = ({ entrypoint = "", kind, spare }: Note): boolean =>
   (kind === "interactive" || kind === "bg") && spare !== true && !entrypoint.startsWith("sdk")
 
 export const lives = ({ pid, procStart }: Note): Effect.Effect<boolean> =>
   Effect.map(Lookup, ({ isAlive }) => isAlive({ pid, start: procStart }))
 
-/** Reads the note of a living process. What is no file is not opened: a pipe would hold up all files of the daemon. */
+/** Reads the file of a living process. Other things than files are not opened: a pipe would block the daemon. */
 export const read = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* fs.stat(path).pipe(
@@ -64,7 +64,7 @@ export const read = Effect.fnUntraced(function* (path: string) {
   return note !== undefined && (yield* lives(note)) ? note : undefined
 })
 
-/** Reads the notes of all living processes. */
+/** Reads the files of all living processes. */
 export const all = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const names = yield* Effect.orElseSucceed(fs.readDirectory(folder), () => [])
@@ -73,8 +73,9 @@ export const all = Effect.fnUntraced(function* (folder: string) {
 })
 
 /**
- * The pid of a process that has the session open now, and is none of the run's own; undefined where
- * none is known. Who opens it later is not seen. The program may be a wrapper: the CLI is its child then.
+ * The pid of a process outside this run that has the session open now; undefined if none is known.
+ * A process that opens it later is not noticed. The program of the run can be a wrapper whose child
+ * is the CLI. So every process with the run's AGENTD_RUN counts as the run's own.
  */
 export const holder = Effect.fnUntraced(function* (
   sessionId: string,

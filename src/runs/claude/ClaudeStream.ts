@@ -1,14 +1,13 @@
 /**
- * ClaudeStream: the records of one Claude Code process, made run events. Pure: records
- * in, events and answers out; no clock, no process.
+ * ClaudeStream: turns the records of one Claude Code process into run events. Pure: records in,
+ * events and answers out; no clock, no process.
  *
- * Guarantees: a turn is started when the CLI says that it took the input, and ends once;
- * a turn of its own (a background command has ended) is opened, has its calls and questions
- * and ends like one that was given, and ends none of ours: an input that comes while it goes
- * on takes it in; while a subagent of the turn works on, an interim answer does not end it; a text
- * is told once, although it comes in pieces and whole; a request of the CLI is always
- * answered, one that nobody can answer with a refusal; records that are unknown or
- * malformed change nothing.
+ * Guarantees: a turn starts when the CLI reports that it took the input, and ends once. An own turn
+ * is one that the CLI begins by itself, for example after a background command. It is opened, has
+ * calls and questions, and ends like any other. It never ends one of our turns: an input that comes
+ * during it takes it over. While a subagent of a turn is working, an interim answer does not end
+ * the turn. A text is emitted once, although it comes both in pieces and as a whole. Every request
+ * of the CLI is answered; an unknown one is refused. Unknown or malformed records change nothing.
  */
 import type { Decision, RunEvent } from "../Backend.ts"
 import { ClaudeBackground, type KnownBackground } from "./ClaudeBackground.ts"
@@ -22,44 +21,44 @@ import * as ClaudeWindows from "./ClaudeWindows.ts"
 
 export interface Heard {
   readonly events: ReadonlyArray<RunEvent>
-  /** For the CLI, to be written now. */
+  /** Records to write to the CLI now. */
   readonly says: ReadonlyArray<ClaudeRecord>
 }
 
-/** Something that the CLI was told, as it is noted beside it: no words of it. */
+/** A note about a line written to the CLI; it contains no text of the line. */
 export type Note =
   | { readonly say: "turn"; readonly turnId: string; readonly uuid: string; readonly session: string }
   | { readonly say: "answer"; readonly callId: string; readonly behavior: Decision["behavior"] }
-  /** `request`: with a number of ours. */
+  /** `request`: a request with one of our numbers. */
   | { readonly say: "interrupt" | "request" }
-  /** Something that the stream itself has to say, in its order. */
+  /** A record that the stream itself had to send, in order. */
   | { readonly say: "reply" }
 
-/** The awaited step of the CLI: to be up, to go on with the turn, to report on its subagents. */
+/** The next step expected of the CLI: to be ready, to continue the turn, to report on its subagents. */
 export type Wait = "ready" | "answer" | "report"
 
 interface Turn {
   readonly turnId: string
-  /** Nobody asked for it. */
+  /** True if the CLI began the turn by itself. */
   readonly own: boolean
-  /** True where it waits to be taken, and the CLI is in a turn of its own: what that does is done in this one. */
+  /** True while the input waits to be taken and the CLI is in an own turn: what that does counts for this turn. */
   takesIn: boolean
-  /** The input's name on the wire; "" for a turn of its own. */
+  /** The id of the input in the protocol; "" for an own turn. */
   readonly uuid: string
   taken: boolean
-  /** `TurnStarted` was told. */
+  /** True if `TurnStarted` was emitted. */
   started: boolean
-  /** True where the turn is to be interrupted. */
+  /** True if the turn is to be interrupted. */
   interrupted: boolean
-  /** The turn's last answer, as far as it came. */
+  /** The turn's last message, as far as it has come. */
   answer: string
-  /** The words of the message before it. */
+  /** The text of the message before it. */
   before: string
-  /** The CLI has ended it, but subagents of it work on. */
+  /** True if the CLI has ended the turn, but its subagents are still working. */
   held: boolean
 }
 
-/** Knowledge of a process that rests, for a daemon that hears it from there on. */
+/** State of an idle process, for a daemon that reads its output from there on. */
 export interface KnownStream {
   readonly sessionId: string
   readonly lifecycle: boolean
@@ -75,10 +74,10 @@ export interface KnownStream {
   readonly background: KnownBackground
 }
 
-/** Longest answer that is kept of a turn that does not come to its end. */
+/** Maximum length, in characters, of the answer that is kept of a turn without an end. */
 const MAX_ANSWER = 256 * 1024
 
-/** Modes in which it asks for fewer calls, or none. */
+/** Modes in which it asks for fewer calls, or for none. */
 const UNASKED: ReadonlySet<string> = new Set(["acceptEdits", "auto", "bypassPermissions", "dontAsk"])
 
 const NEW: Omit<Turn, "turnId" | "uuid"> = {
@@ -92,7 +91,7 @@ const NEW: Omit<Turn, "turnId" | "uuid"> = {
   held: false
 }
 
-/** The answer: a result that is empty, or holds a part of what was said last, is not all of it. */
+/** The complete answer: the result may be empty, or only a part of the last message. */
 const wholeOf = (result: string, { answer, before }: Turn): string => {
   const said = answer === "" ? before : answer
   return said.includes(result.trim()) ? said : result
@@ -106,35 +105,35 @@ export class ClaudeStream {
   private turn: Turn | undefined = undefined
   private up: boolean
   private sessionId: string
-  /** Between the beginning and the result of a turn, ours or its own. */
+  /** True between the beginning and the result of a turn, ours or its own. */
   private busy = false
-  /** True where the CLI tells of its inputs when it takes them. */
+  /** True if the CLI reports when it takes an input. */
   private lifecycle: boolean
   private readonly calls: ClaudeCalls
   private readonly background: ClaudeBackground
-  /** Turns of its own. */
+  /** Number of own turns. */
   private opened: number
-  /** The newest end of a task, in its words: why it begins a turn of its own. */
+  /** The CLI's summary of the last task that ended: the reason for its next own turn. */
   private news: string
-  /** The message that comes in pieces: its id, and how much of its block under way was told. */
+  /** Id of the message that comes in pieces; below, how many characters of its current block were emitted. */
   private message: string
   private pieces: number
-  /** Likewise of a block of its thoughts. */
+  /** Number of emitted characters of the current block of thoughts. */
   private thoughts: number
   private error = ""
   private resetsAt: number | undefined = undefined
   private requests: number
-  /** Requests of ours whose answer somebody waits for. */
+  /** Our requests whose answer is awaited, by id. */
   private readonly asks = new Map<string, (refusal: string | undefined) => void>()
   private commands: string
-  /** The session's mode, once it was one in which calls run unasked. */
+  /** The session's mode, once it has been one in which calls run without approval. */
   private mode = ""
-  /** The fault that the last turn ended with. */
+  /** The fault with which the last turn ended. */
   fault: ClaudeFault.Fault | undefined = undefined
-  /** The CLI's complaint before it was up. */
+  /** The CLI's error message from before it was ready. */
   complaint = ""
 
-  /** `given`: servers that agentd gave the run; `known`: of a process that is heard from a rest of it on. */
+  /** `given`: servers that agentd provides to the run. `known`: state of a process from its last rest point. */
   constructor(pid: number, given: ReadonlyArray<string> = [], known: Partial<KnownStream> = {}) {
     const {
       commands = "",
@@ -162,7 +161,7 @@ export class ClaudeStream {
     this.background = new ClaudeBackground(known.background)
   }
 
-  /** Undefined where it does not rest: a turn is under way, or an answer of its is awaited. */
+  /** The state for a later daemon; undefined if a turn is active, or an answer of the CLI is awaited. */
   get known(): KnownStream | undefined {
     if (!this.idle || this.calls.busy || this.asks.size > 0) return undefined
     const { commands, lifecycle, message, news, opened, pieces, requests, sessionId, thoughts } = this
@@ -171,7 +170,7 @@ export class ClaudeStream {
     return { ...words, background: background.known, calls: calls.known, usage: usage.known }
   }
 
-  /** As it names it; empty until it is up. */
+  /** The session id from the CLI; empty until the CLI is ready. */
   get session(): string {
     return this.sessionId
   }
@@ -180,17 +179,17 @@ export class ClaudeStream {
     return this.up
   }
 
-  /** A turn is under way that takes no further input: one that was given. */
+  /** True if the active turn takes no further input, because it was given by agentd. */
   get given(): boolean {
     return this.turn !== undefined && !this.turn.own
   }
 
-  /** An input was given and its turn has not ended, or one of its own has begun. */
+  /** True if an input was given and its turn has not ended, or if an own turn has begun. */
   get active(): boolean {
     return this.turn !== undefined
   }
 
-  /** Up, and at work on no turn, ours or its own. */
+  /** True if the CLI is ready and works on no turn, ours or its own. */
   get idle(): boolean {
     return this.up && !this.active && !this.busy
   }
@@ -199,7 +198,7 @@ export class ClaudeStream {
     return this.turn?.interrupted === true
   }
 
-  /** Undefined: nothing is due, or what is due is not the CLI's to do: a call runs, a person was asked. */
+  /** Undefined if nothing is due, or if the CLI is not to act: a call is running, or a person was asked. */
   get waits(): Wait | undefined {
     if (!this.up) return "ready"
     const { turn } = this
@@ -207,7 +206,7 @@ export class ClaudeStream {
     return turn.held && this.background.agents === 0 && !this.busy ? "report" : "answer"
   }
 
-  /** The record that gives an input. `blocks`: what comes with it, in the model's own form. */
+  /** The record for an input. `blocks`: its files, in the form of the model's API. */
   give(turnId: string, uuid: string, input: string, blocks: ReadonlyArray<ClaudeRecord> = []): ClaudeRecord {
     const takesIn = this.turn !== undefined
     this.turn = { ...NEW, turnId, uuid, takesIn }
@@ -219,7 +218,10 @@ export class ClaudeStream {
     }
   }
 
-  /** The record that interrupts the turn; undefined: it has none, or is told once it has taken it. */
+  /**
+   * The record that interrupts the turn; undefined if there is no turn, or if it is sent later,
+   * when the turn starts.
+   */
   interrupt(): ClaudeRecord | undefined {
     const { turn } = this
     if (turn === undefined || turn.interrupted) return undefined
@@ -227,17 +229,17 @@ export class ClaudeStream {
     return turn.started || turn.takesIn ? this.request("interrupt") : undefined
   }
 
-  /** The record that answers a question; undefined: it waits no more. */
+  /** The record that answers a question; undefined if the question is no longer open. */
   answer(callId: string, decision: Decision): ClaudeRecord | undefined {
     return this.calls.answer(callId, decision)
   }
 
-  /** Nobody waits for this call's result any more. */
+  /** The result of this call is no longer awaited. */
   forget(callId: string): void {
     this.calls.forget(callId)
   }
 
-  /** Remembers what the CLI was told by an earlier daemon. */
+  /** Replays a line that an earlier daemon wrote to the CLI. */
   recall(note: Note): void {
     switch (note.say) {
       case "turn":
@@ -257,23 +259,23 @@ export class ClaudeStream {
     }
   }
 
-  /** The given turn that has not ended. */
+  /** The id of the turn that has not ended, ours or its own. */
   get turnId(): string | undefined {
     return this.turn?.turnId
   }
 
-  /** Ends the turn for a reason that the CLI did not give. */
+  /** Ends the turn for a reason that did not come from the CLI. */
   end(end: ClaudeFault.End): ReadonlyArray<RunEvent> {
     this.finish(end)
     return this.events.splice(0)
   }
 
-  /** The subagents' turn is over, although the CLI reported nothing. */
+  /** Ends a turn whose subagents have ended, although the CLI has sent no report. */
   settle(): ReadonlyArray<RunEvent> {
     return this.turn?.held === true ? this.end({ _tag: "Completed", output: this.turn.answer }) : []
   }
 
-  /** `now`: ms since the epoch. */
+  /** Handles a record. `now`: ms since the epoch. */
   take(record: ClaudeRecord, now: number): Heard {
     this.step(record, now)
     return { events: this.events.splice(0), says: this.says.splice(0) }
@@ -322,7 +324,7 @@ export class ClaudeStream {
     return { type: "control_request", request_id: `agentd-${++this.requests}`, request: { subtype, ...more } }
   }
 
-  /** The record that asks for another model or mode; `answered` is called with why it is refused, or undefined. */
+  /** The record that requests another model or mode. `answered` gets the reason of a refusal, or undefined. */
   choose(kind: "model" | "mode", name: string, answered: (refusal: string | undefined) => void): ClaudeRecord {
     const record =
       kind === "model"
@@ -342,7 +344,7 @@ export class ClaudeStream {
         if (first) this.tell({ _tag: "Started", pid: this.pid, sessionId: this.sessionId })
         this.offers(texts(record, "slash_commands"))
         this.inMode(text(record, "permissionMode"))
-        // one that tells of no inputs has taken what it has when it begins
+        // A CLI that does not report its inputs has taken the waiting one when it begins.
         if (this.turn?.taken === true || !this.lifecycle) this.begin()
         if (!first) this.open(now)
         return
@@ -368,7 +370,7 @@ export class ClaudeStream {
     }
   }
 
-  /** Claude Code tells of its commands with each turn; what is new is told. */
+  /** Claude Code lists its commands with each turn; the list is emitted if it has changed. */
   private offers(names: ReadonlyArray<string>): void {
     const told = names.join(" ")
     if (told === this.commands) return
@@ -377,7 +379,7 @@ export class ClaudeStream {
     this.tell({ _tag: "Offers", ...Offers.bounded({ commands }) })
   }
 
-  /** A mode in which calls run unasked is told, and so is its end. */
+  /** Emits a change to a mode in which calls run without approval, and the changes after it. */
   private inMode(id: string): void {
     const isUnasked = UNASKED.has(id)
     if (id === this.mode || (!isUnasked && this.mode === "")) return
@@ -395,7 +397,7 @@ export class ClaudeStream {
 
   private limited(info: ClaudeRecord): void {
     const told = ClaudeWindows.of(info)
-    // when an open window begins anew says nothing of a refusal
+    // Without a rejection, the reset time of a window must not count as the end of a limit.
     this.resetsAt = told.rejected?.until
     if (told.windows.length > 0 || told.rejected !== undefined) this.tell({ _tag: "Windows", ...told })
     const status = text(info, "status")
@@ -416,7 +418,7 @@ export class ClaudeStream {
     this.tell({ _tag: "Background", works: this.background.works })
   }
 
-  /** Where no turn is under way it has begun one of its own. */
+  /** Begins an own turn if no turn is active. */
   private open(now: number): void {
     if (!this.up || this.turn !== undefined) return
     const isWoken = this.background.woke(now)
@@ -425,12 +427,12 @@ export class ClaudeStream {
     const why = isWoken ? "a wake-up that it had scheduled is due" : oneLine(this.news) || "it goes on by itself"
     this.news = ""
     this.error = ""
-    // where only a subagent is heard, no result of the main chain is due
+    // If only a subagent is active, no result of the main chain will come.
     this.turn = { ...NEW, turnId, uuid: "", own: true, taken: true, started: true, held: !this.busy }
     this.tell({ _tag: "TurnOpened", turnId, why })
   }
 
-  /** The CLI calls tools, or asks: in which turn. */
+  /** The CLI calls a tool or asks: assigns this to a turn. */
   private acts(now: number): void {
     this.open(now)
     if (this.turn?.started === false) this.turn.takesIn = true
@@ -499,7 +501,7 @@ export class ClaudeStream {
     }
   }
 
-  /** A new message is a new answer. */
+  /** A new message begins a new answer. */
   private heading(id: string): void {
     if (id === this.message) return
     this.message = id
@@ -514,7 +516,7 @@ export class ClaudeStream {
   private assistant(record: ClaudeRecord, main: boolean, now: number): void {
     const message = inner(record, "message")
     const error = text(record, "error")
-    // the words of an error come again with the result
+    // The text of an error comes again with the result.
     if (error !== "" || record["is_api_error_message"] === true) {
       if (main) this.error = error
       return
@@ -522,7 +524,7 @@ export class ClaudeStream {
     this.tell(...this.usage.message(message))
     if (main) this.heading(text(message, "id"))
     for (const block of list(message, "content")) {
-      // before it is up it has no turn
+      // Before the CLI is ready it has no turn.
       if (block["type"] === "tool_use" && this.up) {
         this.acts(now)
         this.tell(...this.calls.called(text(block, "id"), text(block, "name"), block["input"]))
@@ -561,7 +563,7 @@ export class ClaudeStream {
     const { turn } = this
     if (turn === undefined) return
     if (!this.concerns(record, turn)) {
-      // the turn of its own that it had taken in
+      // The result ends the own turn that our turn has taken over.
       if (turn.takesIn) this.calls.clear()
       turn.takesIn = false
       return
@@ -576,8 +578,9 @@ export class ClaudeStream {
   }
 
   /**
-   * Whether a result is that of our turn. Those of its own have an origin; while ours is held, they are its report.
-   * One that names its inputs is of no other: what comes late of a turn that is over ends no turn.
+   * True if a result belongs to the active turn. Results of own turns have an origin. While our
+   * turn waits for its subagents (`held`), such results are its report. A result that names its
+   * inputs belongs to no other turn: a late result of an earlier turn ends no turn.
    */
   private concerns(record: ClaudeRecord, turn: Turn): boolean {
     const inputs = texts(record, "user_message_uuids")
@@ -601,7 +604,10 @@ export class ClaudeStream {
     this.tell(...this.calls.asked(requestId, request))
   }
 
-  /** To an interrupt: where the CLI was idle and only subagents worked, nothing else comes. */
+  /**
+   * Handles an answer to a request. After an interrupt of a turn in which only subagents worked,
+   * nothing else comes.
+   */
   private responded(response: ClaudeRecord): void {
     const id = text(response, "request_id")
     const answered = this.asks.get(id)

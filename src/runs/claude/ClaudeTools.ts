@@ -1,12 +1,11 @@
 /**
- * ClaudeTools: what is known of Claude Code's own tools, and of what it says about calls
- * of them. Pure.
+ * ClaudeTools: facts about Claude Code's own tools, and about its messages on their calls. Pure.
  */
 import type { Question } from "../Question.ts"
 import type { ToolStatus } from "../Backend.ts"
 import { type ClaudeRecord, inner, list, text } from "./ClaudeRecord.ts"
 
-/** No side effects, and nothing leaves the machine. */
+/** Tools without side effects, which also send nothing to other machines. */
 const READ_ONLY: ReadonlySet<string> = new Set([
   "Read",
   "Glob",
@@ -26,10 +25,10 @@ const READ_ONLY: ReadonlySet<string> = new Set([
 
 export const isReadOnly = (tool: string): boolean => READ_ONLY.has(tool)
 
-/** Longest output of a call that is passed on, in characters. */
+/** Maximum length of a call's output that is passed on, in characters. */
 const MAX_OUTPUT = 256 * 1024
 
-/** A result's content is a text, or a list of blocks. */
+/** The content of a result is a text or a list of blocks. */
 export const outputOf = (block: ClaudeRecord): string => {
   const content = block["content"]
   const whole =
@@ -41,7 +40,7 @@ export const outputOf = (block: ClaudeRecord): string => {
   return whole.length <= MAX_OUTPUT ? whole : `${whole.slice(0, MAX_OUTPUT)} …`
 }
 
-/** `refused`: by an answer of ours. `meta` says more than the block, where there is any. */
+/** `refused`: denied by our answer. `meta` has more details than the block, if it exists. */
 export const statusOf = (
   block: ClaudeRecord,
   meta: ClaudeRecord | undefined,
@@ -58,12 +57,12 @@ export const statusOf = (
 
 /** The tool that asks a person to choose. */
 const ASKS = "AskUserQuestion"
-/** Of a question as it is shown, in characters. */
+/** Maximum length of a question that is shown, in characters; below, of an option, and the number of both. */
 const MAX_QUESTION = 1_000
 const MAX_OPTION = 300
 const MAX_QUESTIONS = 8
 
-/** None of another tool's. */
+/** The questions of a call; none for another tool. */
 export const questionsOf = (tool: string, input: ClaudeRecord): ReadonlyArray<Question> =>
   tool === ASKS
     ? list(input, "questions")
@@ -88,7 +87,7 @@ export const answered = (input: ClaudeRecord, answers: ReadonlyArray<string> = [
     : { ...input, answers: Object.fromEntries(questions.map((one, at) => [text(one, "question"), answers[at]])) }
 }
 
-/** The tool that asks for leave to carry out a plan. */
+/** The tool that asks for approval of a plan. */
 export const PLANS = "ExitPlanMode"
 
 export const isPlanFile = (path: unknown): boolean => typeof path === "string" && /\/plans\/[^/]{1,200}\.md$/.test(path)
@@ -98,7 +97,7 @@ export interface Plan {
   readonly text: string
 }
 
-/** The plan as it stands after a call: in its mode for plans the CLI writes it to a file of its own. */
+/** The plan after a call. In plan mode the CLI writes the plan to a separate file. */
 export const planAfter = (plan: Plan | undefined, tool: string, given: unknown): Plan | undefined => {
   if (tool !== "Write" && tool !== "Edit") return plan
   const input = inner({ given }, "given")
@@ -111,7 +110,7 @@ export const planAfter = (plan: Plan | undefined, tool: string, given: unknown):
     : plan
 }
 
-/** Why it asks, for a person; "" where it does not say. */
+/** Why the CLI asks, for a person; "" if it gives no reason. */
 export const reasonOf = (request: ClaudeRecord): string => {
   const input = inner(request, "input")
   switch (text(request, "tool_name")) {

@@ -1,16 +1,17 @@
 /**
- * ClaudeUsage: what Claude Code says it has spent, as differences. Pure.
+ * ClaudeUsage: turns the usage that Claude Code reports into differences. Pure.
  *
- * Guarantees: no token and no cent is told of twice, however often a message's usage is repeated: it counts by the
- * message's id, and only what is more than before. Tokens are told as soon as a request to the model has ended, those
- * of subagents as soon as they are said; what an interrupt cut off is told with the turn's end. The cost comes with
- * the result. Sums of a result may go back to earlier processes of the session, and leave out what was cut off: what
- * was used since the last result is taken from the record that says just that, where it is.
+ * Guarantees: no token and no cent is emitted twice, however often a message's usage is repeated.
+ * Usage is counted by message id, and only the increase is emitted. Tokens are emitted when a
+ * request to the model has ended, those of subagents when they are reported. Usage that an
+ * interrupt cut off is emitted at the turn's end. The cost comes with the result. The sums of a
+ * result can include earlier processes of the session, and can lack requests that were cut off. So
+ * usage since the last result is taken from the field that reports exactly that, if it exists.
  */
 import type { RunEvent } from "../Backend.ts"
 import { type ClaudeRecord, inner, number, text } from "./ClaudeRecord.ts"
 
-/** Tokens of each kind; `input` holds none of a cache. */
+/** Token counts by kind; `input` does not include cached tokens. */
 interface Tokens {
   readonly input: number
   readonly read: number
@@ -26,7 +27,7 @@ interface Message {
   told: Tokens
 }
 
-/** Knowledge of what was spent, for a daemon that hears the process from there on. */
+/** State of the usage, for a daemon that reads the process's output from there on. */
 export interface KnownUsage {
   readonly messages: ReadonlyArray<readonly [string, Message]>
   readonly coming: string
@@ -36,7 +37,7 @@ export interface KnownUsage {
   readonly usd: number
 }
 
-/** Messages whose usage is remembered, since the last result. */
+/** Maximum number of messages whose usage is remembered since the last result. */
 const MAX_MESSAGES = 256
 const MAX_MODELS = 32
 
@@ -49,7 +50,7 @@ const each = (make: (field: keyof Tokens) => number): Tokens => ({
   output: make("output")
 })
 
-/** As a message says it. */
+/** The token counts in a message. */
 const tokensOf = (usage: ClaudeRecord): Tokens => ({
   input: count(usage, "input_tokens"),
   read: count(usage, "cache_read_input_tokens"),
@@ -63,7 +64,7 @@ interface Spent {
 }
 const NOTHING: Spent = { tokens: NONE, usd: 0 }
 
-/** Of each model, as in a result. */
+/** The usage of each model in a result. */
 const modelsOf = (models: ClaudeRecord): ReadonlyMap<string, Spent> =>
   new Map(
     Object.keys(models)
@@ -80,7 +81,7 @@ const modelsOf = (models: ClaudeRecord): ReadonlyMap<string, Spent> =>
       })
   )
 
-/** A sum that became smaller has begun anew. */
+/** A sum that became smaller was counted from zero again. */
 const since = (sum: number, before: number) => (sum < before ? sum : sum - before)
 
 const add = (a: Tokens, b: Tokens): Tokens => each((field) => a[field] + b[field])
@@ -98,14 +99,14 @@ const eventOf = (model: string, { input, output, read, write }: Tokens, usd: num
 })
 
 export class ClaudeUsage {
-  /** By id, since the last result. */
+  /** Usage of messages since the last result, by message id. */
   private readonly messages: Map<string, Message>
-  /** The message of the main chain that is coming. */
+  /** Id of the main chain's message that is being streamed. */
   private coming: string
   private unnamed: number
-  /** Since the last result, by model. */
+  /** Emitted tokens since the last result, by model. */
   private readonly told: Map<string, Tokens>
-  /** Of the last result. */
+  /** Sums of the last result, by model. */
   private sums: ReadonlyMap<string, Spent>
   private usd: number
 
@@ -123,7 +124,7 @@ export class ClaudeUsage {
     return { coming, messages: [...messages], sums: [...sums], told: [...told], unnamed, usd }
   }
 
-  /** A `stream_event` of the main chain. */
+  /** Handles a `stream_event` of the main chain. */
   streamed(event: ClaudeRecord): ReadonlyArray<RunEvent> {
     if (event["type"] === "message_start") {
       const message = inner(event, "message")
@@ -136,7 +137,7 @@ export class ClaudeUsage {
     return this.rest(id)
   }
 
-  /** A whole message: of a subagent, or of a CLI that does not stream. That which comes in pieces is told with them. */
+  /** Handles a whole message, of a subagent or of a CLI that does not stream. A streamed one is already counted. */
   message(message: ClaudeRecord): ReadonlyArray<RunEvent> {
     const id = text(message, "id")
     if (id === "" || !("usage" in message)) return []
@@ -144,7 +145,7 @@ export class ClaudeUsage {
     return id === this.coming ? [] : this.rest(id)
   }
 
-  /** Tells what is untold: of a request that came to no end. */
+  /** Emits the remaining usage of requests that were cut off. */
   cut(): ReadonlyArray<RunEvent> {
     this.coming = ""
     return [...this.messages.keys()].flatMap((id) => this.rest(id))
@@ -176,7 +177,7 @@ export class ClaudeUsage {
     )
   }
 
-  /** The part of what was spent that no message told. A model may have another name here than in its messages. */
+  /** The usage that no message reported. A model can have another name here than in its messages. */
   private untold(spent: ReadonlyMap<string, Spent>, unnamed: number): ReadonlyArray<RunEvent> {
     const all = [...spent.values()].reduce((sum, { tokens }) => add(sum, tokens), NONE)
     let left = less(all, [...this.told.values()].reduce(add, NONE))
@@ -202,7 +203,7 @@ export class ClaudeUsage {
     if (this.messages.size > MAX_MESSAGES && oldest !== undefined) this.messages.delete(oldest)
   }
 
-  /** The part of a message that is untold. */
+  /** Emits the part of a message's usage that is not emitted yet. */
   private rest(id: string): ReadonlyArray<RunEvent> {
     const message = this.messages.get(id)
     if (message === undefined) return []

@@ -1,8 +1,8 @@
 /**
- * ClaudeWindows: the limits on a subscription's use, as Claude Code's `rate_limit_event` tells them. Pure.
+ * ClaudeWindows: the usage limits of a subscription, from Claude Code's `rate_limit_event`. Pure.
  *
- * Newer ones tell of each window (`unifiedWindows`), older ones of the one that counts now. With a key of the API
- * instead of a login it tells of none.
+ * Newer versions report each window (`unifiedWindows`), older ones only the one that currently
+ * counts. With an API key instead of a login, none is reported.
  */
 import { epoch, MAX_WINDOWS, statusOf, type ToldWindows, type UsageWindow } from "../gateway/LimitHeaders.ts"
 import { type ClaudeRecord, inner, number, text } from "./ClaudeRecord.ts"
@@ -26,7 +26,7 @@ const windowOf = (name: string, record: ClaudeRecord): UsageWindow | undefined =
 export const of = (info: ClaudeRecord): ToldWindows => {
   const each = inner(info, "unifiedWindows")
   const counts = text(info, "rateLimitType")
-  // what counts now is said of the account: beside a window that is used up it may be let on
+  // The top-level status is that of the account, which can be allowed although one of its windows is used up.
   const records = new Map(Object.keys(each).map((name) => [name, inner(each, name)]))
   if (!records.has(counts)) records.set(counts, info)
   const windows = [...records].slice(0, MAX_WINDOWS).flatMap(([name, record]) => windowOf(name, record) ?? [])

@@ -1,14 +1,15 @@
 /**
- * CommandBackend: any program is a backend. The prompt goes in, its lines come
- * out, its exit code is the outcome; one run is one turn.
+ * CommandBackend: runs any program as an agent. The prompt is its input, its lines are the output, its exit code is the
+ * outcome. One run is one turn.
  *
- * Guarantees: `Started` once it has lived for `readyAfter`, or has succeeded sooner; a
- * program that fails sooner never started. `Delta` for each line of its output, from
- * the first (before `Started`, too). `Exited` once, last, when every process of the
- * run is gone: what the program leaves behind is ended with the grace first.
+ * Guarantees: `Started` is sent once the program has run for `readyAfter`, or has succeeded sooner. A program that
+ * fails sooner never started. `Delta` is sent for each line of output, even before `Started`. `Exited` is sent once, as
+ * the last event, when no process of the run is left. Processes that the program leaves behind are ended with the grace
+ * first.
  *
- * The program sees AGENTD_RUN, AGENTD_STORE, AGENTD_AGENT, AGENTD_PROMPT_FILE where the prompt
- * comes by file, or is too long for an argument, and AGENTD_FILES where files come with it: their paths, one a line. With `shell`, the prompt as argument (or its file) is "$1".
+ * The program sees AGENTD_RUN, AGENTD_STORE and AGENTD_AGENT. AGENTD_PROMPT_FILE is set if the prompt is in a file: by
+ * config, or because it is too long for an argument. AGENTD_FILES is set if files come with the prompt: their paths,
+ * one a line. With `shell`, the prompt as argument (or its file) is "$1".
  */
 import { type Cause, Effect, Fiber, type FileSystem, Queue, Semaphore, Stream } from "effect"
 import * as path from "node:path"
@@ -31,22 +32,22 @@ import * as GatewayMeter from "../GatewayMeter.ts"
 import * as Enclosure from "../sandbox/Enclosure.ts"
 import { services } from "../Services.ts"
 
-/** The meanings of an exit code besides success and error. */
+/** Meanings of an exit code besides success and error. */
 export type ExitClass = "quota" | "overflow" | "held" | "auth"
 
 export interface CommandConfig extends Config.CommandBackend {
-  /** The longest line, in characters; a longer one comes in marked pieces. Default 16,384. */
+  /** Maximum length of a line, in characters. A longer line is split into marked pieces. Default 16,384. */
   readonly maxLine?: number | undefined
-  /** Codes of programs that say more than "failed": `{ "75": "quota" }`. */
+  /** Exit codes with a more precise meaning than "failed": `{ "75": "quota" }`. */
   readonly exitCodes?: { readonly [code: string]: ExitClass } | undefined
-  /** Puts the program into something of its own, as `systemd-run --user --scope` does. */
+  /** Wraps the command, for example into `systemd-run --user --scope`. */
   readonly wrap?: ((argv: Argv) => Argv) | undefined
 }
 
-/** Events that wait for a reader; then the program's pipe fills up, then it waits. */
+/** Maximum number of unread events. Beyond it the program's pipe fills up, and then the program waits. */
 const CAPACITY = 256
 const MAX_LINE = 16_384
-/** The system's limit on one argument, in bytes. */
+/** Maximum bytes of one argument (system limit). */
 const MAX_ARGUMENT = 128 * 1024 - 1
 
 const config = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
@@ -58,7 +59,7 @@ const argvOf = ({ argv, shell, wrap }: CommandConfig, last: ReadonlyArray<string
   return wrap === undefined ? plain : wrap(plain)
 }
 
-/** Files that come with a prompt, in a folder of the run; and the prompt, which names their paths. */
+/** Puts the files that come with a prompt into a folder of the run, and adds their paths to the prompt. */
 const handed = Effect.fnUntraced(function* (host: Host, spec: RunSpec) {
   const { found, gone } = yield* (yield* FileContents.reader)(spec.files)
   if (found.length === 0) return { folder: undefined, paths: [], prompt: FileContents.withLines(spec.prompt, gone) }
@@ -68,7 +69,7 @@ const handed = Effect.fnUntraced(function* (host: Host, spec: RunSpec) {
   return { folder, paths, prompt: FileContents.withLines(spec.prompt, [...lines, ...gone]) }
 })
 
-/** The paths, one a line, as far as one variable holds them: the prompt names all of them. */
+/** The paths, one a line, as many as fit into one variable. The prompt names all of them. */
 const listed = (paths: ReadonlyArray<string>): string => {
   let size = "AGENTD_FILES=".length
   return paths.filter((one) => (size += Buffer.byteLength(one) + 1) < MAX_ARGUMENT).join("\n")
@@ -102,7 +103,7 @@ const enclosed = (
   keeps: true
 })
 
-/** A run of it as it would be, without its prompt. */
+/** The command and the enclosure of a run, without its prompt. */
 export const outlined = (command: CommandConfig, host: Host, spec: RunSpec) => {
   const argv = argvOf(command, []) ?? [""]
   const file = command.promptBy === "file" ? "" : undefined
@@ -139,14 +140,14 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
   return { program, passed: enclosure.passed }
 })
 
-/** Fit for one line of a log or a mail. */
+/** Makes a text fit for one line of a log or a mail. */
 const oneLine = (text: string) =>
   text
     .replaceAll(/\p{Cc}+/gu, " ")
     .trim()
     .slice(0, 500)
 
-/** Pure: what an exit means. `said` is the last line on standard error. */
+/** Pure: the outcome for an exit status. `said` is the last line on standard error. */
 export const outcomeOf = (status: ExitStatus, said: string, exitCodes: CommandConfig["exitCodes"] = {}): Outcome => {
   if (status.signal === null && status.code === null) return { _tag: "Uncounted", reason: "lost" }
   if (status.signal !== null) return { _tag: "Error", detail: `killed by ${status.signal}` }
@@ -162,7 +163,7 @@ export const outcomeOf = (status: ExitStatus, said: string, exitCodes: CommandCo
 
 type Events = Queue.Queue<RunEvent, Cause.Done>
 
-/** Turns what the program writes into events; `drained` waits for all of it. `isUp`: it has said that it has started. */
+/** Turns the program's output into events. `drained` waits for all of it. `isUp`: `Started` was sent. */
 const output = Effect.fnUntraced(function* (
   program: RunProcess.RunProcess,
   limit: number,
@@ -172,14 +173,14 @@ const output = Effect.fnUntraced(function* (
   const { before, ended, isKept } = program
   const { err = 0, out = 0 } = before?.point ?? {}
   let said = RestPoint.of<string>(program)?.state ?? ""
-  /** Bytes that it had written before it was taken up, and that are not told again yet. */
+  /** Bytes that the program had written before it was resumed, and that are not reported again yet. */
   const left = { out: before === undefined || before.out === out ? 0 : before.out, err: 0 }
   if (before !== undefined && before.err !== err) left.err = before.err
-  /** Told up to there, at the end of a line. */
+  /** Bytes reported so far, up to the end of a line. */
   const told = { out, err }
-  /** Keeps the order: what was told when a point is told is what lies before it. */
+  /** Serializes events, so that a checkpoint covers exactly the events emitted before it. */
   const order = Semaphore.makeUnsafe(1)
-  /** A point, where much was written since the last one. */
+  /** Emits a checkpoint if enough was written since the last one. */
   const point = Effect.suspend(() => {
     const isAgain = left.out > 0 || left.err > 0
     if (isAgain || !isUp() || !program.isDue(told.out, told.err)) return Effect.void
@@ -211,7 +212,7 @@ const output = Effect.fnUntraced(function* (
 
 const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, spec: RunSpec) {
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
-  // registered first, hence the scope's last act: whoever still reads sees an end
+  // registered first, so it is the scope's last act: a reader always sees an end
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const { program, passed } = yield* launch(command, host, spec)
   const again = RestPoint.again(program)
@@ -227,7 +228,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     const up = Effect.map(Queue.offer(queue, { _tag: "Started", pid: program.pid }), () => void (isUp = true))
     return order.withPermit(Effect.andThen(up, point))
   })
-  /** Silences a run that is ended by us: it starts no more. */
+  /** Suppresses `Started` for a run that we end. */
   const stopping = <A>(how: Effect.Effect<A>) => Effect.suspend(() => ((silent = true), how))
 
   const ready = yield* Effect.forkScoped(Effect.andThen(Effect.sleep(command.readyAfter), started))
@@ -240,7 +241,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     const outcome = survived ?? outcomeOf(status, lastError(), command.exitCodes)
     yield* Queue.offer(queue, { _tag: "Exited", outcome })
   })
-  // whatever goes wrong in it: who reads sees an end, and not a run that hangs
+  // whatever goes wrong in it, a reader sees an end and not a run that hangs
   yield* Effect.forkScoped(Effect.ensuring(finish, Queue.end(queue)))
 
   const refused = new BackendError({

@@ -1,20 +1,20 @@
 /**
- * Conformance: whether a program keeps the contract of docs/exec-backend.md, check by check, for whoever writes one.
+ * Conformance: checks for the author of a program whether it fulfils the contract of docs/exec-backend.md.
  *
- * Guarantees: each check has a process of its own, so that one that fails says nothing of the next; nothing of a
- * process is left when its check ends; what failed is said in words, with the program's own last ones.
+ * Guarantees: Each check starts its own process, so a failed check does not affect the next. No process is left when
+ * its check ends. A failure is described in words, with the program's own last ones.
  */
 import { Duration, Effect, Queue, Result, Schema } from "effect"
 import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as ExecRecord from "./ExecRecord.ts"
 
-/** Words that are said to the program: a model may need other words than the default ones. */
+/** The prompts that the checks use: a model can need other ones than the defaults. */
 export interface Prompts {
   readonly hello: string
-  /** Makes it use a tool for which it asks. */
+  /** Makes the program use a tool that needs an approval. */
   readonly asks: string
-  /** Keeps it busy for some seconds. */
+  /** Keeps the program busy for some seconds. */
   readonly long: string
 }
 
@@ -35,19 +35,19 @@ export interface Options {
 export interface Outcome {
   readonly check: string
   readonly result: "ok" | "failed" | "skipped"
-  /** Why it failed, or could not be tried; "" where it is well. */
+  /** Why the check failed or was skipped; "" if it passed. */
   readonly why: string
 }
 
 class Broken extends Schema.TaggedError<Broken>()("Broken", { message: Schema.String }) {}
-/** The program did not do what the check is about: nothing can be said. */
+/** The program did not do what the check needs, so the check has no result. */
 class Untried extends Schema.TaggedError<Untried>()("Untried", { message: Schema.String }) {}
 
 const broken = (message: string) => Effect.fail(new Broken({ message }))
 
 type Heard = ExecRecord.Read | { readonly _tag: "Ended"; readonly words: string }
 
-/** Time in which nothing may come: for what must not happen before something else. */
+/** Waiting time to see that nothing happens too early. */
 const QUIET = "400 millis"
 const MAX_RECORD = 8 * 1024 * 1024
 
@@ -83,13 +83,13 @@ const begun = Effect.fnUntraced(function* ({ argv, cwd, env }: Options) {
   return { program, heard }
 })
 
-/** Speaks with a process of the program, record by record. */
+/** Starts a process of the program and exchanges records with it. */
 const talk = Effect.fnUntraced(function* (options: Options, session: string | null) {
   const { cwd, patience } = options
   const { heard, program } = yield* begun(options)
   const tell = (told: ExecRecord.Told | { readonly type: string }) => program.write(`${JSON.stringify(told)}\n`)
 
-  /** The next record; `what`: what is waited for, in words. */
+  /** The next record. `what`: the expected record, in words. */
   const next = (what: string): Effect.Effect<ExecRecord.Said, Broken> =>
     Queue.take(heard).pipe(
       Effect.timeoutOrElse({
@@ -133,11 +133,11 @@ interface Turn {
   readonly text: string
   /** The answer to calls that ask. */
   readonly allows?: boolean
-  /** Said once the turn has begun. */
+  /** Record that is sent once the turn has begun. */
   readonly once?: ExecRecord.Told
 }
 
-/** Works a turn to its end, and holds each record against the contract. */
+/** Runs a turn to its end, and checks each record against the contract. */
 const turn = Effect.fnUntraced(function* ({ next, heard, tell }: Talk, { allows = true, id, once, text }: Turn) {
   yield* tell({ type: "turn", turn: id, text })
   const began = yield* next(`"began" of the turn ${id}`)
@@ -198,7 +198,7 @@ const answered = Effect.fnUntraced(function* (talk: Talk, id: string, text: stri
   if (end !== "done") return yield* broken(`it said "${end}" of a turn that nobody interrupted`)
 })
 
-/** The calls that asked, with that answer; a program that asks nothing cannot be tried. */
+/** The result of the first call that asked. Skips the check if the program asks nothing. */
 const asked = Effect.fnUntraced(function* (talk: Talk, allows: boolean, prompts: Prompts) {
   const { results } = yield* turn(talk, { id: "asks", text: prompts.asks, allows })
   const [first] = results
@@ -304,7 +304,7 @@ const CHECKS: ReadonlyArray<{
   }
 ]
 
-/** All checks, one after the other; `told` hears of each as it ends. */
+/** Runs all checks one after the other. `told` receives each outcome as its check ends. */
 export const suite = (options: Options, told: (outcome: Outcome) => Effect.Effect<void>) =>
   Effect.forEach(CHECKS, ({ name, run }) =>
     Effect.gen(function* () {

@@ -1,10 +1,10 @@
 /**
- * ExecBackend: any program that speaks agentd's own records over its standard input and output (docs/exec-backend.md).
- * One process is one session, which takes one turn after the other, asks before it uses a tool, and can be interrupted
- * within a turn.
+ * ExecBackend: runs any program that exchanges agentd's own records over its standard input and output
+ * (docs/exec-backend.md). One process is one session. It takes one turn after the other, asks before it uses a tool,
+ * and can be interrupted within a turn.
  *
- * Guarantees: those of ExecRun; the program is a process of RunProcess, so that all it starts ends with the run; it is
- * confined, limited and kept over a restart of the daemon as any other backend's.
+ * Guarantees: Those of ExecRun. The program runs under RunProcess, so every process that it starts ends with the run.
+ * It is confined, limited and resumed after a restart of the daemon like any other backend's program.
  */
 import { Effect, type FileSystem } from "effect"
 import * as path from "node:path"
@@ -25,10 +25,10 @@ import * as ExecRun from "./ExecRun.ts"
 const start = Effect.fnUntraced(function* (config: Config.ExecBackend, host: Host, spec: RunSpec) {
   if (config.argv.length === 0)
     return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
-  // registered first, hence the scope's last act
+  // registered first, so it is the scope's last act
   const queue = yield* ExecRun.queue
   const { argv, options } = Enclosure.outlined(config, host, spec)
-  // one that is confined sees what is there when it begins
+  // must exist now: a confined program sees only files that exist when it starts
   const folder = yield* FileContents.folderOf(host, spec)
   const enclosure = yield* Enclosure.make({ ...options, files: [folder.path] })
   const program = yield* RunProcess.make({
@@ -47,7 +47,7 @@ const start = Effect.fnUntraced(function* (config: Config.ExecBackend, host: Hos
   return GatewayMeter.metered(run, enclosure.passed)
 })
 
-/** The start record and the first turn have been written, or more was. */
+/** Whether the start record and the first turn, or more, have been written. */
 const isBegun = (runId: string) =>
   KeptProcess.isHeldWith(runId, (inputs, point) => point !== undefined || inputs.length > 1)
 
@@ -56,7 +56,7 @@ export const make = Effect.fnUntraced(function* (config: Config.ExecBackend, hos
   const backend: Backend = {
     name: "exec",
     turns: true,
-    // one that has not even its first input is begun anew
+    // a program without its first input is not resumed, but started again
     holds: (runId) => Effect.provideContext(isBegun(runId), context),
     drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),

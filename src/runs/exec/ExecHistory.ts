@@ -1,9 +1,9 @@
 /**
- * ExecHistory: what an earlier daemon told an outside program, set into what that has said.
+ * ExecHistory: merges what an earlier daemon told an external program into that program's output.
  *
- * Each line that the program is given is noted beside it: what kind it was, and how much of the program's output had
- * been taken by then. Guarantees: a note holds no words of a person or an agent; the stream is told all in the order
- * in which it came about.
+ * Each line that was sent to the program has a note: its kind, and how much of the program's output had been processed
+ * by then. Guarantees: A note contains no text of a person or an agent. The stream gets everything in its original
+ * order.
  */
 import type { RunEvent } from "../Backend.ts"
 import * as InputNotes from "../process/InputNotes.ts"
@@ -16,7 +16,7 @@ export type Note =
   | { readonly say: "answer"; readonly callId: string }
 
 export class ExecHistory {
-  /** Bytes of output that were there when the program was taken up. */
+  /** Bytes of output that existed when the program was resumed. */
   readonly size: number
   private readonly stream: ExecStream
   private readonly notes: Array<InputNotes.Noted<Note>>
@@ -31,7 +31,7 @@ export class ExecHistory {
     return InputNotes.noteOf(note, at)
   }
 
-  /** Tells the stream what was said before its output up to there had been taken. */
+  /** Tells the stream what was sent before the output up to `end` was processed. */
   upTo(end: number): ReadonlyArray<RunEvent> {
     const events: Array<RunEvent> = []
     for (let [note] = this.notes; note !== undefined && note.at < end; [note] = this.notes) {

@@ -1,15 +1,15 @@
 /**
- * ExecRecord: the records by which agentd and a backend that is an outside program speak, a line of JSON each;
- * docs/exec-backend.md is their contract.
+ * ExecRecord: the records that agentd and an external program exchange, one line of JSON each. docs/exec-backend.md is
+ * the contract.
  *
- * Guarantees: a record that does not fit is told with the field that is wrong; one of a type that is not known is no
- * mistake: a later version may have it.
+ * Guarantees: A record that does not match its schema is reported with the wrong field. A record of an unknown type is
+ * not an error: a later version can have it.
  */
 import { Result, Schema } from "effect"
 import type { Decision, RunSpec } from "../Backend.ts"
 import { Question } from "../Question.ts"
 
-/** The contract's version. What is added to it changes none; a program that says a later one is refused. */
+/** Version of the contract. Additions do not change it. A program that reports a later version is refused. */
 export const VERSION = 1
 
 const { String, optionalKey } = Schema
@@ -19,7 +19,7 @@ const record = <const T extends string, const F extends Schema.Struct.Fields>(ty
 
 const STATUSES = ["success", "error", "denied", "cancelled", "timeout"] as const
 
-/** Records of a program. */
+/** Records from the program. */
 const Said = {
   ready: record("ready", { version: Schema.Int, session: optionalKey(String) }),
   failed: record("failed", { message: String, remedy: String }),
@@ -87,14 +87,14 @@ export const read = (line: string): Read => {
     : { _tag: "Said", said: result.success }
 }
 
-/** A file that comes with a turn, where the program reads it. */
+/** A file that comes with a turn, with the path where the program can read it. */
 export interface TurnFile {
   readonly name: string
   readonly type: string
   readonly path: string
 }
 
-/** Records of agentd. */
+/** Records from agentd. */
 export type Told =
   | {
       readonly type: "start"
@@ -102,7 +102,7 @@ export type Told =
       readonly agent: string
       readonly run: string
       readonly cwd: string
-      /** To go on with; `fork`: as a copy. Null: a new one. */
+      /** The session to resume; `fork`: resume a copy. Null: a new session. */
       readonly session: string | null
       readonly fork: boolean
       readonly mcp: { readonly [name: string]: { readonly argv: ReadonlyArray<string>; readonly env: object } }

@@ -1,10 +1,10 @@
 /**
- * ExecRun: one run of an outside program, its process and its clocks around ExecStream.
+ * ExecRun: one run of an external program: its process and its timers, around ExecStream.
  *
- * Guarantees: a slow reader of the events slows the program down, and a program that does not read delays nobody; one
- * that is not ready in time, or is silent for too long in a turn, is ended; what ends a run has its time: the turn, the
- * end of the input, SIGTERM, SIGKILL; `Exited` is last, when every process is gone; a run outlives the daemon, and the
- * next one knows all that was told and said.
+ * Guarantees: A slow reader of the events slows the program down. A program that does not read its input delays nobody.
+ * A program that is not ready in time, or is silent for too long in a turn, is ended. Each step of ending a run has a
+ * time limit: the turn, the end of the input, SIGTERM, SIGKILL. `Exited` is the last event, sent when every process is
+ * gone. A run survives the daemon, and the next daemon knows everything that was sent and received.
  */
 import { type Cause, Deferred, Duration, Effect, Fiber, FiberHandle, Queue, Scope, Semaphore, Stream } from "effect"
 import type { ExecBackend } from "../../config/BackendConfig.ts"
@@ -28,23 +28,23 @@ export interface Options {
   readonly folder: FileContents.Folder
 }
 
-/** Knowledge of a program at rest. */
+/** State of an idle program at a checkpoint. */
 interface Rest {
   readonly session?: string
   readonly said: string
 }
 
-/** Events that wait for a reader; then the program's pipe fills up, then it waits. */
+/** Maximum number of unread events. Beyond it the program's pipe fills up, and then the program waits. */
 const CAPACITY = 256
-/** Records that wait until the program reads them. */
+/** Maximum number of records that wait until the program reads them. */
 const INPUTS = 256
-/** Longest record, in characters. */
+/** Maximum characters of a record. */
 const MAX_RECORD = 8 * 1024 * 1024
 const MAX_LINE = 16_384
 const MAX_SAID = 4_096
-/** How many lines that are no records are told of. */
+/** Maximum number of invalid lines that are reported. */
 const NOISES = 10
-/** How long it may take to see that its input has ended. */
+/** Time that the program has to react to the end of its input. */
 const END_GRACE: Duration.Duration = Duration.seconds(3)
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
@@ -61,20 +61,20 @@ class ExecRun {
   private readonly parts: Parts
   private readonly stream: ExecStream
   private history: ExecHistory | undefined
-  /** Keeps the order: one event after the other, each with its state. */
+  /** Serializes events, each together with its state change. */
   private readonly order = Semaphore.makeUnsafe(1)
   private ending = false
   private idle = Deferred.makeUnsafe<void>()
-  /** The run's outcome, if it does not end as it was asked to. */
+  /** The run's outcome, if the run does not end as requested. */
   private verdict: Outcome | undefined = undefined
   private waits: Wait = undefined
-  /** By the monotonic clock. */
+  /** In ms of the monotonic clock. */
   private heardAt = 0
   private noises = 0
-  /** Bytes of its output up to the end of the last record that was taken, and the same of standard error. */
+  /** Bytes of standard output up to the end of the last processed record, and bytes of standard error. */
   private taken: number
   private errors: number
-  /** Counts its inputs. */
+  /** Number of inputs. */
   private given: number
   /** The program's last lines on standard error. */
   private said: string
@@ -107,7 +107,7 @@ class ExecRun {
       this.tellProgram(ExecRecord.start(spec, config.resume ? spec.resume : undefined), { say: "start" })
       yield* this.give({ turnId: spec.turnId, text: spec.prompt }, yield* read(spec.files))
     }
-    // whatever goes wrong in it: who reads sees an end, and not a run that hangs
+    // whatever goes wrong in it, a reader sees an end and not a run that hangs
     yield* Effect.forkScoped(Effect.ensuring(this.life(pumps), Queue.end(this.parts.queue)))
     return this.run
   })
@@ -121,7 +121,7 @@ class ExecRun {
     if (Queue.offerUnsafe(this.parts.input, line)) this.given++
   }
 
-  /** A state of the stream has changed: whoever waits for it is told, and the clock set. */
+  /** Called after the stream's state has changed: wakes up waiters, and sets the timer. */
   private readonly turned: Effect.Effect<void> = Effect.suspend(() => {
     const { fault, turnId } = this.stream
     if (turnId === undefined) Deferred.doneUnsafe(this.idle, Effect.void)
@@ -158,7 +158,7 @@ class ExecRun {
     )
   })
 
-  /** A point, where the program is at rest and has written much since the last one. */
+  /** A checkpoint, if the program is idle and has written much since the last one. */
   private get rests(): ReadonlyArray<RunEvent> {
     const { errors: err, given: seq, history, said, stream, taken: out } = this
     const isAtRest = history === undefined && stream.isUp && stream.turnId === undefined
@@ -167,7 +167,7 @@ class ExecRun {
     return [{ _tag: "Reached", point: { out, err, seq, state } }]
   }
 
-  /** Once all is told again that an earlier daemon had heard of it, the program is heard as any other. */
+  /** Once all output that the earlier daemon had received is processed again, continues in the normal way. */
   private caughtUp(size: number): ReadonlyArray<RunEvent> {
     const { history } = this
     if (history === undefined || size < history.size) return []
@@ -177,7 +177,7 @@ class ExecRun {
     return [...last, { _tag: "Resumed", ...(given === undefined ? {} : { given }) }]
   }
 
-  /** Tells of the first few lines that are no records. A long line comes in pieces: its first one stands for it. */
+  /** Reports the first few lines that are no records. A long line comes in pieces; only its first piece is reported. */
   private noise(): (line: string, why: string) => ReadonlyArray<RunEvent> {
     let inLong = false
     return (line, why) => {
@@ -207,7 +207,7 @@ class ExecRun {
     return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
   })
 
-  /** Sets the clock for what the program is waited for, from now on where that is another thing than before. */
+  /** Sets the timer for the step that the program must do next. If that step has changed, the time starts now. */
   private readonly watch: Effect.Effect<void> = Effect.suspend(() => {
     const { waits } = this.stream
     if (waits === this.waits || this.history !== undefined) return Effect.void
@@ -219,13 +219,13 @@ class ExecRun {
       const begun = yield* Monotonic.now
       this.heardAt = begun
       for (;;) {
-        // what is said before it is ready does not make it ready
+        // other output does not make the program ready
         const since = waits === "ready" ? begun : this.heardAt
         const rest = since + Duration.toMillis(limit) - (yield* Monotonic.now)
         if (rest <= 0) break
         yield* Effect.sleep(rest)
       }
-      // apart from this fiber, which what it does may interrupt
+      // in another fiber, because `lapsed` can interrupt this one
       yield* Effect.forkIn(this.lapsed(waits, limit), this.parts.scope)
     })
     return Effect.asVoid(FiberHandle.run(this.parts.timer, lapse))
@@ -273,7 +273,10 @@ class ExecRun {
       return Effect.andThen(interrupts(decision) ? this.interruptTurn : Effect.void, this.watch)
     })
 
-  /** No record ends one call. The call is not waited for any more, so that the silence is noticed. */
+  /**
+   * The protocol has no record that ends one call. The call no longer counts as pending, so the silence limit applies
+   * again.
+   */
   private readonly cancelCall = (callId: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.stream.forget(callId)
@@ -300,7 +303,7 @@ class ExecRun {
     )
   })
 
-  /** Waits for the process's end, and ends what is open of its turn. */
+  /** Waits for the end of the process, and ends a turn that is still open. */
   private readonly life = Effect.fnUntraced(
     { self: this },
     function* (this: ExecRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
@@ -340,7 +343,7 @@ class ExecRun {
   }
 }
 
-/** `queue`: ends with the scope's last act, so that whoever still reads sees an end. */
+/** `queue`: ends as the scope's last act, so a reader always sees an end. */
 export const make = Effect.fnUntraced(function* (options: Options, queue: Parts["queue"]) {
   const scope = yield* Effect.scope
   const input = yield* Queue.dropping<readonly [string, string] | null>(INPUTS)

@@ -1,9 +1,11 @@
 /**
- * ExecStream: the records of one outside program, made run events. Pure: records in, events out; no clock, no process.
+ * ExecStream: turns the records of one external program into run events. Pure: records in, events out; no clock, no
+ * process.
  *
- * Guarantees: a turn is started when the program says that it began it, and ends once; one that the program begins by
- * itself is a turn, too, and so is a call between turns, until its result; what names another turn or a
- * call that is not known changes nothing and is told; each call asks at most once, and is answered at most once.
+ * Guarantees: A turn is started when the program reports that it began it, and ends once. A turn that the program
+ * begins by itself counts as a turn, too. So does a call between turns, until its result. A record for another turn or
+ * an unknown call changes nothing and is reported as a notice. Each call asks at most once, and is answered at most
+ * once.
  */
 import type { Schema } from "effect"
 import type { Decision, RunEvent } from "../Backend.ts"
@@ -11,36 +13,39 @@ import * as Failing from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
 import * as ExecRecord from "./ExecRecord.ts"
 
-/** Why a turn failed, and how the run ends for it. */
+/** Why a turn failed, and how the run ends because of it. */
 export interface Fault {
   readonly errorType: string
   readonly message: string
   readonly retry: boolean
-  /** Undefined: the run takes the next turn all the same. */
+  /** Undefined: the run can still take the next turn. */
   readonly outcome: Outcome | undefined
 }
 
-/** The awaited step of the program; undefined: nothing is due, or what is due is not the program's to do. */
+/** The step that the program must do next. Undefined: nothing is due, or the next step is not the program's. */
 export type Wait = "ready" | "answer" | undefined
 
 interface Turn {
   readonly turnId: string
   began: boolean
-  /** Set where nobody asked for it: it begins with `began` and a name of the program's, or with a call and is over with the last result. */
+  /**
+   * Set if the program began the turn by itself. "named": with `began` and a turn id of its own. "calls": with a call;
+   * the turn ends with the last result.
+   */
   readonly own?: "named" | "calls" | undefined
   interrupted: boolean
   /** Text since the turn's last call. */
   answer: string
-  /** True after a call: text from then on begins a new answer. */
+  /** True after a call: the next text begins a new answer. */
   hasCalled: boolean
 }
 
 const NEW: Pick<Turn, "answer" | "hasCalled" | "interrupted"> = { interrupted: false, answer: "", hasCalled: false }
 
-/** Longest answer that is kept of a turn that does not come to its end. */
+/** Maximum characters that are stored of the answer of an unfinished turn. */
 const MAX_ANSWER = 256 * 1024
 
-/** Errors that are not the agent's own. */
+/** Errors that are not caused by the agent itself. */
 const OUTSIDE: ReadonlySet<string> = new Set([
   "auth",
   "billing",
@@ -55,7 +60,7 @@ const REMEDY = "log in again, or renew the key that the program uses"
 
 const isEmpty = (input: Schema.Json): boolean => ["null", "{}", "[]"].includes(JSON.stringify(input))
 
-/** Pure: what an error of a turn means. */
+/** Pure: the fault for an error of a turn. */
 export const faultOf = ({ error, message, remedy, retry }: ExecRecord.Named<"error">): Fault => {
   if (OUTSIDE.has(error)) {
     const [auth, billing] = [remedy ?? REMEDY, remedy ?? `${REMEDY}; then start the agent`]
@@ -68,20 +73,23 @@ export const faultOf = ({ error, message, remedy, retry }: ExecRecord.Named<"err
 
 export class ExecStream {
   private readonly pid: number
-  /** The session that it was to go on with. */
+  /** The session that the program was asked to resume. */
   private readonly resumes: string | undefined
   private readonly readOnly: ReadonlySet<string>
   private up: boolean
   private turn: Turn | undefined = undefined
-  /** Calls without a result; true: it waits for an answer. */
+  /** Calls without a result. True: the call waits for an answer. */
   private readonly calls = new Map<string, boolean>()
-  /** The names of all calls: unique within the run. */
+  /** The ids of all calls: unique within the run. */
   private readonly named = new Set<string>()
   private readonly turns = new Set<string>()
   session: string | undefined
   fault: Outcome | undefined = undefined
 
-  /** `readOnly`: tools that are taken to have no side effects; `session`: of a process that is heard from a rest of its on. */
+  /**
+   * `readOnly`: tools that are assumed to have no side effects. `rest`: set if the stream continues from a checkpoint,
+   * with the session at that time.
+   */
   constructor(pid: number, resumes: string | undefined, readOnly: ReadonlyArray<string>, rest?: { session?: string }) {
     this.pid = pid
     this.resumes = resumes
@@ -94,7 +102,7 @@ export class ExecStream {
     return this.up
   }
 
-  /** The given turn that has not ended. */
+  /** The id of the turn that has not ended. */
   get turnId(): string | undefined {
     return this.turn?.turnId
   }
@@ -103,7 +111,7 @@ export class ExecStream {
     return this.turn?.interrupted === true
   }
 
-  /** A given turn may take it in. */
+  /** True if the program began the turn by itself. A requested turn can absorb it. */
   get isOwn(): boolean {
     return this.turn?.own !== undefined
   }
@@ -118,26 +126,26 @@ export class ExecStream {
     this.turn = { turnId, began: false, ...NEW }
   }
 
-  /** False: there is no turn, or it is interrupted already. */
+  /** False if there is no turn, or it is already interrupted. */
   interrupt(): boolean {
     if (this.turn === undefined || this.turn.interrupted) return false
     this.turn.interrupted = true
     return true
   }
 
-  /** False: the call waits no more. */
+  /** False if the call no longer waits. */
   answer(callId: string): boolean {
     if (this.calls.get(callId) !== true) return false
     this.calls.set(callId, false)
     return true
   }
 
-  /** Nobody waits for this call's result any more. */
+  /** The call's result is no longer awaited. */
   forget(callId: string): void {
     this.calls.delete(callId)
   }
 
-  /** Ends the turn for a reason that the program did not give. */
+  /** Ends the turn for a reason that the program did not report. */
   end(message: string): ReadonlyArray<RunEvent> {
     if (this.turn === undefined) return []
     const { answer, interrupted, turnId } = this.turn
@@ -191,7 +199,7 @@ export class ExecStream {
       return [...this.opened(`own-${said.call}`, "calls"), ...this.inTurn(said)]
     if (turn === undefined || ("turn" in said && said.turn !== turn.turnId))
       return [this.odd(`"${said.type}" of a turn that is not under way`, said)]
-    // a turn may be refused, or interrupted, before it was begun
+    // a turn can be refused or interrupted before it begins
     const isEarly = said.type === "began" || said.type === "interrupted" || said.type === "error"
     if (!isEarly && !turn.began) return [this.odd(`"${said.type}" before "began"`)]
     switch (said.type) {
@@ -211,7 +219,7 @@ export class ExecStream {
       case "progress":
         return this.calls.has(said.call)
           ? [
-              // what goes on waits for no answer
+              // a call that goes on does not wait for an answer
               ...(this.answer(said.call) ? [{ _tag: "ApprovalWithdrawn", callId: said.call } as const] : []),
               { _tag: "ToolProgress", callId: said.call, stream: "stdout", chunk: said.text }
             ]
@@ -256,10 +264,11 @@ export class ExecStream {
     const events: ReadonlyArray<RunEvent> = [
       { _tag: "ToolCall", callId, tool, arguments: said.arguments, readOnly: this.readOnly.has(tool) }
     ]
-    // the contract: a call that asks says so with itself
+    // by the contract, a call that asks says so in its own record
     if (!asks) return [...events, { _tag: "ToolStarted", callId }]
     const asked = questions?.map((one) => ({ ...one, question: `${tool}: ${one.question}` }))
-    // what is answered is what is shown: a call that would do something asks for leave, and shows what
+    // A person answers what is shown. So a call with arguments asks for an approval, which shows them, and not for a
+    // choice.
     if (asked !== undefined && isEmpty(said.arguments))
       return [...events, { _tag: "ApprovalRequested", callId, reason: ask ?? "", questions: asked }]
     const reason = ask ?? asked!.map(({ question }) => question).join("\n")
@@ -277,5 +286,5 @@ export class ExecStream {
   }
 }
 
-/** Whether a decision is one that ends the turn, too. */
+/** Whether a decision also ends the turn. */
 export const interrupts = (decision: Decision): boolean => decision.behavior === "deny" && decision.interrupt === true

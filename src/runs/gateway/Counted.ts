@@ -1,24 +1,25 @@
 /**
- * Counted: what a route that counts does with a request and its answer: it asks for the usage where the client has not,
- * takes it out of the answer again, and reads an answer to its end whose client has gone. It holds nothing of Effect.
+ * Counted: handles requests and answers on a route that counts tokens. It asks for the usage if the client has not, and
+ * removes it from the answer again. It reads an answer to its end even if the client has gone. Imports nothing of
+ * Effect.
  *
- * Guarantees: bounded in time, bytes and number; a request that the provider does not take with the question for its
- * usage is made again as it came; the client's answer has no chunk that it did not ask for.
+ * Guarantees: Bounded in time, bytes and number. If the provider refuses a request because of the added question for
+ * usage, the original request is sent again. The client gets no chunk that it did not ask for.
  */
 import type * as http from "node:http"
 import { Transform } from "node:stream"
 
-/** Bytes of requests that one route holds at once; what is more passes as it comes. */
+/** Maximum bytes of requests that one route buffers at once. Beyond that, requests are passed on unchanged. */
 const MAX_HELD = 32 * 1024 * 1024
 
-/** An answer whose client has gone is read for so long, ms, and so many of them at once. */
+/** Maximum time to read an answer whose client has gone, in ms, and maximum number of such answers at once. */
 const MAX_REST = 120_000
 const MAX_RESTS = 32
 
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The body with the question for the usage of its stream; undefined: it asks, or streams nothing. */
+/** The body with a request for the stream's usage. Undefined: the body already asks for it, or does not stream. */
 export const asking = (body: string): string | undefined => {
   let value: unknown
   try {
@@ -29,20 +30,20 @@ export const asking = (body: string): string | undefined => {
   if (!isObject(value) || value["stream"] !== true) return undefined
   const given = value["stream_options"]
   if (isObject(given) && given["include_usage"] === true) return undefined
-  // the rest stays as it was written: numbers may be larger than this program can read
+  // The rest stays as written: it can contain numbers too large for JavaScript.
   if (!("stream_options" in value)) return body.replace("{", '{"stream_options":{"include_usage":true},')
   return JSON.stringify({ ...value, stream_options: { ...(isObject(given) ? given : {}), include_usage: true } })
 }
 
-/** Whether a line of a stream tells the usage, and nothing else. */
+/** Whether a line of a stream contains the usage, and nothing else. */
 const tellsUsage = (line: string): boolean =>
   line.startsWith("data:") && /"usage"\s*:\s*\{/u.test(line) && /"choices"\s*:\s*\[\s*\]/u.test(line)
 
-/** Passes a stream on without the chunk that tells the usage. */
+/** Passes a stream on without the chunk that contains the usage. */
 export const withoutUsage = (): Transform => {
   let [rest, isSkipped] = ["", false]
   return new Transform({
-    // the bytes of a character may come in two pieces: each byte is one here
+    // latin1, one character per byte: a UTF-8 character can be split between two chunks
     transform: (chunk: Buffer, _, done) => {
       const lines = (rest + chunk.toString("latin1")).split("\n")
       rest = lines.pop() ?? ""
@@ -59,13 +60,13 @@ export const withoutUsage = (): Transform => {
   })
 }
 
-/** The bytes of a request that may be text: those of a picture are few tokens. */
+/** Number of bytes of a request that can be text. Base64 data such as pictures is left out: it makes few tokens. */
 export const plainBytes = (chunk: Uint8Array): number =>
   Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
     .toString("latin1")
     .replaceAll(/[A-Za-z0-9+/]{512,}/gu, "").length
 
-/** Reads whole bodies, as many bytes at once as a route may hold. */
+/** Buffers whole request bodies, up to the route's limit in bytes. */
 export const holding = () => {
   let held = 0
   return (request: http.IncomingMessage, take: (body: Buffer, isWhole: boolean) => void): void => {
@@ -92,11 +93,11 @@ export const holding = () => {
   }
 }
 
-/** The answers whose clients have gone, and which are read for their count. */
+/** Answers whose clients have gone, and which are read only for their token count. */
 export const remaining = () => {
   const rests = new Set<() => void>()
   return {
-    /** `stop`: ends it as it is. False: there are too many. */
+    /** `stop` ends the answer at once. Returns false if there are too many. */
     add: (stop: () => void): boolean => {
       if (rests.size >= MAX_RESTS) return false
       const timer = setTimeout(() => over(), MAX_REST)

@@ -1,4 +1,6 @@
-/** Estimated: the end of a model's name under which its tokens are counted that were estimated: nobody told them. */
+/**
+ * Estimated: the suffix of a model's name for tokens that were estimated, because no usage was reported.
+ */
 export const ESTIMATED = " (estimated)"
 
 export const plainModel = (model: string): string =>

@@ -1,10 +1,10 @@
 /**
- * ForwarderScript: the first process of a confined run that reaches its model, as a script for
- * `node -e SCRIPT -- SOCKET PORT COMMAND …`. It listens on the loopback of the run's own network, hands
- * each connection to the run's socket, and starts the command, whose end is its own.
+ * ForwarderScript: the first process of a confined run that reaches its model, as a script for `node -e SCRIPT --
+ * SOCKET PORT COMMAND …`. It listens on the loopback interface of the run's own network, forwards each connection to
+ * the run's socket, and starts the command. It ends when the command ends.
  *
- * Guarantees: the command starts when the port listens; its streams are the command's; signals go on
- * to the command; it holds the run's route open, and again after the gateway was gone.
+ * Guarantees: The command starts when the port listens. The command uses the script's standard streams. Signals are
+ * passed on to the command. The script holds the run's route open, and does so again after the gateway was gone.
  */
 export const FORWARDER_SCRIPT = String.raw`
 const { spawn } = require("node:child_process")

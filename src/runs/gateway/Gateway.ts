@@ -1,15 +1,15 @@
 /**
- * Gateway: the one way of confined runs to their models. Each run has a socket of its own; the
- * socket tells whose request it is. What asks a model is passed on with the provider's key put in;
- * all else is refused. The agent never holds the key, and a key of its own goes nowhere.
+ * Gateway: the only way from confined runs to their models. Each run has its own socket, which identifies the run. A
+ * request to a model is passed on with the provider's key added; every other request is refused. The agent never has
+ * the key, and a key that the agent sends is removed.
  *
- * Guarantees: a request goes to its route's provider and to no other host, whatever it names; only
- * the paths of a model's interface pass, since a key opens far more than that; headers and query
- * parameters in which keys travel are taken off first (a route without a key, whose agent has a
- * login, keeps its headers); redirects are handed back, not followed; requests, their bodies and
- * connections are bounded; all that passes is counted, also where the client does not ask for it or does not wait.
+ * Guarantees: A request goes to its route's provider and to no other host, whatever it names. Only the paths of a model
+ * API pass, because a key gives access to far more. Headers and query parameters that can carry keys are removed first.
+ * A route without a key, whose agent has its own login, keeps its headers. Redirects are returned, not followed.
+ * Requests, their bodies and connections are bounded. Everything that passes is counted, even if the client does not
+ * ask for usage or does not wait.
  *
- * It holds nothing of Effect: it is a small process of its own (`main`).
+ * Imports nothing of Effect: the gateway is a small process of its own (`main`).
  */
 import { randomUUID } from "node:crypto"
 import * as fs from "node:fs"
@@ -22,13 +22,13 @@ import { type Headers, MAX_WINDOWS, type ToldWindows, windowsIn } from "./LimitH
 import { type Tokens, UsageReader } from "./UsageReader.ts"
 
 export interface Route {
-  /** The socket to listen on, which lies in a folder that exists. */
+  /** Path of the socket to listen on. Its folder must exist. */
   readonly socket: string
-  /** The provider's address: scheme, host, port, and the path that its interface begins with. */
+  /** Base URL of the provider's API: scheme, host, port, and path prefix. */
   readonly baseUrl: string
-  /** The headers that hold the key; null: the agent's own are left as they are. */
+  /** The headers that contain the key. Null: the agent's own headers are unchanged. */
   readonly key: { readonly [name: string]: string } | null
-  /** Whether the tokens of the answers are counted; then they are asked for as plain text. */
+  /** Whether the tokens of the answers are counted. The answers are then requested uncompressed. */
   readonly metered?: boolean
 }
 
@@ -36,9 +36,9 @@ export interface ModelTokens extends Tokens {
   readonly model: string
 }
 
-/** All that passed, since the route was opened. */
+/** Counts since the route was opened. */
 export interface Count {
-  /** The name of this opening of the route: all sums begin with it. */
+  /** Identifies this opening of the route. All counts start with it. */
   readonly opened: string
   readonly requests: number
   readonly refused: number
@@ -46,11 +46,11 @@ export interface Count {
   readonly sent: number
   /** Bytes of answers. */
   readonly received: number
-  /** By model, of a route that is metered. */
+  /** Tokens by model. Only for a metered route. */
   readonly tokens?: ReadonlyArray<ModelTokens>
-  /** Of a route that is metered: what the newest answers said of the account's limits. */
+  /** Account limits as the newest answers reported them. Only for a metered route. */
   readonly told?: ToldWindows
-  /** The newest requests of a model have failed, and may be made again: since when (ms since the epoch), how many, and the last one's words. */
+  /** Set if the newest requests to a model failed and can be retried. */
   readonly failing?: Failing
 }
 
@@ -60,10 +60,10 @@ export interface Failing {
   readonly words: string
 }
 
-/** Models that are counted apart; further ones are one. */
+/** Maximum number of models that are counted separately. Further ones are counted together. */
 const MAX_MODELS = 16
 
-/** Sees the bytes that pass a route. Tokens can be counted here. */
+/** Sees the bytes that pass a route. */
 export interface Meter {
   readonly sent: (chunk: Uint8Array) => void
   readonly received: (chunk: Uint8Array) => void
@@ -71,25 +71,28 @@ export interface Meter {
 
 export interface OpenRoute {
   readonly count: () => Count
-  /** Ends what is read for its count alone: the run is over. */
+  /** Stops reading answers whose clients have gone: the run is over. */
   readonly settle: () => void
-  /** Whether a run holds it open: its forwarder is connected for as long as the run lives. */
+  /** Whether a run holds the route open: the run's forwarder stays connected while the run lives. */
   readonly held: () => boolean
-  /** Ends what is under way, and removes the socket. */
+  /** Ends open requests, and removes the socket. */
   readonly close: () => void
 }
 
-/** The interfaces of Anthropic, OpenAI and Google, as coding agents use them. */
+/** The API paths of Anthropic, OpenAI and Google that coding agents use. */
 const PATHS =
   /^(?:POST \/(?:v1\/)?(?:messages(?:\/count_tokens)?|responses|chat\/completions)|POST \/v1(?:beta)?\/models\/[\w.-]{1,80}:(?:streamGenerateContent|generateContent|countTokens)|GET \/(?:v1\/|v1beta\/)?models(?:\/[\w.-]{1,80})?|HEAD \/)$/
 
 const NO_TOKENS: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 
-/** A request for this is answered only by the end: by it a run's forwarder holds the route open. */
+/**
+ * A run's forwarder holds the route open with a request for this path. The response ends only when the connection
+ * closes.
+ */
 export const HOLD = "/agentd/hold"
 
 const KEYS = new Set(["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"])
-/** Headers of one connection, and those by which a request could name another host. */
+/** Hop-by-hop headers, and headers that could name another host. */
 const OWN = new Set([
   "host",
   "connection",
@@ -104,13 +107,13 @@ const OWN = new Set([
   "x-forwarded-for",
   "x-forwarded-host"
 ])
-/** Some providers take a key in the address: an agent's own would lead to another account. */
+/** Some providers accept a key in the URL. An agent's own key would use another account. */
 const KEY_NAME = /^(?:key|api[-_]?key|access_token|token)$/i
 
 const MAX_BODY = 64 * 1024 * 1024
 const MAX_CONNECTIONS = 256
 
-/** The path and query to ask for, without keys. Never throws, whatever the escapes. */
+/** The path and query without keys. Never throws, even if escapes are invalid. */
 export const withoutKeys = (target: string): string => {
   const at = target.indexOf("?")
   if (at < 0) return target
@@ -120,50 +123,52 @@ export const withoutKeys = (target: string): string => {
   return kept.size === 0 ? target.slice(0, at) : `${target.slice(0, at)}?${kept}`
 }
 
-/** The path that a provider's interface begins with, without a slash at its end. */
+/** Path prefix of a provider's API, without a trailing slash. */
 export const prefixOf = (baseUrl: string): string => {
   const { pathname } = new URL(baseUrl)
   return pathname.endsWith("/") ? pathname.slice(0, -1) : pathname
 }
 
-/** Whether it asks a model. `prefix`: the path that the interface begins with. */
+/** Whether the request is for a model API. `prefix`: path prefix of the API. */
 export const asksModel = (method: string, target: string, prefix: string): boolean => {
   const pathname = target.split("?", 1)[0] ?? ""
   if (!pathname.startsWith(prefix)) return false
   return PATHS.test(`${method} ${pathname.slice(prefix.length) || "/"}`)
 }
 
-/** The headers to ask with: the agent's own, without keys and what belongs to one connection, and the key. */
+/** Headers of the outgoing request: the agent's own, without keys and hop-by-hop headers, plus the key. */
 const headersOf = (given: http.IncomingHttpHeaders, key: Route["key"]): http.OutgoingHttpHeaders => {
   const dropped = (name: string) => OWN.has(name) || (key !== null && KEYS.has(name))
   return { ...Object.fromEntries(Object.entries(given).filter(([name]) => !dropped(name))), ...key }
 }
 
-/** Whether a request that was answered so may succeed when it is made again. */
+/** Whether a retry of a request with this status can succeed. */
 const passes = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
-/** The parts of an open route. */
 interface Passing {
   readonly route: Route
   readonly origin: URL
   readonly meter: Meter
   readonly tell: (model: string, more: Tokens) => void
   readonly hear: (headers: Headers) => void
-  /** The failure of a request that asks a model; undefined: it has its answer. */
+  /** Called when a model request ends: with the failure, or with undefined if it was answered. */
   readonly ends: (failure: string | undefined) => void
   readonly hold: ReturnType<typeof holding>
   readonly rests: ReturnType<typeof remaining>
 }
 
-/** Answers to these tell no tokens, since they cost none. */
+/** Requests whose answers report no tokens, since they cost none. */
 const isFree = ({ method, url = "" }: http.IncomingMessage): boolean =>
   method !== "POST" || /count_?tokens(?:\?|$)/iu.test(url)
 
-/** Whether the client is to ask for the usage of a stream. */
+/** Whether the usage of a stream can be requested for the client. */
 const mayAsk = ({ headers, url = "" }: http.IncomingMessage): boolean =>
   /\/chat\/completions(?:\?|$)/u.test(url) && headers["content-encoding"] === undefined
 
-/** Passes an answer back. `isAsked`: the client has not asked for its usage; `sent`: the text of what is counted. */
+/**
+ * Passes an answer back. `isAsked`: the gateway requested the usage, not the client. `sent`: bytes of text in the
+ * request, for the estimate.
+ */
 const answered = (
   { ends, hear, meter, route, tell }: Passing,
   answer: http.IncomingMessage,
@@ -191,7 +196,7 @@ const answered = (
   else answer.pipe(out).pipe(response)
 }
 
-/** Passes a request on, and its answer back, as they come. */
+/** Passes a request on, and its answer back, as the bytes arrive. */
 const pass = (of: Passing, request: http.IncomingMessage, response: http.ServerResponse): void => {
   const { hold, meter, origin, rests, route } = of
   const { key, metered = false } = route
@@ -209,7 +214,9 @@ const pass = (of: Passing, request: http.IncomingMessage, response: http.ServerR
     response.writeHead(502, { "content-type": "text/plain" }).end(`the provider could not be reached: ${message}\n`)
   }
 
-  /** `asked`: the body that asks for the usage, too, in place of the one that came; `again`: makes the request as it came. */
+  /**
+   * `asked`: the body that also asks for the usage, instead of the original one. `again`: sends the original request.
+   */
   const begin = (asked?: string, again?: () => void): http.ClientRequest => {
     const encoded = metered ? { ...all, "accept-encoding": "identity" } : all
     const { "content-length": _, "transfer-encoding": __, ...others } = encoded
@@ -236,7 +243,7 @@ const pass = (of: Passing, request: http.IncomingMessage, response: http.ServerR
     }
     const isOver = response.writableFinished || rest?.readableEnded === true
     if (isOver || !isCounted || !request.complete || !rests.add(stop)) return stop()
-    // what the provider makes is paid for, whoever reads it
+    // the provider bills for the whole answer, even if nobody reads it
     rest?.unpipe()
     rest?.resume()
   })
@@ -293,7 +300,7 @@ const heard = () => {
   }
 }
 
-/** Failures in a row, up to the newest request. */
+/** Counts failures in a row, up to the newest request. */
 const failures = () => {
   let failing: Failing | undefined
   return {
@@ -305,7 +312,7 @@ const failures = () => {
   }
 }
 
-/** Listens; rejects where the socket cannot be made. */
+/** Listens on the socket. Rejects if the socket cannot be made. */
 export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
   const opened = randomUUID().slice(0, 8)
   const origin = new URL(route.baseUrl)

@@ -1,10 +1,10 @@
 /**
- * GatewayClient: the daemon's end of the gateway. It starts the gateway where none answers, and
- * opens a run's route for as long as the run's scope.
+ * GatewayClient: the daemon's side of the gateway. Starts the gateway if none answers, and keeps a run's route open
+ * until the run's scope closes.
  *
- * Guarantees: keys go over the gateway's own socket and nowhere else; a gateway that died is started
- * again and told all routes, whose sockets lie in the same folders; the gateway is left running when
- * the daemon ends, unless that ends in order and no run is left; every answer is waited for a bounded time.
+ * Guarantees: Keys go over the gateway's own socket and nowhere else. A gateway that died is started again and gets all
+ * routes, whose sockets keep their paths. The gateway keeps running when the daemon ends, unless the daemon ends in an
+ * orderly way and no run is left. Every wait for an answer is bounded.
  */
 import { Context, Deferred, Effect, Layer, Schema, Scope, Semaphore } from "effect"
 import { spawn } from "node:child_process"
@@ -16,30 +16,30 @@ import type { Count, Route } from "./Gateway.ts"
 import { MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
 import { program } from "./GatewayFile.ts"
 
-/** The gateway cannot be started, or does not do what it is told. */
+/** The gateway cannot be started, or does not carry out an order. */
 export class GatewayFailed extends Schema.TaggedError<GatewayFailed>()("GatewayFailed", {
   message: Schema.String,
   remedy: Schema.String
 }) {}
 
-/** An order before it has a number. */
+/** An order before it gets its number. */
 type Wanted = { readonly name: string } & (
   | { readonly do: "open"; readonly route: Route }
   | { readonly do: "close" | "count" | "end" | "settle" }
 )
 
 export interface GatewayOptions {
-  /** The folder of its socket and its runs' folders; made with mode 0700. */
+  /** Folder of the gateway's socket and of the runs' folders. Created with mode 0700. */
   readonly folder: string
-  /** The certificates that the daemon trusts besides the usual ones: NODE_EXTRA_CA_CERTS. */
+  /** Extra certificates that the daemon trusts: NODE_EXTRA_CA_CERTS. */
   readonly certificates?: string | undefined
-  /** Puts it into a unit of its own; the name is never used twice while one lives. */
+  /** Starts the gateway in a systemd unit of its own. A name is not reused while a unit of that name lives. */
   readonly via?: ((name: string) => Via) | undefined
-  /** The PATH by which that is found. */
+  /** The PATH for finding the command of `via`. */
   readonly path?: string | undefined
 }
 
-/** Beginnings of a command line, with the variables that they need. */
+/** The beginning of a command line, with the environment that it needs. */
 export interface Via {
   readonly argv: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }
@@ -48,15 +48,18 @@ export interface Via {
 export class Gateway extends Context.Service<
   Gateway,
   {
-    /** Opens a route until the scope ends; `outlives`, asked then: it stays open for a run that works on. */
+    /**
+     * Opens a route until the scope ends. `outlives` is called then: if true, the route stays open for a run that goes
+     * on.
+     */
     readonly open: (
       name: string,
       route: Route,
       outlives?: () => boolean
     ) => Effect.Effect<void, GatewayFailed, Scope.Scope>
-    /** All that has passed a route, where it is open; `isOver`: its run has ended, and nothing more is waited for. */
+    /** Counts of a route, if it is open. `isOver`: the run has ended, so do not wait for more. */
     readonly count: (name: string, isOver?: boolean) => Effect.Effect<Count | undefined, GatewayFailed>
-    /** Of the gateway that this daemon has started. */
+    /** Process id of the gateway, if this daemon has started it. */
     readonly pid: Effect.Effect<number | undefined>
   }
 >()("agentd/gateway/Gateway") {
@@ -71,7 +74,7 @@ const START_LIMIT = "20 seconds"
 const ANSWER_LIMIT = "10 seconds"
 const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
 
-/** A connection, with the orders that wait for an answer. */
+/** A connection to the gateway, with the orders that wait for an answer. */
 class Link {
   readonly waiting = new Map<number, Deferred.Deferred<Reply, GatewayFailed>>()
   readonly gone = Deferred.makeUnsafe<void>()
@@ -127,7 +130,7 @@ class Link {
   }
 }
 
-/** Undefined where nobody listens. */
+/** Undefined if nobody listens on the socket. */
 const connect = (socket: string): Effect.Effect<Link | undefined> =>
   Effect.callback((resume) => {
     const connection = net.connect(socket)
@@ -138,7 +141,7 @@ const connect = (socket: string): Effect.Effect<Link | undefined> =>
     connection.once("error", () => resume(Effect.succeed(undefined)))
   })
 
-/** Starts a gateway in a session of its own; returns when it listens. Its environment holds no key. */
+/** Starts a gateway in its own session. Returns when it listens. Its environment contains no key. */
 const start = (
   socket: string,
   { certificates, path: PATH = "" }: GatewayOptions,
@@ -171,7 +174,7 @@ const start = (
     return Effect.sync(() => void child.kill("SIGKILL"))
   }).pipe(Effect.timeoutOrElse({ duration: START_LIMIT, orElse: () => Effect.fail(failed("does not start")) }))
 
-/** In a unit of its own, where that can be had. */
+/** Starts the gateway in its own unit if possible, otherwise as a plain process. */
 const begin = (socket: string, options: GatewayOptions, number: number): Effect.Effect<number, GatewayFailed> => {
   const plainly = start(socket, options, undefined)
   if (options.via === undefined) return plainly
@@ -192,7 +195,7 @@ const make = Effect.fnUntraced(function* (
   let ended = false
   let starts = 0
 
-  /** The connection, made where there is none. */
+  /** The connection; connects first if there is none. */
   const reach: Effect.Effect<Link, GatewayFailed> = Effect.gen(function* () {
     if (link !== undefined) return link
     yield* Effect.try({
@@ -215,7 +218,7 @@ const make = Effect.fnUntraced(function* (
     for (const [name, route] of routes) yield* live.ask({ do: "open", name, route })
   })
 
-  /** Once it is gone, its routes are opened anew. */
+  /** Opens the routes again after the connection was lost. */
   const watch = (of: Link) =>
     Effect.gen(function* () {
       yield* Deferred.await(of.gone)

@@ -1,25 +1,25 @@
 /**
- * GatewayControl: the words between the daemon and the gateway, one JSON value a line.
+ * GatewayControl: the messages between the daemon and the gateway, one JSON value a line.
  *
- * They go over a socket in a folder that only this user may open; keys go this way and no other:
- * not in arguments, not in an environment, not in a file. Nothing asks a key back.
+ * They go over a socket in a folder that only this user can open. Keys are sent only this way: not in arguments, not in
+ * the environment, not in a file. No message returns a key.
  */
 import type { Count, Route } from "./Gateway.ts"
 
 export type Order = { readonly id: number; readonly name: string } & (
   | { readonly do: "open"; readonly route: Route }
-  /** `settle`: the run is over: what is still read for its count is estimated. */
+  /** `settle`: the run is over, so tokens of answers that are still being read are estimated. */
   | { readonly do: "close" | "count" | "settle" }
-  /** The daemon ends in order. */
+  /** The daemon ends in an orderly way. */
   | { readonly do: "end" }
 )
 
-/** `count`: of a route that is there. `error`: it could not be done. */
+/** `count`: set if the route exists. `error`: why the order failed. */
 export interface Reply {
   readonly id: number
   readonly count?: Count
   readonly error?: string
 }
 
-/** Longest line. */
+/** Maximum characters of a line. */
 export const MAX_LINE = 64 * 1024

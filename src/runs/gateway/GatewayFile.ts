@@ -1,7 +1,7 @@
 /**
- * GatewayFile: the text of the gateway's program, which its process reads from its standard input.
- * From the sources it names the file beside this one. The bundle, which is one program without
- * files beside it, puts the whole text in place of this module (`scripts/bundle.ts`), so that a
- * gateway that starts late is the one of its daemon.
+ * GatewayFile: the text of the gateway's program, which its process reads from its standard input. When run from the
+ * sources, the text imports the file next to this one. The bundle is one program without other files, so
+ * `scripts/bundle.ts` replaces this module with the whole text. A gateway that starts late is then of the same version
+ * as its daemon.
  */
 export const program = `import ${JSON.stringify(new URL("./main.ts", import.meta.url).href)}\n`

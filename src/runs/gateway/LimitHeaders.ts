@@ -1,36 +1,40 @@
 /**
- * LimitHeaders: what a provider's answer says of the account's limits in its headers. Pure: headers in, windows out;
- * it holds nothing of Effect.
+ * LimitHeaders: reads the account's limits from the headers of a provider's answer. Pure: headers in, windows out.
+ * Imports nothing of Effect.
  *
- * Three families are read: Anthropic's `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-…` and, of
- * subscriptions, `anthropic-ratelimit-unified-…`; OpenAI's `x-ratelimit-…-{requests,tokens}`, which many others have.
+ * Three families are read. Anthropic's are `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-…` and,
+ * for subscriptions, `anthropic-ratelimit-unified-…`. OpenAI's are `x-ratelimit-…-{requests,tokens}`, which many others
+ * use.
  *
- * Guarantees: what is no number, no time and no known word says nothing; so does a time whose unit nobody tells;
- * bounded, whatever the headers hold.
+ * Guarantees: A value that is not a number, a time or a known word is ignored. So is a time without a known unit. The
+ * result is bounded, whatever the headers contain.
  */
 
-/** A limit on use that renews by itself, and how much of it is used. */
+/** A usage limit that resets by itself, and how much of it is used. */
 export interface UsageWindow {
   /** "five_hour", "seven_day", "requests", "input-tokens" … */
   readonly name: string
-  /** The used part: 1 is all of it. */
+  /** Used fraction; 1 is all of it. */
   readonly used?: number
-  /** The provider's own word. */
+  /** Status as the provider reports it. */
   readonly status?: "allowed" | "warning" | "rejected"
-  /** When it begins anew, ms since the epoch. */
+  /** When the window resets, ms since the epoch. */
   readonly resetsAt?: number
-  /** Of a rate, which renews within minutes: the whole, and the rest. */
+  /** For a rate limit, which resets within minutes: the limit, and what remains of it. */
   readonly limit?: number
   readonly remaining?: number
 }
 
-/** The account is refused: by the window of this name, where it has one, until then (ms since the epoch). */
+/**
+ * The account's requests are refused, until `until` (ms since the epoch). `name`: the window that is used up, or "" if
+ * unknown.
+ */
 export interface Rejected {
   readonly name: string
   readonly until?: number
 }
 
-/** The windows of one account, as one answer tells of them. */
+/** The windows of one account, as reported by one answer. */
 export interface ToldWindows {
   readonly windows: ReadonlyArray<UsageWindow>
   readonly rejected?: Rejected
@@ -42,10 +46,10 @@ export interface Headers {
 
 export const MAX_WINDOWS = 16
 const MAX_NAME = 40
-/** The latest time that a date can name, ms. */
+/** Latest time that a `Date` can represent, in ms. */
 const LATEST = 8.64e15
 
-/** Claude Code's names of the windows of a subscription, by those of the headers. */
+/** Claude Code's names for a subscription's windows, by the names in the headers. */
 const NAMES: { readonly [short: string]: string } = { "5h": "five_hour", "7d": "seven_day" }
 
 const nameOf = (short: string): string => NAMES[short] ?? short.slice(0, MAX_NAME)
@@ -55,7 +59,9 @@ const number = (text: string | undefined): number | undefined => {
   return Number(text)
 }
 
-/** A time in seconds or milliseconds since the epoch, as milliseconds; undefined for none that a date can name. */
+/**
+ * Converts seconds or milliseconds since the epoch to milliseconds. Undefined if a `Date` cannot represent the time.
+ */
 export const epoch = (at: number): number | undefined => {
   const ms = at < 1e12 ? at * 1000 : at
   return ms > 0 && ms < LATEST ? ms : undefined
@@ -73,14 +79,14 @@ const date = (text: string): number | undefined => {
 
 const UNITS: { readonly [unit: string]: number } = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
 
-/** "6m0s", "1s", "12ms", "2m59.56s". */
+/** A duration in ms, from a text like "6m0s", "1s", "12ms", "2m59.56s". */
 const duration = (text: string): number | undefined => {
   const parts = text.split(/(?<=[dhms])(?=\d)/u).map((part) => /^(\d{1,9}(?:\.\d{1,9})?)(ms|d|h|m|s)$/u.exec(part))
   if (parts.length > 5 || parts.some((part) => part === null)) return undefined
   return parts.reduce((sum, part) => sum + Number(part![1]) * UNITS[part![2]!]!, 0)
 }
 
-/** Makes a window of a header's family: its parts by their names. */
+/** Makes a window from the parts of a header family, by name. */
 const rate = (name: string, parts: ReadonlyMap<string, string>, now: number): UsageWindow | undefined => {
   const limit = number(parts.get("limit"))
   const remaining = number(parts.get("remaining"))
@@ -92,7 +98,7 @@ const rate = (name: string, parts: ReadonlyMap<string, string>, now: number): Us
   return { name: name.slice(0, MAX_NAME), used, limit, remaining, ...(resetsAt === undefined ? {} : { resetsAt }) }
 }
 
-/** A date, or a time since the epoch. */
+/** Parses a date, or a time since the epoch. */
 const timeOf = (text: string): number | undefined => {
   const at = number(text)
   return at === undefined ? date(text) : epoch(at)
@@ -115,7 +121,7 @@ const UNIFIED = /^anthropic-ratelimit-unified-(\w{1,20})-(utilization|status|res
 const ANTHROPIC = /^anthropic-ratelimit-((?:input-|output-)?tokens|requests)-(limit|remaining|reset)$/u
 const OPENAI = /^x-ratelimit-(limit|remaining|reset)-(requests|tokens)$/u
 
-/** The use beyond a subscription, whose status says whether it would be allowed: no window while nothing of it is used. */
+/** Usage beyond a subscription. Its status only says whether such usage would be allowed, so it is no window. */
 const OVERAGE = "overage"
 
 /** `now`: ms since the epoch. */
@@ -145,7 +151,9 @@ export const windowsIn = (headers: Headers, now: number): ToldWindows => {
 
 const PREFIX = "anthropic-ratelimit-unified-"
 
-/** Of a subscription: beside a window that is used up it may be let on. */
+/**
+ * True if a subscription is refused. A used-up window alone does not mean that: the provider can still allow requests.
+ */
 const isRefused = (headers: Headers): boolean => headers[`${PREFIX}status`] === "rejected"
 
 const rejectedBy = (headers: Headers, windows: ReadonlyArray<UsageWindow>): Rejected => {
@@ -162,7 +170,7 @@ const rejectedBy = (headers: Headers, windows: ReadonlyArray<UsageWindow>): Reje
   return { name, ...(until === undefined ? {} : { until }) }
 }
 
-/** When who is refused may ask again, ms since the epoch; undefined: nobody said it. */
+/** When a refused account can try again, ms since the epoch; undefined if the provider did not report it. */
 export const renewsAt = ({ rejected, windows }: ToldWindows): number | undefined => {
   if (rejected !== undefined) return rejected.until
   const spent = windows.flatMap(({ remaining, resetsAt }) =>

@@ -1,14 +1,14 @@
 /**
- * UsageReader: the tokens of one answer that passes the gateway, as the providers' interfaces tell them: Anthropic's
- * messages, OpenAI's chat completions and responses, Google's contents; in a stream or whole.
+ * UsageReader: reads the tokens of one answer that passes the gateway, streamed or whole. Understands Anthropic's
+ * messages, OpenAI's chat completions and responses, and Google's contents.
  *
- * Guarantees: what is told twice, or as a sum that grows, counts once; what is no number, or too large to be one,
- * counts for nothing; bounded: of a line or a body that is too long nothing is read. Of an answer that does not tell its
- * tokens they are estimated, and counted apart. It holds nothing of Effect.
+ * Guarantees: Usage that is reported twice, or as a growing sum, counts once. A value that is not a number, or is too
+ * large, counts as nothing. Bounded: a line or body that is too long is not read. If an answer reports no tokens, they
+ * are estimated and counted separately. Imports nothing of Effect.
  */
 import { ESTIMATED } from "./Estimated.ts"
 
-/** Tokens; those of a cache are a part of the input. */
+/** Token counts. Cache tokens are part of the input. */
 export interface Tokens {
   readonly input: number
   readonly output: number
@@ -20,7 +20,7 @@ const NONE: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 const FIELDS = ["input", "output", "cacheRead", "cacheWrite"] as const
 
 const MAX_LINE = 4 * 1024 * 1024
-/** More than one request can take. */
+/** More tokens than one request can use. */
 const MOST = 1e9
 
 type Json = { readonly [name: string]: unknown }
@@ -36,11 +36,11 @@ const count = (of: Json | undefined, ...names: ReadonlyArray<string>): number =>
   return 0
 }
 
-/** The texts of a model in a line, up to a length. */
+/** The model's texts in a line, if the line is not too long. */
 const SAID =
   /"(?:content|text|arguments|partial_json|thinking|reasoning|reasoning_content|refusal|delta)"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"/gu
 const MAX_SAID = 64 * 1024
-/** Bytes of a text that are a token. */
+/** Estimated bytes of text per token. */
 const TOKEN = 4
 
 const saidIn = (line: string): number =>
@@ -57,7 +57,7 @@ const parsed = (text: string): Json | undefined => {
   }
 }
 
-/** In one value of an answer; undefined where it tells nothing. */
+/** Tokens in one JSON value of an answer; undefined if it reports none. */
 const tokensIn = (value: Json): Tokens | undefined => {
   const google = object(value["usageMetadata"])
   if (google !== undefined) {
@@ -95,12 +95,12 @@ export class UsageReader {
   private isTooLong = false
   private model = ""
   private seen = NONE
-  /** Whether the answer has told what it cost, as a whole. */
+  /** Whether the answer has reported its total usage. */
   private isTold = false
   /** Bytes of the model's own texts. */
   private said = 0
 
-  /** `tell`: of each difference. */
+  /** `tell` receives each increase. */
   constructor(tell: (model: string, more: Tokens) => void) {
     this.tell = tell
   }
@@ -114,7 +114,7 @@ export class UsageReader {
     this.isTooLong = true
   }
 
-  /** `sent`: bytes of the request: what the answer does not tell is estimated. */
+  /** `sent`: bytes of the request. Tokens that the answer did not report are estimated. */
   end(sent?: number): void {
     this.line(this.rest)
     this.rest = ""
@@ -128,7 +128,7 @@ export class UsageReader {
     if (input + output > 0) this.tell(`${this.model}${ESTIMATED}`, { ...NONE, input, output })
   }
 
-  /** Lines that belong to no stream: of a body in several lines. */
+  /** Lines that belong to no stream: a body that spans several lines. */
   private whole = ""
 
   private line(line: string): void {
@@ -148,7 +148,7 @@ export class UsageReader {
     const now = tokensIn(value)
     this.model = modelIn(value) || this.model
     if (now === undefined) return
-    // Anthropic's begins with what it was given alone
+    // Anthropic's first value contains only the input tokens
     if (now.input + now.output > 0 && object(value["message"]) === undefined) this.isTold = true
     const { seen } = this
     const of = (make: (field: keyof Tokens) => number): Tokens => ({

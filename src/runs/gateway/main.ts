@@ -1,21 +1,20 @@
 /**
- * main: the gateway as a process. Its one argument is the path of the socket on which the daemon
- * tells it what to open; it says `ready` on its standard output.
+ * main: the gateway as a process. Its only argument is the path of the socket on which the daemon sends its orders. It
+ * prints `ready` on its standard output.
  *
- * It outlives the daemon as runs do. A route is kept while the daemon that opened it is connected,
- * or while a run holds it; one that nobody has held for a while is closed. With no route and no
- * daemon for that long it ends by itself; at once where the last daemon says that it ends in order,
- * and has left no route.
+ * The gateway survives the daemon, as runs do. A route stays open while the daemon that opened it is connected, or
+ * while a run holds it. A route that nobody has held for about a minute is closed. Without any route or daemon for that
+ * time, the gateway ends by itself. It ends at once if the last daemon reports an orderly end and there is no route.
  *
- * Guarantees: of two that are started at once, the second finds the socket taken and ends; it reads
- * no environment and no file; a line that is too long, or no order, ends that connection.
+ * Guarantees: If two are started at once, the second finds the socket taken and ends. It reads no environment and no
+ * file. A line that is too long, or is not a valid order, ends its connection.
  */
 import * as fs from "node:fs"
 import * as net from "node:net"
 import { open, type OpenRoute } from "./Gateway.ts"
 import { MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
 
-/** ms between two looks at what is still used, and how many of them a thing may be unused. */
+/** ms between two checks for unused routes, and how many checks a route may be unused. */
 const LOOK = 5_000
 const LOOKS = 12
 const MAX_ROUTES = 1_000
@@ -31,7 +30,7 @@ interface Kept {
   idle: number
 }
 
-/** Hands over each order; a line that is too long, or no order, ends the connection. */
+/** Calls `take` for each order. A line that is too long, or is not JSON, ends the connection. */
 const orders = (daemon: net.Socket, take: (order: Order) => Promise<void>): void => {
   let rest = ""
   daemon.setEncoding("utf8")
@@ -50,14 +49,14 @@ const orders = (daemon: net.Socket, take: (order: Order) => Promise<void>): void
   daemon.on("error", () => daemon.destroy())
 }
 
-/** Serves on the socket until nobody needs it. */
+/** Serves on the socket until the gateway is no longer needed. */
 export const serve = (socket: string): void => {
   const routes = new Map<string, Kept>()
   const daemons = new Set<net.Socket>()
   let idle = 0
   let next: NodeJS.Timeout | undefined
 
-  /** No daemon finds it any more; those that are connected are left to go. */
+  /** New daemons no longer find the socket. Open connections are not closed. */
   const end = () => {
     clearTimeout(next)
     server.close()
@@ -77,7 +76,7 @@ export const serve = (socket: string): void => {
     }
     if (order.do === "open") {
       const known = routes.get(name)
-      // a run that outlived its daemon: what is on its way through goes on
+      // the run survived its daemon: keep the route, so that its open requests go on
       if (known !== undefined && known.asked === JSON.stringify(order.route)) {
         known.owner = owner
         return { id }
@@ -107,7 +106,7 @@ export const serve = (socket: string): void => {
     })
   }
 
-  // whoever is asked on the way goes on to be answered; SIGTERM, SIGINT and SIGQUIT end it
+  // ignored, so that open requests still get their answers; SIGTERM, SIGINT and SIGQUIT end the gateway
   for (const signal of IGNORED) process.on(signal, () => {})
   const server = net.createServer(hear)
   const look = () => {

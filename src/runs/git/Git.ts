@@ -1,13 +1,13 @@
 /**
- * Git: one git command of the daemon's, run to its end. No other module of the daemon starts git.
+ * Git: runs one git command for the daemon, to its end. No other module of the daemon starts git.
  *
- * Guarantees: git reads no settings but those of the git folder that the call names, which
- * no agent can write; what settings could make git execute is switched off by name besides;
- * the environment is a list of its own, of the daemon's there is nothing in it but PATH; only
- * the listed commands are run, with flags that keep them out of submodules, drivers and hooks;
- * no protocol is allowed but `file`, and that only for a fetch or push; a name can be no option.
- * What git prints is kept up to a limit, and it ends within a limit, of memory, of the processor's time, of what it
- * prints and of the files that it lists, too: what an agent has committed may unfold to anything. It ends with its asker.
+ * Guarantees: Git reads only the settings of the git folder that the call names, which no agent can write. Settings
+ * that could make git execute something are also switched off by name. Of the daemon's environment git gets only PATH.
+ * Only the listed commands are run, with flags that keep them out of submodules, drivers and hooks. No protocol is
+ * allowed except `file`, and that only for fetch and push. A name cannot be an option.
+ *
+ * Output is stored up to a limit. Memory, CPU time, time, printed bytes and listed files have limits, too: an agent's
+ * commit can be of any size when it is unpacked. The command ends with its caller.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Config, Context, Data, Effect, Option, Schema, Stream } from "effect"
@@ -25,7 +25,7 @@ export interface Answer {
   readonly stderr: string
 }
 
-/** Every setting that could make git execute something, enter another repository or believe another file. */
+/** Every setting that could make git execute something, enter another repository or trust another file. */
 export const SETTINGS: ReadonlyArray<readonly [name: string, value: string]> = [
   ["core.hooksPath", "/dev/null"],
   ["core.fsmonitor", "false"],
@@ -78,8 +78,8 @@ export const SETTINGS: ReadonlyArray<readonly [name: string, value: string]> = [
 const QUIET = ["--no-ext-diff", "--no-textconv"] as const
 
 /**
- * The commands that there are, each with the flags that no setting can stand for: `.gitmodules`
- * overrules `diff.ignoreSubmodules`, the flag wins.
+ * The allowed commands, each with flags that no setting can replace: `.gitmodules` overrides `diff.ignoreSubmodules`,
+ * but not the flag.
  */
 const COMMANDS = {
   "cat-file": [],
@@ -91,14 +91,14 @@ const COMMANDS = {
   "for-each-ref": [],
   log: [...QUIET, "--no-show-signature"],
   "ls-files": [],
-  // before a commit is unfolded: its entries are counted
+  // counts a commit's entries before it is unpacked
   "ls-tree": ["-r", "-t", "-z", "--name-only"],
   "merge-base": [],
   "merge-tree": [],
-  // from the store into an agent's repository, by a receiver that is held there
+  // only from the store into an agent's repository, to a confined receiver
   push: ["--quiet", "--no-verify", "--no-recurse-submodules"],
   "read-tree": [],
-  // it writes files: only in a tree of the daemon's own, whose git folder was made anew for that
+  // writes files: only in a tree of the daemon, whose git folder was just created
   reset: ["--quiet", "--hard"],
   "rev-parse": [],
   status: ["--ignore-submodules=all"],
@@ -109,54 +109,54 @@ const COMMANDS = {
 export type Command = keyof typeof COMMANDS
 
 export interface Call {
-  /** A git folder that no agent can write. */
+  /** Git folder that no agent can write. */
   readonly gitDir: string
-  /** The files that are looked at; an agent may have written them. */
+  /** Folder of the files to compare. An agent can have written them. */
   readonly workTree?: string | undefined
   readonly command: Command
   readonly options?: ReadonlyArray<string> | undefined
-  /** Commits, refs, a repository to fetch from: none of them can be an option. */
+  /** Commits, refs, or a repository to fetch from. None of them can be an option. */
   readonly names?: ReadonlyArray<string> | undefined
   readonly paths?: ReadonlyArray<string> | undefined
   /**
-   * With the settings of the person's home besides: for what their filters take part in (Git LFS), in a repository
+   * Also reads the settings of the person's home, for commands that need their filters (Git LFS). Only for repositories
    * whose settings no agent can write.
    */
   readonly asPerson?: boolean | undefined
-  /** The part of its output that is kept is enough: git is ended there, and that is no failure. */
+  /** If true, git is ended once the output limit is reached, and that is not an error. */
   readonly cuts?: boolean | undefined
 }
 
 export type Run = (call: Call) => Effect.Effect<Answer, GitUnavailable>
 
-/** A checkout of a large repository takes minutes to be looked at. */
+/** Comparing the checkout of a large repository takes minutes. */
 const TIME_LIMIT = "10 minutes"
 
-/** Most that each process of a git command may use. */
+/** Limits for each process of a git command. */
 export interface Bounds {
-  /** Bytes of memory that it writes; files that it maps are not counted. */
+  /** Bytes of memory that it allocates; mapped files are not counted. */
   readonly memory: number
-  /** Seconds of a processor. */
+  /** Seconds of CPU time. */
   readonly processor: number
-  /** Bytes that it prints. */
+  /** Bytes of printed output. */
   readonly output: number
-  /** Files and folders of a commit that is unfolded. */
+  /** Number of files and folders of a commit that is unpacked. */
   readonly entries: number
 }
 
-/** The bounds of this machine's git. */
+/** The limits for git. Default: those for this machine. */
 export const Bounds = Context.Reference<Bounds>("agentd/git/Bounds", {
   defaultValue: () => ({ memory: 2 * 1024 ** 3, processor: 300, output: 64 * 1024 ** 2, entries: 2_000_000 })
 })
 
-/** A shell sets the bounds and becomes git; where a machine knows one of them not, the other holds. */
+/** A shell sets the limits and becomes git. If a system does not support one of them, the other still applies. */
 const BOUNDED = 'ulimit -d "$1" 2>/dev/null; ulimit -t "$2" 2>/dev/null; shift 2; exec git "$@"'
-/** Of a shell that finds no git. */
+/** Exit codes of a shell that finds no git. */
 const NOT_FOUND = new Set([126, 127])
-/** Of what git prints, characters; what comes after is read and not kept. */
+/** Maximum characters of output that are stored. The rest is read and discarded. */
 export const OUTPUT_LIMIT = 1_048_576
 
-/** The arguments as git gets them. */
+/** The arguments for git. */
 export const argumentsOf = ({ command, names, options = [], paths }: Call): ReadonlyArray<string> => [
   command,
   ...COMMANDS[command],
@@ -165,10 +165,10 @@ export const argumentsOf = ({ command, names, options = [], paths }: Call): Read
   ...(paths === undefined ? [] : ["--", ...paths])
 ]
 
-/** Settings that would hide what the person's home says of files. */
+/** Settings that would override the person's settings for files. */
 const OF_FILES = new Set(["core.attributesFile", "core.excludesFile"])
 
-/** The variables by which git reads no settings but the repository's. The home is a place where nothing can ever lie. */
+/** Variables that make git read only the repository's settings. HOME is a path in which no file can exist. */
 const ALONE = {
   HOME: "/dev/null",
   XDG_CONFIG_HOME: "/dev/null",
@@ -178,7 +178,7 @@ const ALONE = {
   GIT_ATTR_NOSYSTEM: "1"
 }
 
-/** The whole environment. `daemon`: the two variables of it that git may have. */
+/** The complete environment. `daemon`: the two variables of the daemon that git can get. */
 export const environmentOf = (
   { asPerson = false, command, gitDir, workTree }: Call,
   daemon: { readonly path: string; readonly home: string | undefined }
@@ -203,7 +203,7 @@ export const environmentOf = (
     GIT_PAGER: "cat",
     GIT_NO_LAZY_FETCH: "1",
     GIT_NO_REPLACE_OBJECTS: "1",
-    // looking at a tree must lock nothing
+    // comparing a tree must not lock anything
     GIT_OPTIONAL_LOCKS: "0",
     GIT_PROTOCOL_FROM_USER: "0",
     GIT_ALLOW_PROTOCOL: isFetch ? "file" : "none",
@@ -217,7 +217,7 @@ export const environmentOf = (
   }
 }
 
-/** All of it is read, not all of it kept: an unread pipe would stop git. */
+/** Reads everything, but does not store everything: an unread pipe would block git. */
 const text = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
   Stream.runFold(
     Stream.decodeText(bytes),
@@ -225,7 +225,7 @@ const text = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
     (kept, chunk) => (kept.length < OUTPUT_LIMIT ? kept + chunk : kept)
   )
 
-/** The output is as long as is kept. */
+/** The output has reached its limit. */
 class Enough extends Data.TaggedError("Enough")<{ readonly stdout: string }> {}
 
 interface Reading {
@@ -235,7 +235,7 @@ interface Reading {
   readonly entries: number
 }
 
-/** Reads it up to its bounds. */
+/** Reads the output up to its limits. */
 const output = <E>(bytes: Stream.Stream<Uint8Array, E>, call: Call, bounds: Bounds) =>
   Stream.runFoldEffect(
     bytes,
@@ -246,7 +246,7 @@ const output = <E>(bytes: Stream.Stream<Uint8Array, E>, call: Call, bounds: Boun
       if (call.cuts === true && kept.length >= OUTPUT_LIMIT) return Effect.fail(new Enough({ stdout: kept }))
       const [size, entries] = [read.size + chunk.length, read.entries + namesIn(call, chunk)]
       if (entries > bounds.entries) return Effect.fail(ended(call, `it has more than ${bounds.entries} files`))
-      // names are counted, and not kept
+      // names are only counted, not stored
       return size > bounds.output && call.command !== "ls-tree"
         ? Effect.fail(ended(call, `it prints more than ${Math.ceil(bounds.output / 1024 ** 2)} MiB`))
         : Effect.succeed({ text: kept, decoder, size, entries })
@@ -267,7 +267,7 @@ const unavailable = (call: Call, why: string) =>
     remedy: "install git and see that it is in the daemon's PATH"
   })
 
-/** Explains that a command was past its bounds. */
+/** The error for a command that exceeded its limits. */
 const ended = (call: Call, why: string) =>
   new GitUnavailable({
     message: `git ${call.command} in ${placeOf(call)} was ended: ${why}`,
@@ -314,8 +314,8 @@ const run: Run = (call) =>
     Effect.provide(NodeServices.layer)
   )
 
-/** The service that runs git; by default this machine's. */
+/** The service that runs git. Default: this machine's git. */
 export const Git = Context.Reference<Run>("agentd/git/Git", { defaultValue: () => run })
 
-/** Any exit code is an answer; that git cannot be run, or does not end, is the failure. */
+/** Any exit code is an answer. Fails only if git cannot be run, or exceeds a limit. */
 export const git = (call: Call): Effect.Effect<Answer, GitUnavailable> => Effect.flatMap(Git, (run) => run(call))

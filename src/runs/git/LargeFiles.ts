@@ -1,10 +1,10 @@
 /**
- * LargeFiles: the content of files that Git LFS keeps beside the commits: what an agent has made is
- * copied to the person's repository, where the person's Git LFS finds it.
+ * LargeFiles: copies Git LFS objects that an agent has created to the person's repository, where the person's Git LFS
+ * finds them.
  *
- * Guarantees: content comes only under the hash that it has; no link is followed to it, and nothing
- * is waited for that is no file; what the person has already is not touched; a copy that was cut
- * off is made anew. What is too much for one time is left, and counted.
+ * Guarantees: An object is copied only if its content has the hash in its name. Links are not followed, and opening a
+ * file that is not a regular one does not block. Objects that the person already has are not changed. An interrupted
+ * copy is repeated. Objects beyond the limits are left out and counted.
  */
 import { Effect, FileSystem } from "effect"
 import { createHash } from "node:crypto"
@@ -12,7 +12,7 @@ import { constants } from "node:fs"
 import { chmod, type FileHandle, mkdir, open, rename, rm } from "node:fs/promises"
 import * as path from "node:path"
 
-/** Most files, and most bytes of one file, that are copied at one time. */
+/** Maximum number of files that are copied at a time, and maximum bytes of one file. */
 const MOST = 1_000
 const MAX_BYTES = 4 * 1024 ** 3
 const A_READ = 1024 * 1024
@@ -20,7 +20,7 @@ const A_READ = 1024 * 1024
 const OBJECT = /^[0-9a-f]{64}$/
 const FOLDER = /^[0-9a-f]{2}$/
 
-/** The objects of a folder of Git LFS, by the hashes that their names say. */
+/** The objects in a folder of Git LFS, by the hashes in their names. */
 const objectsIn = Effect.fnUntraced(function* (folder: string) {
   const files = yield* FileSystem.FileSystem
   const names = (at: string, of: RegExp) =>
@@ -37,13 +37,13 @@ const objectsIn = Effect.fnUntraced(function* (folder: string) {
 
 const placeOf = (folder: string, oid: string): string => path.join(folder, oid.slice(0, 2), oid.slice(2, 4), oid)
 
-/** Copies what is read there, and says whether it has that hash. */
+/** Copies the content, and returns whether it has the hash. */
 const copied = async (from: FileHandle, to: FileHandle, oid: string): Promise<boolean> => {
   const stat = await from.stat()
   if (!stat.isFile() || stat.size > MAX_BYTES) return false
   const hash = createHash("sha256")
   const bytes = new Uint8Array(A_READ)
-  // what grows while it is read is not what its name says
+  // stops at the initial size: a file that grows while it is read does not match its name
   for (let at = 0; at <= stat.size;) {
     const { bytesRead } = await from.read(bytes, 0, A_READ, at)
     if (bytesRead === 0) break
@@ -55,7 +55,7 @@ const copied = async (from: FileHandle, to: FileHandle, oid: string): Promise<bo
   return hash.digest("hex") === oid
 }
 
-/** Copies an object, if it is what its name says. */
+/** Copies an object if its content matches its name. */
 const copy = async (from: string, to: string, oid: string): Promise<void> => {
   const source = await open(placeOf(from, oid), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
@@ -72,7 +72,7 @@ const copy = async (from: string, to: string, oid: string): Promise<void> => {
   }
 }
 
-/** Copies what the second git folder does not have; answers with how many objects it lacks still. */
+/** Copies objects that the second git folder does not have. Returns the number of objects that it still lacks. */
 export const carry = Effect.fnUntraced(function* (from: string, to: string) {
   const [here, there] = [path.join(from, "lfs/objects"), path.join(to, "lfs/objects")]
   const made = yield* objectsIn(here)

@@ -1,17 +1,16 @@
 /**
- * OwnRepository: the repository that an agent has for itself. Its objects are borrowed from the
- * person's repository, which the agent only reads; what the agent commits comes to the person by
- * the daemon's store.
+ * OwnRepository: the repository that belongs to an agent. It borrows objects from the person's repository, which the
+ * agent can only read. The daemon's store transfers the agent's commits to the person.
  *
  *     STATE/store/own/KEY       the repository that a folder borrows from, and the agent's branch (OwnRecord)
- *     FOLDER/.git               the agent's: it alone writes there, and the daemon runs no git in it
+ *     FOLDER/.git               the agent's: only the agent writes it, and the daemon runs no git in it
  *     FOLDER/.git/refs/remotes  the person's branches: `main`, `origin/main`, `agentd/other`
- *     PERSON/refs/agentd/trees/KEY/…   all that the agent has committed and stashed, at the last hand-over
+ *     PERSON/refs/agentd/trees/KEY/…   the agent's commits and stashes, as of the last hand-over
  *
- * Guarantees: git runs in an agent's git folder only while the folder is made, before any process
- * can write it; the person's branch moves only from where the daemon has put it, or forward; a
- * branch that a person has moved, or has checked out, stays. What a folder borrows is kept from a
- * person's `git gc` by the refs of the last hand-over. A folder that was cut off is made anew.
+ * Guarantees: Git runs in an agent's git folder only while the folder is created, before any process can write it. The
+ * person's branch is moved only if it is still where the daemon put it, or if the move is a fast-forward. A branch that
+ * a person has moved, or has checked out, is not moved. The refs of the last hand-over protect borrowed objects from a
+ * person's `git gc`. An interrupted creation is repeated.
  */
 import { Effect, FileSystem } from "effect"
 import * as path from "node:path"
@@ -35,12 +34,12 @@ import {
 } from "./Store.ts"
 
 export interface Own {
-  /** The git folder whose objects it borrows. */
+  /** Git folder whose objects are borrowed. */
   readonly lender: string
   readonly branch: string
 }
 
-/** The record of a folder; undefined for one that is no agent's repository. */
+/** The record of a folder; undefined if it is not an agent's repository. */
 export const read = Effect.fnUntraced(function* (stores: string, folder: string) {
   const files = yield* FileSystem.FileSystem
   const text = yield* Effect.orElseSucceed(files.readFileString(recordOf(stores, folder)), () => "")
@@ -58,14 +57,14 @@ const record = Effect.fnUntraced(
   (recording, stores) => Effect.catchTag(recording, "PlatformError", unwritable(stores))
 )
 
-/** Settings that are of the person's git folder, and of no other. */
+/** Settings that apply only to the person's git folder. */
 const BOUND =
   /^(core\.(repositoryformatversion|bare|worktree|logallrefupdates|fsmonitor|untrackedcache|splitindex|sharedrepository|sparsecheckout.*)|(extensions|include|includeif|gc|maintenance|index|branch|receive|uploadpack)\..*)$/
 
 const quoted = (text: string): string =>
   `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n").replaceAll("\t", "\\t")}"`
 
-/** Writes a setting as git's file has it; without a value it is true. */
+/** Formats a setting for git's config file. Without a value it is true. */
 const line = (name: string, value: string | undefined): string => {
   const [first, last] = [name.indexOf("."), name.lastIndexOf(".")]
   const section = name.slice(0, first)
@@ -73,10 +72,12 @@ const line = (name: string, value: string | undefined): string => {
   return `${head}\n\t${name.slice(last + 1)}${value === undefined ? "" : ` = ${quoted(value)}`}\n`
 }
 
-/** The person's repository, by the name that an agent's git knows it by. */
+/** Name of the remote for the person's repository in an agent's git. */
 const REMOTE = "person"
 
-/** The settings that the person's repository has, as far as they are not of its place; its hooks; where it lies. */
+/**
+ * Settings for an agent's repository: the person's settings except those of its git folder, its hooks, and the remote.
+ */
 const carried = Effect.fnUntraced(function* ({ person: { commonDir } }: Store) {
   const options = ["--null", "--show-scope", "--includes", "--list"]
   const answer = yield* ask({ gitDir: commonDir, command: "config", options, asPerson: true }, "person")
@@ -103,15 +104,15 @@ const carried = Effect.fnUntraced(function* ({ person: { commonDir } }: Store) {
   ].join("")
 })
 
-/** The refs of the store that the person's branches are, and their names in an agent's repository. */
+/** Refspecs from the person's branches in the store to their names in an agent's repository. */
 const SHOWN = [
   "+refs/person/heads/*:refs/remotes/*",
   "+refs/person/remotes/*:refs/remotes/*",
-  // a tag of the agent's stays
+  // not forced: a tag of the agent is not overwritten
   "refs/person/tags/*:refs/tags/*"
 ]
 
-/** A git folder for an agent, on its branch at a commit, with the person's branches as they stand. */
+/** Creates a git folder for an agent, on its branch at a commit, with the person's current branches. */
 const makeOwn = Effect.fnUntraced(function* (
   store: Store,
   gitDir: string,
@@ -125,14 +126,17 @@ const makeOwn = Effect.fnUntraced(function* (
   for (const shown of SHOWN) yield* ask({ ...into, names: [store.gitDir, shown] })
 })
 
-/** The commit that a folder is being made of: with it, the folder was cut off, and nobody has worked there yet. */
+/**
+ * Ref of the commit from which a folder is being created. If it exists, the creation was interrupted, and nobody has
+ * worked there yet.
+ */
 const makingOf = (folder: string): string => `refs/making/${keyOf(folder)}`
 
-/** Whether the folder was cut off while it was made. */
+/** Whether the folder's creation was interrupted. */
 export const isHalfMade = (store: Store, folder: string) =>
   Effect.map(commitAt(store, makingOf(folder)), (commit) => commit !== undefined)
 
-/** Makes the folder with the agent's repository in it, at a commit. Whatever lies there is gone. */
+/** Creates the folder with the agent's repository in it, at a commit. Anything in the folder is deleted first. */
 export const make = Effect.fnUntraced(function* (
   store: Store,
   stores: string,
@@ -151,7 +155,8 @@ export const make = Effect.fnUntraced(function* (
       Effect.catchTag("PlatformError", unwritable(folder))
     )
   yield* makeOwn(store, gitDir, { branch, ref })
-  // the person's filters make the files; a full name, that no option is like: older gits know no end of options here
+  // runs the person's filters; a full commit id cannot be mistaken for an option, and older gits lack --end-of-options
+  // here
   yield* must({ gitDir, workTree: folder, command: "reset", options: [commit], asPerson: true })
   yield* record(stores, folder, { lender: store.person.commonDir, branch })
   yield* must({ ...inStore, options: ["-d"], names: [ref] })
@@ -160,11 +165,11 @@ export const make = Effect.fnUntraced(function* (
 /** The branches and the stash of an agent's repository. */
 const WORK = ["heads/", "stash"]
 
-/** Takes everything over that an agent has committed: its commit. `tags`: those, too. */
+/** Fetches all commits of an agent into the store, and returns its current commit. `tags`: fetches tags, too. */
 export const take = (store: Store, folder: string, tags: boolean) =>
   takeOver(store, folder, tags ? [...WORK, "tags/"] : WORK)
 
-/** The refs of what was taken over from a folder. */
+/** The refs that were fetched from a folder. */
 const taken = (store: Store, folder: string) =>
   Effect.map(
     must({
@@ -176,12 +181,12 @@ const taken = (store: Store, folder: string) =>
     (lines) => lines.split("\n").filter((name) => name !== "")
   )
 
-/** Most refs that an agent puts into the person's repository. */
+/** Maximum number of an agent's refs in the person's repository. */
 const MOST_REFS = 500
 
 /**
- * Puts what was taken over where the person finds it, and where no `git gc` takes away what the agent borrows; of too
- * much only the agent's branch and where it stands.
+ * Copies the fetched refs to the person's repository, where the person finds them and they protect borrowed objects
+ * from `git gc`. If there are too many, copies only the agent's branch and its current commit.
  */
 const give = Effect.fnUntraced(function* (store: Store, folder: string, branch: string) {
   const [from, to] = [refsOf(folder), `refs/agentd/trees/${keyOf(folder)}`]
@@ -195,26 +200,26 @@ const give = Effect.fnUntraced(function* (store: Store, folder: string, branch: 
   yield* must({ ...call, names: [store.gitDir, ...specs] }, "person")
 })
 
-/** Moves the person's branch of that name to where the agent has it, if nobody else has moved it. */
+/** Moves the person's branch of that name to the agent's commit, if nobody else has moved it. */
 const moveBranch = Effect.fnUntraced(function* (store: Store, folder: string, branch: string) {
   const tip = yield* commitAt(store, `${refsOf(folder)}/heads/${branch}`)
   if (tip === undefined) return
   const theirs = yield* commitAt(store, `refs/person/heads/${branch}`)
   const given = `refs/given/${keyOf(folder)}`
   const before = yield* commitAt(store, given)
-  // a branch that a person has deleted stays so until there is more
+  // a branch that a person has deleted is not restored until it has new commits
   if (theirs === tip || (theirs === undefined && before === tip)) return
   if (theirs !== undefined && theirs !== before && !(yield* isAncestor(store, theirs, tip))) return
   if ((yield* Repository.checkouts(store.person)).some((one) => one.branch === branch)) return
   yield* must({ gitDir: store.gitDir, command: "update-ref", names: [given, tip] })
   const names = [`refs/heads/${branch}`, tip, theirs ?? ""]
-  // who has moved it in this moment has it
+  // fails if somebody moves the branch at this moment; then it is left to them
   yield* ask({ gitDir: store.person.commonDir, command: "update-ref", names }, "person")
 })
 
 /**
- * Takes over what an agent has committed, and hands it over to the person's repository: the commit at which its tree
- * stands. In a checkout that is no agent's repository, the commit alone is taken over.
+ * Fetches an agent's commits and copies them to the person's repository. Returns the agent's current commit. If the
+ * checkout is not an agent's repository, only its current commit is fetched.
  */
 export const handOver = Effect.fnUntraced(function* (store: Store, stores: string, folder: string) {
   const top = (yield* Repository.find(folder))?.top ?? folder
@@ -227,11 +232,11 @@ export const handOver = Effect.fnUntraced(function* (store: Store, stores: strin
   return commit
 })
 
-/** Shows the agent the person's branches as they stand, where this machine can hold the git that writes them. */
+/** Updates the person's branches in the agent's repository, if this machine can confine the git that writes them. */
 export const refresh = Effect.fnUntraced(function* (store: Store, folder: string) {
   const receiver = yield* heldIn(store, folder, ["git-receive-pack"])
   if (receiver === undefined) return
-  // what the agent's repository refuses, the agent does not see
+  // `ask`, not `must`: if the agent's repository refuses a ref, the agent does not see it
   yield* ask({
     gitDir: store.gitDir,
     command: "push",
@@ -242,19 +247,23 @@ export const refresh = Effect.fnUntraced(function* (store: Store, folder: string
 
 const PLAIN = ["core.hooksPath=/dev/null", "commit.gpgSign=false", "user.name=agentd", "user.email=agentd@localhost"]
 const GIT = ["git", ...PLAIN.flatMap((setting) => ["-c", setting])].join(" ")
-/** Commits what is not committed, then sends. */
+/** Commits uncommitted changes, then sends. */
 const SAVES: Argv = [
   "sh",
   "-c",
   `(${GIT} add --all && ${GIT} commit --quiet --no-verify -m "not committed when its goal ended") >&2; exec git-upload-pack "$1"`,
   "sh"
 ]
-/** Receives what the branch is to be at that is checked out, with its files; refuses where one of these is changed. */
+/**
+ * Receives a new commit for the branch that is checked out, and updates its files. Refuses if one of these files is
+ * changed.
+ */
 const MOVES: Argv = ["sh", "-c", `exec ${GIT} -c receive.denyCurrentBranch=updateInstead receive-pack "$1"`, "sh"]
 
 /**
- * Takes the branch that an agent is on back to a commit of its past, if `keep` says so of all that is there, with what
- * was not committed. Where this machine cannot hold the git that does it, all stays.
+ * Resets the agent's current branch to an earlier commit, and discards later and uncommitted changes. First saves
+ * everything, and asks `keep` whether the saved commit is safe. Does nothing if this machine cannot confine the git
+ * that does it.
  */
 export const takeBack = Effect.fnUntraced(function* (
   store: Store,
@@ -273,14 +282,14 @@ export const takeBack = Effect.fnUntraced(function* (
   yield* must({ gitDir: store.gitDir, command: "push", options, names: [top, `+${of.to}:refs/heads/${branch}`] })
 })
 
-/** A commit of the agent's, taken over, that no branch of the person's has. */
+/** A fetched commit of the agent that is on none of the person's branches. */
 export const stranded = Effect.fnUntraced(function* (store: Store, folder: string) {
   const options = ["--max-count=1", "--format=%H", `--glob=${refsOf(folder)}/*`, "--not", "--glob=refs/person/*"]
   const found = yield* must({ gitDir: store.gitDir, command: "log", options })
   return found.trim() === "" ? undefined : found.trim()
 })
 
-/** Removes the folder, and what is recorded of it. */
+/** Removes the folder, its record and its refs. */
 export const clear = Effect.fnUntraced(function* (store: Store, stores: string, folder: string, branch: string) {
   const files = yield* FileSystem.FileSystem
   const gone = (file: string) =>
@@ -292,12 +301,12 @@ export const clear = Effect.fnUntraced(function* (store: Store, stores: string, 
   yield* give(store, folder, branch)
 })
 
-/** Files of a linked worktree's git folder that are of its place, or that git would obey. */
+/** Files of a linked worktree's git folder that belong to that worktree only, or that git would obey. */
 const OF_PLACE = new Set(["commondir", "gitdir", "locked", "config", "config.worktree", "hooks", "objects", "info"])
 
 const remadeOf = (stores: string, folder: string): string => `${recordOf(stores, folder)}.git`
 
-/** Makes a linked worktree of the person's repository a repository of the agent's own: each file of it stays. */
+/** Converts a linked worktree of the person's repository into an agent's own repository. Its files are not changed. */
 export const remake = Effect.fnUntraced(
   function* (store: Store, stores: string, folder: string, linked: string, branch: string) {
     const files = yield* FileSystem.FileSystem
@@ -320,7 +329,7 @@ export const remake = Effect.fnUntraced(
   (remaking, _store, _stores, folder) => Effect.catchTag(remaking, "PlatformError", unwritable(folder))
 )
 
-/** Ends what was cut off in `remake`, between its last two steps. */
+/** Completes a `remake` that was interrupted between its last two steps. */
 export const endRemake = Effect.fnUntraced(
   function* (stores: string, folder: string) {
     const files = yield* FileSystem.FileSystem
@@ -331,7 +340,7 @@ export const endRemake = Effect.fnUntraced(
   (ending, _stores, folder) => Effect.catchTag(ending, "PlatformError", unwritable(folder))
 )
 
-/** Brings a folder back to its lender, which was moved. */
+/** Updates a folder after the repository that it borrows from was moved. */
 export const lendFrom = Effect.fnUntraced(
   function* (store: Store, stores: string, folder: string, branch: string) {
     const { commonDir: lender } = store.person

@@ -1,15 +1,14 @@
 /**
- * PersonGit: git as the person runs it who types a verb: their settings, their hooks, their
- * rights, in their terminal. Only verbs use it; the daemon never does.
+ * PersonGit: git as a person runs it in a terminal, with their settings, hooks and rights. Used only by CLI commands,
+ * never by the daemon.
  *
- * Guarantees: the variables by which git finds a repository (GIT_DIR …: set when a verb is called
- * from a hook) do not mislead it.
+ * Guarantees: Variables that select a repository (GIT_DIR …, set if a command is called from a hook) are removed.
  */
 import { Effect, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { type Answer, GitUnavailable } from "./Git.ts"
 
-/** `git rev-parse --local-env-vars`, and what else changes where a command acts. */
+/** The list of `git rev-parse --local-env-vars`, and other variables that change where a command acts. */
 const REPOSITORY_VARIABLES = `GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CEILING_DIRECTORIES GIT_COMMON_DIR GIT_CONFIG
 GIT_CONFIG_COUNT GIT_CONFIG_PARAMETERS GIT_DIR GIT_GRAFT_FILE GIT_IMPLICIT_WORK_TREE GIT_INDEX_FILE
 GIT_INTERNAL_SUPER_PREFIX GIT_NAMESPACE GIT_NO_REPLACE_OBJECTS GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_QUARANTINE_PATH
@@ -17,11 +16,11 @@ GIT_REPLACE_REF_BASE GIT_SHALLOW_FILE GIT_WORK_TREE`.split(/\s+/)
 
 const environment = {
   ...Object.fromEntries(REPOSITORY_VARIABLES.map((name) => [name, undefined])),
-  // a verb reads git's words
+  // in English, because commands parse git's output
   LC_ALL: "C"
 }
 
-/** Any exit code is an answer; that git cannot be run is the failure. */
+/** Any exit code is an answer. Fails only if git cannot be run. */
 export const run = Effect.fnUntraced(
   function* (folder: string, ...args: ReadonlyArray<string>) {
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner

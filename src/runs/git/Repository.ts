@@ -1,30 +1,30 @@
 /**
- * Repository: where the repository of a folder lies and which branches are checked out of it,
- * read from its files: no git is started for that, which would obey the repository's settings.
+ * Repository: finds the repository of a folder and its checked-out branches by reading its files. Starts no git,
+ * because git would obey the repository's settings.
  *
- * Guarantees: a `.git` file is believed only when it names a git folder; the search ends at the
- * first `.git` above the folder. Nothing is changed.
+ * Guarantees: A `.git` file is trusted only if it names a git folder. The search ends at the first `.git` above the
+ * folder. Changes nothing.
  */
 import { Effect, FileSystem, Option } from "effect"
 import * as path from "node:path"
 
 export interface Repository {
-  /** The checkout's root. */
+  /** Root of the checkout. */
   readonly top: string
-  /** The folder's place in it: empty, or "packages/app". */
+  /** Path of the folder relative to `top`: empty, or for example "packages/app". */
   readonly prefix: string
-  /** HEAD and index lie in it. */
+  /** Folder of HEAD and index. */
   readonly gitDir: string
-  /** Objects, branches and settings lie in it: `gitDir`, or the repository that a worktree is of. */
+  /** Folder of objects, branches and settings: `gitDir`, or for a worktree the main repository's git folder. */
   readonly commonDir: string
 }
 
 const files = FileSystem.FileSystem
 
-/** Most bytes of a file of git's that is one line. */
+/** Maximum bytes of a one-line git file. */
 const MAX_LINE = 4_096
 
-/** The first line of a small file; undefined where there is none. */
+/** The first line of a small file; undefined if there is none. */
 export const firstLine = (file: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
   Effect.flatMap(files, (files) =>
     files.stat(file).pipe(
@@ -40,11 +40,11 @@ const typeOf = (file: string) =>
     Effect.map(Effect.option(files.stat(file)), (found) => (Option.isSome(found) ? found.value.type : undefined))
   )
 
-/** As the file system has it: without symbolic links. */
+/** The real path, without symbolic links. */
 const real = (file: string) =>
   Effect.flatMap(files, (files) => Effect.orElseSucceed(files.realPath(file), () => path.resolve(file)))
 
-/** The git folder of a checkout's root. */
+/** The git folder for the root of a checkout. */
 const gitDirOf = Effect.fnUntraced(function* (top: string) {
   const git = path.join(top, ".git")
   const type = yield* typeOf(git)
@@ -56,14 +56,14 @@ const gitDirOf = Effect.fnUntraced(function* (top: string) {
   return (yield* typeOf(path.join(folder, "HEAD"))) === "File" ? folder : undefined
 })
 
-/** Settings are found where `commondir` leads to; only a worktree's folder has that file rightfully. */
+/** The git folder with the settings. Only a worktree may have a `commondir` file, so it is ignored elsewhere. */
 const commonOf = Effect.fnUntraced(function* (gitDir: string) {
   if (path.basename(path.dirname(gitDir)) !== "worktrees") return gitDir
   const named = yield* firstLine(path.join(gitDir, "commondir"))
   return named === undefined ? gitDir : yield* real(path.resolve(gitDir, named))
 })
 
-/** The repository that a folder is a checkout of, or lies in a checkout of. */
+/** The repository of which the folder is a checkout, or lies in one. */
 export const find = Effect.fnUntraced(function* (folder: string) {
   const start = yield* real(folder)
   for (let top = start; ; top = path.dirname(top)) {
@@ -81,12 +81,12 @@ export const find = Effect.fnUntraced(function* (folder: string) {
   }
 })
 
-/** Where a HEAD stands. */
+/** The branch or commit of a HEAD. */
 export type Head =
   | { readonly branch: string; readonly commit?: undefined }
   | { readonly branch?: undefined; readonly commit: string }
 
-/** The HEAD of a git folder; undefined where it cannot be read. */
+/** The HEAD of a git folder; undefined if it cannot be read. */
 export const headOf = (gitDir: string): Effect.Effect<Head | undefined, never, FileSystem.FileSystem> =>
   Effect.map(firstLine(path.join(gitDir, "HEAD")), (line): Head | undefined => {
     if (line === undefined) return undefined
@@ -101,7 +101,7 @@ export interface Checkout {
   readonly branch: string | undefined
 }
 
-/** The folders of linked worktrees, and what git keeps of each. */
+/** The folders of linked worktrees, each with its git folder. */
 export const linked = Effect.fnUntraced(function* ({ commonDir }: Pick<Repository, "commonDir">) {
   const worktrees = path.join(commonDir, "worktrees")
   const names = yield* Effect.flatMap(files, (files) =>
@@ -116,7 +116,7 @@ export const linked = Effect.fnUntraced(function* ({ commonDir }: Pick<Repositor
   return found
 })
 
-/** The repository's own checkout and its worktrees, as far as their folders are there. */
+/** The repository's own checkout and its worktrees, if their folders exist. */
 export const checkouts = Effect.fnUntraced(function* (of: Pick<Repository, "commonDir">) {
   const { commonDir } = of
   const own = path.basename(commonDir) === ".git" ? [{ folder: path.dirname(commonDir), gitDir: commonDir }] : []

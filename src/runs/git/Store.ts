@@ -1,16 +1,14 @@
 /**
- * Store: the daemon's own git folder beside a person's repository, in which it looks at what
- * agents have done.
+ * Store: a git folder of the daemon next to a person's repository, through which the daemon inspects agents' work.
  *
  *     STORE/objects/info/alternates   the person's objects, which the store borrows
- *     STORE/refs/person/…             the person's branches, remotes and tags, at the last look
- *     STORE/refs/agents/KEY/…         what an agent's tree stood at, and the branches that it has, at the last look
- *     STORE/trees/KEY                 HEAD and index by which the daemon looks at that tree
+ *     STORE/refs/person/…             the person's branches, remotes and tags, as of the last fetch
+ *     STORE/refs/agents/KEY/…         the current commit and branches of an agent's tree, as of the last fetch
+ *     STORE/trees/KEY                 HEAD and index with which the daemon inspects that tree
  *
- * Guarantees: no agent can write a git folder in which git is run here; commits come by a fetch
- * that checks each object, from a sender that is confined where the machine can confine it; an
- * agent's tree is only read. What a git that was cut off has left is taken up again, any number
- * of times.
+ * Guarantees: No agent can write a git folder in which git is run here. Commits are fetched with a check of each
+ * object. The sending git is confined if the machine can confine it. An agent's tree is only read. Interrupted work can
+ * be repeated any number of times.
  */
 import { Context, Effect, FileSystem, Option, Random, Schema, Stream } from "effect"
 import { createHash } from "node:crypto"
@@ -20,7 +18,7 @@ import { type Answer, type Call, git, type GitUnavailable } from "./Git.ts"
 import { keyOf } from "./OwnRecord.ts"
 import * as Repository from "./Repository.ts"
 
-/** Git was run and refused. */
+/** Git ran and reported an error. */
 export class GitFailed extends Schema.TaggedError<GitFailed>()("GitFailed", {
   message: Schema.String,
   remedy: Schema.String
@@ -28,32 +26,32 @@ export class GitFailed extends Schema.TaggedError<GitFailed>()("GitFailed", {
 
 export type Argv = readonly [string, ...ReadonlyArray<string>]
 
-/** A command that is held, as it is started. */
+/** A confined command, ready to start. */
 export interface Held {
   readonly argv: Argv
-  /** The content of its descriptors 3, 4 … */
+  /** Contents of file descriptors 3, 4 … */
   readonly handed: ReadonlyArray<Uint8Array>
 }
 
-/** Makes of a command one that is held in a folder; it begins in `cwd`, by default in that folder. */
+/** Wraps a command so that it is confined to a folder. `cwd` is its working directory, by default that folder. */
 export type Hold = (argv: Argv, cwd?: string) => Effect.Effect<Held, GitUnavailable>
 
 export interface Needs {
-  /** Whether it is to have the network. */
+  /** True if the command needs the network. */
   readonly network?: boolean
-  /** Folders that it reads besides: never one that an agent named. */
+  /** Further folders that the command can read: never one that an agent named. */
   readonly shared?: ReadonlyArray<string>
 }
 
-/** Makes of commands such as are held in a folder; undefined where this machine has nothing that holds them. */
+/** Makes a wrapper that confines commands to a folder. Undefined if this machine has no sandbox. */
 export type Confine = (folder: string, needs?: Needs) => Effect.Effect<Hold | undefined>
 
-/** The machine's confinement; by default there is none. */
+/** The machine's confinement. Default: none. */
 export const Confine = Context.Reference<Confine>("agentd/git/Confine", {
   defaultValue: () => () => Effect.undefined
 })
 
-/** Explains that a folder of the daemon's own cannot be written. */
+/** The error for a folder of the daemon that cannot be written. */
 export const unwritable = (folder: string) => (error: { readonly message: string }) =>
   Effect.fail(
     new GitFailed({
@@ -67,7 +65,7 @@ export interface Store {
   readonly person: Repository.Repository
 }
 
-/** The whole of a git folder's settings: written by the daemon, so nothing else can be in them. */
+/** The complete settings of a git folder. The daemon writes them, so they contain nothing else. */
 const settings = (of: {
   readonly bare: boolean
   readonly format: string | undefined
@@ -83,22 +81,22 @@ const settings = (of: {
     ""
   ].join("\n")
 
-/** Writes a file that does not have that content yet. */
+/** Writes a file if its content differs. */
 export const put = Effect.fnUntraced(function* (file: string, content: string) {
   const files = yield* FileSystem.FileSystem
   const now = yield* Effect.option(files.readFileString(file))
   if (Option.isSome(now) && now.value === content) return
-  // another fiber may be at the same file
+  // a random name, because another fiber can write the same file
   const part = `${file}.${yield* Random.nextIntBetween(0, 2 ** 31)}.new`
   yield* files.writeFileString(part, content)
   yield* files.rename(part, file)
 })
 
-/** Settings of the person's that say how a file of the checkout looks, and the values that are words of git's. */
+/** The person's settings for how git represents files in a checkout. VALUES allows only git's own words. */
 const FILES = "^core\\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode)$"
 const VALUES = /^core\.([a-z]+)\n(true|false|input|lf|crlf|native)$/
 
-/** Reads those settings as the person's repository and home have them: without them a clean tree would look changed. */
+/** Reads those settings from the person's repository and home. Without them a clean tree would look changed. */
 const filesOf = Effect.fnUntraced(function* (commonDir: string) {
   const answer = yield* git({
     gitDir: commonDir,
@@ -113,7 +111,7 @@ const filesOf = Effect.fnUntraced(function* (commonDir: string) {
   })
 })
 
-/** A git folder without commits that borrows objects. */
+/** Creates a git folder without commits that borrows objects. */
 export const makeFolder = Effect.fnUntraced(
   function* (
     gitDir: string,
@@ -121,7 +119,7 @@ export const makeFolder = Effect.fnUntraced(
       readonly bare: boolean
       readonly borrows: Pick<Repository.Repository, "commonDir">
       readonly head: string
-      /** Settings besides, as git writes them. */
+      /** Further settings, in the format of git's config file. */
       readonly more?: string
     }
   ) {
@@ -141,29 +139,30 @@ export const makeFolder = Effect.fnUntraced(
     yield* put(path.join(gitDir, "objects/info/alternates"), `${path.join(commonDir, "objects")}\n`)
     const shallow = yield* Effect.option(files.readFileString(path.join(commonDir, "shallow")))
     if (Option.isSome(shallow)) yield* put(path.join(gitDir, "shallow"), shallow.value)
-    // the last: with it git takes the folder for a repository
+    // written last: with HEAD, git accepts the folder as a repository
     yield* put(path.join(gitDir, "HEAD"), `${of.head}\n`)
   },
   (making, gitDir) => Effect.catchTag(making, "PlatformError", unwritable(gitDir))
 )
 
-/** Another git holds a lock for a moment, or was cut off while it held it. */
+/** Another git holds the lock briefly, or was killed while it held it. */
 const LOCKED = /cannot lock ref|\.lock': File exists|failed to read/
 const LOCK_ENDS = Backoff.constant("50 millis")
 const LOCK_TRIES = 10
 
-/** The owner of the git folder that a command runs on: in the person's another git may rightfully hold a lock for long. */
+/** The owner of the git folder that a command runs on. In the person's folder another git may hold a lock for long. */
 export type Whose = "daemon" | "person"
 
-/** The lock that git complains of, where it lies in that folder. */
+/** The lock in git's error message, if it lies in that folder. */
 const lockIn = (folder: string, { stderr }: Answer): string | undefined => {
   const file = /'([^'\n]+\.lock)': File exists/.exec(stderr)?.[1]
   return file !== undefined && path.resolve(file).startsWith(`${folder}/`) ? file : undefined
 }
 
 /**
- * Git's answer, whatever it is. A lock that another git holds is waited for; one that stays in a folder of the daemon's
- * own was left by a git that died with an earlier daemon: only one daemon runs, and its commands are brief there.
+ * Git's answer, even if it failed. Waits for a lock that another git holds. In a folder of the daemon, a lock that
+ * remains was left by a git of an earlier daemon, and is removed: only one daemon runs, and its commands are brief
+ * there.
  */
 export const ask = Effect.fnUntraced(function* (call: Call, whose: Whose = "daemon") {
   for (let tries = 0; ; tries++) {
@@ -182,7 +181,7 @@ export const failed = ({ command, gitDir }: Call, { stderr, stdout }: Answer) =>
     remedy: `see whether ${gitDir} is in order, and the disk`
   })
 
-/** Runs a command that must succeed, and gives what git prints. */
+/** Runs a command that must succeed, and returns its output. */
 export const must = Effect.fnUntraced(function* (call: Call, whose: Whose = "daemon") {
   const answer = yield* ask(call, whose)
   return answer.code === 0 ? answer.stdout : yield* failed(call, answer)
@@ -190,7 +189,9 @@ export const must = Effect.fnUntraced(function* (call: Call, whose: Whose = "dae
 
 const BRANCHES = ["heads", "remotes", "tags"].map((kind) => `+refs/${kind}/*:refs/person/${kind}/*`)
 
-/** The store of the repository in which a folder lies, with the person's branches as they stand; undefined without one. */
+/**
+ * The store for the repository of a folder, with the person's current branches. Undefined if there is no repository.
+ */
 export const open = Effect.fnUntraced(function* (stores: string, folder: string) {
   const person = yield* Repository.find(folder)
   if (person === undefined) return undefined
@@ -202,7 +203,7 @@ export const open = Effect.fnUntraced(function* (stores: string, folder: string)
   return store
 })
 
-/** The commit that a name of the store's stands for. */
+/** The commit that a name in the store refers to. */
 export const commitAt = Effect.fnUntraced(function* ({ gitDir }: Pick<Store, "gitDir">, name: string) {
   const call: Call = { gitDir, command: "rev-parse", options: ["--verify", "--quiet"], names: [`${name}^{commit}`] }
   const answer = yield* ask(call)
@@ -210,7 +211,7 @@ export const commitAt = Effect.fnUntraced(function* ({ gitDir }: Pick<Store, "gi
   return answer.code === 1 ? undefined : yield* failed(call, answer)
 })
 
-/** The refs of the store that a person's word for a commit may mean, the likeliest first. */
+/** The store's refs that a person's name for a commit can mean, the most likely first. */
 const meanings = (word: string, head: Repository.Head | undefined): ReadonlyArray<string> => {
   if (word === "HEAD") return head === undefined ? [] : [head.commit ?? `refs/person/heads/${head.branch}`]
   if (word.startsWith("refs/")) return [word.replace("refs/", "refs/person/")]
@@ -218,7 +219,7 @@ const meanings = (word: string, head: Repository.Head | undefined): ReadonlyArra
   return [...["heads", "remotes", "tags"].map((kind) => `refs/person/${kind}/${word}`), ...ids]
 }
 
-/** The ref of the store that a person's word for a commit means, without what follows the word (`~2`). */
+/** The store's ref for a person's name of a commit. With a suffix such as `~2`, `ref` is the commit itself. */
 export const refOf = Effect.fnUntraced(function* (store: Store, name: string) {
   const [, word = name, more = ""] = /^([^~^:]+)(.*)$/.exec(name) ?? []
   for (const ref of meanings(word, yield* Repository.headOf(store.person.gitDir))) {
@@ -228,7 +229,7 @@ export const refOf = Effect.fnUntraced(function* (store: Store, name: string) {
   return undefined
 })
 
-/** The commit that a person's word means: a branch, a tag, HEAD, a commit. */
+/** The commit that a person names: by branch, tag, HEAD or commit id. */
 export const commitOf = (store: Store, name: string) => Effect.map(refOf(store, name), (found) => found?.commit)
 
 export const isAncestor = Effect.fnUntraced(function* ({ gitDir }: Store, older: string, newer: string) {
@@ -237,12 +238,12 @@ export const isAncestor = Effect.fnUntraced(function* ({ gitDir }: Store, older:
   return answer.code <= 1 ? answer.code === 0 : yield* failed(call, answer)
 })
 
-/** A word of a shell's. */
+/** Quotes a word for a shell. */
 const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
 
 /**
- * The program at the other end, in a folder that an agent writes, as a line for a shell: git's own, held in the folder;
- * undefined where this machine holds nothing.
+ * The command line of git's program at the other end, confined to a folder that an agent writes. Undefined if this
+ * machine has no sandbox.
  */
 export const heldIn = Effect.fnUntraced(
   function* (store: Store, folder: string, program: Argv) {
@@ -252,7 +253,7 @@ export const heldIn = Effect.fnUntraced(
     const files = yield* FileSystem.FileSystem
     const senders = path.join(store.gitDir, "senders")
     yield* files.makeDirectory(senders, { recursive: true, mode: 0o700 })
-    // git starts the sender by a shell: what it is to read from descriptors comes from files of the store's
+    // git starts the sender through a shell, so the contents of file descriptors come from files in the store
     const redirects: Array<string> = []
     for (const [n, bytes] of handed.entries()) {
       const file = path.join(senders, `${keyOf(folder)}.${n + 3}`)
@@ -264,13 +265,16 @@ export const heldIn = Effect.fnUntraced(
   (making, { gitDir }) => Effect.catchTag(making, "PlatformError", unwritable(gitDir))
 )
 
-/** Git's words for a repository without a commit. */
+/** Git's message for a repository without a commit. */
 const UNBORN = /couldn't find remote ref HEAD/
 
-/** The refs of the store that are of a folder. */
+/** Prefix of a folder's refs in the store. */
 export const refsOf = (folder: string): string => `refs/agents/${keyOf(folder)}`
 
-/** Takes the commit over at which the checkout of that folder stands, `besides` more; undefined where there is none. `sends`: by which program. */
+/**
+ * Fetches the current commit of a folder's checkout; undefined if there is none. `besides`: prefixes of further refs to
+ * fetch. `sends`: the program that sends.
+ */
 export const takeOver = Effect.fnUntraced(function* (
   store: Store,
   folder: string,
@@ -294,12 +298,12 @@ export const takeOver = Effect.fnUntraced(function* (
 })
 
 export interface Looked {
-  /** Of the daemon's own, with an index of the commit at which the tree stands. */
+  /** Git folder of the daemon, with an index of the tree's commit. */
   readonly gitDir: string
   readonly workTree: string
 }
 
-/** An index by which a checkout is looked at, as it stands at that commit; `by`: one of its own. */
+/** An index for comparing a checkout with that commit. `by`: suffix for a separate index. */
 export const look = Effect.fnUntraced(function* (store: Store, top: string, commit: string, by = "") {
   const of: Looked = { gitDir: path.join(store.gitDir, "trees", `${keyOf(top)}${by}`), workTree: top }
   if ((yield* Repository.firstLine(path.join(of.gitDir, "HEAD"))) !== commit) yield* lookFrom(of.gitDir, commit)
@@ -307,7 +311,10 @@ export const look = Effect.fnUntraced(function* (store: Store, top: string, comm
   return of
 })
 
-/** The lines of `git status` for the checkout of that folder, beside the commit at which it stands. */
+/**
+ * The lines of `git status` for a folder's checkout, compared with `commit` (default: its current commit). Git LFS
+ * files that match their pointers are left out.
+ */
 export const changes = Effect.fnUntraced(function* (
   store: Store,
   folder: string,
@@ -322,7 +329,7 @@ export const changes = Effect.fnUntraced(function* (
   return lines.filter((line) => !pointed.has(line))
 })
 
-/** The lines of `git status`, and those of them that are of files of Git LFS as their pointers say. */
+/** The lines of `git status`, and those of them for Git LFS files whose content matches their pointer. */
 export const status = Effect.fnUntraced(function* (of: Looked, untracked: "all" | "no") {
   const said = yield* must({
     ...of,
@@ -333,14 +340,14 @@ export const status = Effect.fnUntraced(function* (of: Looked, untracked: "all" 
   return { lines, pointed: yield* pointedOf(of, lines) }
 })
 
-/** Most bytes of a file that is compared with its pointer. */
+/** Maximum bytes of a file that is compared with its pointer. */
 const MAX_POINTED = 1024 ** 3
 const MAX_POINTER = 1_024
 
-/** Most changed files that are looked at for that. */
+/** Maximum number of changed files that are compared with their pointers. */
 const MOST_POINTED = 1_000
 
-/** The lines of files that Git LFS keeps and that are what their pointers say: no filter runs here, so they look changed. */
+/** The lines for Git LFS files whose content matches their pointer. They look changed because no filter runs here. */
 const pointedOf = Effect.fnUntraced(function* (of: Looked, lines: ReadonlyArray<string>) {
   const changed = lines.filter((line) => line.startsWith(" M ")).slice(0, MOST_POINTED)
   if (changed.length === 0) return new Set<string>()
@@ -354,7 +361,7 @@ const pointedOf = Effect.fnUntraced(function* (of: Looked, lines: ReadonlyArray<
   )
 })
 
-/** Whether a file's content is what its pointer in the index names; where that cannot be told, it is not. */
+/** Whether a file's content matches the pointer in the index; false if that cannot be determined. */
 const isPointed = Effect.fnUntraced(
   function* (of: Looked, file: string) {
     const pointer = yield* must({ ...of, command: "cat-file", options: ["blob"], names: [`:${file}`] })
@@ -372,17 +379,17 @@ const isPointed = Effect.fnUntraced(
   Effect.orElseSucceed(() => false)
 )
 
-/** The paths at which the commit that a tree was last looked at from has other repositories. */
+/** Paths of embedded repositories in the commit with which the tree was last compared. */
 export const embedded = Effect.fnUntraced(function* (store: Store, folder: string) {
   const gitDir = path.join(store.gitDir, "trees", keyOf(folder))
   const said = yield* must({ gitDir, command: "ls-files", options: ["--stage", "-z"] })
   return said.split("\0").flatMap((line) => (line.startsWith("160000 ") ? [line.slice(line.indexOf("\t") + 1)] : []))
 })
 
-/** Fails where the commit has more entries than this program unfolds: they are counted as git lists them. */
+/** Fails if the commit has more entries than the limit. Git only lists them here, and they are counted. */
 export const count = (gitDir: string, commit: string) => must({ gitDir, command: "ls-tree", names: [commit] })
 
-/** Makes the git folder by which a tree is looked at, with an index of that commit. */
+/** Creates the git folder for comparing a tree, with an index of that commit. */
 const lookFrom = Effect.fnUntraced(
   function* (gitDir: string, commit: string) {
     const files = yield* FileSystem.FileSystem

@@ -1,11 +1,10 @@
 /**
- * Tree: a checkout of agentd's own with a git folder of its own, which borrows the person's
- * objects: checks run in it, and what they write into its git folder harms nobody.
+ * Tree: a checkout with its own git folder, which borrows the person's objects. Checks run in it, and their changes to
+ * its git folder harm nobody.
  *
- * Guarantees: git runs on the tree's git folder only when that has been made anew, before any
- * process can write it, and with settings of the daemon's alone: no filter runs, so that a file
- * of Git LFS is its pointer there. A tree that was cut off is made anew; what lies in
- * it beside the files of git stays.
+ * Guarantees: Git runs on the tree's git folder only just after the folder was created, before any process can write
+ * it. It uses only the daemon's settings. No filter runs, so Git LFS files appear as pointers. An interrupted checkout
+ * is repeated. Untracked files in the tree are not removed.
  */
 import { Effect, FileSystem } from "effect"
 import * as path from "node:path"
@@ -13,13 +12,15 @@ import { keyOf } from "./OwnRecord.ts"
 import * as Repository from "./Repository.ts"
 import { commitAt, count, makeFolder, must, type Store, unwritable } from "./Store.ts"
 
-/** The commits in the store that the files of a tree are of, and shall be of: with the second, the tree was cut off. */
+/**
+ * Refs of the store with the tree's current commit and the next one. If the second exists, a checkout was interrupted.
+ */
 const refsOf = (folder: string) => ({
   now: `refs/trees/${keyOf(folder)}/now`,
   next: `refs/trees/${keyOf(folder)}/next`
 })
 
-/** Brings the tree to a commit of the store: files of the last one that it does not have are gone. */
+/** Checks out a commit of the store in the tree. Files of the previous commit that it does not have are removed. */
 export const checkOut = Effect.fnUntraced(function* (store: Store, folder: string, commit: string) {
   const files = yield* FileSystem.FileSystem
   const gitDir = path.join(folder, ".git")
@@ -41,13 +42,13 @@ export const checkOut = Effect.fnUntraced(function* (store: Store, folder: strin
   const inTree = { gitDir, workTree: folder }
   yield* count(gitDir, commit)
   if (was !== undefined) yield* must({ ...inTree, command: "read-tree", names: [was] })
-  // a full name, that no option is like: older gits know no end of options here
+  // a full commit id cannot be mistaken for an option; older gits do not know --end-of-options here
   yield* must({ ...inTree, command: "reset", options: [commit] })
   yield* must({ ...inStore, names: [now, commit] })
   yield* must({ ...inStore, options: ["-d"], names: [next] })
 })
 
-/** Removes the tree with all that lies in it. */
+/** Removes the tree and everything in it. */
 export const clear = Effect.fnUntraced(function* (store: Store | undefined, folder: string) {
   const files = yield* FileSystem.FileSystem
   yield* Effect.catchTag(files.remove(folder, { recursive: true, force: true }), "PlatformError", unwritable(folder))

@@ -1,8 +1,8 @@
 /**
- * TreeDiff: what the files of a checkout are now beside a commit: changed, deleted and new ones, as one patch.
+ * TreeDiff: compares the files of a checkout with a commit: changed, deleted and new files, as one patch.
  *
- * Guarantees: the checkout is only read, by a git folder of the daemon's own; no filter, driver or setting of the
- * checkout runs; a patch that is too long is cut at a file's or a line's end, and says so.
+ * Guarantees: The checkout is only read, through a git folder of the daemon. No filter, driver or setting of the
+ * checkout runs. A patch that is too long is cut at the end of a file or line, and `isCut` says so.
  */
 import { Effect, type FileSystem } from "effect"
 import * as path from "node:path"
@@ -23,38 +23,38 @@ import {
   unwritable
 } from "./Store.ts"
 
-/** A file that is not as the commit has it. */
+/** A file that differs from the commit. */
 export interface ChangedFile {
   readonly path: string
-  /** Lines; null for a file that is not text. */
+  /** Numbers of lines; null for a file that is not text. */
   readonly added: number | null
   readonly removed: number | null
 }
 
 export interface TreeDiff {
-  /** The commit that the files are compared with. */
+  /** Commit that the files are compared with. */
   readonly base: string
   readonly files: ReadonlyArray<ChangedFile>
-  /** New files that are not in the patch, since there are too many. */
+  /** Number of new files that are not in the patch, because there are too many. */
   readonly more: number
-  /** As git writes it, without colour. */
+  /** Git's patch, without colour. */
   readonly patch: string
-  /** The patch is longer than is kept. */
+  /** True if the patch was cut because of its length. */
   readonly isCut: boolean
 }
 
-/** Most bytes of a patch, as characters. */
+/** Maximum characters of a patch. */
 export const MAX_PATCH = 524_288
-/** Most new files that are shown with their content. */
+/** Maximum number of new files that are shown with their content. */
 const MAX_NEW = 200
 
-/** The empty file's object, which every git knows. */
+/** Object id of the empty file, which every git knows. */
 const emptyOf = (commit: string): string =>
   commit.length === 40
     ? "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
     : "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
 
-/** Where the agent's work began: where its commits part from the person's checkout, or the commit at which it stands. */
+/** The commit at which the agent's work began: the merge base with the person's checkout, or the current commit. */
 export const baseOf = Effect.fnUntraced(function* (store: Store, stores: string, top: string, head: string) {
   if ((yield* OwnRepository.read(stores, top)) === undefined) return head
   const person = yield* refOf(store, "HEAD")
@@ -71,7 +71,7 @@ const numbers = (said: string): ReadonlyArray<ChangedFile> =>
     return [{ path: file, added: count(added), removed: count(removed) }]
   })
 
-/** Cut where a line ends. */
+/** Cuts the patch at the end of a line. */
 const cut = (patch: string): string => {
   const end = patch.lastIndexOf("\n", MAX_PATCH - 1)
   return end < 0 ? "" : patch.slice(0, end + 1)
@@ -86,7 +86,10 @@ const compared = Effect.fnUntraced(function* (of: Looked, base: string, pointed:
   return { files, patch: isCut ? cut(patch) : patch, isCut }
 })
 
-/** New files stand in the index as empty ones meanwhile: git reads them where they lie, and no object is made. */
+/**
+ * Adds new files to the index as empty files while `look` runs. Git then reads them from the checkout, and no object is
+ * created.
+ */
 const withNew = <A>(
   of: Looked,
   base: string,
@@ -98,22 +101,22 @@ const withNew = <A>(
   const entry = (file: string) => ["--cacheinfo", `100644,${emptyOf(base)},${file}`]
   return Effect.gen(function* () {
     const stands = yield* Repository.firstLine(head)
-    // one that is cut off here makes its index anew
+    // if this is interrupted here, the index is rebuilt the next time
     yield* put(head, "ref: refs/heads/none\n")
     const entries = files.flatMap(entry)
     const { code } = yield* ask({ ...of, command: "update-index", options: ["--add", ...entries] })
-    // a file where a folder was, or the other way round
+    // a file replaced a folder, or a folder a file
     if (code !== 0) yield* must({ ...of, command: "update-index", options: ["--add", "--replace", ...entries] })
     const found = yield* look
     yield* must({ ...of, command: "update-index", options: ["--force-remove"], paths: files })
-    // what was replaced comes back with an index that is made anew
+    // replaced entries are restored when the index is rebuilt
     if (stands !== undefined && code === 0) yield* put(head, `${stands}\n`)
     return found
   }).pipe(Effect.catchTag("PlatformError", unwritable(of.gitDir)))
 }
 
 /**
- * Runs one at a time for a checkout: its index is changed meanwhile. Undefined where the folder is no checkout, or has no
+ * Must not run concurrently for a checkout: it changes the index. Undefined if the folder is no checkout, or has no
  * commit yet.
  */
 export const diff = Effect.fnUntraced(function* (store: Store, stores: string, folder: string) {
@@ -123,7 +126,7 @@ export const diff = Effect.fnUntraced(function* (store: Store, stores: string, f
   const { top } = found
   const of = yield* look(store, top, head, ".diff")
   const { lines, pointed } = yield* status(of, "all")
-  // another repository in the tree ends with a slash, and is not looked into
+  // the path of an embedded repository ends with a slash; its content is not compared
   const fresh = lines.flatMap((line) => (line.startsWith("?? ") && !line.endsWith("/") ? [line.slice(3)] : []))
   const base = yield* baseOf(store, stores, top, head)
   const shown = fresh.slice(0, MAX_NEW)

@@ -1,11 +1,10 @@
 /**
- * HeldProgram: a program that a keeper holds, as the daemon has it.
+ * HeldProgram: the daemon's view of a program that a keeper holds.
  *
- * Guarantees: its output is read from files, by position: the same bytes for the same position, to the end, whoever
- * of daemon and keeper has died meanwhile; an input is written once, in the order of the calls, and tried again
- * where the keeper died before it took it; how it ended is told once, with no code and no signal where the
- * keeper that would know has died; where output is gone that was told, that is its end, and nobody looks for it in a
- * circle; a point never goes back.
+ * Guarantees: Output is read from files by position. A position always has the same bytes, even if daemon or keeper
+ * died in between. An input is written once, in the order of the calls, and is sent again if the keeper died before
+ * accepting it. The exit is reported once, without code and signal if the keeper that would know has died. If output
+ * that was reported is missing, the output ends there, and the program counts as lost. A checkpoint never moves back.
  */
 import { Clock, Deferred, Effect, Semaphore } from "effect"
 import * as fs from "node:fs"
@@ -13,36 +12,41 @@ import * as path from "node:path"
 import type { KeeperLink } from "./KeeperLink.ts"
 import type { Exit, Listed, StreamName, Tale } from "./Protocol.ts"
 
-/** An input that the program has been given: the note that came with it. */
+/** An input that was sent to the program, and its note. */
 export interface Input {
   readonly seq: number
   readonly note: string
 }
 
-/** The way to the keeper that holds the program; waits for the next one where that has died. */
+/** Access to the keeper that holds the program. `link` waits for the next keeper if that one has died. */
 export interface Reach {
   readonly link: Effect.Effect<KeeperLink>
-  /** The newest one's pid. */
+  /** Pid of the newest keeper. */
   readonly keeper: number | undefined
-  /** The keeper hears so seldom how far its output is read, bytes: a part of what it lets wait. */
+  /**
+   * Bytes of output after which the keeper is told how much was read: a fraction of the keeper's limit for unread
+   * output.
+   */
   readonly mark: number
-  /** So much output is worth a further point, bytes. */
+  /** Bytes of output after which a new checkpoint is due. */
   readonly worth: number
 }
 
-/** A place from which the next daemon reads on. */
+/** A checkpoint from which the next daemon reads on. */
 export interface Point {
   readonly out: number
   readonly err: number
-  /** The last input before it. */
+  /** Number of the last input before it. */
   readonly seq: number
-  /** All that is to be known of before, in the words of whoever reads the output. */
+  /** The state at the checkpoint, in a form that its reader defines. */
   readonly known: unknown
 }
 
-/** The form of a point's file. */
+/** Format version of the checkpoint file. */
 const FORMAT = 1
-/** All reads go through it, one after the other: room of its own for each would be 64 kB for every line. */
+/**
+ * Shared buffer for all reads, which run one after the other. A buffer for each read would cost 64 kB for every line.
+ */
 const room = Buffer.allocUnsafeSlow(1 << 16)
 const BUSY = "100 millis"
 
@@ -55,9 +59,9 @@ const replaced = (file: string, content: string): void => {
 
 const lineOf = ({ note, seq }: Input): string => `${seq} ${note.replaceAll("\n", " ")}\n`
 
-/** Notes of the inputs that a program was to be given; of two with one number, the later one. */
+/** Notes of the inputs for a program. If two have the same number, the later one counts. */
 const notesIn = (folder: string): ReadonlyArray<Input> => {
-  // a keeper of version 1 has noted them itself
+  // a keeper of version 1 wrote the notes itself, to `inputs`
   const files = ["inputs", "notes"].map((name) => path.join(folder, name)).filter((file) => fs.existsSync(file))
   const lines = files.flatMap((file) => fs.readFileSync(file, "utf8").split("\n").slice(0, -1))
   const all = new Map(lines.map((line) => [Number(line.split(" ", 1)[0]), line.slice(line.indexOf(" ") + 1)]))
@@ -69,7 +73,7 @@ const isPoint = (value: unknown): value is Point & { readonly format: number } =
   return [err, out, seq].every(Number.isInteger)
 }
 
-/** The point in a program's folder; undefined: there is none, "lost": there is one that cannot be read. */
+/** The checkpoint in a program's folder. Undefined: there is none. "lost": it cannot be read. */
 const pointIn = (folder: string): Point | "lost" | undefined => {
   const file = path.join(folder, "point")
   if (!fs.existsSync(file)) return undefined
@@ -81,7 +85,7 @@ const pointIn = (folder: string): Point | "lost" | undefined => {
   }
 }
 
-/** Reads segments one after the other. */
+/** Reads the segment files one after the other. */
 class Segments {
   position: number
   private readonly folder: string
@@ -95,7 +99,7 @@ class Segments {
     this.position = position
   }
 
-  /** The next bytes; undefined where none are there now. */
+  /** The next bytes; undefined if there are none now. */
   read(): Uint8Array | undefined {
     if (this.fd < 0) this.open(this.baseOf(this.position))
     if (this.fd < 0) return undefined
@@ -105,13 +109,13 @@ class Segments {
       this.position += size
       return Buffer.from(room.subarray(0, size))
     }
-    // the next one begins where this one ends
+    // the next segment begins where this one ends
     if (from === 0 || !fs.existsSync(fileOf(this.folder, this.name, this.position))) return undefined
     this.open(this.position)
     return this.read()
   }
 
-  /** Removes the files of what lies before. */
+  /** Removes the files that end before this position. */
   free(position: number): void {
     const bases = this.bases()
     for (const [index, base] of bases.entries()) {
@@ -133,7 +137,7 @@ class Segments {
   }
 
   private baseOf(position: number): number | undefined {
-    // a keeper removes the folder of what was forgotten
+    // a keeper removes the folder of a forgotten program
     return fs.existsSync(this.folder) ? this.bases().findLast((base) => base <= position) : undefined
   }
 
@@ -150,18 +154,18 @@ export class HeldProgram {
   readonly name: string
   readonly pid: number
   readonly start: number
-  /** So many processes the machine had begun before it. */
+  /** Number of processes that the machine had started before it. */
   readonly births: number | undefined
-  /** The keeper's shell beside it, which is told to end when the program has. */
+  /** The keeper's shell next to the program. The keeper ends it after the program has ended. */
   readonly anchor: { readonly pid: number; readonly start: number } | undefined
-  /** Inputs that it had been given, and the size of its output, when this daemon took it up. */
+  /** Inputs that the program had received, and the size of its output, when this daemon resumed it. */
   readonly inputs: ReadonlyArray<Input>
   readonly before: { readonly out: number; readonly err: number; readonly seq: number }
-  /** Where its output is read from, and after which its inputs are; undefined: the beginning. */
+  /** The checkpoint from which output and inputs are read. Undefined: from the beginning. */
   readonly point: Point | undefined
-  /** The beginning of its output is gone, and nobody knows what was to be known of it. */
+  /** True if the beginning of the output is gone and the checkpoint that would replace it cannot be read. */
   readonly isCut: boolean
-  /** The next who asks for it has it. */
+  /** False until a caller has taken the program. */
   isTaken = false
   private readonly reach: Reach
   private readonly folder: string
@@ -194,12 +198,12 @@ export class HeldProgram {
     this.before = { out: listed.out, err: listed.err, seq: listed.seq }
     this.seq = listed.seq
     this.taken = listed.seq
-    // what was noted and not taken comes again under the same number
+    // a note whose input was not accepted comes again under the same number
     this.inputs = notesIn(folder).filter((input) => input.seq > seq && input.seq <= listed.seq)
     this.listed(listed)
   }
 
-  /** As a keeper lists it at its beginning. */
+  /** Updates the state from the keeper's list when a connection begins. */
   listed({ ended, err, exit, out, seq }: Omit<Listed, "run" | "pid" | "start">): void {
     this.taken = seq
     this.grown("out", out)
@@ -208,7 +212,7 @@ export class HeldProgram {
     if (ended) this.over()
   }
 
-  /** No keeper knows it any more. */
+  /** Called if no keeper knows the program any more. */
   lost(): void {
     this.exitedWith({ code: null, signal: null })
     this.over()
@@ -247,7 +251,7 @@ export class HeldProgram {
     return this.reach.keeper
   }
 
-  /** True once its end is known and all of its output is there. */
+  /** True once the exit is known and all output is there. */
   get isWhole(): boolean {
     return this.isOver
   }
@@ -256,7 +260,7 @@ export class HeldProgram {
     return Deferred.await(this.end)
   }
 
-  /** The next bytes of its output, from its beginning or its point; none at the end. */
+  /** The next bytes of output, from its beginning or its checkpoint; undefined at the end. */
   read(name: StreamName): Effect.Effect<Uint8Array | undefined> {
     return Effect.suspend(() => {
       const reader = this.readers[name]
@@ -268,7 +272,7 @@ export class HeldProgram {
     })
   }
 
-  /** Ends its output where that is gone: nobody can hear the program any more. */
+  /** Ends the output because a part is missing: the program can no longer be read. */
   private torn(name: StreamName): Effect.Effect<undefined> {
     const { position } = this.readers[name]
     this.lost()
@@ -287,7 +291,7 @@ export class HeldProgram {
     })
   }
 
-  /** Tells the keeper now and then how much is read. */
+  /** Now and then tells the keeper how much was read. */
   private read_(): Effect.Effect<void> {
     const { err, out } = this.readers
     if (out.position + err.position - this.marked < this.reach.mark || this.isOver) return Effect.void
@@ -295,21 +299,21 @@ export class HeldProgram {
     return Effect.map(this.reach.link, (link) => this.mark(link))
   }
 
-  /** Tells the keeper how much is read: a new one does not know. */
+  /** Tells the keeper how much was read: a new keeper does not know it. */
   mark(link: KeeperLink): void {
     const { err, out } = this.readers
     link.tell({ op: "mark", run: this.name, out: out.position, err: err.position })
   }
 
-  /** Whether a point there is worth its while. */
+  /** Whether enough was written since the last checkpoint to make a new one. */
   isDue(out: number, err: number): boolean {
     return !this.isOver && out + err - this.kept >= this.reach.worth
   }
 
-  /** The next daemon reads on from there: what came before it is freed. */
+  /** Stores the checkpoint from which the next daemon reads on, and removes older output. */
   keep({ err, known, out, seq }: Point): Effect.Effect<void> {
     return Effect.suspend(() => {
-      // a keeper removes the folder of what was forgotten; a later point has freed what lies before it
+      // a keeper removes the folder of a forgotten program; a later checkpoint has already removed older output
       if (this.isOver || out + err < this.kept || !fs.existsSync(this.folder)) return Effect.void
       replaced(path.join(this.folder, "point"), JSON.stringify({ format: FORMAT, out, err, seq, known }))
       this.kept = out + err
@@ -321,19 +325,19 @@ export class HeldProgram {
     })
   }
 
-  /** Returns when the pipe has it, or when nobody reads it any more. `note`: one line. */
+  /** Returns when the pipe has accepted the data, or when nobody can read it any more. `note`: one line. */
   write(data: string | null, note: string): Effect.Effect<void> {
     return this.writing.withPermit(
       Effect.gen({ self: this }, function* () {
         let seq = ++this.seq
         while (!this.isOver && this.taken < seq) {
           const link = yield* this.reach.link
-          // listed anew meanwhile, or forgotten
+          // accepted according to a new list, or the program was forgotten
           if (this.taken >= seq || !this.noted(seq, note)) return
           const { error, seq: last = 0 } = yield* link.ask({ op: "write", run: this.name, seq, data }, null)
           if (error === "gone") continue
           if (error === "busy") yield* Effect.sleep(BUSY)
-          // a writer before this one was interrupted before the keeper had heard it
+          // an earlier write was interrupted before the keeper received it
           else if (error === "gap") seq = this.seq = last + 1
           else return void (this.taken = Math.max(this.taken, seq))
         }
@@ -341,17 +345,17 @@ export class HeldProgram {
     )
   }
 
-  /** The note is there before the input is. False: the program's folder is gone. */
+  /** Stores the note before the input is sent. False if the program's folder is gone. */
   private noted(seq: number, note: string): boolean {
     if (!fs.existsSync(this.folder)) return false
     fs.appendFileSync(path.join(this.folder, "notes"), lineOf({ seq, note }), { mode: 0o600 })
     return true
   }
 
-  /** ms of its grace that are left since a daemon first asked for its end; the next daemon goes on with it. */
+  /** Remaining grace in ms since a daemon first asked the program to end. The next daemon continues the same grace. */
   graceLeft(grace: number): Effect.Effect<number> {
     return Effect.map(Clock.monotonicTimeNanos, (nanos) => {
-      // since the machine's start, which no program outlives
+      // monotonic time since boot: no program survives a reboot
       const now = Number(nanos / 1_000_000n)
       const file = path.join(this.folder, "asked")
       if (!fs.existsSync(this.folder)) return grace

@@ -1,13 +1,13 @@
 /**
- * Keeper: the daemon's end of the keeper, the small process that holds programs while daemons come and go.
+ * Keeper: the daemon's side of the keeper, a small process that holds programs while daemons stop and start.
  *
- * A keeper lives in a folder of its own, `<folder>/<n>`, with a copy of its program. The newest one takes new
- * programs; one that an older agentd started keeps those that it has, takes none, and leaves with the last.
+ * A keeper has its own folder, `<folder>/<n>`, with a copy of its program. The newest one takes new programs. One that
+ * an older agentd started keeps its programs, takes no new one, and exits after the last.
  *
- * Guarantees: one that died or hangs, or that somebody else has taken or taken the name of, is replaced, and the next one
- * finds its programs; while none can be had that is told, with why; what the keepers held when
- * this daemon came is known before anybody is told what is held; where there can be no keeper, nothing is held and
- * the log says why. A daemon that ends leaves them: they wait for the next one for the lease, or leave at once where
+ * Guarantees: A keeper that died or hangs is replaced. So is one whose socket or ownership another process has taken.
+ * The next keeper finds its programs. While no keeper can be reached, `trouble` says why. Programs from before this
+ * daemon are known before any query about them is answered. If there can be no keeper, no program is held, and the log
+ * says why. When the daemon ends, its keepers go on: they wait for the next daemon for the lease, or exit at once if
  * they hold nothing.
  */
 import { Clock, Context, Deferred, Duration, Effect, Latch, Layer, Result, Schema, type Scope, Semaphore } from "effect"
@@ -23,62 +23,68 @@ import { type Listed, type Tale, VERSION } from "./Protocol.ts"
 import * as RecordedPrograms from "./RecordedPrograms.ts"
 import * as SpawnScript from "./SpawnScript.ts"
 
-/** The program could not be started. `code`: the system's, "retired", or "keeper" where there is none just now. */
+/**
+ * The program could not be started. `code`: the system's error code, "retired", or "keeper" if no keeper can be reached
+ * now.
+ */
 export class NotHeld extends Schema.TaggedError<NotHeld>()("NotHeld", { code: Schema.String }) {}
 
 export interface Wanted {
-  /** Never used twice; letters, digits, and `_ . + -`. */
+  /** Never reused; letters, digits, and `_ . + -`. */
   readonly name: string
   readonly argv: ReadonlyArray<string>
   readonly cwd: string
   readonly env: { readonly [name: string]: string | undefined }
-  /** True for one that reads nothing: its input ends at once. */
+  /** True if the program reads no input: its input ends at once. */
   readonly isDeaf: boolean
   readonly handed: ReadonlyArray<Uint8Array>
   readonly limits?: SpawnScript.Limits | undefined
 }
 
-/** Beginnings of a command line, with the variables that they need. */
+/** The beginning of a command line, with the environment that it needs. */
 export interface Via {
   readonly argv: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }
 }
 
 export interface KeeperOptions {
-  /** The folder of all of them, and of nothing else; made with mode 0700. */
+  /** Folder for all keepers, and nothing else; created with mode 0700. */
   readonly folder: string
-  /** So long programs work on while no daemon is there. */
+  /** How long programs go on without a daemon. */
   readonly lease: Duration.Duration
-  /** The PATH by which it finds a shell, `mkfifo` and `sleep`. */
+  /** The PATH for finding a shell, `mkfifo` and `sleep`. */
   readonly path: string
-  /** Puts it into a unit of its own, which has its cgroup delegated; the name is never used twice while one lives. */
+  /**
+   * Starts a keeper in its own systemd unit, which has its cgroup delegated. A name is not reused while a unit of that
+   * name lives.
+   */
   readonly via?: ((name: string) => Via) | undefined
-  /** Bytes of a stream that wait for the daemon before the program does. */
+  /** Maximum unread bytes of a stream. Beyond it the program waits for the daemon. */
   readonly bound?: number | undefined
-  /** Bytes of a file of output. */
+  /** Bytes of an output file. */
   readonly segment?: number | undefined
-  /** Between two looks at a keeper that says nothing while it holds something. */
+  /** Interval between checks of a keeper that holds programs, so that a hang is noticed. */
   readonly look?: Duration.Duration
 }
 
 export interface Keeper {
-  /** So long programs work on while no daemon is there. */
+  /** How long programs go on without a daemon. */
   readonly lease: Duration.Duration
-  /** False: programs are started without it. */
+  /** If false, programs are started without a keeper. */
   readonly isThere: Effect.Effect<boolean>
   readonly spawn: (wanted: Wanted) => Effect.Effect<HeldProgram, NotHeld>
-  /** The program, where it is held and nobody has taken it up since the daemon came. */
+  /** The program, if it is held and nobody has taken it since the daemon started. */
   readonly take: (name: string) => Effect.Effect<HeldProgram | undefined>
-  /** Programs that an earlier daemon left and nobody has taken up. */
+  /** Programs that an earlier daemon left and nobody has taken. */
   readonly left: Effect.Effect<ReadonlyArray<HeldProgram>>
-  /** Opened once those of them that nobody wants are gone: nothing is started beside them. */
+  /** Opened once unwanted programs of an earlier daemon are gone. No program is started before that. */
   readonly settled: Latch.Latch
-  /** Nothing of these is asked for again; a program that still lives ends by somebody else. */
+  /** Discards these programs once they have ended. Does not end a live one. */
   readonly forget: (which: (name: string) => boolean) => Effect.Effect<void>
-  /** From now on who closes ends no program: the daemon goes, and another one comes. */
+  /** From now on, closing a scope ends no program: this daemon ends and another one follows. */
   readonly leave: Effect.Effect<void>
   readonly isLeaving: () => boolean
-  /** Why one that is wanted cannot be had just now, and since when, ms since the epoch. */
+  /** Why a keeper that should exist cannot be reached now, and since when (ms since the epoch). */
   readonly trouble: () => Trouble | undefined
 }
 
@@ -101,26 +107,26 @@ const NONE: Keeper = {
   trouble: () => undefined
 }
 
-/** Where nobody provides one, programs end with the daemon. */
+/** The service. By default there is no keeper, and programs end with the daemon. */
 export const Keeper = Context.Reference<Keeper>("agentd/keeper/Keeper", { defaultValue: () => NONE })
 
 export const layer = (options: KeeperOptions) => Layer.effect(Keeper, make(options))
 
-/** Bytes between two words on what is read. */
+/** Bytes of output after which a keeper is told how much was read. */
 const MARK = 1 << 20
-/** Bytes between two points of a program. */
+/** Bytes of output between two checkpoints of a program. */
 const WORTH = 4 << 20
-/** The length of `sun_path` without its closing zero. */
+/** Maximum length of `sun_path` in bytes, without the final zero byte. */
 const MAX_PATH_BYTES = 107
 const START_LIMIT = 250
 const LOOK = "20 millis"
 const START_WAIT = "20 seconds"
 const LOOK_AGAIN = Duration.seconds(30)
-/** Until a keeper that has not answered yet is looked at. */
+/** Delay before a keeper that has not answered yet is checked. */
 const SOON = "2 seconds"
-/** The largest epoch at which one of version 2 and before can still be had by who comes after. */
+/** Maximum epoch for a keeper up to version 2. Beyond it no later daemon could own that keeper. */
 const MAX_OLDER = 2 ** 31
-/** So often a keeper is asked for in vain, ten seconds, before how its programs ended counts as not known. */
+/** Number of failed attempts, about ten seconds in all, after which the exits of dead programs count as unknown. */
 const PATIENT = 8
 const AGAIN: Backoff.Policy = { base: 20, factor: 2, cap: 10_000, jitter: 0 }
 
@@ -135,14 +141,14 @@ const contentOf = (file: string): string => {
   }
 }
 
-/** Where the system does not say it, a program is believed to go on. */
+/** Whether the program is alive. True if the system cannot tell. */
 const lives = ({ pid, start }: Pick<HeldProgram, "pid" | "start">): boolean => {
   const stat = contentOf(`/proc/${pid}/stat`)
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   return contentOf("/proc/self/stat") === "" || (fields[0] !== "Z" && Number(fields[19]) === start)
 }
 
-/** The file that names it may be damaged or gone: a keeper of this folder is known by its own command line. */
+/** Kills the keeper of this folder. Finds it by its command line, because the `pid` file can be damaged or gone. */
 const killed = (folder: string): void => {
   for (const name of fs.existsSync("/proc") ? fs.readdirSync("/proc") : []) {
     if (!/^\d+$/.test(name)) continue
@@ -150,31 +156,34 @@ const killed = (folder: string): void => {
     try {
       process.kill(Number(name), "SIGKILL")
     } catch {
-      // it has ended meanwhile
+      // it has already ended
     }
   }
 }
 
 export interface Launched {
-  /** Why it is not there and does not come; undefined: it may be there. */
+  /** Why the keeper could not start; undefined if it possibly runs. */
   failed: string | undefined
 }
 
-/** Divides the cgroup that it is in: one that does holds no process itself. The rest of the words get its name. */
+/**
+ * A shell script that prepares the unit's cgroup for delegation. A cgroup that is divided must contain no process
+ * itself, so the keeper moves into a child. The remaining words get the cgroup's name as last argument.
+ */
 const DELEGATED = [
   `while IFS=: read -r number _ name; do [ "$number" != 0 ] || own=$name; done </proc/self/cgroup`,
   "cgroup=",
   `for root in /sys/fs/cgroup /sys/fs/cgroup/unified`,
   `do [ ! -e $root/cgroup.procs ] || { mkdir -p "$root$own/keeper" && echo $$ >"$root$own/keeper/cgroup.procs" && cgroup=$root$own && break; }`,
   "done",
-  // one that is not there takes no other along
+  // one by one: a controller that is missing does not prevent the others
   `[ -z "$cgroup" ] || for one in memory pids cpu; do echo +$one >"$cgroup/cgroup.subtree_control"; done`,
   `exec "$@" "$cgroup"`
 ]
   .join("; ")
   .replaceAll("; do [", " ; do [")
 
-/** `around`: puts it into a unit of its own. */
+/** `around`: starts the keeper in a unit of its own. */
 const launch = (
   folder: string,
   { bound, lease, path: PATH, segment }: KeeperOptions,
@@ -198,7 +207,9 @@ const launch = (
   return launched
 }
 
-/** How keepers are started, reached and ended, and by which words they start a program: processes and sockets. */
+/**
+ * How keepers are started, reached and killed, and how they start a program. The default uses processes and sockets.
+ */
 export interface Machinery {
   readonly connect: typeof connect
   readonly launch: typeof launch
@@ -207,18 +218,18 @@ export interface Machinery {
   readonly script: typeof SpawnScript.of
 }
 
-/** A simulated world has keepers of its own. */
+/** The service. A simulation provides its own. */
 export const Machinery = Context.Reference<Machinery>("agentd/keeper/Machinery", {
   defaultValue: () => ({ connect, launch, killed, lives, script: SpawnScript.of })
 })
 
-/** A folder's keepers, one after the other. */
+/** The keepers of one folder, one after the other. */
 class Home {
   readonly folder: string
-  /** Takes new programs. */
+  /** True if this folder's keeper takes new programs. */
   isActive: boolean
   readonly up = Latch.makeUnsafe(false)
-  /** Completes when its programs have been listed once, or it could not be reached. */
+  /** Completes when its programs have been listed once, or when it could not be reached. */
   readonly known = Deferred.makeUnsafe<void>()
   readonly programs = new Map<string, HeldProgram>()
   private readonly options: KeeperOptions
@@ -227,15 +238,15 @@ class Home {
   private current: KeeperLink | undefined = undefined
   private awaited: { readonly name: string; readonly tales: Array<Tale> } | undefined = undefined
   private isClosed = false
-  /** Chosen once: a daemon that was overtaken by a newer one stays so. */
+  /** Chosen once: a daemon that was replaced by a newer one does not become owner again. */
   private epoch: number | undefined = undefined
   trouble: Trouble | undefined = undefined
-  /** No keeper is there any more, and none is wanted: what it wrote is read from its folder. */
+  /** True if the keeper has exited and no other is needed: output is read from its folder. */
   private isPast = false
   private launches = 0
-  /** While no keeper is there. */
+  /** Programs that were forgotten while there was no keeper. */
   private readonly forgotten = new Set<string>()
-  /** Programs that no keeper has to do with any more. */
+  /** Programs that no keeper manages any more. */
   private readonly recorded = new Set<string>()
 
   readonly mark: number
@@ -264,7 +275,7 @@ class Home {
     else if (tale.run === this.awaited?.name) this.awaited.tales.push(tale)
   }
 
-  /** Keeps what is told of this program from now on until it is known. */
+  /** Collects messages about this program until the program is known. */
   awaits(name: string): void {
     this.awaited = { name, tales: [] }
   }
@@ -276,14 +287,14 @@ class Home {
     this.awaited = undefined
   }
 
-  /** A connection to the keeper, which is started where none answers. */
+  /** A connection to the keeper. Starts a keeper if none answers. */
   private readonly reach = Effect.gen({ self: this }, function* () {
     const { connect, launch } = this.machinery
     const socket = path.join(this.folder, "sock")
     const heard = (tale: Tale) => this.heard(tale)
     const found = yield* Effect.result(connect(socket, heard))
     if (Result.isSuccess(found)) return found.success
-    // a keeper that died leaves its name, under which the next one could not be
+    // the socket file of a keeper that died would prevent the next one from listening
     yield* onDisk(() => {
       if (found.failure !== "ENOENT") fs.rmSync(socket, { recursive: true, force: true })
       fs.mkdirSync(this.folder, { recursive: true, mode: 0o700 })
@@ -307,16 +318,18 @@ class Home {
     return yield* Effect.fail("it does not come up")
   })
 
-  /** The next look finds nobody here, and starts another. */
+  /** Kills the keeper, so that the next attempt starts another. */
   private replace(link: KeeperLink, why: string): Effect.Effect<never, string> {
     link.close()
     this.machinery.killed(this.folder)
-    // somebody else may listen under that name
+    // another process can listen under that name
     const freed = onDisk(() => fs.rmSync(path.join(this.folder, "sock"), { recursive: true, force: true }))
     return Effect.andThen(freed, Effect.fail(why))
   }
 
-  /** The words for a keeper that has proven itself; one of an earlier version can prove nothing, and is believed. */
+  /**
+   * The hello for a keeper that has proven itself. A keeper of an earlier version cannot prove anything and is trusted.
+   */
   private readonly greeting = (link: KeeperLink, secret: string) =>
     Effect.gen({ self: this }, function* () {
       const nonce = Proof.nonce()
@@ -330,20 +343,23 @@ class Home {
       this.epoch ??= Math.max(0, last) + 1
       const words = { op: "hello", epoch: this.epoch } as const
       if (!isOlder) return { ...words, proof: Proof.proofOf(secret, "daemon", theirs, this.epoch) }
-      // of that number it lets nobody by who comes after
+      // with a higher epoch it would accept no later daemon
       const isBeyond = this.epoch > MAX_OLDER
       if (isBeyond) this.epoch = undefined
       return isBeyond ? yield* this.replace(link, "somebody else has taken it") : words
     })
 
-  /** Connects and takes up what is held. A keeper that does not answer is ended: the next one finds its programs. */
+  /**
+   * Connects, and takes over the list of held programs. A keeper that does not answer is killed: the next one finds its
+   * programs.
+   */
   private readonly begin = Effect.gen({ self: this }, function* () {
     const link = yield* this.reach
     const greeting = yield* this.greeting(link, yield* onDisk(() => Proof.secretOf(this.options.folder)))
     const { error, pid, runs = [], version } = yield* link.ask(greeting)
     if (error !== undefined) {
       if (error === "late") return yield* this.replace(link, "it does not answer")
-      // the store is this daemon's alone: who has that one is nobody's
+      // only this daemon uses the store, so another process has taken the keeper
       if (error === "fenced" && !("proof" in greeting)) {
         this.epoch = undefined
         return yield* this.replace(link, "somebody else has taken it")
@@ -386,7 +402,7 @@ class Home {
     for (const [name, one] of this.programs) if (!names.has(name)) one.lost()
   }
 
-  /** A keeper that hangs is noticed although nobody asks it anything. */
+  /** Checks the keeper regularly, so that a hang is noticed even without orders. */
   private watch(link: KeeperLink) {
     return Effect.forever(
       Effect.gen({ self: this }, function* () {
@@ -397,13 +413,13 @@ class Home {
     )
   }
 
-  /** A start may take long; that the keeper hears may not. */
+  /** A start can take long, but the keeper must respond to checks in the meantime. */
   asks(link: KeeperLink, order: Parameters<KeeperLink["ask"]>[0]) {
     const looks = Effect.andThen(Effect.delay(this.look(link), SOON), Effect.never)
     return Effect.raceFirst(link.ask(order, null), looks)
   }
 
-  /** Ends a keeper that hangs, and its connection with it. */
+  /** Kills a keeper that hangs, and closes its connection. */
   look(link: KeeperLink) {
     return Effect.gen({ self: this }, function* () {
       const { error } = yield* link.ask({ op: "mark", run: "", out: 0, err: 0 })
@@ -414,7 +430,7 @@ class Home {
     })
   }
 
-  /** For as long as it has something to do. */
+  /** Runs while the keeper is needed. */
   readonly life = Effect.gen({ self: this }, function* () {
     for (let failures = 0; !this.isClosed;) {
       const link = yield* Effect.catch(this.begin, (why) =>
@@ -426,7 +442,7 @@ class Home {
       )
       if (link === undefined) {
         if (failures > 2) Deferred.doneUnsafe(this.known, Effect.void)
-        // nobody else can tell any more that one has ended
+        // no keeper will report that these programs have ended
         if (failures > PATIENT) for (const one of this.programs.values()) if (!this.machinery.lives(one)) one.lost()
         yield* Effect.sleep(Backoff.wait(AGAIN, ++failures))
         continue
@@ -449,7 +465,7 @@ class Home {
     else link.tell({ op: "forget", run })
   }
 
-  /** Where there is no keeper now, the next one is told. */
+  /** If there is no keeper now, the next one is told. */
   forget(held: HeldProgram): void {
     held.close()
     this.programs.delete(held.name)
@@ -460,7 +476,7 @@ class Home {
     else this.letGo(this.current, held.name)
   }
 
-  /** `isKept`: another daemon will ask for what it holds. */
+  /** `isKept`: the next daemon will ask for the programs. */
   close(isKept: boolean): void {
     this.isClosed = true
     const { current } = this
@@ -469,7 +485,7 @@ class Home {
   }
 }
 
-/** The folders in which programs may be held. Others are cleared away. */
+/** The folders that can hold programs. All others are removed. */
 const homesOf = (options: KeeperOptions, machinery: Machinery): ReadonlyArray<Home> => {
   const homeOf = (folder: string, isActive: boolean) => new Home(folder, isActive, options, machinery)
   fs.mkdirSync(options.folder, { recursive: true, mode: 0o700 })
@@ -532,7 +548,7 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
     const { anchor, births, error, pid = 0, start = "" } = yield* active.asks(of, order)
     if (error !== undefined && error !== "gone") return yield* new NotHeld({ code: error })
     if (error === "gone") {
-      // it may have been started: the next keeper knows
+      // the program can have been started: the next keeper knows
       yield* link
       const held = active.programs.get(name)
       if (held === undefined) return yield* new NotHeld({ code: "keeper" })
@@ -549,7 +565,7 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
   const service: Keeper = {
     lease: options.lease,
     isThere: Effect.map(known, () => true),
-    // a program is known before anything is told of it
+    // uninterruptible, so that a started program is always registered
     spawn: (wanted) => one.withPermit(Effect.uninterruptible(spawn(wanted))),
     take: (name) =>
       Effect.map(known, () => {

@@ -1,7 +1,6 @@
 /**
- * KeeperFile: the files of the keeper's program, of which each keeper gets a copy of its own.
- * The bundle, which has no files beside it, puts their texts in place of this module
- * (`scripts/bundle.ts`).
+ * KeeperFile: the files of the keeper's program. Each keeper gets its own copy. The bundle has no separate files, so
+ * `scripts/bundle.ts` replaces this module with their texts.
  */
 import * as fs from "node:fs"
 

@@ -1,19 +1,22 @@
 /**
  * KeeperLink: a connection to one keeper.
  *
- * Guarantees: every order is answered: by the keeper, or with the error "gone" when the connection is over, or "late"
- * when a bounded time has passed.
+ * Guarantees: Every order is answered: by the keeper, with the error "gone" if the connection has ended, or with "late"
+ * after a timeout.
  */
 import { Deferred, type Duration, Effect } from "effect"
 import * as net from "node:net"
 import type { Order, Reply, Tale } from "./Protocol.ts"
 
-/** A keeper that takes longer hangs. */
+/** Timeout for an answer: a keeper that takes longer hangs. */
 const LIMIT = "5 seconds"
 
 export class KeeperLink {
   readonly gone = Deferred.makeUnsafe<void>()
-  /** Called at the connection's end, before anybody is answered with it: who asks then is to wait for the next one. */
+  /**
+   * Called when the connection ends, before pending orders are answered. New orders can then wait for the next
+   * connection.
+   */
   ended: () => void = () => {}
   private readonly socket: net.Socket
   private readonly waiting = new Map<number, Deferred.Deferred<Reply>>()
@@ -55,7 +58,7 @@ export class KeeperLink {
     return id
   }
 
-  /** `limit`: null where the answer waits for somebody else than the keeper. */
+  /** `limit`: null if the answer does not depend on the keeper alone. */
   ask(order: Order, limit: Duration.Input | null = LIMIT): Effect.Effect<Reply> {
     return Effect.suspend(() => {
       if (this.socket.destroyed) return Effect.succeed<Reply>({ re: 0, error: "gone" })
@@ -71,18 +74,18 @@ export class KeeperLink {
     })
   }
 
-  /** Asks for no answer. */
+  /** Sends an order without waiting for an answer. */
   tell(order: Order): void {
     if (!this.socket.destroyed) this.send(order)
   }
 
-  /** Lets go what was told before. */
+  /** Closes the connection after everything sent before is written. */
   close(): void {
     this.socket.destroySoon()
   }
 }
 
-/** Fails with the system's code where nobody listens. */
+/** Fails with the system's error code if nobody listens. */
 export const connect = (file: string, heard: (tale: Tale) => void): Effect.Effect<KeeperLink, string> =>
   Effect.callback((resume) => {
     const socket = net.connect(file)

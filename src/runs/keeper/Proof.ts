@@ -1,6 +1,6 @@
 /**
- * Proof: by which daemon and keeper of one store know each other: a secret in the keepers' folder that only this user
- * can read, and of which no connection carries more than a digest over what both sides have just chosen.
+ * Proof: mutual authentication of the daemon and keeper of one store. They share a secret in the keepers' folder that
+ * only this user can read. A connection carries only digests of it with nonces from both sides.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
 import * as fs from "node:fs"
@@ -20,7 +20,7 @@ const known = (file: string): string | undefined => {
 
 export const nonce = (): string => randomBytes(32).toString("hex")
 
-/** Read for each connection, by the keeper too: one that was damaged is made anew, and holds for both. */
+/** Read for each connection, by the keeper, too. A damaged secret is replaced, and the new one is valid for both. */
 export const secretOf = (folder: string): string => {
   const file = path.join(folder, "secret")
   const found = known(file)
@@ -32,7 +32,7 @@ export const secretOf = (folder: string): string => {
   return made
 }
 
-/** keeper.mjs makes the same. */
+/** Must produce the same result as keeper.mjs. */
 export const proofOf = (secret: string, ...words: ReadonlyArray<string | number>): string =>
   createHmac("sha256", secret).update(words.join(" ")).digest("hex")
 

@@ -1,45 +1,50 @@
 /**
- * Protocol: the words between the daemon and a keeper, one JSON value a line, over a socket in a folder that
- * only this user may open.
+ * Protocol: the messages between the daemon and a keeper, one JSON value a line. They go over a socket in a folder that
+ * only this user can open.
  *
- * An order has an `id`, its answer names that as `re`; what the keeper tells unasked has a `tell`. Positions and
- * sizes are bytes of a program's output from its beginning. Environment and arguments go this way and into no file.
+ * An order has an `id`, and its answer has that as `re`. A message that the keeper sends by itself has a `tell`.
+ * Positions and sizes are bytes from the beginning of a program's output. Environment and arguments are sent this way
+ * and written to no file.
  *
- * Files of a program's folder that the daemon has to do with: `out.OFFSET` and `err.OFFSET`, which the daemon frees
- * when it does not need them any more; `notes`, `point` and `asked`, which are its own; and once there is an `exit`, all of it.
+ * Files in a program's folder that the daemon may use: `out.OFFSET` and `err.OFFSET`, which the daemon removes when it
+ * no longer needs them; `notes`, `point` and `asked`, which belong to the daemon; and all files once there is an
+ * `exit`.
  */
 
-/** Of these words and of the folder's files, as keeper.mjs says it: a keeper of another one is given no new program. */
+/**
+ * Version of these messages and of the folder's files, the same as in keeper.mjs. A keeper of another version gets no
+ * new program.
+ */
 export const VERSION = 3
 
 export type StreamName = "out" | "err"
 
 export type Order =
-  /** First of all; the answer proves that this is the store's keeper. One of version 2 and before knows it not. */
+  /** The first order. The answer proves that this is the store's keeper. Keepers up to version 2 do not know it. */
   | { readonly op: "meet"; readonly nonce: string }
   /**
-   * The newest one owns the keeper; an epoch below its last is refused, and the same one of another while its owner is there: "fenced".
-   * What proves nothing is refused before: "unproven".
+   * The daemon with the highest epoch owns the keeper. A lower epoch, or an equal one while its owner is connected, is
+   * rejected ("fenced"). A hello without a valid proof is rejected before that ("unproven").
    */
   | { readonly op: "hello"; readonly epoch: number; readonly proof?: string }
   | {
       readonly op: "spawn"
       readonly run: string
-      /** By which a shell becomes the program. */
+      /** Script with which a waiting shell becomes the program. */
       readonly script: string
-      /** The content of its descriptors 3, 4 …, base64. */
+      /** Contents of the program's file descriptors 3, 4 …, in base64. */
       readonly handed?: ReadonlyArray<string>
     }
-  /** Numbers rise by one; one that was taken is taken once. `data`: null closes the input. */
+  /** `seq` increases by one. An input with a known number is not written again. `data`: null closes the input. */
   | { readonly op: "write"; readonly run: string; readonly seq: number; readonly data: string | null }
-  /** So much is read. */
+  /** Reports how many bytes of output the daemon has read. */
   | { readonly op: "mark"; readonly run: string; readonly out: number; readonly err: number }
-  /** Nobody asks for the program any more: nothing of it is kept once it has ended. */
+  /** The program is no longer needed: discard it once it has ended. */
   | { readonly op: "forget"; readonly run: string }
-  /** Takes no new program, and leaves with the last one. */
+  /** Take no new program, and exit after the last one. */
   | { readonly op: "retire" }
 
-/** The end of a program; both null where the keeper that would know had died. */
+/** How a program ended. Both are null if the keeper that would know has died. */
 export interface Exit {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
@@ -50,33 +55,33 @@ export interface Anchor {
   readonly start: string
 }
 
-/** A program as a keeper lists it. */
+/** A program in a keeper's list. */
 export interface Listed {
   readonly run: string
   readonly pid: number
-  /** Ticks since the machine's start. */
+  /** Clock ticks since boot. */
   readonly start: string
-  /** So many processes the machine had begun before it. */
+  /** Number of processes that the machine had started before it. */
   readonly births?: number
-  /** The shell beside it, which ends with it. */
+  /** The shell that runs next to the program, and ends with it. */
   readonly anchor?: Anchor
-  /** The last input that was taken. */
+  /** Number of the last accepted input. */
   readonly seq: number
   readonly out: number
   readonly err: number
   readonly exit?: Exit
-  /** The output is whole and the exit durable. */
+  /** True once the output is complete and the exit is durable. */
   readonly ended: boolean
 }
 
 export interface Reply {
   readonly re: number
-  /** "gone": the connection; "late": no answer in time; else the keeper's, or the system's. */
+  /** "gone": the connection ended. "late": no answer in time. Otherwise an error code of the keeper or the system. */
   readonly error?: string
-  /** Of the answer to "meet". */
+  /** Part of the answer to "meet". */
   readonly nonce?: string
   readonly proof?: string
-  /** The last one that owned the keeper; -1: nobody yet. */
+  /** Epoch of the keeper's last owner; -1 if there was none. */
   readonly epoch?: number
   readonly version?: number
   readonly pid?: number
@@ -90,7 +95,7 @@ export interface Reply {
 export type Tale =
   | { readonly tell: "output"; readonly run: string; readonly stream: StreamName; readonly size: number }
   | ({ readonly tell: "exited"; readonly run: string } & Exit)
-  /** The output is whole; then the exit is durable, too. */
+  /** "whole": the output is complete. "ended": the exit is durable, too. */
   | ({
       readonly tell: "whole" | "ended"
       readonly run: string

@@ -1,9 +1,9 @@
 /**
- * RecordedPrograms: programs in a keeper's folder that no keeper has to do with any more: they ended under an earlier
- * one, or nothing could be made of what it left of them.
+ * RecordedPrograms: programs in a keeper's folder that no keeper manages any more. They ended under an earlier keeper,
+ * or the next one could not resume them.
  *
- * Guarantees: a file that is damaged costs nothing but what it says; a failure that was recorded before the machine
- * went down counts for nothing: the shutdown may have made it.
+ * Guarantees: A damaged file only loses its own information. A failure that was recorded before the machine's last boot
+ * is ignored, because the shutdown can have caused it.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -20,13 +20,13 @@ const jsonIn = (file: string): { readonly [key: string]: unknown } => {
   }
 }
 
-/** Of the machine; empty where it has none. */
+/** The machine's boot id; empty if it has none. */
 export const boot = (): string => {
   const file = "/proc/sys/kernel/random/boot_id"
   return fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim() : ""
 }
 
-/** Bytes of a stream, from the files that are left of it. */
+/** Bytes of a stream, from its remaining files. */
 const sizeOf = (folder: string, name: StreamName): number => {
   const files = fs.readdirSync(folder).filter((file) => file.startsWith(`${name}.`))
   return Math.max(
@@ -50,7 +50,7 @@ const listed = (folder: string, run: string): Listed => {
     : []
   return {
     run,
-    // no process has this number
+    // no process has this pid
     pid: whole(pid) ?? 2 ** 31 - 1,
     start: typeof start === "string" ? start : "0",
     seq: whole(seq) ?? (Number(taken) || 0),
@@ -61,7 +61,7 @@ const listed = (folder: string, run: string): Listed => {
   }
 }
 
-/** `held`: by the keeper that is there now. */
+/** `held`: programs that the current keeper holds. */
 export const of = (folder: string, held: ReadonlySet<string>): ReadonlyArray<Listed> => {
   const runs = path.join(folder, "runs")
   if (!fs.existsSync(runs)) return []
@@ -69,7 +69,7 @@ export const of = (folder: string, held: ReadonlySet<string>): ReadonlyArray<Lis
   return left.map((run) => listed(path.join(runs, run), run))
 }
 
-/** Nothing of it is asked for again. */
+/** Discards everything of this program. */
 export const clear = (folder: string, run: string): void => {
   const { cgroup } = jsonIn(path.join(folderOf(folder, run), "meta"))
   fs.rmSync(folderOf(folder, run), { recursive: true, force: true })
@@ -77,6 +77,6 @@ export const clear = (folder: string, run: string): void => {
   try {
     fs.rmdirSync(cgroup)
   } catch {
-    // it is gone already, or somebody is still in it
+    // already removed, or a process is still in it
   }
 }

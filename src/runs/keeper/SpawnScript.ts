@@ -1,8 +1,8 @@
 /**
- * SpawnScript: the words by which a waiting shell becomes a program, and why it could not.
+ * SpawnScript: the script with which a waiting shell becomes a program, or the reason why it cannot.
  *
- * Guarantees: environment, arguments and folder are the program's as they were given, whatever they hold; what the system
- * would refuse is refused before, with its code.
+ * Guarantees: The program gets its environment, arguments and folder unchanged, whatever they contain. Values that the
+ * system would refuse are refused earlier, with the system's error code.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -10,28 +10,28 @@ import * as path from "node:path"
 export interface Program {
   readonly argv: ReadonlyArray<string>
   readonly cwd: string
-  /** All of it. */
+  /** The complete environment. */
   readonly env: { readonly [name: string]: string }
-  /** True for one that reads nothing. */
+  /** True if the program reads no input. */
   readonly isDeaf: boolean
-  /** Descriptors from 3 on that it is handed. */
+  /** Number of file descriptors, from 3 on, that the program gets. */
   readonly handed: number
   readonly limits?: Limits | undefined
 }
 
-/** The part of the machine that the program may take, with all that it starts. */
+/** Resource limits of the program and all processes that it starts. */
 export interface Limits {
   /** Bytes. */
   readonly memory: number
   readonly tasks: number
-  /** 100: an equal share. */
+  /** A weight of 100 is an equal share. */
   readonly cpuWeight: number
 }
 
-/** The system's limit on one argument or variable, and a safe one on all of them. */
+/** Maximum bytes of one argument or variable (system limit), and a safe maximum for all of them. */
 const MAX_WORD = 128 * 1024 - 1
 const MAX_WORDS = 1_900_000
-/** A shell names descriptors by one digit. */
+/** A shell can name only descriptors of one digit. */
 const MAX_HANDED = 7
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "EINVAL"
@@ -39,7 +39,7 @@ const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code
 const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
 const isPlain = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
-/** The system's code; undefined where nothing speaks against it. */
+/** The error code with which the system would refuse the program; undefined if it would not. */
 const objection = ({ argv, cwd, env, handed }: Program): string | undefined => {
   const words = [...argv, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)]
   if (handed > MAX_HANDED || [...words, cwd].some((word) => word.includes("\0"))) return "EINVAL"
@@ -55,7 +55,7 @@ const objection = ({ argv, cwd, env, handed }: Program): string | undefined => {
   }
 }
 
-/** The program's file, or why there is none. */
+/** The program's file, or the error code if there is none. */
 const fileOf = ({ argv: [name = ""], cwd, env }: Program): { readonly file: string } | { readonly code: string } => {
   const folders = name.includes("/") ? [""] : (env["PATH"] ?? "/usr/bin:/bin").split(":")
   let code = "ENOENT"
@@ -72,10 +72,13 @@ const fileOf = ({ argv: [name = ""], cwd, env }: Program): { readonly file: stri
   return { code }
 }
 
-/** Above the limits, which the daemon holds and names: the kernel ends what grows faster than the daemon looks. */
+/**
+ * The kernel's limits are higher than the daemon's, so that the daemon can report what was exceeded. The kernel ends a
+ * program that grows faster than the daemon checks.
+ */
 const SLACK = 1.25
 
-/** The second word of the shell is its cgroup, or empty. */
+/** In the script, $2 is the shell's cgroup, or empty. */
 const held = ({ cpuWeight, memory, tasks }: Limits): string => {
   const values = {
     "memory.max": Math.ceil(memory * SLACK),
@@ -89,7 +92,7 @@ const held = ({ cpuWeight, memory, tasks }: Limits): string => {
 
 const linesOf = ({ argv, cwd, env, handed, isDeaf, limits }: Program, file: string): ReadonlyArray<string> => {
   const names = Object.keys(env)
-  // a shell can export no other name
+  // a shell cannot export variables with other names
   const odd = names.filter((name) => !isPlain(name) && name !== "").map((name) => `${name}=${env[name]}`)
   const command = [...(odd.length > 0 ? ["/usr/bin/env", ...odd] : []), file, ...argv.slice(1)]
   return [
@@ -98,10 +101,10 @@ const linesOf = ({ argv, cwd, env, handed, isDeaf, limits }: Program, file: stri
     ...names.filter(isPlain).map((name) => `export ${name}=${quote(env[name]!)}`),
     `exec ${isDeaf ? "0</dev/null " : ""}1>out 2>err`,
     ...Array.from({ length: handed }, (_, index) => `exec ${index + 3}<handed.${index}`),
-    // the anchor removes their files
+    // the anchor then removes the files `handed.N`
     ...(handed > 0 ? ["echo taken >bye"] : []),
     "{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null",
-    // the keeper's own hides its files
+    // the keeper's umask is stricter, and only for its own files
     `umask ${process.umask().toString(8)}`,
     `cd ${quote(cwd)} || exit 126`,
     "unset OLDPWD",

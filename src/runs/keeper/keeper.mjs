@@ -1,17 +1,21 @@
 /**
- * keeper: the process that holds the runs' programs while the daemon comes and goes.
+ * keeper: the process that holds the programs of runs while daemons stop and start.
  *
  *     node keeper.mjs DIR '{"lease": MS, "warm": N, "bound": BYTES, "segment": BYTES}' [CGROUP]
  *
- * DIR (0700) holds `sock`, `pid`, `epoch`, and in `runs` a folder for each program: the FIFOs `in`, `out`, `err`, `spec`,
- * `bye`, its output as segments `out.OFFSET` and `err.OFFSET`, `seq`, `meta`, at the end `exit`. Protocol.ts has the words.
+ * DIR (0700) contains `sock`, `pid`, `epoch`, and in `runs` a folder for each program: the FIFOs `in`, `out`, `err`,
+ * `spec`, `bye`, its output as segments `out.OFFSET` and `err.OFFSET`, `seq`, `meta`, and at the end `exit`.
+ * Protocol.ts describes the messages.
  *
- * Guarantees: a byte of output has one position for ever; an input is written once, whoever sends it how often (rising
- * numbers); the exit of a program is durable before it is told as ended; a slow or absent daemon stops a program at a
- * bound and loses nothing; without a daemon for the lease all programs are ended. The death of the keeper ends none: a
- * shell beside each (the anchor, in slot.sh) holds its pipes open, and a new keeper finds it by its folder. A fault of the
- * system (a full disk, no more files) fails the order or waits for better times; a damaged folder costs its program only.
- * Its owner is a daemon that knows the store's secret, which lies beside its folder. It runs from a copy of its own. A program starts in a shell that waits for it (a slot): the fork is paid before.
+ * Guarantees: A byte of output never changes its position. An input is written once, however often it is sent; inputs
+ * have rising numbers. The exit of a program is durable before it is reported as ended. A slow or absent daemon blocks
+ * a program at a limit, and loses nothing. Without a daemon for the lease, all programs are ended.
+ *
+ * The keeper's death ends no program: a shell next to each one (the anchor, in slot.sh) holds its pipes open, and a new
+ * keeper finds it by its folder. A system error (a full disk, too many open files) fails the order, or the work is
+ * retried later. A damaged folder affects only its program. Its owner is a daemon that knows the store's secret, which
+ * lies next to its folder. The keeper runs from its own copy of this file. A program starts in a shell that already
+ * waits for it (a slot), so the fork is done in advance.
  */
 import { spawn } from "node:child_process"
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
@@ -23,16 +27,22 @@ import * as path from "node:path"
 const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = fs.constants
 const DIR = path.resolve(process.argv[2])
 const RUNS = path.join(DIR, "runs")
-/** `bound`: output that the daemon has not read, per stream; then the program waits. */
+/** `bound`: maximum unread bytes per stream. Beyond it the program waits. */
 const { bound = 64 << 20, lease = 300_000, segment = 4 << 20, warm = 2 } = JSON.parse(process.argv[3] ?? "{}")
 const cgroups = process.argv[4] ?? ""
-/** Bytes that wait for a program; characters of an order: of the daemon, of who has not said hello. */
+/**
+ * Maximum bytes that wait for a program; maximum characters of an order from the daemon, and from a peer before its
+ * hello.
+ */
 const [INPUT_BOUND, MAX_LINE, MAX_HELLO] = [8 << 20, 64 << 20, 4096]
 const MAX_EPOCH = 2 ** 31 - 1
-/** ms: of a pipe in other hands, of a program's end, of a keeper that holds nothing, until the system is asked again, of a daemon's word. */
+/**
+ * In ms: for a pipe that another process holds open; for the end of a program; until an idle keeper exits; until a
+ * retry after a system error; for the daemon to respond to a message.
+ */
 const [HELD, GRACE, LINGER, AGAIN, MOMENT] = [1000, 5000, 2000, 1000, 50]
 
-/** Nothing where there is no such file; without descriptors nobody can say. */
+/** Empty if there is no such file. Throws if there are no free descriptors, since then the answer is unknown. */
 const text = (file) => {
   try {
     return fs.readFileSync(file, "utf8")
@@ -42,7 +52,7 @@ const text = (file) => {
   }
 }
 const log = (...words) => console.error(new Date().toISOString(), ...words)
-/** What fails is logged under this name, where it has one, and costs nothing else. */
+/** Runs `body`. An error is logged under the name `what`, unless that is empty, and has no other effect. */
 function attempt(what, body) {
   try {
     return body()
@@ -50,7 +60,7 @@ function attempt(what, body) {
     if (what !== "") log(what, error)
   }
 }
-/** A process's start time; nothing where it has ended. */
+/** A process's start time; empty if it has ended. */
 const identity = (pid) => {
   const stat = text(`/proc/${pid}/stat`)
   const field = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
@@ -59,12 +69,12 @@ const identity = (pid) => {
 const BOOT = text("/proc/sys/kernel/random/boot_id").trim()
 const placeOf = ({ anchor, births, pid, start }) => ({ pid, start, births, anchor })
 
-/** Programs, those that have ended among them until they are forgotten. */
+/** All programs, including ended ones until they are forgotten. */
 const runs = new Map()
 let [client, watch, epoch] = [undefined, undefined, -1]
-/** `starting`: so many programs are being started; `made`: so many slots were. */
+/** `starting`: number of programs that are being started. `made`: number of slots made so far. */
 let [retired, expired, starting, made] = [false, false, 0, 0]
-/** Of a slot nothing is told. */
+/** Sends nothing about a slot, which has no run. */
 const tell = (message) => void (message.run && client?.writable && client.write(`${JSON.stringify(message)}\n`))
 
 /** Shells that wait to become a program; undefined for one that could not be made. */
@@ -74,7 +84,7 @@ const fill = () => {
   while (slots.length < warm) slots.push(prepare().catch((error) => log("slot", error)))
 }
 
-/** `isAlive`: its shell is nobody's program. */
+/** `isAlive`: the slot's shell still runs and belongs to no program. */
 const drop = (run, isAlive) => {
   shut(run)
   if (isAlive && run.pid) attempt("", () => process.kill(-run.pid, "SIGKILL"))
@@ -82,7 +92,7 @@ const drop = (run, isAlive) => {
   if (run.cgroup) fs.rmdir(run.cgroup, () => {})
 }
 
-/** The next line of the shell. */
+/** The next line from the shell. */
 const said = async (child, over) => {
   const told = await Promise.race([once(child.stdout, "data"), over])
   if (!Array.isArray(told)) throw new Error(`a shell has ended with ${told.code ?? told.signal}`)
@@ -95,7 +105,7 @@ const prepare = async () => {
   const known = () => JSON.stringify({ ...placeOf(run), boot: BOOT, cgroup: run.cgroup })
   const meta = () => fs.writeFileSync(path.join(run.dir, "meta"), known())
   try {
-    // so many processes the machine has begun before it, where it says so
+    // number of processes that the machine has started before, if the system reports it
     run.births = Number(/^processes (\d+)$/m.exec(text("/proc/stat"))?.[1]) || undefined
     fs.mkdirSync(run.dir)
     const argv = [path.join(DIR, "slot.sh"), run.dir, run.cgroup, String(lease / 1000)]
@@ -131,7 +141,7 @@ const segmentOf = (dir, name, base) => path.join(dir, `${name}.${base}`)
 const openAppend = (file) => fs.openSync(file, O_WRONLY | O_APPEND | O_CREAT, 0o600)
 const openBoth = (dir, name) => fs.openSync(path.join(dir, name), O_RDWR | O_NONBLOCK)
 
-/** `mark`: the daemon has read this much. `stuck`: the disk is full, and what was read waits. */
+/** `mark`: bytes that the daemon has read. `stuck`: the disk is full, and data that was read waits to be written. */
 const stream = (run, name) => {
   const known = segments(run.dir, name)
   const base = known.at(-1) ?? 0
@@ -142,7 +152,7 @@ const stream = (run, name) => {
 const isFull = ({ mark, run, size }) => !expired && !run.forgotten && size - mark > bound
 const both = ({ err, out }) => [out, err].filter((one) => one !== undefined)
 
-/** Streams that have grown: told once the daemon listens. */
+/** Streams that have grown. Reported when the daemon can receive messages. */
 const news = new Set()
 const flush = () => {
   if (client?.writableNeedDrain) return
@@ -150,7 +160,7 @@ const flush = () => {
   news.clear()
 }
 
-/** Returns what could not be written. */
+/** Returns the bytes that could not be written. */
 const keep = (one, chunk) => {
   if (one.run.forgotten) return chunk.subarray(chunk.length)
   let from = 0
@@ -173,10 +183,10 @@ const keep = (one, chunk) => {
   return chunk.subarray(from)
 }
 
-/** All pumps read into it: what is in it is written before another one reads. */
+/** Shared by all pumps: its content is written before another pump reads. */
 const buffer = Buffer.allocUnsafeSlow(1 << 16)
 
-/** Read and written in one go: what SIGKILL finds between the two is lost. */
+/** Reads and writes without a pause. Data between the two is lost if SIGKILL comes at that moment. */
 const pump = (one) => {
   const fd = fs.openSync(path.join(one.run.dir, one.name), O_RDONLY | O_NONBLOCK)
   const take = (chunk) => {
@@ -200,20 +210,20 @@ const pump = (one) => {
 
 const goOn = (one) => void (!isFull(one) && !one.stuck && one.pump?.resume())
 
-/** The number of the last input that the pipe has all of, and whether it was the end of the input. */
+/** The number of the last input that the pipe has accepted completely, and whether it closed the input. */
 const takenIn = (dir) => {
   const [seq = 0, close] = text(path.join(dir, "seq")).trim().split(" ")
   return { seq: Number(seq), isDeaf: close !== undefined }
 }
 
-/** Notes that number, in place. One that cannot be written now is in flight. */
+/** Overwrites the stored number. If that fails now, it is retried later. */
 const noted = (run) => {
   const words = `${run.given}${run.isDeaf ? " close" : ""}`.padEnd(32)
   const isNoted = run.closed || attempt("seq", () => fs.writeSync(run.notes, words, 0)) !== undefined
   if (!isNoted) setTimeout(noted, AGAIN, run)
 }
 
-/** Its pipes and files; the caller shuts what could not be opened as a whole. */
+/** Opens the program's pipes and files. If that fails, the caller calls `shut` for the part that was opened. */
 const open = (run) => {
   const { isDeaf, seq } = takenIn(run.dir)
   run.bye ??= openBoth(run.dir, "bye")
@@ -238,7 +248,7 @@ const shut = (run) => {
   run.isShut = true
 }
 
-/** In pieces that a FIFO takes: a long one waits for the shell to read, the first one for it to open. */
+/** Writes the script in pieces that a FIFO accepts. Waits for the shell to open the FIFO and to read a long script. */
 const feed = (run, bytes, fd) => {
   try {
     if (run.exit === undefined) fd ??= fs.openSync(path.join(run.dir, "spec"), O_WRONLY | O_NONBLOCK)
@@ -256,14 +266,14 @@ const start = async (from, { handed = [], run: id, script }) => {
   if (!isMeant || !/^(?!slot-|\.+$)[\w.+-]{1,200}$/.test(id)) return { error: "EINVAL" }
   if (runs.has(id)) return { error: "EEXIST" }
   starting++
-  // after the program has begun: a fork here would delay it
+  // later, because a fork now would delay the program's start
   setTimeout(fill, slots.length > 1 ? 20 : 0)
   let run
   try {
     run = await slots.shift()
-    // it could not be made, or has ended meanwhile
+    // the slot could not be made, or its shell has ended
     if (run === undefined || run.exit !== undefined) run = await prepare()
-    // the next daemon has been told what is held
+    // the next daemon already has a list without this program
     if (from !== client) throw Object.assign(new Error("its daemon has gone"), { code: "fenced" })
     const dir = path.join(RUNS, id)
     for (const [at, bytes] of handed.entries())
@@ -283,11 +293,11 @@ const start = async (from, { handed = [], run: id, script }) => {
 
 const exited = (run, code, signal) => {
   if (run.exit !== undefined || run.isShut) return
-  // what the keeper ends as it goes itself tells nothing of the program: a machine that shuts down ends it, too
+  // when the keeper itself is ending, a failure says nothing of the program: a shutdown ends it, too
   run.exit = { ...(expired && code !== 0 ? { code: null, signal: null } : { code, signal }), at: Date.now() }
   tell({ tell: "exited", run: run.id, ...run.exit })
   run.input?.destroy()
-  // one that has nothing else to do ends at once: the lease's clock of an earlier keeper may still run beside another
+  // an anchor of this keeper has nothing left to do and is killed at once; an earlier keeper's can still have a timer
   const { pid, start } = run.anchor ?? {}
   if (!expired && (code ?? signal) !== null && start && identity(pid) === start)
     attempt("anchor", () => process.kill(pid, "SIGKILL"))
@@ -296,7 +306,10 @@ const exited = (run, code, signal) => {
   drained(run)
 }
 
-/** Lets go of a pipe that somebody else holds open and says nothing; one that waits for the disk or the daemon may wait. */
+/**
+ * Closes a pipe that another process holds open without writing. A pipe that waits for the disk or the daemon stays
+ * open.
+ */
 const drained = (run) => {
   const left = both(run).filter(({ pump }) => pump)
   for (const one of left) {
@@ -306,7 +319,7 @@ const drained = (run) => {
   if (left.length > 0) setTimeout(drained, HELD, run)
 }
 
-/** The program has gone and all it wrote is kept: that is told, and again when the record of it is durable. */
+/** Reports that the program has ended and its output is complete, and again when the exit record is durable. */
 const settle = async (run) => {
   if (run.exit === undefined || run.closed || both(run).some(({ pump }) => pump)) return
   run.closed = true
@@ -316,7 +329,7 @@ const settle = async (run) => {
   try {
     if (!run.forgotten) fs.writeFileSync(`${file}.tmp`, JSON.stringify(record), { mode: 0o600 })
     if (!run.forgotten) fs.renameSync(`${file}.tmp`, file)
-    // a daemon that is there has heard it, and forgets the program before the disk is waited for
+    // a connected daemon gets the message first and can forget the program, which saves waiting for the disk
     if (client !== undefined) await new Promise((go) => setTimeout(go, MOMENT))
     for (const name of run.forgotten ? [] : [file, run.dir]) {
       const opened = await fs.promises.open(name, "r")
@@ -341,19 +354,19 @@ const forget = (run) => {
   if (run.ended && runs.delete(run.id)) drop(run)
 }
 
-/** Returns when the pipe has all of it, or with what went wrong. `data`: null closes the input. */
+/** Returns when the pipe has accepted the data, or with the error. `data`: null closes the input. */
 const put = ({ bye, input, inputFd }, data) =>
   new Promise((resolve) => {
-    // the program hears the end of its input when the anchor and the keeper have closed it
+    // the program's input ends only when both the anchor and the keeper have closed it
     if (data === null) attempt("close", () => fs.writeSync(bye, "close\n"))
     if (data === null) return input.end(resolve)
     const bytes = Buffer.from(data)
-    // once the pipe is full, the socket waits
+    // if the pipe is full, the socket writes the rest
     const sent = input.writableLength === 0 ? (attempt("", () => fs.writeSync(inputFd, bytes)) ?? 0) : 0
     return sent === bytes.length ? resolve() : input.write(bytes.subarray(sent), resolve)
   })
 
-/** Answers when the pipe has all of it; until then it counts as taken while the keeper lives. */
+/** Answers when the pipe has accepted the data. Until then the input counts as accepted while this keeper lives. */
 const write = async (run, { data, seq }) => {
   if (!Number.isInteger(seq) || (data !== null && typeof data !== "string")) return { error: "EINVAL" }
   if (seq <= run.seq) return { seq: run.seq }
@@ -367,24 +380,29 @@ const write = async (run, { data, seq }) => {
   return { seq }
 }
 
-/** What a keeper before this one has left. Its exit codes are gone: nobody else may wait for those processes. */
+/**
+ * Takes over a program of an earlier keeper. Its exit code will not be known: only the parent can wait for a process.
+ */
 const adopt = (id) => {
   const dir = path.join(RUNS, id)
   const meta = attempt(id, () => JSON.parse(text(path.join(dir, "meta")) || "{}"))
   const run = { pid: 0, start: "0", ...meta, dir }
   const isAlive = () => run.boot === BOOT && identity(run.pid) === run.start
-  // a slot that had heard nothing yet ends by itself
+  // a slot without a program ends by itself
   if (id.startsWith("slot-")) return drop(run, isAlive())
-  if (fs.existsSync(path.join(dir, "exit"))) return // the daemon's
+  if (fs.existsSync(path.join(dir, "exit"))) return // belongs to the daemon
   if (attempt(id, () => (open(run), true)) !== true) return shut(run)
   runs.set(id, Object.assign(run, { id }))
-  // a shell that waits to be told what it is to become ends; where there is none, this is refused
+  // ends a shell that still waits for its script; fails if there is none
   attempt("", () => fs.closeSync(fs.openSync(path.join(dir, "spec"), O_WRONLY | O_NONBLOCK)))
-  // a look that fails, for want of descriptors, comes again
+  // a check that fails, for lack of descriptors, is repeated
   const looks = setInterval(() => isAlive() || (clearInterval(looks), exited(run, null, null)), 100)
 }
 
-/** By the store's secret, which no connection and no file of the keeper's carries; nothing where there is none. */
+/**
+ * A digest with the store's secret, which no connection and no file of the keeper contains. Empty if there is no
+ * secret.
+ */
 const proof = (...words) => {
   const secret = text(path.join(DIR, "..", "secret")).trim()
   return secret === "" ? "" : createHmac("sha256", secret).update(words.join(" ")).digest("hex")
@@ -394,7 +412,7 @@ const isProof = (given, ...words) => {
   return other.length > 0 && one.length === other.length && timingSafeEqual(one, other)
 }
 
-/** Each connection proves itself by a nonce of its own. */
+/** Each connection has its own nonce. */
 const nonces = new WeakMap()
 const meet = (from, theirs) => {
   const nonce = randomBytes(32).toString("hex")
@@ -434,7 +452,7 @@ const answer = async (from, message) => {
   }
 }
 
-/** A peer that does not read its answers is not heard until it has. */
+/** While a peer does not read its answers, no further orders are read from it. */
 const serve = (socket) => {
   let [pieces, length] = [[], 0]
   const hear = async (line) => {
@@ -464,7 +482,7 @@ const serve = (socket) => {
   })
 }
 
-/** Once it takes no program any more, and has none. */
+/** Exits once the keeper is retired and has no program. */
 const leave = () => {
   if (!retired || starting > 0 || [...runs.values()].some(({ ended }) => !ended)) return
   if (attempt("leave", isOurs)) for (const name of ["sock", "pid"]) fs.rmSync(path.join(DIR, name), { force: true })
@@ -477,7 +495,7 @@ const retire = async () => {
   leave()
 }
 
-/** All programs are ended in order, by their anchors; then the keeper ends, whoever still holds a pipe. */
+/** Ends all programs through their anchors; then the keeper exits, even if a pipe is still open. */
 const expire = (why) => {
   log(`${why}: all programs are ended`)
   clearInterval(watch)
@@ -491,10 +509,13 @@ const expire = (why) => {
   void retire()
 }
 
-/** Another keeper may have come to a folder of that name. */
+/** False if another keeper has taken the folder, or the folder is gone. */
 const isOurs = () => text(path.join(DIR, "pid")) === String(process.pid)
 
-/** Nobody watches: for so long, while its folder is there, and while it has something to do. A look that fails comes again. */
+/**
+ * Runs while no daemon is connected: ends everything after `time` ms, or if the folder is gone. Retires when there is
+ * nothing to do. A check that fails is repeated.
+ */
 const unwatched = (time) => {
   const since = performance.now()
   watch = setInterval(() => {
@@ -514,14 +535,14 @@ fs.mkdirSync(RUNS, { recursive: true, mode: 0o700 })
 const own = path.join(DIR, `sock.${process.pid}`)
 fs.rmSync(own, { force: true })
 await once(net.createServer(serve).listen(own), "listening")
-// its name appears once it listens; where there is one, another keeper is there
+// the name appears only once the socket listens; linking fails if another keeper is there
 const isFirst = attempt("another keeper is there", () => (fs.linkSync(own, path.join(DIR, "sock")), true))
 fs.rmSync(own)
 if (isFirst !== true) process.exit(0)
 fs.writeFileSync(path.join(DIR, "pid"), String(process.pid))
-// one that is damaged, or somebody else's, counts for nothing
+// a damaged epoch, or one without a valid proof, is ignored
 const [last, proven] = (attempt("epoch", () => text(path.join(DIR, "epoch"))) ?? "").trim().split(" ")
 if (isProof(proven, "epoch", last)) epoch = Number(last)
 for (const id of fs.readdirSync(RUNS)) attempt(id, () => adopt(id))
 fill()
-unwatched(Math.max(lease, GRACE)) // whoever has started it is to come
+unwatched(Math.max(lease, GRACE)) // the daemon that started the keeper still has to connect

@@ -1,11 +1,11 @@
-# A shell that waits to become a program: slot.sh FOLDER CGROUP SECONDS (keeper.mjs has the whole of it).
-# Its standard input ends where the keeper dies before it has opened the pipes; then `spec` waits for one who writes it.
+# A shell that waits to become a program: slot.sh FOLDER CGROUP SECONDS (keeper.mjs describes the whole).
+# If the keeper dies before it has opened the pipes, standard input ends. Later the shell waits for a writer of `spec`.
 cd "$1" && mkfifo -m 600 spec in out err bye || exit 97
 [ -z "$2" ] || { mkdir "$2" && echo 0 >"$2/cgroup.procs"; }
 echo; read go || exit
 exec 3<>in 4<>out 5<>err
-# The anchor holds the pipes open. Where no keeper has come for that long it ends its whole group, whose number is not
-# used again while it is there.
+# The anchor holds the pipes open. If no keeper connects for SECONDS, it ends its whole process group. The group's
+# number cannot be reused while the anchor lives.
 anchor=$( (
   trap '' HUP INT TERM; exec >/dev/null
   timer=

@@ -1,9 +1,9 @@
 /**
- * AnthropicProvider: the Messages API, streamed.
+ * AnthropicProvider: Anthropic's Messages API, with streamed answers.
  *
- * Guarantees: a history that is valid for us is valid for it: roles alternate, no block is
- * empty, results come before text; what is the same in the next request is marked for its cache;
- * kinds of events and blocks that it may add later are passed over.
+ * Guarantees: a valid history becomes a valid request: roles alternate, no block is empty, and
+ * results come before text. The part that the next request repeats is marked for the API's cache.
+ * Unknown kinds of events and blocks are ignored.
  */
 import { Schema } from "effect"
 import {
@@ -24,7 +24,7 @@ import { type Assembly, type Endpoint, stream } from "./ProviderHttp.ts"
 export const BASE_URL = "https://api.anthropic.com"
 const VERSION = "2023-06-01"
 
-/** With or without the version at its end. */
+/** Accepts a base URL with or without the version at its end. */
 export const urlOf = (baseUrl: string): string =>
   `${baseUrl.replace(/(?<!\/)\/+$/, "").replace(/\/v1$/, "")}/v1/messages`
 
@@ -60,13 +60,13 @@ const blocksOf = (message: Message): ReadonlyArray<Block> => {
             return part.provider === "anthropic" ? [part.block] : []
         }
       })
-      // thoughts that nothing follows are refused, and with them all of the conversation
+      // The API refuses a conversation in which nothing follows the thoughts of an answer.
       return blocks.slice(0, blocks.findLastIndex(({ type }) => !THOUGHTS.has(type)) + 1)
     }
   }
 }
 
-/** Messages of one role in a row become one. */
+/** Merges consecutive messages of the same role. */
 const messagesOf = (history: ReadonlyArray<Message>) => {
   const messages: Array<{ role: "user" | "assistant"; content: Array<Block> }> = []
   for (const entry of history) {
@@ -158,7 +158,7 @@ const partOf = ({ block, text, json, thinking, signature }: Growing): ReadonlyAr
       return [callOf(String(block["id"] ?? ""), String(block["name"] ?? ""), written)]
     }
     case "thinking":
-      // without its signature it would be refused
+      // The API refuses a thinking block without its signature.
       return signature === ""
         ? []
         : [{ type: "opaque", provider: "anthropic", block: { ...block, thinking, signature } }]
@@ -169,11 +169,11 @@ const partOf = ({ block, text, json, thinking, signature }: Growing): ReadonlyAr
   }
 }
 
-/** The price of a cached token, as a multiple of another's. */
+/** Price of a cached token, as a multiple of the price of a normal input token. */
 const CACHE_WRITE = 1.25
 const CACHE_READ = 0.1
 
-/** Each sum that the API tells, as the difference to the one before. */
+/** Turns each sum that the API reports into the difference from the previous one. */
 const meter = () => {
   const seen = { input: 0, written: 0, read: 0, output: 0 }
   return (usage: typeof Usage.Type | null | undefined): ReadonlyArray<ProviderEvent> => {
@@ -197,13 +197,13 @@ const meter = () => {
   }
 }
 
-/** Puts an answer together from the events of the stream. */
+/** Builds an answer from the events of the stream. */
 export const assembly = (account: Account): Assembly => {
   const blocks = new Map<number, Growing>()
   const count = meter()
   let reason: string | undefined
   const answer = (): ReadonlyArray<ProviderEvent> | ProviderError => {
-    // the rest of the answer had no room left
+    // The answer is incomplete, because the context window is full.
     if (reason === "model_context_window_exceeded")
       return fault("overflow", "the answer does not fit into the context window", account)
     const parts = [...blocks].toSorted(([a], [b]) => a - b).flatMap(([, block]) => partOf(block))

@@ -1,8 +1,8 @@
 /**
- * FileContent: what a held file holds, as lines of text or as a whole, bounded.
+ * FileContent: reads an open file, as lines of text or as a whole, with limits.
  *
- * Guarantees: only a regular file is opened; a binary one is refused, not printed; of a
- * huge one no more than asked is kept, and no more than needed is read.
+ * Guarantees: only a regular file is opened. A binary file is refused, not printed. Of a huge file,
+ * only the requested part is kept, and no more than necessary is read.
  */
 import { Effect } from "effect"
 import * as fs from "node:fs"
@@ -11,9 +11,9 @@ import { call, FileFailed, type Held, shown } from "../sandbox/PathContainment.t
 
 export interface ReadOptions {
   readonly maxBytes: number
-  /** The first line, from 1. */
+  /** The first line to read, counted from 1. */
   readonly line?: number | undefined
-  /** How many lines. */
+  /** Maximum number of lines. */
   readonly limit?: number | undefined
 }
 
@@ -21,24 +21,24 @@ export interface Text {
   readonly text: string
   /** The number of the first line in `text`. */
   readonly line: number
-  /** How many lines `text` holds, the last of them maybe cut. */
+  /** Number of lines in `text`; the last one may be cut. */
   readonly lines: number
-  /** Why it stops before the file does. */
+  /** Why the text stops before the end of the file; undefined if it does not. */
   readonly cut: "limit" | "maxBytes" | undefined
-  /** Of the whole file, in bytes. */
+  /** Size of the whole file, in bytes. */
   readonly size: number
 }
 
 export interface Whole {
   readonly bytes: Buffer
-  /** Another one after any change. */
+  /** Changes with every change of the file. */
   readonly version: string
 }
 
 const CHUNK = 65_536
-/** A NUL byte among the first so many makes a file binary, as for git and grep. */
+/** A NUL byte among this many first bytes makes a file binary, as for git and grep. */
 const SNIFF = 8_000
-/** How much of a file is gone through for a line far down. */
+/** Maximum number of bytes that are read to reach a line. */
 const SCAN_LIMIT = 268_435_456
 
 export const failed = (reason: FileFailed["reason"], message: string, remedy: string) =>
@@ -60,7 +60,7 @@ export const regular = (name: string, held: Held): Effect.Effect<Held, FileFaile
   return Effect.fail(failed("NotAFile", `${shown(name)} is ${kind}`, "name a regular file"))
 }
 
-/** Where the lines from `first` to before `last` end up, as the bytes come. */
+/** Collects `count` lines from line `first`, from chunks of bytes. */
 const lineTaker = (first: number, count: number, maxBytes: number) => {
   const kept: Array<Buffer> = []
   let [line, size, ended, cut] = [1, 0, false, undefined as Text["cut"]]
@@ -70,7 +70,7 @@ const lineTaker = (first: number, count: number, maxBytes: number) => {
     kept.push(Buffer.from(piece))
     size += piece.length
   }
-  /** False: no more is wanted. */
+  /** Returns false if no more bytes are needed. */
   const push = (chunk: Buffer): boolean => {
     for (let from = 0; from < chunk.length;) {
       if (line >= first + count) cut = "limit"
@@ -85,7 +85,7 @@ const lineTaker = (first: number, count: number, maxBytes: number) => {
     return cut === undefined
   }
   const result = () => {
-    // a character that the limit has cut in two is left out
+    // A character that the limit has cut in two is left out.
     const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(Buffer.concat(kept), { stream: true })
     const total = ended ? line - 1 : line
     return { text, cut, total, lines: kept.length === 0 ? 0 : Math.max(0, (ended ? line - 1 : line) - first + 1) }

@@ -1,9 +1,9 @@
 /**
- * FileTools: read, write, edit and list, within a Workspace.
+ * FileTools: the tools read, write, edit and list, within a Workspace.
  *
- * Guarantees: what a call returns is bounded, and says how to get the rest; a binary file is
- * refused, and no edit changes bytes that it did not name: text that is no UTF-8 is left
- * alone, and a file that somebody has changed meanwhile is not overwritten.
+ * Guarantees: the output of a call is limited, and says how to get the rest. A binary file is
+ * refused. An edit changes only the text that it names: a file that is not UTF-8 is refused, and a
+ * file that has changed since it was read is not overwritten.
  */
 import { Effect, Schema } from "effect"
 import { attempt } from "../../config/Attempt.ts"
@@ -17,7 +17,7 @@ const MAX_LINES = 2_000
 const MAX_ENTRIES = 1_000
 const MAX_EDIT = 8_388_608
 
-/** True for folders that are seldom meant when somebody looks around. */
+/** True for folders that are seldom of interest in a listing or search. */
 export const skipped = (name: string): boolean => name === ".git" || name === "node_modules"
 
 const numbered = (text: string, first: number): string =>
@@ -44,7 +44,7 @@ export const read = (workspace: Workspace): Tool =>
           if (text === "") return success("[the file is empty]")
           const body = numbered(text.endsWith("\n") ? text.slice(0, -1) : text, line)
           if (cut === undefined) return success(body)
-          // a line cut in its middle is read again from its beginning, unless it is all there is
+          // Continue with the cut line, read again from its beginning, unless it is the only line.
           const next = cut === "limit" || lines === 1 ? line + lines : line + lines - 1
           const what = cut === "limit" ? "the file goes on" : "cut off here"
           return success(`${body}\n[${what}; it has ${size} bytes: read on with line ${next}]`)
@@ -76,7 +76,7 @@ const occurrences = (text: string, part: string): ReadonlyArray<number> => {
 
 const lineOf = (text: string, at: number) => text.slice(0, at).split("\n").length
 
-/** The text after the edit, or why there is none. Pure. */
+/** The text after the edit, or the reason why it is impossible. Pure. */
 export const applied = (
   text: string,
   { old, new: fresh, all }: { readonly old: string; readonly new: string; readonly all?: boolean }

@@ -1,14 +1,14 @@
 /**
- * Grep: a regular expression over texts, in a thread of its own.
+ * Grep: matches a regular expression against texts, in its own thread.
  *
- * Guarantees: a pattern that takes for ever holds up nobody but its own search: the thread
- * is ended with the scope, wherever it is; it has little memory, no environment, and sees
- * only the texts it is given.
+ * Guarantees: a pattern that runs forever blocks only its own search, because the thread is
+ * terminated when the scope closes. The thread has a small memory limit and no environment, and
+ * sees only the texts that it gets.
  */
 import { Effect, Schema, type Scope } from "effect"
 import { Worker } from "node:worker_threads"
 
-/** The thread has ended: its memory was spent, or the pattern is none. */
+/** The thread has ended: it ran out of memory, or the pattern is invalid. */
 export class GrepFailed extends Schema.TaggedError<GrepFailed>()("GrepFailed", { message: Schema.String }) {}
 
 export interface Hit {
@@ -18,12 +18,12 @@ export interface Hit {
 
 export interface Grep {
   readonly select: (paths: ReadonlyArray<string>, glob: string) => Effect.Effect<ReadonlyArray<string>, GrepFailed>
-  /** The lines that match, up to a limit. */
+  /** The matching lines, up to a limit. */
   readonly hits: (text: string) => Effect.Effect<ReadonlyArray<Hit>, GrepFailed>
 }
 
 const MAX_HITS = 100
-/** Of a matching line. */
+/** Maximum number of characters of a matching line. */
 const MAX_LINE = 300
 const MEMORY_MB = 128
 
@@ -61,7 +61,7 @@ interface Reply {
   readonly answer: unknown
 }
 
-/** The pattern is JavaScript's. Fails at the first question if it is none. */
+/** `pattern` is a JavaScript regular expression. If it is invalid, the first question fails. */
 export const make = Effect.fnUntraced(function* (
   pattern: string,
   ignoreCase: boolean

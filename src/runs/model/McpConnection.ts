@@ -1,39 +1,39 @@
 /**
- * McpConnection: JSON-RPC with one server of the Model Context Protocol, and how it is done over
- * the pipes of a process of ours. `effect/ai`'s client insists on one revision of the protocol, which most
- * servers do not speak, and starts its process itself, where no run would find it.
+ * McpConnection: JSON-RPC with a server of the Model Context Protocol, over the pipes of a process
+ * that agentd has started. `effect/ai`'s client requires one revision of the protocol, which most
+ * servers do not speak. It also starts the process itself, outside of the run.
  *
- * Guarantees: every request ends: by its answer, by the server's end, by a frame that cannot
- * be read, or by the caller's interrupt, of which the server is told; what a server writes
- * besides frames is read and dropped; nothing it sends is kept beyond a limit, and a second
- * answer is none.
+ * Guarantees: every request ends: by its answer, by the server's end, by an invalid frame, or by
+ * the caller's interruption, which is reported to the server. Output that is not a frame is
+ * ignored. Everything that is kept of a server's output is limited. A second answer to a request is
+ * ignored.
  */
 import { Deferred, Effect, Option, Schema, type Scope } from "effect"
 import { LineSplitter } from "../process/LineSplitter.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
-/** The server refused, said nothing that can be read, or has ended. */
+/** The server refused, sent something invalid, or has ended. */
 export class McpError extends Schema.TaggedError<McpError>()("McpError", {
   message: Schema.String,
-  /** The server is of no more use. */
+  /** True if the server can no longer be used. */
   lost: Schema.Boolean
 }) {}
 
 export interface McpConnection {
   readonly request: (method: string, params: object) => Effect.Effect<unknown, McpError>
   readonly notify: (method: string, params: object) => Effect.Effect<void>
-  /** When the server is of no more use: why. */
+  /** Waits until the server can no longer be used, and returns why. */
   readonly lost: Effect.Effect<McpError>
-  /** The server is of no more use, for a reason that its caller knows. */
+  /** Declares that the server can no longer be used, with the caller's reason. */
   readonly lose: (what: string) => Effect.Effect<void>
 }
 
-/** The longest frame, in UTF-16 units. */
+/** Maximum length of a frame, in UTF-16 units. */
 const MAX_FRAME = 4_194_304
 const METHOD_NOT_FOUND = -32601
-/** Answers to a server's own requests that it has not read yet. */
+/** Maximum number of answers to the server's own requests that it has not read yet. */
 const MAX_ANSWERS = 100
-/** How long an ended server's output, or a silent one's end, is waited for. */
+/** Timeout for the output of an ended server, and for the exit of a server that closed its output. */
 const LAST_WORDS = "200 millis"
 
 export const Frame = Schema.Struct({
@@ -56,7 +56,7 @@ const lines = Effect.fnUntraced(function* (
   yield* Effect.forEach(splitter.end(), ({ text }) => take(text), { discard: true })
 })
 
-/** Waiting requests by their answers' ids, until nobody can answer any more. */
+/** Waiting requests by id, until the server can no longer answer. */
 const makeInbox = (name: string) => {
   const waiting = new Map<number, (reply: Reply) => void>()
   const over = Deferred.makeUnsafe<McpError>()
@@ -82,7 +82,7 @@ const makeInbox = (name: string) => {
   }
 }
 
-/** Describes the server's end, or its output's. */
+/** Describes how the server ended, or that it closed its output. */
 const farewell = Effect.fnUntraced(function* (server: RunProcess.RunProcess, said: () => string) {
   const status = yield* Effect.timeoutOption(server.exited, LAST_WORDS)
   const how = Option.match(status, {
@@ -92,7 +92,7 @@ const farewell = Effect.fnUntraced(function* (server: RunProcess.RunProcess, sai
   return said() === "" ? how : `${how}: ${said()}`
 })
 
-/** `name`: for messages. It lives as long as the scope; the process is the caller's. */
+/** `name` is for messages. The connection lasts as long as the scope; the caller owns the process. */
 export const make = Effect.fnUntraced(function* (
   name: string,
   server: RunProcess.RunProcess
@@ -100,7 +100,10 @@ export const make = Effect.fnUntraced(function* (
   const inbox = makeInbox(name)
   const scope = yield* Effect.scope
   let [next, said, answering] = [1, "", 0]
-  /** Begun in order, waited for by nobody: a server that reads nothing holds up neither its reader nor an interrupt. */
+  /**
+   * Starts writes in order without waiting: a server that reads nothing blocks neither the reader
+   * nor an interruption.
+   */
   const write = (frame: object) =>
     Effect.asVoid(
       Effect.forkIn(server.write(`${JSON.stringify({ jsonrpc: "2.0", ...frame })}\n`), scope, {
@@ -108,7 +111,7 @@ export const make = Effect.fnUntraced(function* (
       })
     )
 
-  /** Answers a request of the server, unless it reads no answers. */
+  /** Answers a request of the server, unless too many answers are unread. */
   const reply = (frame: object) =>
     Effect.suspend(() => {
       if (answering >= MAX_ANSWERS) return Effect.void
@@ -119,7 +122,7 @@ export const make = Effect.fnUntraced(function* (
     })
 
   const receive = (line: string): Effect.Effect<void> => {
-    // what servers print besides their frames is common, and harmless
+    // Servers often print other lines than frames, which is harmless.
     if (!line.trimStart().startsWith("{")) return Effect.void
     const frame = decodeFrame(line)
     if (Option.isNone(frame)) {
@@ -140,7 +143,7 @@ export const make = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(
     lines(server.stderr, (line) => Effect.sync(() => void (line.trim() !== "" && (said = line.slice(0, 500)))))
   )
-  // a pipe that a grandchild holds open outlives its server
+  // A pipe that a grandchild holds open outlives the server.
   const end = Effect.andThen(server.exited, Effect.sleep(LAST_WORDS))
   yield* Effect.raceFirst(lines(server.stdout, receive), end).pipe(
     Effect.andThen(farewell(server, () => said)),

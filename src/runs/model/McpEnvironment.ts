@@ -1,4 +1,6 @@
-/** McpEnvironment: the variables that a local server of the Model Context Protocol is given. */
+/**
+ * McpEnvironment: the environment variables of a local server of the Model Context Protocol.
+ */
 import type { Host } from "../Host.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import type { Environment } from "../process/ChildProcess.ts"

@@ -1,11 +1,11 @@
 /**
- * McpGrant: what a login at a remote MCP server gave: its tokens, in a file of the state folder that
- * only the user can read.
+ * McpGrant: the tokens from a login at a remote MCP server, stored in the state directory in a file
+ * that only the user can read.
  *
- * Guarantees: a token is kept for the address that it was given for, and sent to no other, whatever
- * a config calls it; a file is written beside and renamed; one that is about to expire, or was
- * refused, is renewed once, by one caller at a time; no error shows a token; each is known as a secret before it is
- * used.
+ * Guarantees: a token is stored for the address that it was issued for, and sent to no other
+ * address, whatever name a config uses. A file is written under another name and then renamed. A
+ * token that is about to expire, or was refused, is renewed once, by one caller at a time. No error
+ * contains a token. Each token is registered as a secret before it is used.
  */
 import { Clock, Effect, FileSystem, Schema, Semaphore } from "effect"
 import type { HttpClient } from "effect/http"
@@ -21,12 +21,12 @@ export const Grant = Schema.Struct({
   clientId: Schema.String,
   accessToken: Schema.String,
   refreshToken: Schema.optionalKey(Schema.String),
-  /** ms since the epoch */
+  /** When the access token expires, in ms since the epoch. */
   expiresAt: Schema.optionalKey(Schema.Finite)
 })
 export type Grant = typeof Grant.Type
 
-/** A token that lasts no longer than this is renewed before it is sent, ms. */
+/** A token that expires within this many ms is renewed before it is sent. */
 const SOON = 30_000
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Grant))
@@ -34,7 +34,7 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Grant))
 export const fileOf = (folder: string, url: string): string =>
   path.join(folder, `${createHash("sha256").update(url).digest("hex").slice(0, 32)}.json`)
 
-/** The grant for an address; undefined: there is none, or none that can be read. */
+/** The grant for an address; undefined if there is none, or none that can be read. */
 export const read = (folder: string, url: string) =>
   readSecret(fileOf(folder, url)).pipe(
     Effect.flatMap(decode),
@@ -74,14 +74,14 @@ export const ofTokens = (
     }
   })
 
-/** Both tokens are secrets from here on. */
+/** Registers both tokens as secrets. */
 const tell = ({ accessToken, refreshToken }: Grant) =>
   Effect.flatMap(KnownSecrets, (known) => known([accessToken, ...(refreshToken === undefined ? [] : [refreshToken])]))
 
-/** A refresh token that two use is one that was stolen, for whoever gave it. */
+/** Renewals run one at a time: issuers treat a refresh token that is used twice as stolen. */
 const oneByOne = Semaphore.makeUnsafe(1)
 
-/** The token for an address; `refused`: the one that the server took no more. */
+/** The token for an address. `refused`: the token that the server has rejected, if any. */
 export const token = (client: HttpClient.HttpClient, folder: string, url: string, refused: string | undefined) =>
   oneByOne.withPermits(1)(
     Effect.gen(function* () {

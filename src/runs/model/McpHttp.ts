@@ -1,12 +1,12 @@
 /**
- * McpHttp: JSON-RPC with a remote server of the Model Context Protocol, by streamable HTTP: each
- * message is a POST, answered by JSON or by server-sent events.
+ * McpHttp: JSON-RPC with a remote server of the Model Context Protocol, by streamable HTTP. Each
+ * message is a POST, answered with JSON or with server-sent events.
  *
- * Guarantees: every request ends: by its answer, by what is wrong with it, or by the caller's
- * interrupt, of which the server is told; a session that the server has forgotten is begun anew,
- * once for a request; redirects are not followed, so a token goes nowhere else; what is read is
- * bounded; no answer is left unread, since each would hold its connection; no token is in a result
- * or an error, and each is made known before it is sent.
+ * Guarantees: every request ends: by its answer, by an error, or by the caller's interruption,
+ * which is reported to the server. If the server has forgotten a session, a new one is begun, once
+ * per request. Redirects are not followed, so a token goes to no other address. Everything that is
+ * read is limited. No response is left unread, because it would block its connection. No token is
+ * in a result or an error, and each is registered as a secret before it is sent.
  */
 import { Deferred, Effect, Option, Schema, type Scope, Semaphore, Stream } from "effect"
 import * as Sse from "effect/encoding/Sse"
@@ -17,20 +17,20 @@ import { isObject, objectIn } from "./Provider.ts"
 export interface Remote {
   readonly client: HttpClient.HttpClient
   readonly url: string
-  /** The token, where there is one; anew where `refused` was. */
+  /** The token, if there is one. A new one if `refused` was rejected. */
   readonly token: (refused: string | undefined) => Effect.Effect<string | undefined, McpError>
-  /** The remedy where the server wants a login. */
+  /** The remedy if the server requires a login. */
   readonly login: string
 }
 
-/** Characters of one message, and of all that one answer brings. */
+/** Maximum number of characters of one message, and below, of a whole answer. */
 const MAX_FRAME = 4_194_304
 const MAX_ANSWER = 16_777_216
 const MAX_REFUSAL = 2_000
 const FAREWELL = "2 seconds"
-/** An answer that nobody waits for is read so long; one that goes on has its connection closed. */
+/** How long a response whose content is not needed is read. After that its connection is closed. */
 const REST = "2 seconds"
-/** The form of a session id: a header takes nothing else. */
+/** Valid form of a session id: a header accepts nothing else. */
 const SESSION = /^[\x21-\x7e]{1,1024}$/
 const METHOD_NOT_FOUND = -32601
 
@@ -45,8 +45,8 @@ const wordsOf = ({ reason }: HttpClientError.HttpClientError): string => {
 
 class Forgotten extends Schema.TaggedError<Forgotten>()("Forgotten", {}) {}
 
-/** `name`: for messages. It lives as long as the scope. */
-// The parts of one connection, over the session that they share.
+/** `name` is for messages. The connection lasts as long as the scope. */
+// One function, because its parts share the session.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.fnUntraced(function* (
   name: string,
@@ -70,7 +70,7 @@ export const make = Effect.fnUntraced(function* (
     return Effect.fail(error)
   }
 
-  /** A login that is of no use any more takes the server with it. */
+  /** If the login can no longer be used, the server cannot be used either. */
   const tokenOf = (refused: string | undefined) =>
     Effect.tapError(token(refused), (error) => Effect.sync(() => void Deferred.doneUnsafe(over, Effect.succeed(error))))
 
@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function* (
     )
   }
 
-  /** Reads an answer of which nothing is wanted, so that its connection serves the next request. */
+  /** Reads a response whose content is not needed, so that its connection can serve the next request. */
   const drained = (response: Response) => Effect.ignore(Effect.timeout(textOf(response, MAX_REFUSAL), REST))
 
   const refused = Effect.fnUntraced(function* (response: Response) {
@@ -108,7 +108,7 @@ export const make = Effect.fnUntraced(function* (
     return yield* fail(`answered ${status}: ${said}`, status >= 500)
   })
 
-  /** A POST, with a token that was renewed once where the first one is refused. */
+  /** Posts a frame. If the token is rejected, it is renewed and the frame is sent once more. */
   const posted = Effect.fnUntraced(function* (frame: object) {
     const once = (bearer: string | undefined) => {
       known = bearer ?? known
@@ -136,10 +136,10 @@ export const make = Effect.fnUntraced(function* (
     return response
   })
 
-  /** Posts what is not answered. */
+  /** Posts a frame that has no answer. */
   const told = (frame: object) => Effect.flatMap(posted(frame), drained)
 
-  /** Requests of the server within an answer: it waits for what it hears of them. */
+  /** Answers a request that the server sends inside an answer, because the server waits for it. */
   const asked = ({ id, method }: Frame) => {
     const said =
       method === "ping" ? { result: {} } : { error: { code: METHOD_NOT_FOUND, message: `not done: ${method}` } }
@@ -151,7 +151,7 @@ export const make = Effect.fnUntraced(function* (
   const resultOf = ({ error, result }: Frame) =>
     error === undefined ? Effect.succeed(result) : fail(`refused: ${error.message}`, false)
 
-  /** The frame that answers, among those of a text; the others are heard. */
+  /** The frame with the answer, among the frames of a text; the others are handled. */
   const answerIn = Effect.fnUntraced(function* (text: string, id: number) {
     let value: unknown
     try {
@@ -232,7 +232,7 @@ export const make = Effect.fnUntraced(function* (
 
   const notify = (method: string, params: object) => told({ method, params })
 
-  /** Begins the session anew, unless somebody else has meanwhile. */
+  /** Begins a new session, unless another request has already done so. */
   const renewed = (old: string | undefined) =>
     renewing.withPermits(1)(
       Effect.suspend(() =>

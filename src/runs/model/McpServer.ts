@@ -1,12 +1,12 @@
 /**
- * McpServer: one server of the Model Context Protocol for as long as a run lives: started, asked
- * for its tools, and started again when it is lost.
+ * McpServer: a server of the Model Context Protocol during a run. It is started, asked for its
+ * tools, and started again when it is lost.
  *
- * Guarantees: a server that does not come up, dies, hangs or sends garbage takes its tools away and
- * says so, and nothing else: the run goes on; between two tries there is a wait that grows, and is
- * as short again after it was well for a while; every step has a limit of time; one that does not
- * answer after a call was given up is taken for lost; its processes carry the run's mark and end
- * with the scope.
+ * Guarantees: if a server does not start, dies, hangs or sends invalid data, its tools are removed
+ * with a notice, and the run continues. The wait between two attempts grows; it is short again
+ * after the server was well for a while. Every step has a timeout. A server that does not answer a
+ * ping after an abandoned call counts as lost. Its processes carry the run's mark and end with the
+ * scope.
  */
 import { Context, Deferred, Duration, Effect, FileSystem, Layer, Schema, type Scope } from "effect"
 import { HttpClient } from "effect/http"
@@ -24,9 +24,9 @@ import * as McpHttp from "./McpHttp.ts"
 import { KnownSecrets } from "../KnownSecrets.ts"
 import { ModelHttp } from "./ModelHttp.ts"
 
-/** A server of a config, or one that agentd gave the run. */
+/** A server of a config, or one that agentd provides to the run. */
 export interface Server {
-  /** The program, or, for a remote one, `url`. */
+  /** The program; omitted for a remote server, which has `url`. */
   readonly argv?: ReadonlyArray<string>
   readonly url?: string
   readonly bearerEnv?: string
@@ -40,7 +40,7 @@ export interface ServerOptions {
   readonly host: Host
   readonly cwd: string
   readonly emit: (event: RunEvent) => Effect.Effect<void>
-  /** The wait before the second try; it doubles. Default 1 s. */
+  /** Delay before the second attempt; it doubles with each attempt. Default 1 s. */
   readonly pause?: Duration.Duration | undefined
 }
 
@@ -59,22 +59,21 @@ const Listed = Schema.Struct({
 })
 export type Described = (typeof Listed.Type)["tools"][number]
 
-/** The connection to a server, and its tools, as long as both are there. */
 export interface Live {
   readonly connection: McpConnection.McpConnection
   readonly tools: ReadonlyArray<Described>
 }
 
-/** From its start to its list of tools; a first `npx` downloads. */
+/** Timeout from the start to the list of tools. Long, because a first `npx` downloads the server. */
 const START_LIMIT = "60 seconds"
-/** How long a run's start waits for it; then its tools come when they come. */
+/** How long the start of a run waits for the server. Its tools are added later if it is not ready. */
 const FIRST_LIMIT = "20 seconds"
 const GRACE = Duration.seconds(5)
 const PAUSE = Duration.seconds(1)
 const CAP = 60_000
-/** Having been well for so long, ms, it begins with the shortest wait again. */
+/** If it was well for this many ms, the next wait is the shortest again. */
 const STEADY = 60_000
-/** How long a server may take to say that it is there. */
+/** Timeout of a ping. */
 const PING_LIMIT = "5 seconds"
 const MAX_PAGES = 20
 const MAX_TOOLS = 200
@@ -85,7 +84,7 @@ const decodeListed = Schema.decodeUnknownEffect(Listed)
 const unusable = (name: string, why: string) =>
   new McpConnection.McpError({ message: `the MCP server ${name} cannot be used: ${why}`, lost: true })
 
-/** The handshake, and all pages of the list. */
+/** The handshake, and all pages of the list of tools. */
 const introduce = Effect.fnUntraced(function* (connection: McpConnection.McpConnection) {
   yield* connection.request("initialize", {
     protocolVersion: PROTOCOL,
@@ -112,7 +111,7 @@ const byPipes = Effect.fnUntraced(function* (name: string, config: Server, { cwd
   const argv: Argv = [program, ...args]
   const server = yield* RunProcess.make({
     store: host.store,
-    // a mark of its own: a shell command's end must not end it
+    // A separate mark, so that the end of a shell command does not end the server.
     runId: `${spec.runId}+mcp-${name}`,
     argv,
     cwd,
@@ -120,12 +119,12 @@ const byPipes = Effect.fnUntraced(function* (name: string, config: Server, { cwd
     keepInput: true,
     grace: GRACE
   }).pipe(Effect.mapError(({ message, remedy }) => unusable(name, `${message} (${remedy})`)))
-  // a server ends when its input does; SIGTERM is for those that do not
+  // Most servers end when their input closes; SIGTERM is for the others.
   yield* Effect.addFinalizer(() => server.closeInput)
   return yield* McpConnection.make(name, server)
 })
 
-/** Of a remote server: its tokens are read anew with each request. */
+/** Connects to a remote server. Its tokens are read again for each request. */
 const byHttp = Effect.fnUntraced(function* (name: string, url: string, config: Server, { host }: ServerOptions) {
   const context = yield* Layer.build(yield* ModelHttp)
   const client = Context.get(context, HttpClient.HttpClient)
@@ -167,17 +166,18 @@ const connect = Effect.fnUntraced(function* (name: string, config: Server, optio
   return live
 })
 
-/** Asks whether a server is there that has let a call wait until it was given up. */
+/** Checks with a ping whether a server still answers, after a call to it was abandoned. */
 export const check = ({ connection }: Live): Effect.Effect<void> =>
   connection.request("ping", {}).pipe(
     Effect.timeoutOrElse({ duration: PING_LIMIT, orElse: () => connection.lose(`says nothing any more`) }),
-    // one that does not know the word is there
+    // A server that does not know ping answers with an error, which shows that it is there.
     Effect.ignore
   )
 
 /**
- * Keeps a server, and tells what it is good for; undefined: nothing, at the moment. Returns when it
- * is up, or has failed to be, or has been waited for long enough.
+ * Keeps a server running. The returned function gives the connection and its tools, or undefined
+ * while the server cannot be used. Returns when the server is up, when its start failed, or after
+ * `FIRST_LIMIT`.
  */
 export const keep = Effect.fnUntraced(function* (
   name: string,
@@ -197,7 +197,7 @@ export const keep = Effect.fnUntraced(function* (
 
   const tell = (text: string, isOver: boolean) =>
     Effect.suspend(() => {
-      // the same trouble again is no news
+      // Do not repeat a notice about the same problem.
       if (text === told) return Effect.void
       told = text
       return options.emit({ _tag: "Notice", text, lasting: { about, isOver } })

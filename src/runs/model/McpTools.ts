@@ -1,13 +1,14 @@
 /**
- * McpTools: the tools of MCP servers, as `server__tool`.
+ * McpTools: the tools of MCP servers, with names of the form `server__tool`.
  *
- * The servers are programs that a config chose: each runs with its run, in no sandbox, with
- * the daemon's environment and its own; or they are reached by HTTP. Its calls are subject to the agent's approvals, and
- * have side effects: what a server itself calls read-only counts as that only where the config
- * trusts its hints, or agentd gave it.
+ * The servers are programs that a config names. Each runs as long as its run, without a sandbox,
+ * with its own variables and the part of the daemon's environment that ChildEnvironment allows.
+ * Other servers are reached by HTTP. Their calls are subject to the agent's approvals and count as
+ * having side effects. A server's own read-only hints count only if the config trusts them, or if
+ * agentd provides the server.
  *
- * Guarantees: a server that is lost (McpServer) takes its tools away until it is back; a call that
- * it had is an outcome, and no call waits for it.
+ * Guarantees: if a server is lost (McpServer), its tools are removed until it is back. A call that
+ * the lost server had received ends with an error outcome, and no call waits for the server.
  */
 import { Effect, type FileSystem, Schema, type Scope } from "effect"
 import * as HeadTail from "../HeadTail.ts"
@@ -21,9 +22,9 @@ export interface McpOptions extends McpServer.ServerOptions {
   readonly servers: { readonly [name: string]: McpServer.Server }
 }
 
-/** Of a description; more is for nobody to read with every request. */
+/** Maximum number of characters of a description, because each request repeats it. */
 const MAX_DESCRIPTION = 4_000
-/** The longest tool name that all providers take. */
+/** The longest tool name that all providers accept. */
 const MAX_NAME = 64
 
 const Called = Schema.Struct({
@@ -36,7 +37,7 @@ const decodeCalled = Schema.decodeUnknownEffect(Called)
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "")
 
-/** A piece of an answer, for a model that reads text. */
+/** A block of an answer as text for the model. */
 const blockText = (block: { readonly [name: string]: unknown }): string => {
   const resource = block["resource"]
   if (block["type"] === "text") return text(block["text"])
@@ -55,7 +56,7 @@ const outcomeOf = (called: typeof Called.Type): ToolOutcome => {
 
 const call = (live: McpServer.Live, server: string, name: string, input: unknown, scope: Scope.Scope) =>
   live.connection.request("tools/call", { name, arguments: input ?? {} }).pipe(
-    // given up: it may hang
+    // The call was abandoned: the server may hang.
     Effect.onInterrupt(() => Effect.forkIn(McpServer.check(live), scope)),
     Effect.flatMap(decodeCalled),
     Effect.map(outcomeOf),
@@ -78,7 +79,7 @@ const KINDS: { readonly [type: string]: (value: unknown) => boolean } = {
   object: (value) => typeof value === "object" && value !== null && !Array.isArray(value)
 }
 
-/** Of the schema as much as is plain: what it requires, and what kind each field is of. The server knows the rest. */
+/** Checks the required fields and the type of each field. The server checks the rest of the schema. */
 export const wrongIn = (
   { inputSchema }: Pick<McpServer.Described, "inputSchema">,
   given: unknown
@@ -98,7 +99,7 @@ export const wrongIn = (
 }
 
 interface Trust {
-  /** True for the server that agentd gave the run. */
+  /** True for the server that agentd provides to the run. */
   readonly voice: boolean
   readonly hints: boolean
 }
@@ -123,12 +124,12 @@ const toolOf = (
   }
 }
 
-/** Each name once: of two that became the same the first stays. */
+/** Keeps the first of several tools that end up with the same name. */
 const distinct = (tools: ReadonlyArray<Tool>): ReadonlyArray<Tool> => [
   ...new Map(tools.toReversed().map((tool) => [tool.name, tool])).values()
 ]
 
-/** All servers at once; they live as long as the scope. Answers with the tools that there are at the moment. */
+/** Starts all servers at once; they live as long as the scope. The returned function gives the current tools. */
 export const make = Effect.fnUntraced(function* (
   options: McpOptions
 ): Effect.fn.Return<() => ReadonlyArray<Tool>, never, FileSystem.FileSystem | Scope.Scope | ProcessTree | Reaper> {

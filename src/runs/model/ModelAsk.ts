@@ -1,10 +1,10 @@
 /**
- * ModelAsk: one answer of the provider, however often it has to be asked for.
+ * ModelAsk: asks the provider for one answer, with retries.
  *
- * Guarantees: what may succeed later is asked again, at most `retries` times, after a wait that
- * grows and is capped, or as long as the provider says where that is short; each time a notice
- * says so; text that was told is not told twice; what was spent is answered with it, and told
- * at once for a request that broke off or was interrupted.
+ * Guarantees: a request that may succeed later is retried, at most `retries` times. The wait grows
+ * up to a limit, or is as long as the provider says if that is short. A notice announces each
+ * retry. Text that was already emitted is not emitted again. The usage is returned with the answer.
+ * For a request that fails or is interrupted, it is emitted immediately.
  */
 import { Duration, Effect, Schedule, Stream } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
@@ -15,7 +15,7 @@ import * as Backoff from "../../core/supervision/Backoff.ts"
 
 type Said = Extract<ProviderEvent, { _tag: "Answer" }>
 
-/** An answer, and what it cost, which its taker tells. */
+/** An answer with its usage, which the caller emits. */
 export interface Answer extends Said {
   readonly usage: ReadonlyArray<RunEvent>
 }
@@ -24,18 +24,18 @@ export interface AskOptions {
   readonly provider: Provider
   readonly request: ModelRequest
   readonly retries: number
-  /** The wait before the first repetition. */
+  /** The wait before the first retry. */
   readonly pause: Duration.Duration
   readonly price?: Config.ModelBackend["price"] | undefined
   readonly model: string
-  /** The most tokens that it takes. */
+  /** The model's context window, in tokens. */
   readonly window?: number | undefined
   readonly emit: (event: RunEvent) => Effect.Effect<void>
-  /** Holds what was told, for whoever interrupts. */
+  /** Keeps the emitted text, for the code that handles an interruption. */
   readonly retelling: HistoryReplay
 }
 
-/** A longer wait is not waited within a turn: the run ends, and the next one begins then. */
+/** Longest wait within a turn, in ms. If the provider asks for more, the run ends, and the next one begins then. */
 export const LONGEST_WAIT = 60_000
 const CAP = 30_000
 
@@ -44,7 +44,7 @@ const STARTS_OVER = "the answer starts over"
 const eventOf = (told: Told): RunEvent =>
   told._tag === "Text" ? { _tag: "Delta", stream: "assistant", text: told.text } : { _tag: "Notice", text: STARTS_OVER }
 
-/** Waits that grow, each told. The input is what went wrong. */
+/** Waits that grow, each announced by a notice. The input is the error. */
 const schedule = ({ retries, pause, emit }: AskOptions) =>
   Backoff.waits({ base: Duration.toMillis(pause), factor: 2, cap: CAP, jitter: 0 }).pipe(
     Schedule.setInputType<ProviderError>(),
@@ -61,7 +61,7 @@ const schedule = ({ retries, pause, emit }: AskOptions) =>
     })
   )
 
-/** Asks until there is an answer. */
+/** Asks until there is an answer, or no retry is left. */
 export const ask = (options: AskOptions): Effect.Effect<Answer, ProviderError> => {
   const { emit, model, price, provider, request, retelling } = options
   const once = Effect.suspend(() => {

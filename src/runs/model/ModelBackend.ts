@@ -1,10 +1,11 @@
 /**
- * ModelBackend: agentd's own turn loop against a model behind an API, as a backend. The
- * engine is in this process; what its tools start ends with the run.
+ * ModelBackend: agentd's own turn loop with a model behind an API, as a backend. The turn loop runs
+ * in this process. The processes that its tools start end with the run.
  *
- * Guarantees: `Started` as soon as there are a key, the tools and the conversation, which the
- * next run can go on with; one turn at a time; each error has its class and the class its end;
- * `Exited` once, last, when nothing of the run is left; the key is in no event and no error.
+ * Guarantees: `Started` is emitted as soon as the key, the tools and the conversation are
+ * available; the next run can continue that conversation. One turn runs at a time. Each error has a
+ * class, and the class determines the outcome. `Exited` is emitted once and last, when nothing of
+ * the run is left. The key is in no event and no error.
  */
 import {
   type Cause,
@@ -37,13 +38,13 @@ import type { Toolbox, ToolboxOptions } from "./Tools.ts"
 import { services } from "../Services.ts"
 
 export interface ModelConfig extends Config.ModelBackend {
-  /** The wait before the first repetition of a request; it doubles. Default 1 s. */
+  /** Delay before the first retry of a request; it doubles with each retry. Default 1 s. */
   readonly pause?: Duration.Duration | undefined
 }
 
 export type MakeToolbox<R> = (options: ToolboxOptions) => Effect.Effect<Toolbox, BackendError, R>
 
-/** Events that wait for a reader; then the engine waits. */
+/** Number of events that wait for the reader. Beyond it the turn loop waits. */
 const CAPACITY = 256
 const PAUSE = Duration.seconds(1)
 
@@ -69,7 +70,7 @@ const firstOf = ({ files, prompt, turnId }: RunSpec): TurnInput => ({
   ...(files === undefined ? {} : { files })
 })
 
-/** All that the turns of a run share; it ends with the scope. */
+/** The objects that all turns of a run share; they end with the scope. */
 const engine = <R>(config: ModelConfig, host: Host, spec: RunSpec, toolbox: MakeToolbox<R>, emit: Emit) =>
   Effect.gen(function* () {
     const { make, url } = providers[config.provider]
@@ -119,15 +120,15 @@ const told = (turnId: string, end: TurnEnd): RunEvent => {
   }
 }
 
-/** Tells several events at once: they are heard together. */
+/** Emits several events together, so that the reader gets them at once. */
 type EmitAll = (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
 
-/** Takes one turn after the other, until it is ended or one of them ends it. */
+/** Runs one turn after the other, until the run is ended or a turn ends it. */
 const conduct = Effect.fnUntraced(function* (options: TurnOptions, first: TurnInput, emitAll: EmitAll) {
-  // one at most: the next is taken when the one before has ended
+  // At most one turn waits: the next one is taken when the one before has ended.
   const turns = yield* Queue.bounded<ModelTurn, Cause.Done>(1)
   let active: ModelTurn | undefined
-  /** Why it is over, once it is asked to be. */
+  /** The reason to end, once the run is asked to end. */
   let over: string | undefined
   let outcome: Outcome = { _tag: "Success" }
 
@@ -146,7 +147,7 @@ const conduct = Effect.fnUntraced(function* (options: TurnOptions, first: TurnIn
   const one = Effect.gen(function* () {
     const turn = yield* Queue.take(turns)
     const end = yield* turn.run
-    // whoever is told of the end may send the next input at once
+    // Cleared before the end is emitted, because the reader of the end may send the next input immediately.
     active = undefined
     outcome =
       end._tag === "Failed"
@@ -166,7 +167,7 @@ const conduct = Effect.fnUntraced(function* (options: TurnOptions, first: TurnIn
       return Effect.void
     })
   return {
-    /** Answers with what the run's outcome is. */
+    /** Completes with the run's outcome. */
     whole: Effect.forever(one).pipe(
       Effect.catchTag("Done", () => Effect.void),
       Effect.map(() => outcome)
@@ -179,12 +180,12 @@ const conduct = Effect.fnUntraced(function* (options: TurnOptions, first: TurnIn
 
 const start = Effect.fnUntraced(function* <R>(config: ModelConfig, host: Host, spec: RunSpec, toolbox: MakeToolbox<R>) {
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
-  // registered first, hence the scope's last act: whoever still reads sees an end
+  // Registered first, so it runs last when the scope closes: a remaining reader then sees the end.
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const emitAll: EmitAll = (events) => Effect.asVoid(Queue.offerAll(queue, events))
   const emit: Emit = (event) => Effect.asVoid(Queue.offer(queue, event))
   const scope = yield* Scope.fork(yield* Effect.scope)
-  // what its tools tell of themselves comes after the run has said that it is up
+  // Events of the tools are emitted only after `Started`.
   const up = yield* Deferred.make<void>()
   const emitUp: Emit = (event) => Effect.andThen(Deferred.await(up), emit(event))
   const tools: MakeToolbox<R> = (given) => toolbox({ ...given, emit: emitUp })
@@ -200,7 +201,7 @@ const start = Effect.fnUntraced(function* <R>(config: ModelConfig, host: Host, s
     yield* emit({ _tag: "Exited", outcome })
   })
   const fiber = yield* Effect.forkScoped(Effect.ensuring(whole, Queue.end(queue)))
-  // a result that is being told is told, or thrown away here where nobody reads any more
+  // Discards events that nobody reads any more, so that the interrupted run can finish emitting.
   yield* Effect.addFinalizer(() =>
     Effect.raceFirst(
       Effect.interruptible(Effect.ignore(Effect.forever(Queue.take(queue)))),

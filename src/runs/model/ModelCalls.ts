@@ -1,10 +1,11 @@
 /**
- * ModelCalls: the tool calls of one answer, from the asking to their results.
+ * ModelCalls: the tool calls of one answer, from the approval requests to the results.
  *
- * Guarantees: all calls are told before the first asks; a call that makes no sense asks nobody
- * and fails; every other one asks, and none runs before it is allowed; those that are safe beside each other run together (at most eight), each
- * other one alone, in the order of the answer; every call that was told gets exactly one result,
- * whatever becomes of its tool; interrupted, it answers when nothing of them runs any more.
+ * Guarantees: all calls are emitted before the first asks. An invalid call asks nobody and fails.
+ * Every other call asks, and none runs before it is allowed. Consecutive parallel calls run
+ * together (at most eight at a time). Each other call runs alone, in the order of the answer. Every
+ * emitted call gets exactly one result, whatever happens to its tool. After an interruption, the
+ * results are returned when no call is running any more.
  */
 import { Cause, Deferred, Effect, Semaphore } from "effect"
 import type { Decision, RunEvent } from "../Backend.ts"
@@ -13,7 +14,7 @@ import type { Tool, ToolOutcome } from "./Tool.ts"
 
 const TOGETHER = 8
 
-/** A call with the tool that it means, or with what is wrong with it: an error for the model. */
+/** A call with its tool, or with an error message for the model. */
 export type Planned = { readonly part: CallPart } & (
   | { readonly tool: Tool; readonly wrong?: undefined }
   | { readonly wrong: string }
@@ -22,18 +23,18 @@ export type Planned = { readonly part: CallPart } & (
 type OpenCall = Planned & {
   readonly decision: Deferred.Deferred<Decision>
   readonly cancelled: Deferred.Deferred<void>
-  /** The calls that it runs beside. */
+  /** The group of calls that run together with this one. */
   readonly group: Group
   outcome: ToolOutcome | undefined
 }
 
-/** Calls that run together; the next group waits until all of them have ended. */
+/** Calls that run together. The next group waits until all of them have ended. */
 interface Group {
   readonly ready: Deferred.Deferred<void>
   left: number
 }
 
-/** `cut`: the answer broke off in it. */
+/** `cut`: the answer was cut off within this call. */
 export const plan = (part: CallPart, tools: ReadonlyMap<string, Tool>, cut: boolean): Planned => {
   const tool = tools.get(part.name)
   if (cut) {
@@ -67,7 +68,7 @@ const questionOf = (call: Planned): ReadonlyArray<RunEvent> => {
 
 const CANCELLED: ToolOutcome = { status: "cancelled", output: "The call was cancelled; what it had done stays done." }
 
-/** Consecutive calls that are safe beside each other are one group. */
+/** Groups consecutive calls that can run in parallel. */
 const opened = (calls: ReadonlyArray<Planned>): ReadonlyArray<OpenCall> => {
   let group: Group | undefined
   let together = false
@@ -91,7 +92,7 @@ export class ModelCalls {
   private readonly emit: (event: RunEvent) => Effect.Effect<void>
   private readonly interrupt: Effect.Effect<void>
 
-  /** `interrupt`: what a denial that ends the turn does. */
+  /** `interrupt` is run for a denial that ends the turn. */
   constructor(emit: (event: RunEvent) => Effect.Effect<void>, interrupt: Effect.Effect<void>) {
     this.emit = emit
     this.interrupt = interrupt
@@ -105,7 +106,7 @@ export class ModelCalls {
     return this.of(callId, (call) => Deferred.succeed(call.cancelled, undefined))
   }
 
-  /** Tells the calls and asks for them: all of them, whoever is interrupted. */
+  /** Emits all calls and their approval requests, even if it is interrupted. */
   begin(planned: ReadonlyArray<Planned>): Effect.Effect<void> {
     return Effect.uninterruptible(
       Effect.suspend(() => {
@@ -116,13 +117,13 @@ export class ModelCalls {
     )
   }
 
-  /** Runs what is allowed, until each has its result; when it was interrupted, `settle` does the rest. */
+  /** Runs the allowed calls until each has its result. After an interruption, `settle` does the rest. */
   readonly run: Effect.Effect<void> = Effect.suspend(() => {
     const room = Semaphore.makeUnsafe(TOGETHER)
     return Effect.forEach(this.calls, (call) => this.one(call, room), { concurrency: "unbounded", discard: true })
   })
 
-  /** The results of the calls that were begun; those without one are cancelled, and told so. */
+  /** The results of all calls. Calls without a result are cancelled, and the cancellation is emitted. */
   readonly settle: Effect.Effect<ReadonlyArray<CallResult>> = Effect.uninterruptible(
     Effect.suspend(() =>
       Effect.forEach(this.calls, (call) =>
@@ -141,7 +142,7 @@ export class ModelCalls {
     })
   }
 
-  /** Lets the first group go that has not ended. */
+  /** Starts the first group that has not ended. */
   private readonly advance: Effect.Effect<void> = Effect.suspend(() => {
     const next = this.calls.find(({ group }) => group.left > 0)
     return next === undefined ? Effect.void : Effect.asVoid(Deferred.succeed(next.group.ready, undefined))
@@ -181,7 +182,7 @@ export class ModelCalls {
       breaks = decision.interrupt === true
       return Effect.succeed({ status: "denied", output: `The call was denied: ${decision.message}` })
     })
-    // an outcome that came to be is told, whoever is interrupted
+    // Once there is an outcome, it is emitted even if the fiber is interrupted.
     return Effect.uninterruptibleMask((restore) =>
       restore(Effect.raceFirst(work, Effect.as(Deferred.await(call.cancelled), CANCELLED))).pipe(
         Effect.flatMap((outcome) => this.end(call, outcome)),

@@ -1,8 +1,8 @@
 /**
- * ModelEnd: how a turn ends, and what follows from it. Pure.
+ * ModelEnd: how a turn ends, and the outcome that follows. Pure.
  *
- * Guarantees: every kind of error has its outcome; an error that only concerns what was asked
- * does not end the run.
+ * Guarantees: every kind of error has its outcome. An error that only concerns the input does not
+ * end the run.
  */
 import * as Fault from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
@@ -17,15 +17,15 @@ export type TurnEnd =
       readonly errorType: string
       readonly message: string
       readonly retry: boolean
-      /** The run's outcome, should it end here. */
+      /** The run's outcome if it ends with this turn. */
       readonly outcome: Outcome
-      /** The next turn would fail, too: the run ends. */
+      /** True if the next turn would also fail: the run ends. */
       readonly fatal: boolean
     }
 
 export type Failed = Extract<TurnEnd, { _tag: "Failed" }>
 
-/** Only this turn has failed; the next one may do well. */
+/** A failure of this turn only; the next turn can succeed. */
 export const failed = (errorType: string, message: string): Failed => ({
   _tag: "Failed",
   errorType,
@@ -35,7 +35,7 @@ export const failed = (errorType: string, message: string): Failed => ({
   fatal: false
 })
 
-/** Only a part of the answer came: it is shown as such, and is no error of the run. */
+/** Only a part of the answer came. The turn fails, but this is not an error of the run. */
 const half = (message: string): Failed => ({ ...failed("max_tokens", message), outcome: { _tag: "Success" } })
 
 export const endOf = (error: ProviderError, now: number): TurnEnd => {
@@ -51,7 +51,7 @@ export const endOf = (error: ProviderError, now: number): TurnEnd => {
   switch (kind) {
     case "rate_limit":
       return end({ _tag: "Uncounted", reason: "quota", until: now + (retryAfter ?? LONGEST_WAIT) }, true)
-    // there was no room left to make: asked again it would be refused again
+    // Compaction could not make room, so a retry would be refused again.
     case "overflow":
       return failed(kind, `${message}; ${remedy}`)
     case "overloaded":
@@ -71,7 +71,7 @@ export const endOf = (error: ProviderError, now: number): TurnEnd => {
   }
 }
 
-/** The turn's end by an answer without calls; undefined: the model is asked again. */
+/** How an answer without calls ends the turn; undefined if the model is to be asked again. */
 export const ended = ({ stop }: Answer, output: string): TurnEnd | undefined => {
   switch (stop) {
     case "pause":

@@ -1,25 +1,25 @@
 /**
- * ModelHistory: what a conversation's history must be for a provider to take it. Pure.
+ * ModelHistory: repairs a conversation's history so that providers accept it. Pure.
  *
- * Guarantees: after `repair` every call is followed by its one result, no result is without
- * its call, no answer holds thoughts alone, and the end is no input that nobody answered: that
- * one comes again.
+ * Guarantees: after `repair` every call is followed by its one result, no result is without its
+ * call, and no answer consists of thoughts only. An unanswered input at the end is removed, because
+ * it will be sent again.
  */
 import type { CallPart, CallResult, Message, Part } from "./Provider.ts"
 
 export const LOST = "The outcome of this call is unknown: agentd was restarted while it ran. Look before you repeat it."
 
-/** Words of an answer that said nothing, in its place. */
+/** Replaces an answer that said nothing. */
 export const SILENT: Message = { role: "user", text: "(You answered this with nothing.)", note: true }
 
-/** Whether an answer says something or calls: thoughts alone are none, and no API takes them back. */
+/** True if an answer contains text or a call. No API takes back an answer that consists of thoughts only. */
 export const speaks = (parts: ReadonlyArray<Part>): boolean =>
   parts.some((part) => part.type === "call" || (part.type === "text" && part.text.trim() !== ""))
 
 export const callsIn = (message: Message | undefined): ReadonlyArray<CallPart> =>
   message?.role === "assistant" ? message.parts.flatMap((part) => (part.type === "call" ? [part] : [])) : []
 
-/** Makes a result for each call, in their order. */
+/** Makes one result for each call, in the order of the calls. */
 const resultsFor = (
   calls: ReadonlyArray<CallPart>,
   found: ReadonlyArray<CallResult>
@@ -46,7 +46,7 @@ export const repair = (history: ReadonlyArray<Message>): ReadonlyArray<Message> 
   return sound
 }
 
-/** Whether its last entry is an input without an answer. */
+/** True if the last entry is an input without an answer. */
 export const unanswered = (history: ReadonlyArray<Message>): boolean => {
   const last = history.at(-1)
   return last?.role === "user" && last.note !== true

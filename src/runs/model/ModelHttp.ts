@@ -1,8 +1,9 @@
 /**
- * ModelHttp: how the APIs of models are reached. A reference: a simulated world has APIs of
- * its own.
+ * ModelHttp: the HTTP client for model APIs. A reference, so that a simulation can provide its own
+ * APIs.
  *
- * Guarantees: its connections are a run's own, and end with the scope in which it is built.
+ * Guarantees: the connections belong to one run, and end with the scope in which the layer is
+ * built.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Context, type Layer } from "effect"

@@ -1,9 +1,10 @@
 /**
- * ModelMemory: how full the context of a run's model is, and the compaction of its conversation.
+ * ModelMemory: measures how full the model's context is, and compacts the conversation.
  *
- * Guarantees: the size is counted before a request: what the last answer reported, and an estimate
- * of what was added; the limit is the config's, or what the provider said when it refused; a
- * compaction that fails leaves the history as it is; the history is replaced at once or not at all.
+ * Guarantees: the size is determined before each request, from the usage of the last answer plus an
+ * estimate of what was added. The limit comes from the config, or from the provider's refusal. A
+ * compaction that fails leaves the history unchanged. The history is replaced completely or not at
+ * all.
  */
 import { Effect } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
@@ -22,16 +23,16 @@ export interface MemoryOptions extends Omit<AskOptions, "request" | "retelling">
   readonly tools: () => ReadonlyMap<string, Tool>
 }
 
-/** Bytes of a token before a provider has reported any, and the bounds of what it may report. */
+/** Bytes per token until a provider has reported usage; below, the limits of the measured value. */
 const BYTES = 3.5
 const LEAST_BYTES = 1
 const MOST_BYTES = 8
-/** The share of the room that is taken before it is made. */
+/** The share of the room that is used before the history is compacted. */
 const FULL = 0.9
-/** The least context that a provider is believed to have: a smaller number in its words is another one. */
+/** The smallest context size that is accepted from a provider's message: a smaller number means something else. */
 const LEAST = 1_000
 
-/** The patterns in which providers tell their limit. */
+/** Patterns of provider messages that contain the limit. */
 const LIMITS = [
   /tokens? > (\d+) (?:token )?maximum/i,
   /maximum context length (?:is|of) (\d+)/i,
@@ -39,7 +40,7 @@ const LIMITS = [
   /exceeds? (?:the )?(?:available )?context size \(?(\d+)/i
 ]
 
-/** The context that a refusal names, in tokens. */
+/** The context size that a refusal names, in tokens. */
 export const limitIn = (message: string): number | undefined => {
   const plain = message.replaceAll(/(?<=\d)[,_](?=\d)/g, "")
   for (const pattern of LIMITS) {
@@ -49,7 +50,7 @@ export const limitIn = (message: string): number | undefined => {
   return undefined
 }
 
-/** A file counts as a text of so many bytes: an image takes about 1,500 tokens, whatever its size. */
+/** A file counts as this many bytes of text: an image takes about 1,500 tokens, whatever its size. */
 const FILE_BYTES = 1_500 * BYTES
 
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? "")
@@ -78,14 +79,14 @@ export class ModelMemory {
     this.options = options
   }
 
-  /** Counts an answer: its request, and itself, as long as the history ends with it. */
+  /** Counts an answer: its request and itself. Valid while the history ends with that answer. */
   answered({ parts, usage }: Answer, asked: ReadonlyArray<Message>): void {
     let tokens = 0
     for (const event of usage) if (event._tag === "Usage") tokens += event.inputTokens + event.outputTokens
     if (tokens > 0) this.reported = { tokens, bytes: this.bytes(asked) + bytesOf(parts) }
   }
 
-  /** Makes room where the next request would not fit any more. */
+  /** Compacts the history if the next request would not fit. */
   get ahead(): Effect.Effect<void, ProviderError> {
     return Effect.suspend(() => {
       const { room } = this
@@ -93,19 +94,19 @@ export class ModelMemory {
     })
   }
 
-  /** Makes room after the provider has refused a request as too long; false: there is none to make. */
+  /** Compacts after the provider has refused a request as too long. Returns false if no room can be made. */
   after(error: ProviderError): Effect.Effect<boolean, ProviderError> {
     return Effect.suspend(() => {
       const told = limitIn(error.message)
       const size = this.tokens(this.history)
-      // an estimate that the provider has just refuted tells less than its own words
+      // The refusal proves the estimate wrong, so the provider's own number is preferred.
       this.learned = told ?? Math.min(this.learned ?? size, size)
       if (told !== undefined && size < told) this.reported = { tokens: told, bytes: this.bytes(this.history) }
       return this.compact
     })
   }
 
-  /** Bytes of what goes with each request. */
+  /** Bytes of the system prompt and the tools, which each request contains. */
   private get fixed(): number {
     return bytesOf([this.options.system, definitionsOf(this.options.tools())])
   }
@@ -114,7 +115,7 @@ export class ModelMemory {
     return this.options.session.history()
   }
 
-  /** Tokens that a request may take, beside its answer; undefined: nobody has said. */
+  /** Tokens that a request can use, without its answer; undefined if the limit is unknown. */
   private get room(): number | undefined {
     const { contextTokens, maxOutputTokens } = this.options.config
     const context = Math.min(contextTokens ?? Number.POSITIVE_INFINITY, this.learned ?? Number.POSITIVE_INFINITY)
@@ -169,7 +170,7 @@ export class ModelMemory {
       const most = Math.min(config.maxOutputTokens, Math.max(256, Math.floor(room / 8)))
       const request = Compaction.question(parts, characters, most)
       if (request === undefined) return undefined
-      // nobody asked for these words: they are no answer of the turn
+      // The text of the summary is not part of the turn's answer.
       const heard = (event: RunEvent) => (event._tag === "Delta" ? Effect.void : emit(event))
       const answer = yield* ask({ ...rest, emit: heard, request, retelling: new HistoryReplay() })
       yield* Effect.forEach(answer.usage, emit, { discard: true })

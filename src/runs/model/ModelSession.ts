@@ -1,11 +1,11 @@
 /**
- * ModelSession: the history of one conversation with a model, in a file of its own, so that
- * the next run goes on with it.
+ * ModelSession: the history of one conversation with a model, in its own file, so that the next run
+ * can continue it.
  *
- * Guarantees: what was appended is in the file when `append` answers, so a kill of the daemon
- * loses none of it; a torn last line is left out; a history that another replaces is there
- * whole until the other is; a history that is read is valid for a
- * provider; a session that outgrew its model is not gone on with. Only the user can read it.
+ * Guarantees: an appended message is in the file when `append` returns, so a kill of the daemon
+ * does not lose it. An incomplete last line is ignored. When a history is replaced, the old one
+ * stays complete until the new one is. A history that is read is valid for a provider. A session
+ * that is closed, because it outgrew its model, is not continued. Only the user can read the file.
  */
 import { Clock, Effect, FileSystem, Option, type PlatformError, Schema, Scope } from "effect"
 import * as path from "node:path"
@@ -18,9 +18,9 @@ export interface ModelSession {
   readonly id: string
   readonly history: () => ReadonlyArray<Message>
   readonly append: (message: Message) => Effect.Effect<void, ProviderError>
-  /** Leaves out all but the first entries. */
+  /** Keeps only the first `length` entries. */
   readonly cut: (length: number) => Effect.Effect<void, ProviderError>
-  /** Another history stands in its place: in the file, too, or it is as it was. */
+  /** Replaces the history, in the file as well. If that fails, the history is unchanged. */
   readonly replace: (history: ReadonlyArray<Message>) => Effect.Effect<void, ProviderError>
 }
 
@@ -29,11 +29,11 @@ export interface Opened {
   readonly notices: ReadonlyArray<string>
 }
 
-/** Bytes of a session's file: more than any model's context holds. */
+/** Maximum size of a session's file, in bytes: more than any model's context. */
 const MAX_SIZE = 32 * 1024 * 1024
-/** A session that nothing was added to for so long is deleted when a new one begins. */
+/** A session to which nothing was added for this many ms is deleted when a new one begins. */
 const KEPT = 30 * 86_400_000
-/** Safe in a path; ids of runs are. */
+/** Safe in a path; run ids have this form. */
 const ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/
 
 const Line = Schema.Union([
@@ -48,14 +48,14 @@ const textOf = (history: ReadonlyArray<Message>) => history.map((message) => lin
 interface Found {
   readonly history: ReadonlyArray<Message>
   readonly closed: string | undefined
-  /** Lines within it that nobody can read. */
+  /** Number of unreadable lines. */
   readonly damaged: number
 }
 
-/** Reads a session's file. Pure. */
+/** Reads the text of a session's file. Pure. */
 export const read = (text: string): Found => {
   const lines = text.split("\n")
-  // what comes after the last end of a line is a line that was never finished
+  // The text after the last line break is a line that was never completed.
   lines.pop()
   let [history, closed, damaged]: [Array<Message>, string | undefined, number] = [[], undefined, 0]
   for (const one of lines) {
@@ -93,7 +93,7 @@ type Write = (text: string) => Effect.Effect<void, ProviderError>
 
 interface Writing {
   readonly add: Write
-  /** Writes the whole file anew. */
+  /** Rewrites the whole file. */
   readonly renew: Write
 }
 
@@ -102,7 +102,7 @@ const nowhere: Writing = { add: () => Effect.void, renew: () => Effect.void }
 const live = (id: string, begin: ReadonlyArray<Message>, { add, renew }: Writing): ModelSession => {
   let history = begin
   let size = Buffer.byteLength(textOf(begin))
-  /** Both or none, whoever is interrupted. */
+  /** Changes the file and the history together, even if it is interrupted. */
   const both = (writing: Effect.Effect<void, ProviderError>, change: () => void) =>
     Effect.uninterruptible(Effect.andThen(writing, Effect.sync(change)))
   return {
@@ -131,7 +131,7 @@ const live = (id: string, begin: ReadonlyArray<Message>, { add, renew }: Writing
   }
 }
 
-/** The file of a session, holding the history and nothing else; and how to add to it. */
+/** Writes the history to a session's file, and returns how to add to it. */
 const file = Effect.fnUntraced(function* (name: string, history: ReadonlyArray<Message>, before: string | undefined) {
   const files = yield* FileSystem.FileSystem
   const renew = (text: string) =>
@@ -143,7 +143,7 @@ const file = Effect.fnUntraced(function* (name: string, history: ReadonlyArray<M
   if (text !== before) yield* renew(text)
   const scope = yield* Effect.scope
   const open = Scope.provide(files.open(name, { flag: "a", mode: 0o600 }), scope)
-  // undefined: the file is another one since
+  // Undefined if the file has been replaced since.
   let handle: FileSystem.File | undefined = yield* open
   const writing: Writing = {
     add: (added) =>
@@ -157,7 +157,7 @@ const file = Effect.fnUntraced(function* (name: string, history: ReadonlyArray<M
   return writing
 })
 
-/** Sessions that nobody goes on with. What cannot be deleted is left for the next time. */
+/** Deletes old sessions. A file that cannot be deleted is left for the next time. */
 const sweep = Effect.fnUntraced(
   function* (folder: string) {
     const files = yield* FileSystem.FileSystem
@@ -179,8 +179,8 @@ const stored = Effect.fnUntraced(function* (folder: string, id: string) {
 })
 
 /**
- * Goes on with the session that the spec names, where that is possible, or begins one. Without
- * a folder it is kept in memory only, and ends with the run.
+ * Continues the session that the spec names, if possible, or begins a new one. Without a folder the
+ * session is kept in memory only, and ends with the run.
  */
 export const open = Effect.fnUntraced(function* (
   folder: string | undefined,

@@ -1,10 +1,11 @@
 /**
- * ModelTurn: the loop of one turn: ask the model, run the calls of its answer, hand it their
+ * ModelTurn: the loop of one turn: ask the model, run the calls of its answer, send it their
  * results, until it answers without calls.
  *
- * Guarantees: the history is valid for a provider whenever the turn ends, however it ends:
- * interrupted, it holds what there was of the answer and a result for each call; what failed
- * before it was answered is left out, since it comes again. Every end says what follows from it.
+ * Guarantees: the history is valid for a provider whenever the turn ends, however it ends. After an
+ * interruption it contains the partial answer, and a result for each call. An input that failed
+ * before it was answered is removed, because it will be sent again. Every end states its
+ * consequences.
  */
 import { Cause, Clock, Deferred, type Duration, Effect, Exit } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
@@ -25,7 +26,7 @@ export interface TurnOptions {
     Config.ModelBackend,
     "contextTokens" | "maxOutputTokens" | "maxRounds" | "model" | "price" | "retries"
   >
-  /** The wait before the first repetition of a request. */
+  /** The wait before the first retry of a request. */
   readonly pause: Duration.Duration
   readonly provider: Provider
   readonly system: string
@@ -38,10 +39,13 @@ export interface TurnOptions {
 
 const INTERRUPTED = "(The turn was interrupted here.)"
 
-/** A name in the form that all providers take back: a model writes any. */
+/** A tool name in the form that all providers accept: a model can write any name. */
 const named = (name: string) => name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unnamed"
 
-/** Ids that are unique in the conversation, whatever the provider thinks of; in the form that all of them take. */
+/**
+ * Makes call ids unique in the conversation, even if the provider repeats them, in the form that
+ * all providers accept.
+ */
 const distinct = (parts: ReadonlyArray<Part>, taken: Set<string>): ReadonlyArray<Part> =>
   parts.map((part) => {
     if (part.type !== "call") return part
@@ -52,7 +56,7 @@ const distinct = (parts: ReadonlyArray<Part>, taken: Set<string>): ReadonlyArray
     return { ...part, id, name: named(part.name) }
   })
 
-/** Whether a call may lack its end. */
+/** True if the arguments of a call may be incomplete. */
 const unfinished = ({ input, invalid }: CallPart) => invalid !== undefined || Object.keys(input).length === 0
 
 const outcomeOf = (error: ProviderError) => Effect.map(Clock.currentTimeMillis, (now) => endOf(error, now))
@@ -65,7 +69,10 @@ const broken = (cause: Cause.Cause<never>): TurnEnd => ({
 const textOf = (parts: ReadonlyArray<Part>) =>
   parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
-/** The input with its files: texts within it, all others after it, in the order of their names in it. */
+/**
+ * The input with its files: text files within the text, the others after it, in the order in which
+ * the text names them.
+ */
 const inputOf = (text: string, { found, gone }: FileContents.Contents): Message => {
   const lines = found.map((one) => (FileContents.isText(one) ? FileContents.fenced(one) : `${one.label}: it follows.`))
   const others = found.filter((one) => !FileContents.isText(one))
@@ -84,15 +91,15 @@ export class ModelTurn {
   private input: Message
   private readonly options: TurnOptions
   private readonly interrupted = Deferred.makeUnsafe<void>()
-  /** Ids of calls that there are. */
+  /** Ids of the calls in the conversation. */
   private readonly taken: Set<string>
-  /** The answer that is coming, or came last. */
+  /** The current answer, or the last one. */
   private retelling = new HistoryReplay()
-  /** Whether what there is of the answer is not in the history yet. */
+  /** True if the partial answer is not in the history yet. */
   private coming = false
-  /** Whether calls of the history wait for their results. */
+  /** True if calls in the history wait for their results. */
   private open = false
-  /** The cost of the newest answer. */
+  /** Usage of the newest answer that is not emitted yet. */
   private owed: ReadonlyArray<RunEvent> = []
 
   constructor(options: TurnOptions, given: TurnInput) {
@@ -105,26 +112,29 @@ export class ModelTurn {
     this.taken = new Set(history.flatMap((message) => callsIn(message).map(({ id }) => id)))
   }
 
-  /** Ends it at the next safe boundary. */
+  /** Ends the turn at the next safe point. */
   get interrupt(): Effect.Effect<void> {
     return Effect.asVoid(Deferred.succeed(this.interrupted, undefined))
   }
 
-  /** Takes the untold spending: it goes with the turn's end, lest a budget cuts off what is done. */
+  /**
+   * Takes the usage that is not emitted yet. It goes with the turn's end, so that a budget does not
+   * interrupt finished work.
+   */
   takeOwed(): ReadonlyArray<RunEvent> {
     const { owed } = this
     this.owed = []
     return owed
   }
 
-  /** Both or none: what is taken is told. */
+  /** Uninterruptible: usage that is taken is also emitted. */
   private get tellOwed(): Effect.Effect<void> {
     return Effect.uninterruptible(
       Effect.suspend(() => Effect.forEach(this.takeOwed(), this.options.emit, { discard: true }))
     )
   }
 
-  /** From its start, which it tells, to its end, which the caller tells. */
+  /** Runs the turn. Emits its start; the caller emits its end. */
   get run(): Effect.Effect<TurnEnd> {
     const race = Effect.raceFirst(
       this.work.pipe(Effect.catchTag("ProviderError", outcomeOf), Effect.exit),
@@ -172,19 +182,19 @@ export class ModelTurn {
     })
   }
 
-  /** Asks, with room made before where it is known to lack, and once after a refusal. */
+  /** Asks for an answer. Compacts before it if necessary, and once more after a refusal as too long. */
   private get answer(): Effect.Effect<Answer, ProviderError> {
     const { memory } = this.options
     const again = (error: ProviderError): Effect.Effect<Answer, ProviderError> => {
       if (error.kind !== "overflow") return Effect.fail(error)
-      // what there was of the answer is none
+      // The partial answer is not valid.
       this.coming = false
       return Effect.flatMap(memory.after(error), (made) => (made ? this.request : Effect.fail(error)))
     }
     return Effect.andThen(memory.ahead, Effect.catch(this.request, again))
   }
 
-  /** Asks for an answer, and carries out its calls; undefined: the model is asked again. */
+  /** Asks for an answer and runs its calls; undefined if the model is to be asked again. */
   private get round(): Effect.Effect<TurnEnd | undefined, ProviderError> {
     const { emit } = this.options
     return Effect.gen({ self: this }, function* () {
@@ -195,7 +205,7 @@ export class ModelTurn {
       const asked = held ? [] : parts.flatMap((part) => (part.type === "call" ? [part] : []))
       const end = asked.length === 0 ? ended(answer, textOf(parts)) : undefined
       const cut = answer.stop === "length"
-      // what was cut off is half an answer: the next turn may go on with it
+      // A partial answer is kept, so that the next turn can continue it.
       if (end?._tag === "Failed" && !(cut && textOf(parts).trim() !== "")) return end
       const last = asked.length - 1
       const tools = this.options.tools()
@@ -205,13 +215,13 @@ export class ModelTurn {
       )
       if (cut) yield* emit({ _tag: "Notice", text: "the answer was cut off at maxOutputTokens" })
       if (asked.length > 0) yield* Effect.andThen(this.calls.run, this.results)
-      // the next request has a cost of its own
+      // The next request has its own usage.
       else if (end === undefined) yield* this.tellOwed
       return end
     })
   }
 
-  /** The answer becomes part of the history, and its calls are told: both or none. */
+  /** Adds the answer to the history and emits its calls. Uninterruptible, so that both happen or neither. */
   private keep(parts: ReadonlyArray<Part>, planned: ReadonlyArray<Planned>): Effect.Effect<void, ProviderError> {
     return Effect.uninterruptible(
       Effect.gen({ self: this }, function* () {
@@ -225,7 +235,7 @@ export class ModelTurn {
     )
   }
 
-  /** Hands the calls' results to the model. */
+  /** Adds the calls' results to the history. */
   private get results(): Effect.Effect<void, ProviderError> {
     return Effect.uninterruptible(
       Effect.gen({ self: this }, function* () {
@@ -236,7 +246,7 @@ export class ModelTurn {
     )
   }
 
-  /** Interrupted: what was begun is rounded off, so that the history holds it and is valid. */
+  /** After an interruption: completes the history, so that it contains the partial answer and is valid. */
   private get stop(): Effect.Effect<TurnEnd, ProviderError> {
     const { session } = this.options
     return Effect.gen({ self: this }, function* () {
@@ -250,12 +260,12 @@ export class ModelTurn {
     })
   }
 
-  /** Takes a failed part out of the history, so that it does not make the next turn fail. */
+  /** Removes a failed part from the history, so that it does not make the next turn fail. */
   private tidy(end: TurnEnd): Effect.Effect<TurnEnd, ProviderError> {
     const { session } = this.options
     return Effect.gen({ self: this }, function* () {
       if (end._tag !== "Failed") {
-        // an input at the end of the history is one that comes again
+        // An input at the end of the history would be sent again.
         if (unanswered(session.history())) yield* session.append(SILENT)
         return end
       }

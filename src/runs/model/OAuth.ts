@@ -1,10 +1,10 @@
 /**
- * OAuth: how a login at a remote MCP server is found and asked for: who gives it, who we are to
- * them, and the exchange for tokens. No step of it waits for a person.
+ * OAuth: the protocol steps of a login at a remote MCP server: discovery of the issuer,
+ * registration of agentd as a client, and the exchange for tokens. No step waits for a person.
  *
- * Guarantees: what is asked is bounded in size and time, and no redirect is followed; an address is
- * HTTPS, or this machine's own; what a server says of itself holds for its own address alone; no
- * error shows a token.
+ * Guarantees: each request is limited in size and time, and no redirect is followed. An address
+ * must be HTTPS, or of this machine. Metadata of a server is accepted only for its own address. No
+ * error contains a token.
  */
 import { Effect, Schema, Stream } from "effect"
 import { type HttpClient, HttpClientRequest } from "effect/http"
@@ -13,7 +13,7 @@ import { objectIn } from "./Provider.ts"
 export class OAuthError extends Schema.TaggedError<OAuthError>()("OAuthError", {
   message: Schema.String,
   remedy: Schema.String,
-  /** The word of the protocol: "authorization_pending", "invalid_grant" … */
+  /** The protocol's error code: "authorization_pending", "invalid_grant" … */
   code: Schema.optional(Schema.String)
 }) {}
 
@@ -63,7 +63,7 @@ const refused = (message: string, remedy: string, code?: string) => new OAuthErr
 
 const ASK = "ask whoever runs the server; or give it a token of its own by bearerEnv under mcp in agentd.jsonc"
 
-/** An address that may be asked: HTTPS, or of this machine. */
+/** An address to which requests may be sent: HTTPS, or of this machine. */
 export const safe = (address: string) =>
   Effect.suspend(() => {
     const url = URL.canParse(address) ? new URL(address) : undefined
@@ -125,7 +125,7 @@ const first = <A>(
     return undefined
   })
 
-/** The issuer whose login a server takes, and the scopes that it names. */
+/** The issuer whose login a server accepts, and the scopes that the server names. */
 export const discover = Effect.fnUntraced(function* (client: HttpClient.HttpClient, address: string) {
   const server = yield* safe(address)
   const greeting = yield* asked(
@@ -133,7 +133,7 @@ export const discover = Effect.fnUntraced(function* (client: HttpClient.HttpClie
     HttpClientRequest.bodyText(HttpClientRequest.post(address), "{}", "application/json")
   )
   const named = /resource_metadata="([^"]{1,2000})"/.exec(greeting.headers["www-authenticate"] ?? "")?.[1]
-  // a server speaks for itself, and for no other
+  // Metadata of another origin is ignored: a server can describe only itself.
   const own = named !== undefined && URL.canParse(named) && new URL(named).origin === server.origin ? [named] : []
   const urls = [...own, ...wellKnown(server, "oauth-protected-resource")]
   const resource = yield* first(client, urls, Resource, "what the server says of its login")
@@ -166,7 +166,7 @@ const posted = (client: HttpClient.HttpClient, url: string, form: { readonly [na
     )
   )
 
-/** The refusal of an endpoint, in its own words where it has some. */
+/** The error of an endpoint, in its own words if it gives some. */
 const refusal = ({ body, status }: Said, what: string) => {
   const said = objectIn(body)
   const code = typeof said?.["error"] === "string" ? said["error"] : undefined
@@ -178,7 +178,7 @@ const refusal = ({ body, status }: Said, what: string) => {
   )
 }
 
-/** Makes agentd known to an issuer; answers with its name there. */
+/** Registers agentd with an issuer. Returns the client id. */
 export const register = Effect.fnUntraced(function* (
   client: HttpClient.HttpClient,
   { registration_endpoint: url }: Issuer,
@@ -214,5 +214,5 @@ const logged = <A>(schema: Schema.Codec<A, unknown>, what: string) =>
 
 export const tokens = logged(Tokens, "the login")
 
-/** A code for a person to type in elsewhere. */
+/** Requests a code that a person types in on another device. */
 export const device = logged(Device, "the login by a code")

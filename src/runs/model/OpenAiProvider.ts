@@ -1,9 +1,9 @@
 /**
- * OpenAiProvider: chat completions, streamed, as OpenAI and the many who speak the same have them.
+ * OpenAiProvider: streamed chat completions, as offered by OpenAI and many compatible servers.
  *
- * Guarantees: calls are put together however a server cuts them up (without an index, without
- * an id, in one piece or many); `length` and filters are told apart from a good end; a stream
- * that ends without a finish reason is broken.
+ * Guarantees: calls are assembled however a server splits them (without an index, without an id, in
+ * one piece or many). `length` and filters are distinguished from a normal end. A stream that ends
+ * without a finish reason is an error.
  */
 import { Schema } from "effect"
 import {
@@ -25,13 +25,13 @@ import { type Assembly, type Endpoint, stream } from "./ProviderHttp.ts"
 
 export const BASE_URL = "https://api.openai.com/v1"
 
-/** A base without a path gets the usual one. */
+/** A base URL without a path gets the default path. */
 export const urlOf = (baseUrl: string): string => {
   const base = baseUrl.replace(/(?<!\/)\/+$/, "")
   return `${/^https?:\/\/[^/]+$/.test(base) ? `${base}/v1` : base}/chat/completions`
 }
 
-/** A text alone is one: servers that know nothing else take it. */
+/** Text without files is sent as a plain string: some servers accept nothing else. */
 const contentOf = (text: string, files: ReadonlyArray<FilePart> = []) =>
   files.length === 0
     ? text
@@ -50,7 +50,7 @@ const messagesOf = (message: Message): ReadonlyArray<JsonObject> => {
     case "user":
       return [{ role: "user", content: contentOf(message.text, message.files) }]
     case "tool":
-      // it has no field that tells an error
+      // The API has no field for errors of a tool.
       return message.results.map(({ callId, output, error }) => ({
         role: "tool",
         tool_call_id: callId,
@@ -75,7 +75,7 @@ export const bodyOf = (
   { system, messages, tools, maxOutputTokens }: ModelRequest
 ): JsonObject => ({
   model,
-  // OpenAI's newer models refuse the old name, and older servers do not know the new one
+  // OpenAI's newer models refuse the old name, and older servers do not know the new one.
   [baseUrl === BASE_URL ? "max_completion_tokens" : "max_tokens"]: maxOutputTokens,
   stream: true,
   stream_options: { include_usage: true },
@@ -107,7 +107,7 @@ const StreamChunk = Schema.Struct({
           Schema.Struct({
             content: maybe(Schema.String),
             refusal: maybe(Schema.String),
-            // the thoughts, as servers of open models and routers name them
+            // The thoughts, under the names that servers of open models and routers use.
             reasoning_content: maybe(Schema.String),
             reasoning: maybe(Schema.String),
             tool_calls: maybe(Schema.Array(CallDelta))
@@ -136,7 +136,7 @@ interface Growing {
   json: string
 }
 
-/** Adds a piece to the call that it belongs to, or begins one. */
+/** Adds a piece to the call that it belongs to, or begins a new call. */
 const grow = (calls: Array<Growing>, { index, id, function: piece }: CallDelta): void => {
   const last = calls.at(-1)
   const known =
@@ -152,7 +152,7 @@ const grow = (calls: Array<Growing>, { index, id, function: piece }: CallDelta):
   call.json += piece?.arguments ?? ""
 }
 
-/** Puts an answer together from the chunks of the stream. */
+/** Builds an answer from the chunks of the stream. */
 export const assembly = (account: Account): Assembly => {
   const calls: Array<Growing> = []
   const counted = { input: 0, output: 0, read: 0 }
@@ -177,7 +177,7 @@ export const assembly = (account: Account): Assembly => {
     for (const call of choice?.delta?.tool_calls ?? []) grow(calls, call)
     reason = choice?.finish_reason ?? reason
     if (usage !== null && usage !== undefined) {
-      // some tell the sum with each chunk
+      // Some servers report the sum so far with each chunk.
       const [input, output] = [usage.prompt_tokens ?? 0, usage.completion_tokens ?? 0]
       const inputTokens = Math.max(0, input - counted.input)
       const outputTokens = Math.max(0, output - counted.output)

@@ -1,10 +1,10 @@
 /**
- * Provider: a model behind an API, as the turn loop sees it: one request in, a
- * stream of what comes back out.
+ * Provider: a model behind an API, as the turn loop sees it: it sends a request and gets a stream
+ * of events.
  *
- * Guarantees: the stream ends with exactly one `Answer`, or fails with a
- * ProviderError whose kind says what to do; the text of the `Text` events is the
- * text of the answer; no error holds the key.
+ * Guarantees: the stream ends with exactly one `Answer`, or fails with a ProviderError whose kind
+ * says what to do. The text of the `Text` events is the text of the answer. No error contains the
+ * key.
  */
 import { Schema, type Stream } from "effect"
 import { attempt } from "../../config/Attempt.ts"
@@ -20,7 +20,7 @@ export const CallPart = Schema.Struct({
   id: Schema.String,
   name: Schema.String,
   input: JsonObject,
-  /** The written input where that is no JSON object; `input` is empty then. */
+  /** The input as written, if it is not a JSON object; `input` is then empty. */
   invalid: Schema.optional(Schema.String)
 })
 export type CallPart = typeof CallPart.Type
@@ -28,7 +28,7 @@ export type CallPart = typeof CallPart.Type
 export const Part = Schema.Union([
   Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
   CallPart,
-  /** A block that only this provider understands and wants back as it was: signed thoughts. */
+  /** A block that only this provider understands and needs back unchanged: signed thoughts. */
   Schema.Struct({ type: Schema.Literal("opaque"), provider: Schema.String, block: JsonObject })
 ])
 export type Part = typeof Part.Type
@@ -36,18 +36,18 @@ export type Part = typeof Part.Type
 export const CallResult = Schema.Struct({ callId: Schema.String, output: Schema.String, error: Schema.Boolean })
 export type CallResult = typeof CallResult.Type
 
-/** An image or a PDF that comes with an input, after its text. */
+/** An image or a PDF that belongs to an input and follows its text. */
 export const FilePart = Schema.Struct({
   filename: Schema.String,
   type: Schema.Literals(MEDIA_TYPES),
-  /** In base64. */
+  /** Content in base64. */
   data: Schema.String
 })
 export type FilePart = typeof FilePart.Type
 
 /** An entry of a conversation's history, the same for every provider. */
 export const Message = Schema.Union([
-  /** `note`: told by agentd, and no input that somebody waits on. */
+  /** `note`: written by agentd. It is not an input that needs an answer. */
   Schema.Struct({
     role: Schema.Literal("user"),
     text: Schema.String,
@@ -72,38 +72,38 @@ export interface ModelRequest {
   readonly maxOutputTokens: number
 }
 
-/** Why an answer ended: `length` at the longest allowed, `pause` to be asked again as it is. */
+/** Why an answer ended. `length`: maximum length reached. `pause`: ask again with the same history. */
 export type Stop = "end" | "length" | "refusal" | "filter" | "pause"
 
 export type ProviderEvent =
   | { readonly _tag: "Text"; readonly text: string }
-  /** A piece of what the model thinks before it answers. */
+  /** A piece of the model's thoughts before it answers. */
   | { readonly _tag: "Thought"; readonly text: string }
-  /** A difference. `priced`: the input tokens as the price counts them, where a cache makes some cheaper. */
+  /** A difference. `priced`: input tokens weighted by price, because cached tokens are cheaper. */
   | {
       readonly _tag: "Usage"
       readonly inputTokens: number
       readonly outputTokens: number
       readonly priced: number
-      /** Parts of the input: from a cache, and into one. */
+      /** The parts of the input that were read from a cache, and written to one. */
       readonly cacheRead?: number
       readonly cacheWrite?: number
     }
-  /** The limits on the account's use, as the answer's headers tell them: also of an answer that refuses. */
+  /** The limits on the account's use, from the headers of an answer or of a refusal. */
   | ({ readonly _tag: "Windows" } & ToldWindows)
   | { readonly _tag: "Answer"; readonly parts: ReadonlyArray<Part>; readonly stop: Stop }
 
-/** The same request may succeed later. */
+/** With these kinds, the same request may succeed later. */
 const PASSING = ["rate_limit", "overloaded", "server", "connection", "stream", "silence", "garbage"] as const
 
-/** Kinds of faults, by what is done about them. */
+/** Kinds of errors, by what to do about them. */
 export const FaultKind = Schema.Literals([
   ...PASSING,
-  // for a person
+  // A person must act.
   "auth",
   "billing",
   "not_found",
-  // neither
+  // Neither a retry nor a person's action helps directly.
   "overflow",
   "invalid_request",
   "storage"
@@ -114,7 +114,7 @@ export class ProviderError extends Schema.TaggedError<ProviderError>()("Provider
   kind: FaultKind,
   message: Schema.String,
   remedy: Schema.String,
-  /** When the provider says to ask again: ms from now. */
+  /** Time in ms after which the provider allows a retry. */
   retryAfter: Schema.optional(Schema.Finite)
 }) {}
 
@@ -122,16 +122,16 @@ export class ProviderError extends Schema.TaggedError<ProviderError>()("Provider
 export const TOO_LONG =
   "send less at once, name a model that takes more, or set resume to false in the agent's backend and start it again: a new conversation begins"
 
-/** Whether the same request may succeed later. */
+/** True if the same request may succeed later. */
 export const passes = ({ kind }: ProviderError): boolean => PASSING.some((one) => one === kind)
 
 export interface Provider {
   readonly name: "anthropic" | "openai"
-  /** Asks once. Interrupting the stream breaks the request off. */
+  /** Makes one request. Interrupting the stream cancels it. */
   readonly ask: (request: ModelRequest) => Stream.Stream<ProviderEvent, ProviderError>
 }
 
-/** The longest text of invalid arguments that is kept. */
+/** Maximum number of characters of invalid arguments that are kept. */
 const MAX_INVALID = 2_000
 
 const parsed = (text: string): unknown => attempt(() => JSON.parse(text))
@@ -139,7 +139,7 @@ const parsed = (text: string): unknown => attempt(() => JSON.parse(text))
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The call that a model wrote: no arguments are an empty object, anything but an object is invalid. */
+/** The call that a model wrote. Without arguments the input is an empty object; anything but an object is invalid. */
 export const callOf = (id: string, name: string, written: string): CallPart => {
   const input = written.trim() === "" ? {} : parsed(written)
   return isObject(input)
@@ -147,7 +147,7 @@ export const callOf = (id: string, name: string, written: string): CallPart => {
     : { type: "call", id, name, input: {}, invalid: written.slice(0, MAX_INVALID) }
 }
 
-/** An object of an API, or undefined where the text is none. */
+/** Parses a JSON object; undefined if the text is not one. */
 export const objectIn = (text: string): JsonObject | undefined => {
   const value = parsed(text)
   return isObject(value) ? value : undefined

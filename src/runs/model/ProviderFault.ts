@@ -1,8 +1,7 @@
 /**
- * ProviderFault: what an API's refusal means. Pure: status, headers and body in, a
- * ProviderError out.
+ * ProviderFault: turns an API's refusal (status, headers and body) into a ProviderError. Pure.
  *
- * Guarantees: every refusal has a kind; the message is one bounded line without the key.
+ * Guarantees: every refusal has a kind. The message is one line of limited length, without the key.
  */
 import { type Headers, renewsAt, windowsIn } from "../gateway/LimitHeaders.ts"
 import * as Fault from "../Fault.ts"
@@ -10,7 +9,7 @@ import { type FaultKind, isObject, objectIn, ProviderError, TOO_LONG } from "./P
 
 /** The backend's settings that remedies and redaction use. */
 export interface Account {
-  /** Never shown. */
+  /** The API key; never shown. */
   readonly key: string
   /** Where the key comes from, in words: "the variable ANTHROPIC_API_KEY". */
   readonly keySource: string
@@ -18,7 +17,7 @@ export interface Account {
   readonly model: string
 }
 
-/** An API's words about an error, as far as it gave some. */
+/** The details of an error that the API gave. */
 export interface Said {
   readonly status?: number | undefined
   readonly type?: string | undefined
@@ -28,7 +27,7 @@ export interface Said {
 
 const MAX_MESSAGE = 500
 
-/** Makes one bounded line, without the key. */
+/** Makes one line of limited length, without the key. */
 export const clean = (text: string, { key }: Pick<Account, "key">): string =>
   text
     .replaceAll(key, "[redacted]")
@@ -58,7 +57,7 @@ const remedies: { readonly [kind in FaultKind]: (account: Account) => string } =
 export const fault = (kind: FaultKind, text: string, account: Account, retryAfter?: number): ProviderError =>
   new ProviderError({ kind, message: clean(text, account), remedy: remedies[kind](account), retryAfter })
 
-/** The kinds of a provider's faults that have a word of their own here. */
+/** The general fault kinds that have a matching kind here. */
 const KINDS: { readonly [kind in Fault.Kind]?: FaultKind } = {
   model: "not_found",
   not_found: "not_found",
@@ -73,20 +72,20 @@ const KINDS: { readonly [kind in Fault.Kind]?: FaultKind } = {
 
 const kindOf = ({ status = 0, type = "", code = "", message }: Said): FaultKind =>
   KINDS[Fault.kindOf({ names: `${type} ${code}`, status, words: message })] ??
-  // inside a stream there is no status, and the request itself was accepted
+  // Inside a stream there is no status, and the request itself was accepted.
   (status === 0 ? "server" : "invalid_request")
 
 const LIMIT = /reached your specified API usage limits/i
 const HOUR = 3_600_000
 
-/** "You will regain access on 2026-12-01 at 00:00 UTC." */
+/** Reads the time from a message such as "You will regain access on 2026-12-01 at 00:00 UTC." Result in ms from now. */
 const regained = (message: string, now: number): number | undefined => {
   if (!LIMIT.test(message)) return undefined
   const [, day, time] = /regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) UTC/.exec(message) ?? []
   return day === undefined ? HOUR : Math.max(0, Date.parse(`${day}T${time}:00Z`) - now)
 }
 
-/** ms from now. */
+/** The wait that the headers ask for, in ms from now; undefined if they name none. */
 export const retryAfter = (headers: { readonly [name: string]: string | undefined }, now: number) => {
   const number = (text: string | undefined) => (text === undefined || text.trim() === "" ? Number.NaN : Number(text))
   const millis = number(headers["retry-after-ms"])
@@ -98,7 +97,7 @@ export const retryAfter = (headers: { readonly [name: string]: string | undefine
   return Number.isFinite(date) ? Math.max(0, date - now) : undefined
 }
 
-/** ms until the windows that are used up begin anew. */
+/** ms until the used-up windows reset. */
 const renewed = (headers: Headers, now: number): number | undefined => {
   const at = renewsAt(windowsIn(headers, now))
   return at === undefined ? undefined : Math.max(0, at - now)
@@ -107,7 +106,7 @@ const renewed = (headers: Headers, now: number): number | undefined => {
 const text = (value: unknown): string | undefined =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined
 
-/** A page without its tags, styles and scripts. One pass: a body may be long, and full of tags that never end. */
+/** A page without its tags, styles and scripts. One pass, because a body can be long and full of unclosed tags. */
 const withoutTags = (page: string): string => {
   const endless = new Set<string>()
   let [kept, from] = ["", 0]
@@ -126,14 +125,14 @@ const withoutTags = (page: string): string => {
   return kept + page.slice(from)
 }
 
-/** Reads the body of a refusal, in any of the forms in which APIs write it. */
+/** Reads the body of a refusal, in any of the forms that APIs use. */
 export const saidIn = (body: string, status?: number): Said => {
   const json = objectIn(body)
   const error = json?.["error"] ?? json
   if (isObject(error)) {
     const [type, code] = [text(error["type"]), text(error["code"])]
     const message = text(error["message"]) ?? text(error["detail"]) ?? body
-    // some put the status there, where the response itself could no longer carry one
+    // Some put the status into the body if the response can no longer carry one.
     const inner = status ?? (code !== undefined && /^[45]\d\d$/.test(code) ? Number(code) : undefined)
     return { status: inner, type, code, message }
   }

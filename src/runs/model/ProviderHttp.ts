@@ -1,9 +1,9 @@
 /**
- * ProviderHttp: how a provider is reached: one POST, answered by server-sent events.
+ * ProviderHttp: the HTTP exchange with a provider: one POST, answered with server-sent events.
  *
- * Guarantees: every way in which that can go wrong is a ProviderError; nothing heard for
- * `silence`, before the answer or within it, ends it; what is read is bounded; redirects are
- * not followed, so the key goes nowhere else; interrupting it closes the connection.
+ * Guarantees: every failure is a ProviderError. The exchange ends if nothing is received for
+ * `silence`, before the answer or within it. Everything that is read is limited. Redirects are not
+ * followed, so the key goes to no other address. An interruption closes the connection.
  */
 import { Clock, Duration, Effect, Stream } from "effect"
 import * as Sse from "effect/encoding/Sse"
@@ -16,26 +16,26 @@ export interface Endpoint {
   readonly client: HttpClient.HttpClient
   readonly account: Account
   readonly url: string
-  /** With the key among them. */
+  /** Headers of the request, including the key. */
   readonly headers: { readonly [name: string]: string }
   readonly silence: Duration.Duration
 }
 
-/** Puts one answer together. */
+/** Builds one answer from events. */
 export interface Assembly {
   readonly take: (data: string, now: number) => ReadonlyArray<ProviderEvent> | ProviderError
-  /** The stream has ended without an `Answer`: one after all, or why not. */
+  /** Called when the stream has ended without an `Answer`. Returns one after all, or the error. */
   readonly end: () => ReadonlyArray<ProviderEvent> | ProviderError
 }
 
-/** Characters of one event. */
+/** Maximum number of characters of one event. */
 const MAX_EVENT = 4 * 1024 * 1024
-/** Characters of one answer, as it comes over the wire: many times the longest that a model gives. */
+/** Maximum number of characters of one answer on the wire: many times the longest answer of a model. */
 const MAX_ANSWER = 64 * 1024 * 1024
-/** Bytes read of a refusal. */
+/** Maximum number of bytes that are read of a refusal. */
 const MAX_REFUSAL = 64 * 1024
 
-/** The words of the system below, where there are some: "connect ECONNREFUSED 127.0.0.1:1". */
+/** The message of the underlying system error, if there is one: "connect ECONNREFUSED 127.0.0.1:1". */
 const wordsOf = ({ reason }: HttpClientError.HttpClientError): string => {
   const cause: unknown = "cause" in reason ? reason.cause : undefined
   if (!(cause instanceof Error)) return reason._tag
@@ -61,12 +61,12 @@ const bodyOf = (endpoint: Endpoint, response: HttpClientResponse.HttpClientRespo
     Stream.decodeText(),
     Stream.mkString,
     Effect.timeoutOrElse({ duration: endpoint.silence, orElse: () => Effect.succeed("") }),
-    // the status says enough
+    // If the body cannot be read, the status is enough.
     Effect.orElseSucceed(() => "")
   )
 }
 
-/** Makes an error of a response that is no stream of events. */
+/** Makes an error from a response that is not a stream of events. */
 const refused = Effect.fnUntraced(function* (endpoint: Endpoint, response: HttpClientResponse.HttpClientResponse) {
   const body = yield* bodyOf(endpoint, response)
   const now = yield* Clock.currentTimeMillis
@@ -79,13 +79,13 @@ const refused = Effect.fnUntraced(function* (endpoint: Endpoint, response: HttpC
 const isStream = ({ status, headers }: HttpClientResponse.HttpClientResponse) =>
   status === 200 && !/^\s*(application\/json|text\/html)/i.test(headers["content-type"] ?? "")
 
-/** Cuts the wire's text into events and hands them on. */
+/** Splits the received text into events and passes them on. */
 const reader = ({ account }: Endpoint, assembly: Assembly) => {
   let size = 0
   let waiting: Array<string> = []
   const parser = Sse.makeParser(
     (event) => {
-      // how long to wait before a reconnect is none of ours
+      // The retry interval of server-sent events is not used.
       if (event._tag === "Event") waiting.push(event.data)
     },
     { maxEventSize: MAX_EVENT }
@@ -107,7 +107,7 @@ const reader = ({ account }: Endpoint, assembly: Assembly) => {
   }
 }
 
-/** Each piece within the silence: by time that goes by, which Stream's own timeout takes from the wall clock. */
+/** Applies the `silence` timeout to each piece, by monotonic time. Stream's own timeout uses the wall clock. */
 const heard =
   (endpoint: Endpoint) =>
   <A>(self: Stream.Stream<A, ProviderError>): Stream.Stream<A, ProviderError> =>
@@ -133,7 +133,7 @@ const answered = (endpoint: Endpoint, response: HttpClientResponse.HttpClientRes
   )
 }
 
-/** The account's windows, where the answer tells of some. */
+/** The account's usage windows, if the response's headers contain some. */
 const told = ({ headers }: HttpClientResponse.HttpClientResponse): Stream.Stream<ProviderEvent> =>
   Stream.unwrap(
     Effect.map(Clock.currentTimeMillis, (now) => {
@@ -144,10 +144,10 @@ const told = ({ headers }: HttpClientResponse.HttpClientResponse): Stream.Stream
     })
   )
 
-/** Mends texts that a tool or a model cut in the middle of a character: they would be refused, now and with every later request. */
+/** Repairs texts that were cut in the middle of a character: the API would refuse this and every later request. */
 const wellFormed = (_: string, value: unknown): unknown => (typeof value === "string" ? value.toWellFormed() : value)
 
-/** Asks, and reads what comes with the assembly. */
+/** Sends the request, and reads the answer with the assembly. */
 export const stream = (
   endpoint: Endpoint,
   body: unknown,
@@ -158,7 +158,7 @@ export const stream = (
     HttpClientRequest.bodyText(JSON.stringify(body, wellFormed), "application/json")
   )
   return endpoint.client.execute(request).pipe(
-    // whose request it is concerns nobody else
+    // Tracing headers are not sent: the provider need not know whose request it is.
     Effect.provideService(HttpClient.TracerPropagationEnabled, false),
     Effect.mapError((error) => lost(endpoint, error)),
     Effect.timeoutOrElse({ duration: endpoint.silence, orElse: () => Effect.fail(silent(endpoint)) }),

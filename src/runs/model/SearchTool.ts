@@ -1,10 +1,10 @@
 /**
- * SearchTool: a regular expression over the workspace's text files.
+ * SearchTool: searches the workspace's text files with a regular expression.
  *
- * Guarantees: it ends within its time, whatever the pattern (see Grep), and then returns
- * what it has found so far; each file is opened as Workspace opens it, so that no link leads
- * it out; binary files, huge ones, .git and node_modules are left out; the daemon goes
- * on with other work meanwhile.
+ * Guarantees: it ends within its time limit, whatever the pattern (see Grep), and then returns the
+ * lines found so far. Each file is opened through Workspace, so that no link leads outside. Binary
+ * files, huge files, .git and node_modules are skipped. The daemon is not blocked during the
+ * search.
  */
 import { Duration, Effect, Option, Schema, type Scope } from "effect"
 import { described, optional, Text, Word } from "../../config/Fields.ts"
@@ -30,7 +30,7 @@ const Input = Schema.Struct({
   ignoreCase: optional(Schema.Boolean, "Default: false.")
 })
 
-/** The files to look into: of a folder all below it, else the one. */
+/** The files to search: all files below a folder, or the one file. */
 const filesOf = (workspace: Workspace, path: string) =>
   workspace.list(path, { maxEntries: MAX_FILES, depth: 64, skip: skipped }).pipe(
     Effect.map(({ entries, more }) => ({
@@ -58,7 +58,7 @@ const search = Effect.fnUntraced(function* (
   let count = 0
   const one = Effect.fnUntraced(function* (path: string) {
     if (count >= MAX_RESULTS) return
-    // gone, unreadable or too large: a search goes on
+    // A file that is gone, unreadable or too large is skipped.
     const file = yield* Effect.option(workspace.whole(path, MAX_FILE_BYTES))
     if (Option.isNone(file) || file.value.bytes.subarray(0, 8_000).includes(0)) return
     const hits = yield* grep.hits(file.value.bytes.toString("utf8"))

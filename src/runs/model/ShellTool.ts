@@ -1,11 +1,10 @@
 /**
- * ShellTool: a line for `sh -c` in the workspace, held there by the sandbox.
+ * ShellTool: runs a line with `sh -c` in the workspace, confined by the sandbox.
  *
- * Guarantees: its outcome comes when every process that it started is gone, those in
- * sessions of their own too, and what it leaves in the background is ended with it;
- * interruption ends them all; its output is read always and kept in part, the beginning and
- * the end; progress is bounded in size and rate. Without a sandbox each call asks first, or,
- * where the config requires one, none is run.
+ * Guarantees: its outcome comes when every process that it started is gone, also those in separate
+ * sessions and in the background. An interruption ends them all. All output is read; the beginning
+ * and the end are kept. Progress events are limited in size and rate. Without a sandbox each call
+ * asks first. If the config requires a sandbox, no command runs without one.
  */
 import { Context, Duration, Effect, Fiber, Option, Schema } from "effect"
 import type { ModelBackend } from "../../config/BackendConfig.ts"
@@ -42,7 +41,7 @@ const Input = Schema.Struct({
   timeout: optional(whole(1, 86_400), "Seconds after which it is ended. Default: the limit for all tools.")
 })
 
-/** From SIGTERM to SIGKILL. */
+/** Time from SIGTERM to SIGKILL. */
 const GRACE = Duration.seconds(2)
 
 const descriptionOf = ({ config, mechanism }: ShellOptions) =>
@@ -57,7 +56,7 @@ const descriptionOf = ({ config, mechanism }: ShellOptions) =>
         ])
   ].join(" ")
 
-/** Nobody is there to answer, to leaf or to edit. */
+/** Settings for programs without a person: no terminal, pager, editor or prompt. */
 const UNATTENDED = { TERM: "dumb", PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0", GIT_EDITOR: "true" }
 
 export const environmentOf = ({
@@ -83,7 +82,7 @@ const pump = Effect.fnUntraced(function* (
   yield* take(decoder.decode())
 })
 
-/** Hints about the sandbox, by the words of the programs that meet it. */
+/** Hints about the sandbox, by the error messages of programs that meet its limits. */
 const HINTS: ReadonlyArray<readonly [RegExp, string]> = [
   [/Read-only file system/i, "the sandbox lets it write in the workspace only: use a path in there"],
   [
@@ -109,7 +108,7 @@ export const rulesOf = (config: ModelBackend, host: Host, workspace: string, hid
   environment: host.environment
 })
 
-/** Runs the command to its end, or to its own time limit. */
+/** Runs the command to its end, or until its timeout. */
 const execute = Effect.fnUntraced(function* (
   options: ShellOptions,
   runId: string,
@@ -167,7 +166,7 @@ const execute = Effect.fnUntraced(function* (
 export const make = Effect.fnUntraced(function* (
   options: ShellOptions
 ): Effect.fn.Return<Tool, never, ProcessTree | Reaper> {
-  // these two alone: all of this context would bind a call's processes to the toolbox's scope
+  // Only these two: the whole context would bind a call's processes to the toolbox's scope.
   const context = Context.make(ProcessTree, yield* ProcessTree).pipe(Context.add(Reaper, yield* Reaper))
   const { config, mechanism, spec } = options
   let calls = 0
@@ -187,7 +186,7 @@ export const make = Effect.fnUntraced(function* (
     run: (input, call) =>
       mechanism.kind === "none" && config.sandbox === "required"
         ? Effect.succeed<ToolOutcome>({ status: "sandbox_violation", output: refused })
-        : // a mark of its own: its end must end no other call, and no server of the same run
+        : // A separate mark, so that its end does not end another call or a server of the same run.
           Effect.provideContext(execute(options, `${spec.runId}+shell-${++calls}`, input, call), context)
   })
 })

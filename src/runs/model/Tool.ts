@@ -1,9 +1,9 @@
 /**
- * Tool: what a model can call, and how one is made from a schema of its input and what it does.
+ * Tool: a tool that a model can call, made from an input schema and a function.
  *
- * Guarantees: input that the schema refuses is an outcome that names the field, and runs
- * nothing; a violation of the workspace is told as one; a defect is an outcome, too, and is
- * logged; the output is bounded.
+ * Guarantees: input that the schema refuses leads to an outcome that names the field, and runs
+ * nothing. A violation of the workspace has its own status. A defect is also an outcome, and is
+ * logged. The output is limited.
  */
 import { Cause, Effect, Result, Schema, type Scope } from "effect"
 import * as ToolSchema from "../ToolSchema.ts"
@@ -14,13 +14,13 @@ import type { ToolDefinition } from "./Provider.ts"
 
 export interface ToolContext {
   readonly callId: string
-  /** Takes the call's output, as it comes, in chunks of bounded size and rate. */
+  /** Receives the call's output as it comes, in chunks of limited size and rate. */
   readonly progress: (stream: "stdout" | "stderr", chunk: string) => Effect.Effect<void>
 }
 
 export interface ToolOutcome {
   readonly status: ToolStatus
-  /** For the model; bounded. */
+  /** Text for the model, limited in length. */
   readonly output: string
 }
 
@@ -30,15 +30,18 @@ export interface Tool {
   /** A JSON Schema of type object. */
   readonly inputSchema: { readonly [keyword: string]: unknown }
   readonly readOnly: boolean
-  /** Of the server that agentd gave the run. */
+  /** True for tools of the server that agentd provides to the run. */
   readonly voice?: boolean
-  /** May run beside other calls. */
+  /** True if the tool can run at the same time as other calls. */
   readonly parallel: boolean
-  /** Why each call must be approved, whatever the policy; left out, the policy alone decides. */
+  /** Why each call must be approved, whatever the policy; if omitted, the policy alone decides. */
   readonly asksAlways?: string | undefined
-  /** Says what is wrong with an input, without running anything: nobody is asked about a call that cannot be. */
+  /** Checks an input without running anything; undefined if it is valid. An invalid call asks nobody. */
   readonly wrong?: (input: unknown) => string | undefined
-  /** Never fails: bad input, a violation, a program that dies are outcomes. Interruption ends it and all its processes. */
+  /**
+   * Never fails: invalid input, a violation or a failing program are outcomes. Interruption ends it
+   * and its processes.
+   */
   readonly run: (input: unknown, context: ToolContext) => Effect.Effect<ToolOutcome, never, Scope.Scope>
 }
 
@@ -53,7 +56,7 @@ export interface Definition<S extends Schema.Codec<unknown, unknown>> extends Om
   readonly run: (input: S["Type"], context: ToolContext) => Effect.Effect<ToolOutcome, WorkspaceError, Scope.Scope>
 }
 
-/** The part of a call's output that a model reads, in UTF-16 units: about 15,000 tokens at most. */
+/** How much of a call's output the model gets, in UTF-16 units: together about 15,000 tokens at most. */
 export const MAX_HEAD = 40_000
 export const MAX_TAIL = 20_000
 
@@ -87,7 +90,7 @@ export const define = <S extends Schema.Codec<unknown, unknown>>(definition: Def
           )
         ),
         Effect.map(({ status, output }) => ({ status, output: HeadTail.of(output, MAX_HEAD, MAX_TAIL) })),
-        // what it opened and started is closed and gone when its outcome is there
+        // Everything that the call opened or started is closed before its outcome is returned.
         Effect.scoped
       )
   }

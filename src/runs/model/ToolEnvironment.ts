@@ -1,20 +1,21 @@
 /**
- * ToolEnvironment: which of the daemon's variables a model's commands may see.
+ * ToolEnvironment: selects the environment variables that a model's commands get.
  *
- * Guarantees: none whose name speaks of a secret, whose value carries a password in an
- * address, or that names a socket of the user's session; nor any of agentd's own. What a
- * config sets itself is set as it stands: that is the way to hand a secret over.
+ * Guarantees of `visible`: it excludes variables whose name suggests a secret, or whose value is an
+ * address with a password. It also excludes variables that name a socket of the user's session.
+ * agentd's own variables are removed earlier, by ChildEnvironment. The shell tool adds the
+ * variables of the config afterwards, unchanged: that is the way to pass a secret.
  */
 import type { Environment } from "../process/ChildProcess.ts"
 
 const SECRET_NAME = /key|token|secret|passw|passphrase|credential|auth|cookie|bearer|private|signature/i
-/** Ways to what the user has unlocked: agents for keys, buses, containers, clusters. */
+/** Access to what the user has unlocked: key agents, buses, containers, clusters. */
 const DOOR =
   /^(SSH_|GPG_|DBUS_|DOCKER_|CONTAINER_|PODMAN_|KUBECONFIG|XAUTHORITY|XDG_RUNTIME_DIR|WAYLAND_|VSCODE_|TMUX|STY)/
-/** `https://name:password@host`. */
+/** Matches addresses such as `https://name:password@host`. */
 const PASSWORD = /\/\/[^/\s:@]*:[^/\s@]+@/
 
-/** Whether the variable is a secret, by its name or by a password in its address. */
+/** True if the name suggests a secret, or the value is an address with a password. */
 export const isSecret = (name: string, value: string): boolean => SECRET_NAME.test(name) || PASSWORD.test(value)
 
 export const visible = (environment: Environment, secrets: ReadonlyArray<string | undefined>): Environment =>

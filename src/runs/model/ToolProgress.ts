@@ -1,9 +1,9 @@
 /**
- * ToolProgress: what a command writes, told in chunks while it runs.
+ * ToolProgress: emits a command's output in chunks while it runs.
  *
- * Guarantees: at most one chunk per stream and interval, none longer than a limit, and a
- * limit for the whole call, so that no command floods the log; of what is too much the
- * newest is told, and how much was not. Telling never holds the command up.
+ * Guarantees: at most one chunk per stream and interval, each of limited length. The whole call
+ * also has a limit, so that no command floods the log. If there is too much output, the newest is
+ * emitted with the number of characters that were left out. The command never waits for it.
  */
 import { Effect, type Scope } from "effect"
 import type { ToolContext } from "./Tool.ts"

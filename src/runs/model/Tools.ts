@@ -1,12 +1,12 @@
 /**
- * Tools: what agentd's own turn loop lets a model do: shell, read, write, edit, list,
- * search, and the tools of MCP servers.
+ * Tools: the tools of agentd's own turn loop: shell, read, write, edit, list, search, and the tools
+ * of MCP servers.
  *
- * Guarantees (INV-TOOL-SANDBOX): file tools touch nothing outside the workspace, nothing
- * hidden, and neither git's insides nor agentd's config (Workspace); commands are held by a
- * sandbox where the machine has one, and ask each time, or do not run, where it has none
- * (Sandbox); a folder in which secrets would lie open is refused as a workspace. MCP
- * servers are programs that the config chose, and are held by nothing but approvals.
+ * Guarantees (INV-TOOL-SANDBOX): file tools access nothing outside the workspace, nothing hidden,
+ * and change neither `.git` nor agentd's config (Workspace). Commands run in a sandbox if the
+ * machine has one. If it has none, they ask each time, or do not run (Sandbox). A folder that would
+ * expose secrets is refused as a workspace. MCP servers are programs that the config names; only
+ * approvals restrict them.
  */
 import { Effect, type FileSystem, type Scope } from "effect"
 import { MODEL_TOOLS, type ModelBackend } from "../../config/BackendConfig.ts"
@@ -26,13 +26,13 @@ import * as Workspace from "./Workspace.ts"
 
 export interface Toolbox {
   readonly tools: ReadonlyArray<Tool>
-  /** Tools that come and go: those that there are at the moment. */
+  /** Tools that come and go: returns the current ones. */
   readonly given?: () => ReadonlyArray<Tool>
 }
 
 export interface ToolboxOptions {
   readonly config: ModelBackend
-  /** Absolute: the one folder that the tools may change. */
+  /** Absolute path of the only folder that the tools may change. */
   readonly workspace: string
   readonly spec: RunSpec
   readonly host: Host
@@ -73,7 +73,7 @@ export const make = Effect.fnUntraced(function* (
     MODEL_TOOLS.filter((name) => config.tools.includes(name)),
     (name) => makers[name]
   )
-  // what agentd gives is not replaced by a server of the same name
+  // `spec.mcp` comes last, so that a server of the config cannot replace the one that agentd provides.
   const servers = { ...config.mcp, ...spec.mcp }
   const given = yield* McpTools.make({ servers, spec, host, cwd: workspace.root, emit })
   return { tools: own, given }

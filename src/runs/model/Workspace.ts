@@ -1,15 +1,15 @@
 /**
  * Workspace: the one folder whose files an agent may read and change.
  *
- * Guarantees: every path is checked by where its descriptor lies (see Beneath), so that
- * `..`, absolute paths, links, and folders that are swapped for links while we look lead
- * to a WorkspaceViolation and to nothing else; only regular files are opened, so that no
- * FIFO or device holds a call up; what is read and listed is bounded; a write is whole or
- * not at all (a new file takes the old one's place, with its permissions).
+ * Guarantees: every path is checked by the location of its open descriptor (see Beneath). So `..`,
+ * absolute paths, links, and folders that are replaced by links during the check only lead to a
+ * WorkspaceViolation. Only regular files are opened, so that no FIFO or device blocks a call. Reads
+ * and listings are limited. A write is complete or does not happen: a new file replaces the old
+ * one, with its permissions.
  *
- * Inside it, too, some things are nobody's to write: `.git`, whose hooks and settings are
- * programs that a person's git runs, and `agentd.jsonc`, which says what agents may do.
- * And some are nobody's to see: the folders and files in `hidden`.
+ * Some files inside it cannot be written either: `.git`, whose hooks and settings are run by a
+ * person's git, and `agentd.jsonc`, which says what agents may do. The files and folders in
+ * `hidden` cannot even be read.
  */
 import { Context, Effect, Random, type Scope } from "effect"
 import * as fs from "node:fs"
@@ -29,22 +29,22 @@ import * as FileContent from "./FileContent.ts"
 import { failed } from "./FileContent.ts"
 
 export interface Entry {
-  /** Relative to the workspace. */
+  /** Path relative to the workspace. */
   readonly path: string
   readonly kind: "file" | "folder" | "link" | "other"
 }
 
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
-  /** True where there are more than `maxEntries`. */
+  /** True if there are more than `maxEntries`. */
   readonly more: boolean
 }
 
 export interface ListOptions {
   readonly maxEntries: number
-  /** How many folders deep; 1 is the folder itself. */
+  /** Number of folder levels to list; 1 is the folder itself. */
   readonly depth?: number | undefined
-  /** Folders whose insides are left out. */
+  /** True for names of folders that are listed without their content. */
   readonly skip?: ((name: string) => boolean) | undefined
 }
 
@@ -52,39 +52,41 @@ export interface Workspace {
   /** The workspace's real path. */
   readonly root: string
   readonly read: (path: string, options: FileContent.ReadOptions) => Effect.Effect<FileContent.Text, WorkspaceError>
-  /** All of a file that is no longer than this. */
+  /** The whole content of a file of at most `maxBytes` bytes. */
   readonly whole: (path: string, maxBytes: number) => Effect.Effect<FileContent.Whole, WorkspaceError>
-  /** Makes the file and the folders above it, or replaces it; with `version` only while it is still that one. */
+  /**
+   * Creates or replaces the file, with the folders above it. With `version`, only if the file still
+   * has that version.
+   */
   readonly write: (
     path: string,
     text: string,
     options?: { readonly version?: string }
   ) => Effect.Effect<{ readonly created: boolean }, WorkspaceError>
-  /** A folder's entries in the order of their names, insides after it; links are named and not followed. */
+  /** A folder's entries sorted by name, each folder followed by its content. Links are listed and not followed. */
   readonly list: (path: string, options: ListOptions) => Effect.Effect<Listing, WorkspaceError>
-  /** The real path of a folder in it. */
+  /** The real path of a folder in the workspace. */
   readonly folder: (path: string) => Effect.Effect<string, WorkspaceError>
 }
 
 export interface WorkspaceOptions {
-  /** Real paths of files and folders that nobody may see, wherever they lie. */
+  /** Real paths of files and folders that no agent may access, anywhere. */
   readonly hidden?: ReadonlyArray<string> | undefined
 }
 
-/** Names that no tool writes, wherever in the workspace they stand. */
+/** Names that no tool writes, anywhere in the workspace. */
 export const PROTECTED: ReadonlySet<string> = new Set([".git", "agentd.jsonc"])
 
 const MAX_DEPTH = 64
 
 type Failure = WorkspaceError | NodeJS.ErrnoException
 
-/** Everything that goes wrong is said of the path as it was given. What was opened is closed. */
+/** Converts every error to one about the path as the caller gave it. Closes everything that was opened. */
 const told = <A>(name: string, effect: Effect.Effect<A, Failure, Scope.Scope>): Effect.Effect<A, WorkspaceError> =>
   Effect.mapError(Effect.scoped(effect), (error) =>
     error instanceof WorkspaceViolation || error instanceof FileFailed ? error : explain(name)(error)
   )
 
-/** The root and what is not to be seen in it. */
 interface Ground {
   readonly beneath: PathContainment.Beneath
   readonly hidden: ReadonlyArray<string>
@@ -115,7 +117,7 @@ const writable = ({ beneath }: Ground, location: string): Effect.Effect<void, Wo
       )
 }
 
-/** A path into what is hidden is refused alike whether something is there or not. */
+/** A path into a hidden place is refused in the same way whether it exists or not. */
 const hold = (ground: Ground, name: string) =>
   ground.beneath.hold(name).pipe(
     Effect.catchTag("FileFailed", (error) =>
@@ -135,14 +137,17 @@ const folder = Effect.fnUntraced(function* (ground: Ground, name: string) {
   return held
 })
 
-/** Where a write goes: a held folder, a name in it, and the file that is there now. */
+/** The destination of a write: an open folder, a name in it, and the file that is there now. */
 interface Target {
   readonly folder: Held
   readonly name: string
   readonly old: Held | undefined
 }
 
-/** An old file's own folder and name, links followed; else the last name of the path in its folder, which is made. */
+/**
+ * For an existing file, its own folder and name, with links followed. Otherwise the path's folder,
+ * which is created.
+ */
 const target = Effect.fnUntraced(function* (ground: Ground, given: string) {
   const name = yield* ground.beneath.relative(given)
   yield* writable(ground, path.join(ground.beneath.root, name))
@@ -174,7 +179,7 @@ const isLink = ({ folder, name }: Target) =>
     )
   )
 
-/** Into a new file beside it, which then takes its name. An interrupt waits for it: it leaves no half behind. */
+/** Writes a new file in the same folder and renames it. Uninterruptible, so that no partial file remains. */
 const replace = Effect.fnUntraced(function* ({ folder, name, old }: Target, bytes: Buffer) {
   const id = yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)
   const temporary = `.agentd-${id.toString(36)}.tmp`
@@ -225,7 +230,7 @@ const entriesOf = (held: Held, max: number) =>
 const kindOf = (entry: fs.Dirent): Entry["kind"] =>
   entry.isFile() ? "file" : entry.isDirectory() ? "folder" : entry.isSymbolicLink() ? "link" : "other"
 
-/** Appends to `into` until it holds more than wanted. Each folder is held while its insides are listed. */
+/** Appends entries to `into` until it has more than requested. Each folder stays open while its content is listed. */
 const walk = Effect.fnUntraced(function* (
   ground: Ground,
   held: Held,
@@ -240,7 +245,7 @@ const walk = Effect.fnUntraced(function* (
     const inner = path.join(name, entry.name)
     into.push({ path: inner, kind })
     if (kind !== "folder" || depth <= 1 || options.skip?.(entry.name) === true) continue
-    // what is gone meanwhile, or may not be read, is left out of a long list
+    // Entries that have disappeared, or cannot be read, are left out.
     yield* Effect.ignore(
       Effect.scoped(Effect.flatMap(hold(ground, inner), (next) => walk(ground, next, inner, depth - 1, options, into)))
     )
@@ -286,5 +291,5 @@ export const open: Opening = Effect.fnUntraced(function* (
   return result
 })
 
-/** Opens one: on this machine, unless somebody says otherwise. */
+/** Opens a workspace; by default on this machine. A simulation can replace it. */
 export const Opener = Context.Reference<Opening>("agentd/backends/model/Workspace", { defaultValue: () => open })

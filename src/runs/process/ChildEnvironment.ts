@@ -1,24 +1,26 @@
 /**
- * ChildEnvironment: which of the daemon's variables a program is given.
+ * ChildEnvironment: selects which of the daemon's environment variables a program gets.
  *
- * Guarantees: an allow-list. A program gets what any program needs (paths, language, time zone,
- * proxies, certificates), what its own kind reads (a coding agent its own settings and its own
- * provider's key), and what the config names in `passEnv`. Nothing else of the daemon's
- * environment reaches it: no other key, no socket of ssh-agent, D-Bus or systemd, no variable
- * that agentd sets. What a config sets itself, by `env`, is set as it stands.
+ * Guarantees: An allow-list. A program gets what any program needs (paths, language, time zone, proxies, certificates).
+ * It gets what its own kind reads: a coding agent gets its own settings and its own provider's key. It gets what the
+ * config names in `passEnv`. Nothing else of the daemon's environment reaches it: no other key, no socket of ssh-agent,
+ * D-Bus or systemd, no variable that agentd sets. Variables that a config sets itself, with `env`, are passed
+ * unchanged.
  */
 import { basename } from "node:path"
 import type { Environment } from "./ChildProcess.ts"
 
-/** Variables that programs need to be found, to speak, and to find the tool chains of a person. */
+/** Variables for finding programs, for output and language, and for finding a person's tool chains. */
 const NEEDED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|LOCALE_ARCHIVE|TZ|TZDIR|TERM|COLORTERM|NO_COLOR|TMPDIR|XDG_(CONFIG|CACHE|DATA|STATE|RUNTIME)_(HOME|DIRS?)|(NIX_)?SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|(JAVA|CARGO|RUSTUP|GRADLE_USER|MAVEN|M2|PNPM|NVM|BUN|DENO|PYENV|RBENV|ASDF_DATA|SDKMAN)_(HOME|DIR|ROOT|INSTALL)|GO(PATH|ROOT|CACHE|MODCACHE)|VIRTUAL_ENV|CONDA_PREFIX|NIX_PROFILES)$/
-/** Variables that tell of the machine, and of nobody's files. */
+/** Variables that describe the machine, and nobody's files. */
 const PLAIN = /^(?:PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLORTERM|NO_COLOR)$/
-/** The way to the network: an address may hold a password. */
+/** Proxy variables: an address can contain a password. */
 const PROXIES = /^(https?|all|no)_proxy$/i
 
-/** Variables by which Claude Code tells its own children about itself: a run is no part of that session. */
+/**
+ * Variables that Claude Code sets for its own child processes. A run is not part of that session, so they are removed.
+ */
 const THEIRS = /^CLAUDE_CODE_(CHILD_\w+|SESSION_ID|ENTRYPOINT|MESSAGING_SOCKET|SSE_PORT)$/
 
 const CLAUDE =
@@ -26,7 +28,7 @@ const CLAUDE =
 const CODEX = /^(CODEX_\w+|OPENAI_(API_KEY|BASE_URL))$/
 const GEMINI = /^(GEMINI_\w+|GOOGLE_(API_KEY|GEMINI_BASE_URL|CLOUD_PROJECT|CLOUD_LOCATION))$/
 
-/** The variables of a coding agent's own, by the name of its program. */
+/** Variables of known coding agents, by the name of their program. */
 const OWN: ReadonlyMap<string, RegExp> = new Map([
   ["claude", CLAUDE],
   ["claude-code-acp", CLAUDE],
@@ -38,17 +40,17 @@ const OWN: ReadonlyMap<string, RegExp> = new Map([
   ["qwen", /^(QWEN_\w+|DASHSCOPE_API_KEY|OPENAI_(API_KEY|BASE_URL|MODEL))$/]
 ])
 
-/** A program, as far as its environment is concerned. */
+/** Settings that determine a program's environment. */
 export interface Wants {
-  /** The program's name or path; left out, it is none of the known coding agents. */
+  /** The program's name or path. If omitted, the program is none of the known coding agents. */
   readonly program?: string | undefined
-  /** Names that the config hands over. */
+  /** Names of variables that the config passes on. */
   readonly passEnv?: ReadonlyArray<string> | undefined
-  /** True where it has no network: it is not told the way there. */
+  /** True if the program has no network: it gets no proxy variables. */
   readonly offline?: boolean
 }
 
-/** The part of the daemon's environment that a program is given. */
+/** The daemon's variables that a program gets. */
 export const given = (
   environment: Environment,
   { offline = false, passEnv = [], program }: Wants = {}
@@ -67,11 +69,14 @@ export const given = (
   )
 }
 
-/** The variables of a confined program: how to find programs, and how to speak. */
+/** The variables of a confined program: PATH, language, time zone and terminal. */
 export const plain = (environment: Environment): Environment =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => PLAIN.test(name)))
 
-/** The variables that the config hands over by name: they are meant for whoever the config is about, secrets too. */
+/**
+ * The variables that the config passes on by name, including secrets: the config's author wants the program to have
+ * them.
+ */
 export const named = (environment: Environment, passEnv: ReadonlyArray<string> = []): Environment =>
   Object.fromEntries(
     Object.entries(environment).filter(([name]) => passEnv.includes(name) && !name.startsWith("AGENTD_"))

@@ -1,13 +1,12 @@
 /**
- * ChildProcess: a program as the system starts it, at the head of a session and a process group
- * of its own. `Spawn` is a reference: a simulated world has programs of its own.
+ * ChildProcess: a program that the system has started, as the leader of its own session and process group. `Spawn` is a
+ * `Context.Reference`, so a simulation can use its own programs.
  *
- * Guarantees: which process it is was read before anything could reap it; nothing is read
- * ahead, so that a slow reader slows the writer down; what it wrote before it ended is there
- * to be read; its input is written in the order of the calls.
+ * Guarantees: The process is identified before anything can reap it. Nothing is read ahead, so a slow reader slows the
+ * writer down. Output from before the end can still be read after it. Input is written in the order of the calls.
  *
- * It wraps `node:child_process` itself: `effect/process` tells no signal from an error,
- * waits without end for a pipe that a grandchild holds, and knows groups, not trees.
+ * Wraps `node:child_process` directly. `effect/process` does not distinguish a signal from an error, waits for ever for
+ * a pipe that a grandchild holds open, and handles groups, not trees.
  */
 import { Context, Deferred, Effect } from "effect"
 import * as Process from "node:child_process"
@@ -23,17 +22,20 @@ export type Environment = { readonly [name: string]: string | undefined }
 export interface Program {
   readonly argv: readonly [string, ...ReadonlyArray<string>]
   readonly cwd: string
-  /** All of it. */
+  /** The complete environment. */
   readonly env: Environment
-  /** The config's field that names the program: what an error tells to correct. Default: argv. */
+  /** Name of the config field that names the program, for error messages. Default: argv. */
   readonly setting?: string | undefined
-  /** Written to its standard input, which is closed then; left out, it reads nothing. */
+  /** Text for standard input, which is closed afterwards. If omitted, standard input is empty. */
   readonly input?: string | undefined
-  /** Keeps the standard input open after `input`, for `write`, until `closeInput`. */
+  /** If true, standard input stays open after `input`, for `write`, until `closeInput`. */
   readonly keepInput?: boolean | undefined
-  /** The content of its descriptors 3, 4 …, each to its end: no file, no argument, no variable shows it. */
+  /**
+   * Contents of the file descriptors 3, 4 …, each read to its end. For data that no file, argument or variable may
+   * contain.
+   */
   readonly handed?: ReadonlyArray<Uint8Array> | undefined
-  /** The kernel holds them where the keeper has a cgroup to divide. */
+  /** Enforced by the kernel if the keeper has a cgroup to divide. */
   readonly limits?: LimitsConfig | undefined
 }
 
@@ -43,9 +45,9 @@ export interface ExitStatus {
 }
 
 export interface Pipe {
-  /** The next bytes; none at the end. */
+  /** The next bytes; undefined at the end. */
   readonly read: Effect.Effect<Uint8Array | undefined>
-  /** Bytes before the first that is read; left out, none. */
+  /** Offset of the first byte that is read. Default: 0. */
   readonly from?: number
 }
 
@@ -53,17 +55,17 @@ export interface ChildProcess {
   readonly id: ProcessId
   readonly stdout: Pipe
   readonly stderr: Pipe
-  /** How it ended; what it has started may still live. */
+  /** The exit status. Processes that the program has started can still live. */
   readonly exited: Effect.Effect<ExitStatus>
   /**
-   * Returns when the system has taken the text; what a process that has ended, or has closed its
-   * input, would not read is dropped: its exit tells.
+   * Returns when the system has accepted the text. If the process has ended or has closed its input, the text is
+   * dropped without an error: `exited` reports the end.
    */
   readonly write: (text: string, note?: string) => Effect.Effect<void>
   readonly closeInput: Effect.Effect<void>
-  /** From here on what it writes is thrown away: nobody reads, and it must not block. */
+  /** Discards all further output, so that the process does not block although nobody reads. */
   readonly discard: Effect.Effect<void>
-  /** Lets go of its pipes. */
+  /** Closes the pipes. */
   readonly close: Effect.Effect<void>
 }
 
@@ -73,7 +75,10 @@ const refusal = (message: string, remedy: string, fatal: boolean) => new Backend
 
 const isFolder = (path: string) => attempt(() => fs.statSync(path).isDirectory()) ?? false
 
-/** Classifies a failure to start the program, by the system's code. A retry may mend too many processes, too many files, too little memory. */
+/**
+ * Classifies a failure to start the program by its error code. Not fatal if a retry can help: too many processes or
+ * open files, too little memory.
+ */
 export const spawnError = ({ argv, cwd, setting = "argv" }: Program, cause: unknown): BackendError => {
   const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined
   const program = argv[0]
@@ -142,14 +147,14 @@ const read = (pipe: Readable): Effect.Effect<Uint8Array | undefined> =>
     return Effect.sync(stop)
   })
 
-/** Writes to the pipe. The callback comes with an error, too: a broken pipe throws nothing and holds nobody up. */
+/** Writes to the pipe. The callback is called for an error, too, so a broken pipe neither throws nor blocks. */
 const write = (pipe: Writable | null, text: string): Effect.Effect<void> =>
   Effect.callback((resume) => {
     if (pipe === null || !pipe.writable) return resume(Effect.void)
     pipe.write(text, () => resume(Effect.void))
   })
 
-/** Gives a child what it reads from a descriptor. One that does not read it has broken a pipe, and no more. */
+/** Writes the content of a child's file descriptor. A child that does not read it only breaks the pipe. */
 export const hand = (pipe: Readable | Writable | null | undefined, bytes: Uint8Array): void => {
   pipe?.on("error", () => {})
   if (pipe !== null && pipe !== undefined && "end" in pipe) pipe.end(bytes)
@@ -193,12 +198,12 @@ const spawn: Spawn = (program) =>
         else if (input !== undefined) child.stdin?.write(input)
         resume(Effect.succeed(childOf(child, id)))
       })
-      // a child that reads nothing, or dies, breaks its pipes; how it ended is told by its exit
+      // a child that reads nothing, or dies, breaks its pipes; its exit status tells how it ended
       for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.on("error", () => {})
-      // at the exit Node throws away what is unread of a pipe that nobody listens to
+      // at the exit, Node discards unread data of a pipe that has no listener
       for (const pipe of [child.stdout, child.stderr]) pipe?.on("readable", () => {})
     } catch (error) {
-      // some failures are thrown instead of told by an event
+      // some failures are thrown instead of emitted as an event
       resume(Effect.fail(spawnError(program, error)))
     }
   })

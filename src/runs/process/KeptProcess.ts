@@ -1,8 +1,9 @@
 /**
- * KeptProcess: a program that the keeper holds, as a ChildProcess: it outlives the daemon, and the next one takes it up.
+ * KeptProcess: a program that the keeper holds, as a ChildProcess. It survives the daemon, and the next daemon resumes
+ * it.
  *
- * Guarantees: those of ChildProcess, but that a slow reader is felt only at a bound; one that is taken up is read
- * from its beginning or its last point, and says what it had been given since.
+ * Guarantees: Those of ChildProcess, except that a slow reader slows the program down only at a limit. A resumed
+ * program is read from its beginning or its last checkpoint, and its inputs since then are known.
  */
 import { Effect } from "effect"
 import type { HeldProgram, Input, Point } from "../keeper/HeldProgram.ts"
@@ -11,11 +12,11 @@ import type { BackendError } from "../Backend.ts"
 import { type ChildProcess, type Program, spawnError } from "./ChildProcess.ts"
 import type { ProcessId } from "./ProcessTable.ts"
 
-/** A program as an earlier daemon left it. */
+/** The state of a program that an earlier daemon left. */
 export interface Before {
-  /** Since the point. */
+  /** Inputs since the checkpoint. */
   readonly inputs: ReadonlyArray<Input>
-  /** Bytes of its output that were there when it was taken up, and the number of its last input. */
+  /** Bytes of its output when it was resumed, and the number of its last input. */
   readonly out: number
   readonly err: number
   readonly seq: number
@@ -23,20 +24,20 @@ export interface Before {
 }
 
 export interface Kept extends ChildProcess {
-  /** Undefined: this daemon has started it. */
+  /** Undefined if this daemon has started the program. */
   readonly before: Before | undefined
-  /** The keeper, which begins others, too. */
+  /** Pid of the keeper, which starts other programs, too. */
   readonly starter: number | undefined
-  /** As a search asks for them. */
+  /** For the search of the run's processes; see `Quarry`. */
   readonly births: number | undefined
   readonly anchor: ProcessId | undefined
   readonly isDue: (out: number, err: number) => boolean
   readonly keep: (point: Point) => Effect.Effect<void>
 }
 
-/** The beginning of the names of its programs. */
+/** Prefix of the names of the run's programs. */
 export const prefixOf = (runId: string): string => `${runId.replaceAll(/[^\w.-]/g, "_")}+`
-/** Of a run: `count` is 1 for its first program. */
+/** Name of a run's program. `count` is 1 for its first program. */
 export const nameOf = (runId: string, count: number): string => `${prefixOf(runId)}${count}`
 
 const kept = (held: HeldProgram, before: Before | undefined): Kept => ({
@@ -58,14 +59,14 @@ const kept = (held: HeldProgram, before: Before | undefined): Kept => ({
 
 const refusal = (code: string): Error => Object.assign(new Error(`the keeper says: ${code}`), { code })
 
-/** Starts it; undefined where no keeper is there. */
+/** Starts the program in the keeper. Undefined if there is no keeper. */
 export const start = Effect.fnUntraced(function* (
   name: string,
   program: Program
 ): Effect.fn.Return<Kept | undefined, BackendError> {
   const keeper = yield* Keeper
   if (!(yield* keeper.isThere)) return undefined
-  // an agent's run of before may be among what nobody wants
+  // an earlier run of this agent can be among the runs that are about to be ended
   if ((yield* keeper.left).length > 0) yield* keeper.settled.await
   const { argv, cwd, env, handed = [], input, keepInput = false, limits } = program
   const wanted = { name, argv, cwd, env, isDeaf: input === undefined && !keepInput, handed, limits }
@@ -80,13 +81,13 @@ export const start = Effect.fnUntraced(function* (
   return kept(held, undefined)
 })
 
-/** The program of that name, where an earlier daemon has left one. */
+/** Resumes the program of that name. Undefined if an earlier daemon has not left it. */
 export const take = Effect.fnUntraced(function* (name: string): Effect.fn.Return<Kept | undefined> {
   const held = yield* (yield* Keeper).take(name)
   return held === undefined ? undefined : kept(held, { inputs: held.inputs, point: held.point, ...held.before })
 })
 
-/** Whether an earlier daemon has left the run, with a point and inputs that will do. */
+/** Whether an earlier daemon has left the run, with inputs and a checkpoint that `will` accepts. */
 export const isHeldWith = (
   runId: string,
   will: (inputs: ReadonlyArray<Input>, point: Point | undefined) => boolean
@@ -97,21 +98,21 @@ export const isHeldWith = (
     return held !== undefined && !held.isCut && will(held.inputs, held.point)
   })
 
-/** The same, with its first input or without one. */
+/** Whether an earlier daemon has left the run. `given`: the run must have its first input. */
 export const isHeld = (runId: string, { given }: { readonly given: boolean }): Effect.Effect<boolean> =>
   isHeldWith(runId, (inputs, point) => !given || point !== undefined || inputs.length > 0)
 
-/** Whether an earlier daemon has left this program of the run, and nobody has taken it up. */
+/** Whether an earlier daemon has left this program of the run, and it was not resumed. */
 export const isLeft = (runId: string, count: number): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     const name = nameOf(runId, count)
     return (yield* (yield* Keeper).left).some((one) => one.name === name)
   })
 
-/** Nothing of this program is asked for again. */
+/** Tells the keeper to discard this program of the run. */
 export const forgetOne = (runId: string, count: number): Effect.Effect<void> =>
   Effect.flatMap(Keeper, (keeper) => keeper.forget((name) => name === nameOf(runId, count)))
 
-/** Nothing of the run is asked for again. */
+/** Tells the keeper to discard all programs of the run. */
 export const forget = (runId: string): Effect.Effect<void> =>
   Effect.flatMap(Keeper, (keeper) => keeper.forget((name) => name.startsWith(prefixOf(runId))))

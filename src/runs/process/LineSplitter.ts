@@ -1,20 +1,20 @@
 /**
- * LineSplitter: bytes in, lines of text out, as they become whole, each with its place in the output that it is from.
+ * LineSplitter: splits bytes into lines of text as they become complete. Each line has its position in the output.
  *
- * Guarantees: a character cut in two by a chunk's end is put together again; bytes
- * that are no UTF-8 become U+FFFD and fail nothing; a line that exceeds the limit is
- * handed out in pieces, all but the last marked with `CONTINUED`, so that no child
- * can make the daemon hold more than the limit; "\r\n" ends a line as "\n" does. A line's place is the number of
- * bytes up to its end, that of a piece of a long one lies before it; places rise, and are the same however the bytes
- * came in chunks.
+ * Guarantees: A character that is split between two chunks is joined again. Bytes that are not UTF-8 become U+FFFD and
+ * cause no error. A line that exceeds the limit is returned in pieces, all but the last marked with `CONTINUED`. So no
+ * child can make the daemon buffer more than the limit. "\r\n" ends a line like "\n".
+ *
+ * A line's position is the number of bytes up to its end. The position of a piece of a long line lies before that.
+ * Positions increase, and do not depend on how the bytes were split into chunks.
  */
 
-/** Ends a piece whose line goes on in the next one. */
+/** Marks the end of a piece whose line continues in the next piece. */
 export const CONTINUED = " ⏎"
 
 export interface Line {
   readonly text: string
-  /** Bytes from the beginning of the output. */
+  /** Bytes from the beginning of the output to the end of the line. */
   readonly end: number
 }
 
@@ -23,31 +23,34 @@ const NEWLINE = 10
 export class LineSplitter {
   private readonly limit: number
   private readonly decoder = new TextDecoder("utf-8")
-  /** Where the line under way begins, and the bytes that were taken. */
+  /** Position where the current line begins, and number of bytes received. */
   private begin = 0
   private taken = 0
-  /** The line under way, as far as it is not handed out, and the characters of it that are. */
+  /** The part of the current line that is not returned yet, and the number of characters that are. */
   private rest = ""
   private given = 0
 
-  /** `limit` in UTF-16 units, of a piece without its mark. A surrogate pair is never cut. `from`: bytes before the first. */
+  /**
+   * `limit`: maximum UTF-16 code units of a piece, without its mark. A surrogate pair is never split. `from`: position
+   * of the first byte.
+   */
   constructor(limit: number, from = 0) {
     this.limit = limit
     this.begin = from
     this.taken = from
   }
 
-  /** Bytes that were taken. */
+  /** Number of bytes received. */
   get size(): number {
     return this.taken
   }
 
-  /** Bytes up to the end of the last line, where nothing of the next one is handed out; undefined in the midst of a long one. */
+  /** Bytes up to the end of the last line; undefined while a long line is only partly returned. */
   get whole(): number | undefined {
     return this.given === 0 ? this.begin : undefined
   }
 
-  /** The lines that this chunk completes, and the pieces of one that has grown too long. */
+  /** The lines that this chunk completes, and the pieces of a line that exceeds the limit. */
   push(chunk: Uint8Array): ReadonlyArray<Line> {
     const lines: Array<Line> = []
     let from = 0
@@ -62,7 +65,7 @@ export class LineSplitter {
     return lines
   }
 
-  /** The rest when no more comes: at most one line, one that no "\n" ended. */
+  /** The rest at the end of the output: at most one line, if it does not end with "\n". */
   end(): ReadonlyArray<Line> {
     this.rest += this.decoder.decode()
     const lines: Array<Line> = []

@@ -1,14 +1,14 @@
 /**
- * PeerProcess: which process is at the other end of a connection over a unix socket, or over a port from this machine,
- * and whether that is a run's.
+ * PeerProcess: finds the process at the other end of a connection, and whether it belongs to a run. The connection is
+ * over a unix socket, or over a port from this machine.
  *
- * Guarantees: a run's mark counts wherever it stands, in the process or in those above it; where
- * several processes hold the end, one that is marked is enough; a peer that is not found is
- * unknown, and no person; a look-up takes a bounded time; a process is asked for its mark once, and none
- * above one that has been asked before. A search asks `ss` (20 ms); a caller that
- * says which process it is may be believed at once, where nothing is decided. It tells honest callers apart and is no
- * boundary: a process of the same user that leaves its parents and takes the mark off passes as
- * a person.
+ * Guarantees: A run's mark counts in the process itself and in all its ancestors. If several processes hold the other
+ * end, one with a mark is enough. A peer that is not found is unknown, not a person. A search takes a bounded time. A
+ * process's mark is read only once, and the search upwards stops at a process that was read before.
+ *
+ * A search runs `ss` (20 ms). If nothing depends on the result, a caller that reports its own pid can be believed
+ * without a search. The result identifies honest callers and is not a security boundary: a process of the same user
+ * that detaches from its parents and removes the mark counts as a person.
  */
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
@@ -21,28 +21,28 @@ export type Peer =
   | { readonly _tag: "Run"; readonly runId: string }
   | { readonly _tag: "Person" }
   | { readonly _tag: "Unknown"; readonly why: string }
-  /** Nothing on this machine tells. */
+  /** Returned if this machine offers no way to find the peer. */
   | { readonly _tag: "Untold" }
 
-/** Never by the PATH: what stands there may be an agent's. */
+/** Fixed paths, never the PATH: a program found there can be an agent's. */
 const PLACES = ["/usr/bin/ss", "/bin/ss", "/usr/sbin/ss", "/sbin/ss", "/run/current-system/sw/bin/ss"]
-/** ms */
+/** In ms. */
 const LIMIT = 5_000
 const MAX_OUTPUT = 64 * 1024 * 1024
-/** Processes above one another that are looked at. */
+/** Maximum number of ancestors that are searched. */
 const MAX_DEPTH = 64
 const MAX_KNOWN = 1_000
 
 const unknown = (why: string): Peer => ({ _tag: "Unknown", why })
 
-/** The inode of our end. */
+/** Inode of our end of the connection. */
 const inodeOf = (socket: Socket): string | undefined => {
   const { fd } = (socket as unknown as { readonly _handle?: { readonly fd?: number } | null })._handle ?? {}
   if (fd === undefined || fd < 0) return undefined
   return attempt(() => /^socket:\[(\d+)\]$/.exec(fs.readlinkSync(`/proc/self/fd/${fd}`))?.[1])
 }
 
-/** Sockets with their processes, a line each; undefined where that failed. */
+/** Output of `ss`: sockets with their processes, one a line. Undefined if the command failed. */
 const listed = (program: string, which: ReadonlyArray<string>): Effect.Effect<string | undefined> =>
   Effect.callback((resume) => {
     const child = execFile(
@@ -55,8 +55,8 @@ const listed = (program: string, which: ReadonlyArray<string>): Effect.Effect<st
   })
 
 /**
- * The processes that hold the end whose peer has this inode. A line may be made to name it that is another's: it
- * adds processes, and takes none away.
+ * The processes that hold the end whose peer has this inode. A forged line can contain another socket's inode: that
+ * adds processes, but never removes any.
  */
 export const holdersIn = (lines: string, inode: string): ReadonlyArray<number> => {
   const named = `* ${inode} `
@@ -68,7 +68,7 @@ export const holdersIn = (lines: string, inode: string): ReadonlyArray<number> =
 
 const pidsIn = (line: string): ReadonlyArray<number> => [...line.matchAll(/pid=(\d+)/g)].map(([, pid]) => Number(pid))
 
-/** A process as it was found: the run whose mark it, or one above it, bears. */
+/** A process that was read before, with the run whose mark it or an ancestor has. */
 interface Known {
   readonly start: number
   readonly runId: string | undefined
@@ -76,18 +76,18 @@ interface Known {
 
 const runOf = (env: ReadonlyArray<string>, store: string): string | undefined => {
   const runId = env.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
-  // what a run starts has a mark of its own, after a plus
+  // a program that a run starts has a mark of its own, with a suffix after a plus
   return runId !== undefined && env.includes(`AGENTD_STORE=${store}`) ? runId.split("+")[0]! : undefined
 }
 
-/** The peers of one store's daemon. */
+/** Finds the peers of one store's daemon. */
 export interface Peers {
   readonly search: (socket: Socket) => Effect.Effect<Peer>
-  /** Looks at the process that a caller says it is, without a search: a few files of /proc. */
+  /** Looks at the process with the pid that the caller reported, without a search. Reads only a few files of /proc. */
   readonly believe: (pid: number) => Effect.Effect<Peer>
 }
 
-/** `environment`: that a process was started with. */
+/** `environment`: reads the environment that a process was started with. */
 export const make = (store: string, environment = ProcessTable.environment): Peers => {
   const known = new Map<number, Known>()
 
@@ -97,7 +97,10 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
     if (known.size > MAX_KNOWN) known.delete(known.keys().next().value!)
   }
 
-  /** The run's mark that the process, or one above it, up to the daemon's own or the machine's first, was started with. */
+  /**
+   * The run whose mark is in the initial environment of the process or of an ancestor. Stops at the daemon itself and
+   * at pid 1.
+   */
   const peerOf = Effect.fnUntraced(function* (pid: number): Effect.fn.Return<Peer> {
     const line: Array<ProcessTable.ProcessId> = []
     let runId: string | undefined
@@ -113,16 +116,16 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
     }
     if (line.length === 0) return unknown("it ended while it was looked at")
     const environments = yield* Effect.forEach(line, (one) => environment(one.pid), { concurrency: "unbounded" })
-    // from above: the mark of the nearest counts
+    // from the top down: the nearest mark wins
     for (const [index, { pid, start }] of [...line.entries()].toReversed()) {
       runId = runOf(environments[index]!, store) ?? runId
-      // what ends, or begins another program, has none for a moment
+      // a process that ends, or is just starting another program, briefly has no environment
       if (index > 0 || environments[index]!.length > 0) remember(pid, { start, runId })
     }
     return runId === undefined ? { _tag: "Person" } : { _tag: "Run", runId }
   })
 
-  /** Processes that hold the other end; in words: why nobody is found. */
+  /** The processes that hold the other end, or the reason why none was found. */
   const holdersOf = Effect.fnUntraced(function* (socket: Socket, program: string) {
     const inode = inodeOf(socket)
     if (inode === undefined) return "its connection is over"
@@ -132,7 +135,10 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
     return holders.length === 0 ? "no process of this user holds the other end" : holders
   })
 
-  /** On a port who comes in is known by a token or a proof: one whose process is not found (a relay's, another user's) is that. */
+  /**
+   * On a port, callers authenticate with a token or a proof. If the process is not found (a relay's, another user's),
+   * that identity counts.
+   */
   const holdersByPort = Effect.fnUntraced(function* ({ localPort, remotePort }: Socket, program: string) {
     if (remotePort === undefined) return []
     const which = ["-tpnH", "state", "established", `( sport = :${remotePort} and dport = :${localPort} )`]

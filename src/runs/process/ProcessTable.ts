@@ -1,23 +1,22 @@
 /**
- * ProcessTable: the machine's processes as Linux' /proc tells them.
+ * ProcessTable: the machine's processes, read from Linux' /proc.
  *
- * Guarantees: a process that vanishes while it is read is left out and never an
- * error; a process is named by pid *and* start time, which no later process
- * shares; a `stat` line is read rightly whatever its command calls itself.
- * It costs about 15 µs a process and is read on demand only.
+ * Guarantees: A process that vanishes while it is read is left out and causes no error. A process is identified by pid
+ * *and* start time, which no later process shares. A `stat` line is parsed correctly whatever the command's name
+ * contains. Reading takes about 15 µs a process and happens on demand only.
  *
- * `stat` is read of all processes, since a line of descent may pass through one
- * of another user (sudo); the environment only of our own, and on the thread pool:
- * that read waits for a process' memory lock, which a stuck one may hold for ever.
+ * `stat` is read of all processes, since a line of descent can include one of another user (sudo). The environment is
+ * read only of our own processes, and on the thread pool. That read waits for the process's memory lock, which a stuck
+ * process can hold for ever.
  */
 import { Context, Duration, Effect } from "effect"
 import * as fs from "node:fs"
 import { attempt } from "../../config/Attempt.ts"
 
-/** The identity of a process, beyond doubt: pids are used again, a pid with its start time is not. */
+/** Identifies a process uniquely: pids are reused, a pid with its start time is not. */
 export interface ProcessId {
   readonly pid: number
-  /** Clock ticks between boot and its fork. */
+  /** Clock ticks from boot to the fork of the process. */
   readonly start: number
 }
 
@@ -38,18 +37,18 @@ const STAT_FIELDS = {
   threads: 17,
   start: 19
 } as const
-/** In the flags: a thread of the kernel's own. */
+/** Flag of kernel threads. */
 const KERNEL = 0x00200000
 
 interface Stat extends Process {
-  /** Only waits to be reaped: no signal reaches it, nothing of it runs. */
+  /** True if the process only waits to be reaped: it runs nothing and no signal reaches it. */
   readonly ended: boolean
-  /** A thread of the kernel's own, which no program started. */
+  /** True for a kernel thread, which no program started. */
   readonly kernel: boolean
 }
 
 export const parseStat = (text: string): Stat | undefined => {
-  // the command stands in parentheses, unescaped, and may hold any of ") \n("
+  // the command is in parentheses, unescaped, and can contain any of ") \n("
   const close = text.lastIndexOf(")")
   const pid = Number.parseInt(text, 10)
   const fields = text.slice(close + 2).split(" ")
@@ -62,24 +61,24 @@ export const parseStat = (text: string): Stat | undefined => {
     parent: number("parent"),
     group: number("group"),
     session: number("session"),
-    // a process whose first thread has ended while others go on is a Z that lives
+    // a process whose first thread has ended while others go on has state Z, but still runs
     ended: state === "X" || (state === "Z" && number("threads") <= 1),
     kernel: (number("flags") & KERNEL) !== 0
   }
 }
 
-/** Synchronous: between this and a signal nothing else of ours runs. */
+/** Synchronous, so that none of our code runs between this and a signal. */
 const read = (pid: number): Stat | undefined =>
-  // as UTF-8 it is one call; where a command's name is none, that name alone is damaged
+  // decoding as UTF-8 is one call; if a command's name is not UTF-8, only that name is damaged
   attempt(() => parseStat(fs.readFileSync(`/proc/${pid}/stat`, "utf8")))
 
-/** The process of a pid; undefined where it has ended. */
+/** The process with this pid; undefined if it has ended. */
 export const find = (pid: number): Process | undefined => {
   const found = read(pid)
   return found === undefined || found.ended ? undefined : found
 }
 
-/** Identifies a pid, even if its process has ended and waits to be reaped; start 0 where that cannot be known. */
+/** Identifies a pid, even if its process has ended and waits to be reaped. Start is 0 if it cannot be read. */
 export const identify = (pid: number): ProcessId => ({ pid, start: read(pid)?.start ?? 0 })
 
 /** True while exactly this process lives. */
@@ -88,7 +87,7 @@ export const isAlive = (id: ProcessId): boolean => {
   return found !== undefined && found.start === id.start && !found.ended
 }
 
-/** The fields of a process behind its name; none where it has ended. */
+/** The fields of `stat` after the command's name; empty if the process has ended. */
 const fieldsOf = (pid: number): ReadonlyArray<string> => {
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8")
@@ -98,7 +97,10 @@ const fieldsOf = (pid: number): ReadonlyArray<string> => {
   }
 }
 
-/** Clock ticks since boot, as processes' start times count them; NaN where there is no /proc. In some containers the first of the two is the container's. */
+/**
+ * Current time in clock ticks since boot, like the start times of processes; NaN without /proc. In some containers
+ * `/proc/uptime` is the container's own, so the larger of two values is taken.
+ */
 export const ticksNow = (): number => {
   try {
     const { start } = identify(process.pid)
@@ -108,27 +110,30 @@ export const ticksNow = (): number => {
   }
 }
 
-/** Whether a signal, or a debugger, has stopped it. */
+/** Whether a signal or a debugger has stopped the process. */
 export const isStopped = (pid: number): boolean => ["T", "t"].includes(fieldsOf(pid)[STAT_FIELDS.state] ?? "")
 
-/** Ticks of the processor (1/100 s) that it has used; undefined where there is none, or no telling. */
+/** CPU time in ticks (1/100 s); undefined if the process does not exist or cannot be read. */
 export const ticks = (pid: number): number | undefined => {
   const fields = fieldsOf(pid)
   return fields.length === 0 ? undefined : Number(fields[STAT_FIELDS.user]) + Number(fields[STAT_FIELDS.system])
 }
 
-/** The words of its command, each ended by a NUL; empty where it has ended, or is another user's to see. */
+/** The command line, each argument ended by a NUL. Empty if the process has ended, or belongs to another user. */
 export const commandLine = (pid: number): string => attempt(() => fs.readFileSync(`/proc/${pid}/cmdline`, "utf8")) ?? ""
 
-/** How many processes and threads the machine has begun, and the newest pid that it gave. */
+/** Number of processes and threads that the machine has started, and the newest pid. */
 export interface Births {
   readonly count: number
   readonly newest: number
-  /** Pids are below. */
+  /** All pids are smaller than this. */
   readonly limit: number
 }
 
-/** Pure: pids, of these, that were given from `first` on, before which so many had begun; undefined where the numbers may have gone round since. */
+/**
+ * Pure: those of `pids` that were assigned from `first` on. `before`: number of processes started before `first`.
+ * Undefined if the pids can have wrapped around since.
+ */
 export const givenSince = (
   pids: ReadonlyArray<number>,
   first: number,
@@ -136,7 +141,7 @@ export const givenSince = (
   { count, limit, newest }: Births
 ): ReadonlyArray<number> | undefined => {
   const begun = count - before
-  // the first is one of them: fewer, and nobody counts
+  // `first` itself counts: if there are fewer, the counter does not work
   if (begun < 1 || begun >= limit / 2) return undefined
   return pids.filter((pid) => (newest >= first ? pid >= first && pid <= newest : pid >= first || pid <= newest))
 }
@@ -149,10 +154,13 @@ const pidsNow = (): ReadonlyArray<number> =>
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
 
-/** Looks before it is given up that nothing begins meanwhile. */
+/** Number of attempts to look while no process starts. */
 const LOOKS = 3
 
-/** A look during which nothing has begun; undefined where there was none: a parent may have begun one behind the look, and ended before it. */
+/**
+ * The result of a look during which no process started; undefined after too many attempts. Otherwise a parent could
+ * start a child that the look misses, and end before the look sees it.
+ */
 export const whileStill = <A>(count: () => number, look: (count: number) => A): A | undefined => {
   let before = count()
   for (let looks = 0; looks < LOOKS; looks++) {
@@ -166,10 +174,12 @@ export const whileStill = <A>(count: () => number, look: (count: number) => A): 
 
 const newestNow = (): number => wordIn("/proc/loadavg", / (\d+)\n$/)
 
-/** So many numbers are tried each, where the system's list of all would cost more. */
+/** Maximum number of pids that are tried one by one. Beyond that, listing all processes is cheaper. */
 const FEW = 40
 
-/** Pids that may have been given from `first` on, all that there are among them, and a newest one that is later than them. */
+/**
+ * Pids, including all existing ones that can have been assigned from `first` on. None of them is newer than `newest`.
+ */
 const candidates = (first: number): { readonly pids: ReadonlyArray<number>; readonly newest: number } => {
   const newest = newestNow()
   const count = newest - first + 1
@@ -178,7 +188,10 @@ const candidates = (first: number): { readonly pids: ReadonlyArray<number>; read
   return { pids, newest: newestNow() }
 }
 
-/** The processes that live and may have been begun from `first` on; undefined where they may be any. At one go: some 100 µs. */
+/**
+ * The live processes that can have started from `first` on; undefined if that cannot be narrowed down. Synchronous;
+ * takes some 100 µs.
+ */
 export const since = (first: number, before: number): ReadonlyArray<Process> | undefined => {
   try {
     const limit = wordIn("/proc/sys/kernel/pid_max", /^(\d+)/)
@@ -195,13 +208,16 @@ export const since = (first: number, before: number): ReadonlyArray<Process> | u
   }
 }
 
-/** False where there is no /proc to read (macOS, BSD). */
+/** False without /proc (macOS, BSD). */
 export const isAvailable = (): boolean => read(process.pid) !== undefined
 
-/** How many are read before other fibers get their turn. */
+/** Number of processes that are read before other fibers get their turn. */
 const BATCH = 128
 
-/** Every process there is but the kernel's own. Not one instant: what forks meanwhile is in the next one. */
+/**
+ * All processes except kernel threads. Not an atomic snapshot: a process that is forked during the read is in the next
+ * one.
+ */
 export const snapshot: Effect.Effect<ReadonlyArray<Process>> = Effect.gen(function* () {
   const pids = isAvailable() ? pidsNow() : []
   const table: Array<Process> = []
@@ -213,7 +229,7 @@ export const snapshot: Effect.Effect<ReadonlyArray<Process>> = Effect.gen(functi
   return table
 })
 
-/** How many children of the first process have ended and were not reaped by it. */
+/** Number of ended children of pid 1 that pid 1 has not reaped. */
 export const unreaped = (): number => {
   const pids = isAvailable() ? pidsNow() : []
   return pids.filter((pid) => {
@@ -222,32 +238,31 @@ export const unreaped = (): number => {
   }).length
 }
 
-/** How long one environment may take: a process stuck in the kernel must not hold up the others. */
+/** Timeout for reading one environment, so that a process stuck in the kernel does not delay the others. */
 const ENVIRONMENT_LIMIT = Duration.seconds(2)
 
-/** Pauses, in ms, within which a process that is just beginning a program has its environment again. */
+/** Pauses in ms. Within them a process that is just starting a program has its environment again. */
 const BEGINNING = [2, 4, 8, 16, 32, 64, 128]
 
-/** Undefined where it is not to be read. */
+/** Undefined if it cannot be read. */
 const environ = (pid: number): Effect.Effect<string | undefined> =>
   Effect.tryPromise(async () => {
     if (fs.statSync(`/proc/${pid}`).uid !== process.geteuid?.()) return undefined
     return fs.promises.readFile(`/proc/${pid}/environ`, "utf8")
   }).pipe(
-    // finalizers search too, and what they run is not interruptible by itself
+    // finalizers search, too, and their effects are uninterruptible by default
     Effect.interruptible,
     Effect.timeout(ENVIRONMENT_LIMIT),
     Effect.orElseSucceed(() => undefined)
   )
 
-/** The same without a second look, where one that is within `exec` is asked again later. */
+/** The environment without a second look, for callers that ask again later about a process within `exec`. */
 export const environmentNow = (pid: number): Effect.Effect<ReadonlyArray<string>> =>
   Effect.map(environ(pid), (text = "") => text.split("\0"))
 
 /**
- * The environment that a process of ours was started with, as `NAME=value` entries.
- * None for those of others and of processes that hide it. One that is empty is looked at
- * again: within `exec` it is so for a moment.
+ * The initial environment of one of our processes, as `NAME=value` entries. Empty for other users' processes and for
+ * those that hide it. An empty one is read again, since it is empty for a moment within `exec`.
  */
 export const environment = Effect.fnUntraced(function* (pid: number): Effect.fn.Return<ReadonlyArray<string>> {
   for (const pause of BEGINNING) {
@@ -272,7 +287,7 @@ export const workingIn = (folder: string): Effect.Effect<ReadonlyArray<Process>>
     })
   )
 
-/** The machine's processes, as the board of sessions asks for them. */
+/** Access to the machine's processes, as the board of sessions uses it. */
 export interface Lookup {
   readonly identify: (pid: number) => ProcessId
   readonly isAlive: (id: ProcessId) => boolean
@@ -280,12 +295,12 @@ export interface Lookup {
   readonly snapshot: Effect.Effect<ReadonlyArray<Process>>
 }
 
-/** The service; by default this machine's /proc. */
+/** The service. Default: this machine's /proc. */
 export const Lookup = Context.Reference<Lookup>("agentd/backends/process/Lookup", {
   defaultValue: () => ({ identify, isAlive, isAvailable, snapshot })
 })
 
-/** The processes that work in a folder; undefined where the system does not tell. This machine's, unless somebody says otherwise. */
+/** The processes that work in a folder; undefined if the system cannot tell. Default: this machine's processes. */
 export const WorkingIn = Context.Reference<
   (folder: string) => Effect.Effect<ReadonlyArray<Pick<Process, "pid">> | undefined>
 >("agentd/backends/process/WorkingIn", {

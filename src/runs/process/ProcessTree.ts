@@ -1,24 +1,24 @@
 /**
  * ProcessTree: finds and ends every process that belongs to a run.
  *
- * A process belongs to a run when any of four things says so:
- *   1. its environment carries the run's mark (`AGENTD_STORE` and `AGENTD_RUN`, both);
+ * A process belongs to a run if any of these is true:
+ *   1. its environment has the run's mark (both `AGENTD_STORE` and `AGENTD_RUN`);
  *   2. its parent belongs to the run;
  *   3. its process group, or 4. its session belongs to the run: a member is in
- *      it, and its leader is a member too or is gone.
- * Applied until nothing new is found, so a process that left by `setsid` and double
- * fork is found by its mark, and its children without the mark by parent or session.
- * What was found once stays the run's until it is gone, whoever else of it ends first.
+ *      it, and its leader is a member, too, or is gone.
  *
- * Guarantees: a signal goes only to a process whose start time was confirmed at
- * that moment; never to this process, its ancestors, or their groups and sessions; what is ended
- * is stopped first, so that nothing that it starts meanwhile is missed;
- * `terminate` returns only when a search finds nothing, or fails and names what is left.
+ * The rules are applied until nothing new is found. So a process that left by `setsid` and double fork is found by its
+ * mark, and its children without the mark by parent or session. A process that was found once remains part of the run
+ * until it is gone, even if its relatives end first.
  *
- * What escapes all four: a process that has its environment cleared or hidden (setuid,
- * undumpable such as ssh-agent), sits in a session of its own, *and* whose parents
- * had ended before a search saw it; and work handed to a server outside the run
- * (docker, tmux, at, systemd-run). A cgroup holds those: see `wrap` in CommandBackend.
+ * Guarantees: A signal goes only to a process whose start time was confirmed at that moment. No signal goes to this
+ * process, its ancestors, or their groups and sessions. Processes are stopped before they are ended, so that no new
+ * child is missed. `terminate` returns only when a search finds nothing, or fails and names what is left.
+ *
+ * All four rules miss a process if three things are true: its environment is cleared or hidden (setuid, undumpable such
+ * as ssh-agent), it has its own session, *and* its parents had ended before a search saw it. They also miss work that
+ * was handed to a server outside the run (docker, tmux, at, systemd-run). A cgroup contains such processes: see `wrap`
+ * in CommandBackend.
  *
  * Without /proc (not Linux) only the run's process group is known; `note` says so.
  */
@@ -27,7 +27,7 @@ import * as Backoff from "../../core/supervision/Backoff.ts"
 import * as ProcessTable from "./ProcessTable.ts"
 import type { Process, ProcessId } from "./ProcessTable.ts"
 
-/** The mark in the environment of a run's processes. A run id alone need only be unique within its store. */
+/** The mark in the environment of a run's processes. A run id is unique only within its store. */
 export interface Mark {
   readonly store: string
   readonly runId: string
@@ -35,26 +35,29 @@ export interface Mark {
 
 export const environmentOf = (mark: Mark) => ({ AGENTD_STORE: mark.store, AGENTD_RUN: mark.runId })
 
-/** A run to look for; `root`, its first process and the leader of its group and session, where it is known. */
+/** A run to search for. `root`: its first process, which leads its group and session, if known. */
 export interface Quarry extends Mark {
   readonly root?: ProcessId | undefined
-  /** The pid of another process that begins runs, as this one does. */
+  /** Pid of another process that starts runs, like this one. */
   readonly starter?: number | undefined
-  /** So many processes and threads the machine had begun before its first one; not known, and all there are are looked at. */
+  /**
+   * Number of processes and threads that the machine had started before the run's first one. If unknown, all processes
+   * are searched.
+   */
   readonly births?: number | undefined
-  /** A process of the keeper's in the run's session, which has been told to end. */
+  /** A process of the keeper in the run's session, which has been told to end. */
   readonly anchor?: ProcessId | undefined
-  /** Found processes, start times by pid: they stay the run's when the parents that showed them have ended. */
+  /** Start times of processes that were found, by pid. They remain part of the run after their parents have ended. */
   readonly seen?: Map<number, number>
 }
 
-/** The processes of a run that nobody watches any more. */
+/** The processes of a run that is no longer watched. */
 export interface Orphan {
   readonly runId: string
   readonly processes: ReadonlyArray<Process>
 }
 
-/** SIGKILL did not end them: stuck in the kernel, or another user's. */
+/** SIGKILL did not end the processes: they are stuck in the kernel, or another user's. */
 export class ProcessesSurvived extends Schema.TaggedError<ProcessesSurvived>()("ProcessesSurvived", {
   runId: Schema.String,
   pids: Schema.Array(Schema.Int),
@@ -62,7 +65,7 @@ export class ProcessesSurvived extends Schema.TaggedError<ProcessesSurvived>()("
   remedy: Schema.String
 }) {}
 
-/** A search that knows less than it should, and why. */
+/** The search is limited to process groups, and why. */
 export class GroupOnly extends Schema.TaggedError<GroupOnly>()("GroupOnly", {
   message: Schema.String,
   remedy: Schema.String
@@ -70,11 +73,11 @@ export class GroupOnly extends Schema.TaggedError<GroupOnly>()("GroupOnly", {
 
 interface Found {
   readonly members: ReadonlyArray<Process>
-  /** The groups that are the run's as a whole. */
+  /** Groups that belong to the run as a whole. */
   readonly groups: ReadonlySet<number>
 }
 
-/** The pids of this process and of its ancestors: no search may name them. */
+/** The pids of this process and its ancestors: no search may return them. */
 const lineageOf = (table: ReadonlyMap<number, Process>, self: number): ReadonlySet<number> => {
   const pids = new Set<number>([0, 1])
   for (let pid = self; !pids.has(pid); pid = table.get(pid)?.parent ?? 0) pids.add(pid)
@@ -82,9 +85,8 @@ const lineageOf = (table: ReadonlyMap<number, Process>, self: number): ReadonlyS
 }
 
 /**
- * Pure: all that belong to the seeds by parent, group or session. `root` counts
- * although it has ended, as the leader that its group and session are named after,
- * unless its pid now names another process.
+ * Pure: all processes that belong to the seeds by parent, group or session. `root` counts even after it has ended,
+ * because its group and session have its pid. It does not count if its pid now belongs to another process.
  */
 export const membersOf = (
   table: ReadonlyArray<Process>,
@@ -120,8 +122,9 @@ export const membersOf = (
 }
 
 /**
- * Pure: whether its session shows that a process is none of the run's. Only its leader can have begun it; one that is older
- * than the run, or was begun by one that begins runs, is another's.
+ * Pure: whether a process's session shows that it does not belong to the run. Only the session's leader can have
+ * started the process. If the leader is older than the run, or was started by a process that starts runs, it is not the
+ * run's.
  */
 const isOther = (
   { pid, session }: Process,
@@ -135,18 +138,21 @@ const isOther = (
   return (pid !== session && isOlder(leader)) || (starters.includes(leader.parent) && isOlder(processOf(leader.parent)))
 }
 
-/** The machine that the processes are on; a simulation has another one. */
+/** The machine that the processes are on. A simulation provides its own. */
 export interface Machine {
-  /** The pid of this process. */
+  /** Pid of this process. */
   readonly self: number
   readonly snapshot: Effect.Effect<ReadonlyArray<Process>>
-  /** `NAME=value` entries that a process was started with; none where they are not to be read. */
+  /** Initial environment of a process, as `NAME=value` entries. Empty if it cannot be read. */
   readonly environment: (pid: number) => Effect.Effect<ReadonlyArray<string>>
   readonly isAlive: (id: ProcessId) => boolean
-  /** Finds the living that may have been begun since a run's first process, before which `births` were; undefined where they may be any. */
+  /**
+   * Live processes that can have started since the run's first process. `births`: number started before it. Undefined
+   * if that cannot be narrowed down.
+   */
   readonly since?: (root: ProcessId, births: number) => ReadonlyArray<Process> | undefined
   readonly process?: (pid: number) => Process | undefined
-  /** Sends a signal to one process, or with a negative pid to a group; one that is gone is left alone. */
+  /** Sends a signal to one process, or with a negative pid to a group. Does nothing if it is gone. */
   readonly signal: (pid: number, signal: NodeJS.Signals) => void
 }
 
@@ -176,13 +182,13 @@ interface Reach {
 }
 
 /**
- * Sends each a signal, by pid and never by group: many programs take a second SIGTERM
- * as "at once", and one may leave its group between the search and the signal.
+ * Sends a signal to each process by pid, never by group. Many programs take a second SIGTERM as "at once", and a
+ * process can leave its group between the search and the signal.
  */
 const signalEach = (processes: ReadonlyArray<Process>, signal: NodeJS.Signals, { alive, send }: Reach) =>
   Effect.sync(() => processes.filter(alive).forEach(({ pid }) => send(pid, signal)))
 
-/** To whole groups too: what forks at that moment cannot slip through. */
+/** Sends a signal to whole groups, too, so that a process that is forked at that moment gets it. */
 const signalAll = ({ members, groups }: Found, signal: "SIGSTOP" | "SIGKILL", { alive, send }: Reach) =>
   Effect.sync(() => {
     for (const member of members.filter(alive)) {
@@ -191,15 +197,14 @@ const signalAll = ({ members, groups }: Found, signal: "SIGSTOP" | "SIGKILL", { 
     }
   })
 
-/** Milliseconds on a clock that nobody sets. */
+/** Milliseconds of the monotonic clock. */
 const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
 
 const LOOKS: Backoff.Policy = { base: 5, factor: 2, cap: 200, jitter: 0 }
 
 /**
- * Returns when none of them lives any more, at the deadline at the latest. Cheap: no
- * search, one `stat` each, and less often as time goes on. It needs no interrupt to
- * end, since finalizers cannot be interrupted.
+ * Returns when none of the processes lives any more, or at the deadline. Cheap: no search, one `stat` each, at growing
+ * intervals. Does not rely on interruption, since finalizers cannot be interrupted.
  */
 const untilGone = Effect.fnUntraced(function* (processes: ReadonlyArray<ProcessId>, deadline: number, alive: Alive) {
   for (let look = 1; processes.some(alive); look++) {
@@ -209,36 +214,36 @@ const untilGone = Effect.fnUntraced(function* (processes: ReadonlyArray<ProcessI
   }
 })
 
-/** How often SIGSTOP goes round before what is found is killed; a fork bomb needs a few. */
+/** Number of SIGSTOP rounds before the processes are killed; a fork bomb needs a few. */
 const STOP_ROUNDS = 10
-/** How often SIGKILL goes round before what is left is called a survivor; a fork bomb needs several. */
+/** Number of SIGKILL rounds before the rest are reported as survivors; a fork bomb needs several. */
 const KILL_ROUNDS = 50
 const KILL_WAIT = 200
-/** How often, in ms, a tree that takes its time is searched for what it has started since. */
+/** Interval in ms for searching a slow tree for new processes. */
 const SEARCH_AGAIN = 1000
 
 export class ProcessTree extends Context.Service<
   ProcessTree,
   {
-    /** Set where only process groups can be found. */
+    /** Set if only process groups can be found. */
     readonly note: GroupOnly | undefined
-    /** Every live process of the run. */
+    /** All live processes of the run. */
     readonly find: (quarry: Quarry) => Effect.Effect<ReadonlyArray<Process>>
-    /** SIGKILL to all of it, once, now. It is stopped before, so that none that it starts meanwhile is missed. */
+    /** Sends SIGKILL to all processes of the run, once, now. Stops them first, so that no new child is missed. */
     readonly kill: (quarry: Quarry) => Effect.Effect<void>
-    /** SIGTERM to all of it, stopped before it as by `kill`; the grace, then SIGKILL until nothing is left. */
+    /** Stops all processes of the run and sends them SIGTERM. After the grace, sends SIGKILL until nothing is left. */
     readonly terminate: (quarry: Quarry, grace: Duration.Input) => Effect.Effect<void, ProcessesSurvived>
-    /** Finds the orphans of this store's runs: processes with its mark whose run is not one of `alive`. */
+    /** Finds processes with this store's mark whose run is not one of `alive`. */
     readonly orphans: (store: string, alive: ReadonlySet<string>) => Effect.Effect<ReadonlyArray<Orphan>>
   }
 >()("agentd/backends/ProcessTree") {
   static readonly layer = Layer.sync(ProcessTree, () => (ProcessTable.isAvailable() ? over(here) : viaGroup))
 
-  /** Of a machine whose processes can all be seen. */
+  /** For a machine on which all processes can be seen. */
   static readonly over = (machine: Machine): ProcessTree["Service"] => over(machine)
 }
 
-/** `isOver`: sees quickly, where it can, that nothing is left. */
+/** `isOver`: a quick check, if available, whether nothing is left. */
 const endings = (
   find: (quarry: Quarry) => Effect.Effect<Found>,
   reach: Reach,
@@ -246,8 +251,8 @@ const endings = (
 ) => {
   const { alive } = reach
   /**
-   * Stops all of it, until a search finds nothing new. What is stopped starts nothing and is still
-   * there as a parent: what it has started since the last search is found by it, mark or none.
+   * Stops all processes, until a search finds no new ones. A stopped process starts nothing and remains as a parent. So
+   * children that it started since the last search are found through it, with or without a mark.
    */
   const freeze = Effect.fnUntraced(function* (quarry: Quarry) {
     const stopped = new Set<string>()
@@ -263,19 +268,19 @@ const endings = (
   })
 
   /**
-   * SIGTERM once to each, until a search finds none (true) or time is up. Of those that
-   * appear later only orphans are asked: what a member starts now may be how it ends in order.
+   * Sends SIGTERM once to each process, until a search finds none (true) or time is up. Of processes that appear later,
+   * only orphans get it: a child of a live member can be part of its orderly end.
    */
   const ask = Effect.fnUntraced(function* (quarry: Quarry, deadline: number) {
     const asked = new Set<string>()
     while ((yield* now) < deadline) {
-      // the first to end would leave what it has started since the search
+      // stop all first: otherwise the first to end would leave children that it started since the search
       const { members } = yield* asked.size === 0 ? freeze(quarry) : find(quarry)
       if (members.length === 0) return true
       const present = new Set(asked.size === 0 ? [] : members.map(({ pid }) => pid))
       const fresh = members.filter(({ pid, start, parent }) => !asked.has(`${pid}.${start}`) && !present.has(parent))
       yield* signalEach(fresh, "SIGTERM", reach)
-      // a stopped process takes its SIGTERM only when it goes on
+      // a stopped process handles its SIGTERM only after SIGCONT
       yield* signalEach(fresh, "SIGCONT", reach)
       for (const { pid, start } of fresh) asked.add(`${pid}.${start}`)
       yield* untilGone(members, Math.min(deadline, (yield* now) + SEARCH_AGAIN), alive)
@@ -315,7 +320,7 @@ const endings = (
   }
 }
 
-/** The run of this store whose mark an environment bears. */
+/** The run of this store whose mark is in the environment. */
 export const runIn = (environment: ReadonlyArray<string>, store: string): string | undefined =>
   environment.includes(`AGENTD_STORE=${store}`)
     ? environment.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
@@ -323,10 +328,10 @@ export const runIn = (environment: ReadonlyArray<string>, store: string): string
 
 const entries = (mark: Mark) => Object.entries(environmentOf(mark)).map(([name, value]) => `${name}=${value}`)
 
-/** At once: each is a few short waits on the thread pool. */
+/** Number of concurrent reads: each is a few short waits on the thread pool. */
 const READERS = 8
 
-/** Where a table of all processes can be read. */
+/** For systems on which a table of all processes can be read. */
 const over = ({ environment, isAlive, process, self, signal, since, snapshot }: Machine): ProcessTree["Service"] => {
   const search = Effect.fnUntraced(function* (table: ReadonlyArray<Process>, quarry: Quarry) {
     const marks = entries(quarry)
@@ -336,7 +341,7 @@ const over = ({ environment, isAlive, process, self, signal, since, snapshot }: 
     const isKin = new Set(kin.members.map(({ pid }) => pid))
     const byPid = new Map(table.map((process) => [process.pid, process]))
     const processOf = (pid: number) => byPid.get(pid) ?? process?.(pid)
-    // to ask takes its time: what is older than the run's first process is not of the run, and of its kin none is asked
+    // reading environments is slow: skip processes that are older than the run's first process, and known kin
     const mayBe = (one: Process) =>
       !isKin.has(one.pid) &&
       (root === undefined || (one.start >= root.start && !isOther(one, processOf, root, [self, starter])))
@@ -357,8 +362,8 @@ const over = ({ environment, isAlive, process, self, signal, since, snapshot }: 
   })
 
   /**
-   * Whether nothing of a run is left, by a look at what has begun since its first process: a process of it, the kin of one
-   * and the leaders of their groups and sessions are all among that. Where there is something, `find` says what.
+   * Whether nothing of a run is left. Only looks at processes that started since the run's first one: all its
+   * processes, and the leaders of their groups and sessions, are among those. If anything is left, `find` tells what.
    */
   const isOver = Effect.fnUntraced(function* (quarry: Quarry) {
     const { anchor, births, root } = quarry
@@ -385,7 +390,10 @@ const over = ({ environment, isAlive, process, self, signal, since, snapshot }: 
   return { note: undefined, ...endings(find, { alive: isAlive, send: signal }, isOver), orphans }
 }
 
-/** Elsewhere: the group that the root leads is all that can be asked about. It stands as one member, its pid negative. */
+/**
+ * For other systems: only the group that the root leads can be checked. The group is represented as one member with a
+ * negative pid.
+ */
 const viaGroup = ((): ProcessTree["Service"] => {
   const lives: Alive = ({ pid }) => {
     try {

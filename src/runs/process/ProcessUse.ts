@@ -1,9 +1,9 @@
 /**
- * ProcessUse: what processes use of the machine, as Linux' /proc shows.
+ * ProcessUse: the memory, tasks and disk use of processes, read from Linux' /proc.
  *
- * Guarantees: a process that vanishes while it is read counts for nothing; memory that processes share is counted
- * once where the kernel tells (`memoryOf`), which costs more than the estimate, and never less than what is used;
- * a read that waits for a stuck process is given up.
+ * Guarantees: A process that vanishes while it is read counts as nothing. `memoryOf` counts shared memory once if the
+ * kernel reports it. It costs more than the estimate, and the estimate is never less than the real use. A read that
+ * blocks on a stuck process is given up.
  */
 import { Duration, Effect } from "effect"
 import * as fs from "node:fs"
@@ -13,23 +13,26 @@ const KB = 1024
 
 const textOf = (file: string): string => attempt(() => fs.readFileSync(file, "latin1")) ?? ""
 
-/** The number behind a name at the beginning of a line; 0 where there is none. */
+/** The number after a name at the beginning of a line; 0 if there is none. */
 const figure = (text: string, name: string): number => {
   const at = `\n${text}`.indexOf(`\n${name}:`)
   const found = at < 0 ? 0 : Number.parseInt(text.slice(at + name.length + 1), 10)
   return Number.isNaN(found) ? 0 : found
 }
 
-/** The part of the machine that one process uses. */
+/** Resource use of one process. */
 export interface Use {
   readonly tasks: number
-  /** Bytes that are its own, swapped out ones too, and all that it shares as memory: together too many, where several share. */
+  /**
+   * Bytes: its private memory including swap, plus all its shared memory. Too high in total if several processes share
+   * memory.
+   */
   readonly estimate: number
-  /** Bytes without what it shares. */
+  /** Bytes without shared memory. */
   readonly own: number
 }
 
-/** About 20 µs. */
+/** Takes about 20 µs. */
 export const of = (pid: number): Use => {
   const text = textOf(`/proc/${pid}/status`)
   const own = (figure(text, "RssAnon") + figure(text, "VmSwap")) * KB
@@ -38,7 +41,7 @@ export const of = (pid: number): Use => {
 
 const ANSWER_WITHIN = Duration.seconds(2)
 
-/** Bytes, with a share of what it shares; undefined where that is not to be read. */
+/** Bytes, with a proportional part of shared memory; undefined if they cannot be read. */
 const proportional = (pid: number): Effect.Effect<number | undefined> =>
   Effect.tryPromise(() => fs.promises.readFile(`/proc/${pid}/smaps_rollup`, "latin1")).pipe(
     Effect.timeout(ANSWER_WITHIN),
@@ -48,7 +51,7 @@ const proportional = (pid: number): Effect.Effect<number | undefined> =>
 
 const READERS = 8
 
-/** The memory of all of them, shared memory counted once. */
+/** Bytes of memory of all the processes, with shared memory counted once. */
 export const memoryOf = (pids: ReadonlyArray<number>): Effect.Effect<number> =>
   Effect.map(
     Effect.forEach(pids, (pid) => Effect.map(proportional(pid), (share) => share ?? of(pid).own), {
@@ -57,11 +60,11 @@ export const memoryOf = (pids: ReadonlyArray<number>): Effect.Effect<number> =>
     (shares) => shares.reduce((sum, share) => sum + share, 0)
   )
 
-/** Bytes that the processes, and the ended children that they have waited for, have written. */
+/** Bytes written by the processes, and by their ended children that they have waited for. */
 export const writtenBy = (pids: ReadonlyArray<number>): number =>
   pids.reduce((sum, pid) => sum + figure(textOf(`/proc/${pid}/io`), "wchar"), 0)
 
-/** Bytes on the disk of files that have no name any more and that the processes hold open. */
+/** Bytes on disk of deleted files that the processes still hold open. */
 export const namelessOf = (pids: ReadonlyArray<number>): number => {
   const files = new Map<string, number>()
   for (const pid of pids) {

@@ -1,21 +1,18 @@
 /**
- * Reaper: sees to it that no run outlives the daemon, even if that is killed with
- * SIGKILL and nobody starts it again.
+ * Reaper: ends all runs if the daemon dies, even by SIGKILL and without a restart.
  *
- * It is one POSIX shell per daemon, in a session of its own, blocked in a read of
- * the pipe that the daemon holds open; idle it costs nothing but its memory. It comes with
- * the first run: a daemon whose runs the keeper holds has none, and starts without the fork. The
- * daemon writes `+ run` before it spawns and `- run` when all of a run is gone. The
- * pipe's end means that the daemon is gone: the reaper ends every process of the runs
- * it knows (SIGTERM, grace, SIGKILL until none is left) and exits, at once if it knows none.
+ * The reaper is one POSIX shell per daemon, in its own session. It blocks in a read of a pipe that the daemon holds
+ * open, so it only costs memory while idle. It starts with the first run: a daemon whose runs are all held by the
+ * keeper has no reaper, and starts without the fork. The daemon writes `+ run` before it starts a run's program, and `-
+ * run` when the whole run is gone. The end of the pipe means that the daemon is gone. Then the reaper ends every
+ * process of the runs it knows (SIGTERM, grace, SIGKILL until none is left) and exits. It exits at once if it knows
+ * none.
  *
- * Guarantees: `add` returns when the kernel has the line, so that no crash after it
- * loses the run; only runs of this daemon are ended, never one that its successor
- * has started; a reaper that dies is replaced and told all runs again.
+ * Guarantees: `add` returns when the kernel has the line, so a later crash cannot lose the run. Only runs of this
+ * daemon are ended, never one that the next daemon has started. A reaper that dies is replaced and gets all runs again.
  *
- * It finds processes as ProcessTree does: by mark, parent, group, session. Where
- * there is no /proc it finds none. It ignores SIGTERM: a service manager that stops
- * the whole control group must not end it before the daemon.
+ * Finds processes as ProcessTree does: by mark, parent, group, session. Without /proc it finds none. Ignores SIGTERM: a
+ * service manager that stops the whole control group must not end it before the daemon.
  */
 import { Context, Duration, Effect, Latch, Layer, type Scope } from "effect"
 import { spawn } from "node:child_process"
@@ -23,10 +20,9 @@ import type { Writable } from "node:stream"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 
 /**
- * $1 is the store, $2 the grace in tenths of a second. The runs are the positional
- * parameters, as the environment entries to look for. A pattern must never be empty:
- * it would match everything. `found` prints the pids of all members, by the rules of
- * `membersOf`; it walks up from itself to spare its own ancestors.
+ * $1 is the store, $2 the grace in tenths of a second. The positional parameters are the runs, as the environment
+ * entries to look for. A pattern must never be empty: it would match everything. `found` prints the pids of all
+ * members, by the rules of `membersOf`. It walks up from itself to spare its own ancestors.
  */
 const SCRIPT = String.raw`
 trap '' HUP INT TERM
@@ -90,20 +86,20 @@ done
 `
 
 export interface ReaperConfig {
-  /** The store whose runs these are: `AGENTD_STORE` in their environment. */
+  /** The store whose runs are reaped: `AGENTD_STORE` in their environment. */
   readonly store: string
-  /** From SIGTERM to SIGKILL. */
+  /** Time from SIGTERM to SIGKILL. */
   readonly grace: Duration.Input
 }
 
 export class Reaper extends Context.Service<
   Reaper,
   {
-    /** Before the spawn. */
+    /** Call it before the program is started. */
     readonly add: (runId: string) => Effect.Effect<void>
-    /** When nothing of the run is left. */
+    /** Call it when nothing of the run is left. */
     readonly remove: (runId: string) => Effect.Effect<void>
-    /** The shell's pid, while there is one: from the first run on. */
+    /** The shell's pid; undefined before the first run. */
     readonly pid: Effect.Effect<number | undefined>
   }
 >()("agentd/backends/Reaper") {
@@ -117,26 +113,26 @@ export class Reaper extends Context.Service<
   })
 }
 
-/** How long it is until the next one takes over. */
+/** Delay before a dead reaper is replaced, in ms. */
 const TAKES_OVER: Backoff.Policy = { base: 100, factor: 2, cap: 60_000, jitter: 0 }
 
-/** Starts one shell. It is not waited for when we stop: it must outlive us. */
+/** Starts one shell. The shell is not awaited when the daemon stops: it must outlive the daemon. */
 const startShell = ({ store, grace }: ReaperConfig) => {
   const tenths = Math.ceil(Duration.toMillis(grace) / 100)
   const shell = spawn("/bin/sh", ["-c", SCRIPT, "agentd-reaper", store, String(tenths)], {
     detached: true,
     cwd: "/",
-    // nothing inherited: above all no mark of an outer agentd, whose run this must not belong to
+    // inherits nothing, above all no mark of an outer agentd: the reaper must not belong to its run
     env: { PATH: "/usr/local/bin:/usr/bin:/bin" },
     stdio: ["pipe", "ignore", "ignore"]
   })
   const ended = new Promise<void>((resolve) => shell.once("exit", () => resolve()).once("error", () => resolve()))
-  // a write to a dead reaper is no news: its end is
+  // a failed write to a dead reaper is ignored: its end is handled by itself
   shell.stdin.on("error", () => {})
   return { pid: shell.pid, stdin: shell.stdin, ended, unref: () => shell.unref() }
 }
 
-/** Returns when the kernel has it, or when there is nobody left to tell. */
+/** Returns when the kernel has the lines, or when the reaper is gone. */
 const write = (pipe: Writable, lines: string) =>
   Effect.callback<void>((resume) => {
     if (pipe.destroyed || lines === "") return resume(Effect.void)
@@ -152,7 +148,7 @@ const make = Effect.fnUntraced(function* (
   /** Opened when the first reaper knows all runs. */
   const told = Latch.makeUnsafe(false)
 
-  /** A reaper's life: started, told all runs, its end awaited. */
+  /** Runs a single reaper: starts it, sends it all runs, and waits for its end. */
   const one = Effect.acquireUseRelease(
     Effect.sync(() => (current = startShell(config))),
     (shell) =>

@@ -1,8 +1,8 @@
 /**
- * RunLimits: what one run may use of the machine, and who says that it used more.
+ * RunLimits: the resource limits of one run, and the service that reports that a run exceeded them.
  *
- * Guarantees: a run that passes a limit is named, with the limit, by how much, and what to do; everything that it
- * started is ended at once, and nothing else. By default nothing is held: `RunWatch` does.
+ * Guarantees: A run that exceeds a limit is reported with the limit, the excess, and the remedy. Every process that it
+ * started is ended at once, and no other. By default no limit is enforced; `RunWatch` enforces them.
  */
 import { Context, Effect } from "effect"
 import type { LimitsConfig } from "../../config/LimitsConfig.ts"
@@ -11,7 +11,7 @@ import type { Outcome } from "../Outcome.ts"
 
 export interface Limited {
   readonly runId: string
-  /** None for a check of a goal, which has no home. */
+  /** Undefined for a check of a goal, which has no home folder. */
   readonly agent?: string
   readonly cwd: string
   readonly limits?: LimitsConfig | undefined
@@ -23,7 +23,7 @@ export interface Passed {
   readonly most: number
 }
 
-/** Pure: what a person is told, in one line; `whose` limits they are. */
+/** Pure: the message for a person, in one line. `whose`: the owner of the limits. */
 export const sentence = ({ limit, most, used }: Passed, whose = "of the agent"): string => {
   switch (limit) {
     case "memory":
@@ -44,14 +44,16 @@ export const sentence = ({ limit, most, used }: Passed, whose = "of the agent"):
   }
 }
 
-/** Passing a limit counts as an error of the agent's. */
+/** Exceeding a limit counts as an error of the agent. */
 export const outcomeOf = (passed: Passed): Outcome => ({ _tag: "Error", detail: sentence(passed) })
 
 export interface RunLimits {
-  /** Waits until the run has passed a limit; by then its processes are being ended. Interrupted when the run is over. */
+  /**
+   * Waits until the run has exceeded a limit. By then its processes are being ended. Interrupt it when the run is over.
+   */
   readonly passed: (run: Limited) => Effect.Effect<Passed>
   readonly held: boolean
-  /** For a person: how limits are held, or why not. */
+  /** For a person: how limits are enforced, or why they are not. */
   readonly how: string
 }
 

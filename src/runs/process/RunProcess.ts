@@ -1,15 +1,13 @@
 /**
- * RunProcess: one marked process of a run, with all that it starts.
+ * RunProcess: one marked process of a run, with all processes that it starts.
  *
- * A run's own process is held by the keeper where its backend asks for that, and one that an earlier daemon left is
- * taken up; any other is the daemon's child, which the reaper ends if the daemon dies.
+ * If its backend asks for it, the keeper holds a run's own process, and a process that an earlier daemon left is
+ * resumed. Any other is the daemon's child, which the reaper ends if the daemon dies.
  *
- * Guarantees: it leads a session and a process group of its own; its environment
- * carries the run's mark; the reaper
- * knows the run before it is spawned; what it writes is read always, kept or not, so that
- * a full pipe never stops it; `ended` comes only when every process of the run
- * is gone; closing the scope ends them all and waits for it, and cannot fail to, but where the daemon
- * leaves its runs to the next one.
+ * Guarantees: The process leads its own session and process group. Its environment has the run's mark. The reaper knows
+ * the run before the process is started. Its output is always read, so a full pipe never blocks it. `ended` completes
+ * only when every process of the run is gone. Closing the scope ends all processes, waits for that, and cannot fail.
+ * The exception is a daemon that leaves its runs to the next one.
  */
 import { Deferred, type Duration, Effect, Fiber, type Scope } from "effect"
 import type { Point } from "../keeper/HeldProgram.ts"
@@ -23,63 +21,66 @@ import * as ProcessTable from "./ProcessTable.ts"
 import { environmentOf, type Mark, type ProcessesSurvived, ProcessTree, type Quarry } from "./ProcessTree.ts"
 import { Reaper } from "./Reaper.ts"
 
-/** The mark is added to its environment. */
+/** The program to start; the mark is added to its environment. */
 export interface RunProcessSpec extends Mark, Program {
   /**
-   * A further process of a run that has begun: it carries the same mark, so it ends with the run at
-   * the latest; an end of it alone ends what parent, group and session show to be its own.
+   * True for a further process of a run that has begun. It has the same mark, so it ends with the run at the latest.
+   * Ending it alone only ends what belongs to it by parent, group and session.
    */
   readonly part?: boolean | undefined
-  /** The keeper holds it, where there is one: whoever started the run can take it up. */
+  /** If true, the keeper holds the process if there is a keeper, so the next daemon can resume it. */
   readonly keeps?: boolean | undefined
-  /** Counts the run's own processes, one after the other. Default 1. */
+  /** Number of this process among the run's own processes, which run one after the other. Default 1. */
   readonly count?: number | undefined
-  /** Takes up one that an earlier daemon has left. */
+  /** If true, resumes a process that an earlier daemon has left. */
   readonly takesUp?: boolean | undefined
-  /** From SIGTERM to SIGKILL. */
+  /** Time from SIGTERM to SIGKILL. */
   readonly grace: Duration.Duration
 }
 
 export interface RunProcess {
   readonly pid: number
-  /** Of a process that was taken up: it is read again from its beginning, or its last point. */
+  /** Set for a resumed process: its output is read again from its beginning or its last checkpoint. */
   readonly before: KeptProcess.Before | undefined
-  /** True where it outlives the daemon. */
+  /** True if the process survives the daemon. */
   readonly isKept: boolean
-  /** Whether so much was written since the last point that one there is worth its while. */
+  /** Whether enough was written since the last checkpoint to make a new one. */
   readonly isDue: (out: number, err: number) => boolean
-  /** The next daemon reads on from there. */
+  /** Makes this the checkpoint from which the next daemon reads. */
   readonly keep: (point: Point) => Effect.Effect<void>
   readonly stdout: Pipe
   readonly stderr: Pipe
   /**
-   * With `keepInput`. Returns when the system has taken the text, in the order of the calls; what a
-   * process that has ended, or has closed its input, would not read is dropped: its exit tells.
+   * Needs `keepInput`. Returns when the system has accepted the text, in the order of the calls. If the process has
+   * ended or has closed its input, the text is dropped without an error: `exited` reports the end.
    */
   readonly write: (text: string, note?: string) => Effect.Effect<void>
-  /** Nothing more is written: it reads to the end of what was. */
+  /** Closes the input. The process can still read what was written before. */
   readonly closeInput: Effect.Effect<void>
-  /** How the first process ended; others of the run may still live. */
+  /** Exit status of the first process. Others of the run can still live. */
   readonly exited: Effect.Effect<ExitStatus>
-  /** When all of the run is gone; what the first process leaves behind is ended with the grace. */
+  /** Completes when the whole run is gone. Processes that the first one leaves behind are ended with the grace. */
   readonly ended: Effect.Effect<void, ProcessesSurvived>
-  /** Begins SIGTERM, grace, SIGKILL; `ended` says when that is over. */
+  /** Begins SIGTERM, grace, SIGKILL. `ended` reports the completion. */
   readonly interrupt: Effect.Effect<void>
-  /** SIGKILL to all, now. */
+  /** Sends SIGKILL to all processes, now. */
   readonly kill: Effect.Effect<void>
-  /** Ends what the run has begun in so many ms up to now, where that does not end by itself soon: the commands of those that were ended. */
+  /**
+   * Ends the processes that the run started in the last `ms` milliseconds, unless they end soon by themselves. Returns
+   * the commands of the processes that it ended.
+   */
   readonly endBegun: (ms: number) => Effect.Effect<ReadonlyArray<string>, ProcessesSurvived>
 }
 
-/** The time in which a program that was told to stop a call may end itself what the call has begun. */
+/** Time for a program to end the processes of a stopped call by itself. */
 const BY_ITSELF = "3 seconds"
-/** Most characters of a command that are told. */
+/** Maximum characters of a command in a report. */
 const MAX_COMMAND = 200
 
-/** How long an open pipe may be silent when all known processes of a run are gone. */
+/** How long an open pipe can stay silent after all known processes of a run are gone. */
 const HELD_LIMIT = "1 second"
 
-/** Hands on each chunk of a pipe, to its end. A pipe that somebody unknown holds open ends with the run. */
+/** Passes on each chunk of a pipe, to its end. If an unknown process holds the pipe open, reading ends with the run. */
 export const drain = Effect.fnUntraced(function* (
   pipe: Pipe,
   ended: Effect.Effect<unknown, unknown>,
@@ -91,8 +92,9 @@ export const drain = Effect.fnUntraced(function* (
 })
 
 /**
- * The same by lines of at most so many characters: `take` gets those of each chunk with their places, the bytes up
- * to the chunk's end, and those up to the end of the last line, but in the midst of a long one; the rest at the end.
+ * Like `drain`, but by lines of at most `limit` characters. `take` gets the lines of each chunk with their positions,
+ * and the rest at the end. `size`: bytes up to the chunk's end. `whole`: bytes up to the end of the last line,
+ * undefined within a long one.
  */
 export const drainPlaced = Effect.fnUntraced(function* (
   pipe: Pipe,
@@ -105,11 +107,11 @@ export const drainPlaced = Effect.fnUntraced(function* (
   yield* take(splitter.end(), splitter.size, undefined)
 })
 
-/** Events of the output that ends there; `count`: of the program. */
+/** Adds places to events whose output ends at `end`. `count`: the program's number. */
 export const placed = (events: ReadonlyArray<RunEvent>, count: number, end: number): ReadonlyArray<RunEvent> =>
   events.map((event, index) => ({ ...event, place: { out: [count, end, index + 1] } }))
 
-/** Lines of standard error as events; `count`: of the program. */
+/** Lines of standard error as events. `count`: the program's number. */
 export const errorsOf = (
   { isKept }: Pick<RunProcess, "isKept">,
   count: number,
@@ -120,7 +122,7 @@ export const errorsOf = (
     return { _tag: "Delta", stream: "stderr", text, ...(isKept ? { place } : {}) }
   })
 
-/** When every process of the run is gone; the outcome where one could not be ended. */
+/** Waits until every process of the run is gone. The outcome is an error if one could not be ended, else undefined. */
 export const survival = ({ ended }: Pick<RunProcess, "ended">): Effect.Effect<Outcome | undefined> =>
   ended.pipe(
     Effect.as(undefined),
@@ -167,13 +169,13 @@ export const make = Effect.fnUntraced(function* (
     const name = KeptProcess.nameOf(spec.runId, spec.count ?? 1)
     const left = spec.takesUp === true ? yield* KeptProcess.take(name) : undefined
     const kept = left ?? (spec.keeps === true ? yield* KeptProcess.start(name, program) : undefined)
-    // a part that might be begun again by the next daemon is held, or does not begin
+    // the next daemon could start this part again, so it must be held by the keeper, or it does not start
     if (!known && spec.keeps === true && kept === undefined && (yield* keeper.isThere)) return yield* notHeld
     const isReaped = known && kept === undefined
     const forget = isReaped ? reaper.remove(spec.runId) : Effect.void
     if (isReaped) yield* reaper.add(spec.runId)
     const child = kept ?? (yield* Effect.onError(spawn(program), () => forget))
-    // no run's id holds a blank: by this mark nothing is found
+    // no run's id contains a blank, so this id matches no mark
     const quarry: Quarry = {
       store: spec.store,
       runId: known ? spec.runId : `part of ${spec.runId}`,
@@ -183,15 +185,16 @@ export const make = Effect.fnUntraced(function* (
       seen: new Map()
     }
     const stop = Deferred.makeUnsafe<void>()
-    // Bound to no scope: once begun it goes on to its end, whoever loses patience. It is bounded itself.
+    // Not bound to a scope: once begun, it runs to its end even if its callers are interrupted. It is bounded by
+    // itself.
     const ending = yield* Deferred.await(stop).pipe(
       Effect.raceFirst(child.exited),
-      // where nobody knows how it ended, there was nobody to end its anchor
+      // if the exit status is unknown, the keeper did not end the anchor
       Effect.flatMap((exit) => {
         const isKnown = exit !== undefined && (exit.code !== null || exit.signal !== null)
         return tree.terminate(isKnown ? { ...quarry, anchor: kept?.anchor } : quarry, spec.grace)
       }),
-      // Gone for a search, it may still wait to be reaped by us.
+      // A search no longer finds it, but it can still wait to be reaped by us.
       Effect.andThen(child.exited),
       Effect.ensuring(forget),
       Effect.forkDetach({ startImmediately: true })
@@ -223,7 +226,7 @@ export const make = Effect.fnUntraced(function* (
     ended: Fiber.join(ending),
     interrupt: Effect.asVoid(stop),
     kill: tree.kill(quarry),
-    // with the run all of it ends
+    // stops waiting when the run ends, since everything ends with it
     endBegun: (ms) => Effect.raceFirst(endBegun(tree, quarry, spec, ms), Effect.as(Fiber.await(ending), []))
   }
 })

@@ -1,15 +1,15 @@
 /**
- * RunWatch: ends a run that uses more of the machine than its limits. It looks at all living runs once a second, also where
- * the kernel holds limits of its own.
+ * RunWatch: ends a run that exceeds its resource limits. Checks all live runs once a second, even if the kernel
+ * enforces limits, too.
  *
- * A look reads the process table, and asks `TreeGrowth` what the run has written. While no run lives it sleeps.
+ * A check reads the process table, and asks `TreeGrowth` how much the run has written. While no run lives it sleeps.
  *
- * Guarantees: a run that passed a limit is reported, then all its processes are ended by SIGKILL, and no others; memory
- * that its processes share counts once before it is ended for it; of runs that share a folder the one that has
- * written most is ended; processes are found as `ProcessTree` finds them.
+ * Guarantees: A run that exceeded a limit is reported, then all its processes are ended by SIGKILL, and no others.
+ * Memory that its processes share counts once before the run is ended for it. Of runs that share a folder, the one that
+ * has written most is ended. Processes are found as `ProcessTree` finds them.
  *
- * Limit: a run may pass a limit by what it can take in a second. Files in a tmpfs do not count as memory, and no disk
- * counts but that of a run's folders.
+ * Limit: A run can exceed a limit by what it can use in a second. Files in a tmpfs do not count as memory, and only the
+ * disks of a run's folders count.
  */
 import { Deferred, Effect, Fiber, Latch, Layer, type Scope } from "effect"
 import * as os from "node:os"
@@ -23,25 +23,28 @@ import * as ProcessUse from "./ProcessUse.ts"
 import { type Limited, type Passed, RunLimits } from "./RunLimits.ts"
 import * as TreeGrowth from "./TreeGrowth.ts"
 
-/** Between two looks. */
+/** Interval between two checks. */
 const LOOK_EVERY = "1 second"
-/** A file's time may be before the clock's by this, ms. */
+/** ms by which a file's time can be earlier than the clock. */
 const COARSE = 20
-/** A process that is older, in ticks, and has not our mark, will not have it: it began its program long ago. */
+/**
+ * A process that is older than this, in ticks, and does not have our mark, will never have it: it started its program
+ * long ago.
+ */
 const SETTLED = 200
-/** At once: each is a few short waits on the thread pool. */
+/** Number of concurrent reads: each is a few short waits on the thread pool. */
 const READERS = 8
 
 interface Watched {
   readonly run: Limited
   readonly limits: LimitsConfig
   readonly passed: Deferred.Deferred<Passed>
-  /** The processes of the run, start times by pid. */
+  /** Start times of the run's processes, by pid. */
   readonly seen: Map<number, number>
   written: TreeGrowth.Written
 }
 
-/** For an agent's config: 100 is an equal share. The nice value that comes nearest. */
+/** The nearest nice value for a CPU weight from the config. A weight of 100 is an equal share. */
 const niceOf = (weight: number): number =>
   Math.max(0, Math.min(19, Math.round(Math.log(100 / weight) / Math.log(1.25))))
 
@@ -63,7 +66,7 @@ class Watch {
     if (limits === undefined) return Effect.never
     const home = agent === undefined ? cwd : homeIn(this.options.homes, agent, cwd)
     const folders = within(cwd, home) ? [cwd] : [cwd, home]
-    // before it has written anything
+    // before the run has written anything
     return Effect.flatMap(TreeGrowth.fromNow(folders, COARSE), (written) =>
       Effect.acquireUseRelease(
         Effect.sync(() => {
@@ -82,7 +85,7 @@ class Watch {
     )
   }
 
-  /** Goes on for ever; a look that fails is the next one's affair. */
+  /** Runs for ever. If a check fails, the next one tries again. */
   readonly follow: Effect.Effect<never> = Effect.suspend(() =>
     this.awake.await.pipe(
       Effect.andThen(this.look),
@@ -101,7 +104,7 @@ class Watch {
     for (const watched of this.runs) yield* this.lookAtDisk(watched)
   })
 
-  /** Finds the processes of the runs: those that carry a mark, those known, and their kin. */
+  /** Finds the processes of the runs: those with a mark, those already known, and their kin. */
   private readonly find = Effect.gen({ self: this }, function* () {
     const table = yield* ProcessTable.snapshot
     for (const watched of this.runs) gather(watched, table, [])
@@ -113,8 +116,8 @@ class Watch {
   })
 
   /**
-   * Pids by the run whose mark they carry, of the processes that are nobody's kin yet: of all there are, since a run may
-   * have begun before its watch, under an earlier daemon, too.
+   * Pids by the run whose mark they have, of processes that are not yet known as a run's. Checks all processes, since a
+   * run can be older than its watch, for example if an earlier daemon started it.
    */
   private readonly marked = Effect.fnUntraced({ self: this }, function* (this: Watch, table: ReadonlyArray<Process>) {
     const settled = ProcessTable.ticksNow() - SETTLED
@@ -141,32 +144,32 @@ class Watch {
     const written = yield* TreeGrowth.again(watched.written, limits.disk, [...seen.keys()])
     watched.written = written
     if (written.bytes <= limits.disk) return
-    // the run that writes now may have begun since the last look
+    // a run that started since the last check can be the writer
     yield* this.find
     const sharing = written.inFirst > limits.disk / 2 ? this.sharing(watched) : [watched]
     const writer = mostWritten(sharing)
     if (writer === undefined) return
     yield* Fiber.join(yield* this.end(writer, { limit: "disk", used: written.bytes, most: limits.disk }))
-    // what it left is not theirs
+    // the ended run's files do not count for the others
     for (const other of sharing) other.written = yield* TreeGrowth.fromNow(other.written.folders)
   })
 
-  /** The living runs that have the folder of this one, or one in it or around it. */
+  /** The live runs in the same folder, or in one within or around it. */
   private sharing({ run: { cwd } }: Watched): ReadonlyArray<Watched> {
     return [...this.runs].filter(({ run }) => within(cwd, run.cwd) || within(run.cwd, cwd))
   }
 
-  /** Reports first: what its processes then say of their end is no news. */
+  /** Reports first, so that errors of the processes being ended are not reported instead. */
   private readonly end = Effect.fnUntraced({ self: this }, function* (this: Watch, watched: Watched, passed: Passed) {
     this.runs.delete(watched)
     yield* Deferred.succeed(watched.passed, passed)
     const quarry = { store: this.options.store, runId: watched.run.runId, seen: new Map(watched.seen) }
-    // what outlives SIGKILL is reported by the end of the run itself
+    // processes that survive SIGKILL are reported when the run itself ends
     return yield* Effect.forkChild(Effect.ignore(this.tree.terminate(quarry, 0)), { startImmediately: true })
   })
 }
 
-/** Takes up the processes of a run. */
+/** Updates the processes of a run, and sets the nice value of new ones. */
 const gather = ({ limits, seen }: Watched, table: ReadonlyArray<Process>, marked: ReadonlyArray<number>): void => {
   const known = table.filter(({ pid, start }) => seen.get(pid) === start).map(({ pid }) => pid)
   const { members } = membersOf(table, [...known, ...marked], process.pid)
@@ -180,13 +183,13 @@ const renice = (pid: number, nice: number) => {
   try {
     os.setPriority(pid, nice)
   } catch {
-    // it has ended
+    // the process has ended
   }
 }
 
-/** The limit of tasks or memory that the processes pass together. */
+/** The limit of tasks or memory that the processes exceed in total. */
 const passedBy = Effect.fnUntraced(function* (pids: ReadonlyArray<number>, limits: LimitsConfig) {
-  // a bomb is not counted out
+  // a fork bomb is not measured process by process
   const uses = pids.length > limits.tasks ? [] : pids.map(ProcessUse.of)
   const tasks = uses.reduce((sum, use) => sum + use.tasks, 0) || pids.length
   if (tasks > limits.tasks) return { limit: "tasks", used: tasks, most: limits.tasks } satisfies Passed
@@ -195,16 +198,16 @@ const passedBy = Effect.fnUntraced(function* (pids: ReadonlyArray<number>, limit
   return memory > limits.memory ? ({ limit: "memory", used: memory, most: limits.memory } satisfies Passed) : undefined
 })
 
-/** The one whose processes have written most: of runs that share a folder nothing else shows who filled it. */
+/** The run whose processes have written most. For runs that share a folder, nothing else shows which one filled it. */
 const mostWritten = (runs: ReadonlyArray<Watched>): Watched | undefined => {
   const written = runs.map(({ seen }) => ProcessUse.writtenBy([...seen.keys()]))
   return runs[written.indexOf(Math.max(...written))]
 }
 
 export interface Options {
-  /** The store whose runs these are: `AGENTD_STORE` in their environment. */
+  /** The store whose runs are watched: `AGENTD_STORE` in their environment. */
   readonly store: string
-  /** The folder of the homes that confined agents have: a run writes there, too. */
+  /** Folder for the home folders of confined agents: runs write there, too. */
   readonly homes: string
 }
 

@@ -1,9 +1,10 @@
 /**
- * TreeGrowth: how much of a disk some folders have taken since a time, as their files and the disk itself show.
+ * TreeGrowth: measures how many bytes of disk some folders have grown since a start time, from their files and the disk
+ * itself.
  *
- * Guarantees: no link is followed and no other disk entered; a file with several names counts once; a file that vanishes
- * meanwhile counts for nothing; other fibers get their turn. No list of files is kept between two walks. Unless the disk
- * grows, the walks take 1 % of the time.
+ * Guarantees: No link is followed and no other disk is entered. A file with several names counts once. A file that
+ * vanishes during the walk counts as nothing. Other fibers get their turn. No list of files is stored between two
+ * walks. Unless the disk grows, walks take 1 % of the time.
  */
 import { Clock, Duration, Effect } from "effect"
 import * as fs from "node:fs"
@@ -12,33 +13,33 @@ import { attempt } from "../../config/Attempt.ts"
 import * as Monotonic from "../../core/supervision/Monotonic.ts"
 import * as ProcessUse from "./ProcessUse.ts"
 
-/** How many files are looked at before other fibers get their turn. */
+/** Number of files that are checked before other fibers get their turn. */
 const BATCH = 128
 const MAX_FILES = 3_000_000
 const BLOCK = 512
-/** Between two walks, ms; and as a multiple of the time that the last one took. */
+/** Pause between two walks, in ms, and as a multiple of the last walk's duration. */
 const WALK_EVERY = 30_000
 const WALK_SHARE = 100
-/** Part of a limit below which no growth of the disk is worth a walk. */
+/** Disk growth below this fraction of the limit does not cause a walk. */
 const LEAST_GROWTH = 1 / 32
 const ANSWER_WITHIN = Duration.seconds(2)
 
 const statOf = (file: string): fs.Stats | undefined => attempt(() => fs.lstatSync(file))
 
-/** The names in a folder, a few at a time: it may have millions. */
+/** The names in a folder, a few at a time, since it can have millions. */
 function* namesIn(folder: string): Generator<string> {
   let open: fs.Dir | undefined
   try {
     open = fs.opendirSync(folder)
     for (let entry = open.readSync(); entry !== null; entry = open.readSync()) yield entry.name
   } catch {
-    // gone, or not to be read
+    // gone, or not readable
   } finally {
     open?.closeSync()
   }
 }
 
-/** Calls `visit` for each name of a file or folder below the folder, until it returns false. */
+/** Calls `visit` for every file and folder below the folder, until it returns false. */
 export const walk = Effect.fnUntraced(function* (folder: string, visit: (file: string, stat: fs.Stats) => boolean) {
   const device = statOf(folder)?.dev
   const folders = device === undefined ? [] : [folder]
@@ -56,8 +57,8 @@ export const walk = Effect.fnUntraced(function* (folder: string, visit: (file: s
 })
 
 /**
- * Bytes of the files that were made since `since`, ms since the epoch, and of the older files that were changed: each with
- * its whole size. The walk ends when the made files have more than `enough`.
+ * Bytes of files that were created since `since` (ms since the epoch), and of older files that were changed: each with
+ * its whole size. The walk ends when the created files exceed `enough`.
  */
 const measure = Effect.fnUntraced(function* (folder: string, since: number, enough: number) {
   const several = new Set<number>()
@@ -73,10 +74,10 @@ const measure = Effect.fnUntraced(function* (folder: string, since: number, enou
   return { made, changed }
 })
 
-/** Bytes in use, by the number of the disk. */
+/** Bytes in use, by device number. */
 type Disks = ReadonlyMap<number, number>
 
-/** The disk of the folder, or of the nearest folder above it that exists. */
+/** The disk of the folder, or of the nearest existing folder above it. */
 const diskOf = (folder: string): Effect.Effect<readonly [device: number, used: number] | undefined> =>
   Effect.tryPromise(async () => {
     const [{ bfree, blocks, bsize }, { dev }] = await Promise.all([
@@ -92,26 +93,26 @@ const diskOf = (folder: string): Effect.Effect<readonly [device: number, used: n
 const disksOf = (folders: ReadonlyArray<string>): Effect.Effect<Disks> =>
   Effect.map(Effect.forEach(folders, diskOf), (disks) => new Map(disks.filter((disk) => disk !== undefined)))
 
-/** Bytes that the disks have more in use than before. */
+/** Bytes by which the disks have grown since `before`. */
 const grown = (before: Disks, now: Disks): number =>
   [...now].reduce((sum, [device, used]) => sum + Math.max(0, used - (before.get(device) ?? used)), 0)
 
-/** The growth of some folders since a time, as the last walk through them found it. */
+/** Growth of some folders since a start time, as of the last walk. */
 export interface Written {
   readonly folders: ReadonlyArray<string>
-  /** ms since the epoch */
+  /** ms since the epoch. */
   readonly since: number
-  /** The disks of the folders then, and at the last walk. */
+  /** The disks of the folders at the start, and at the last walk. */
   readonly before: Disks
   readonly walked: Disks
   readonly bytes: number
-  /** The part of it that is in the first folder. */
+  /** The part of `bytes` that is in the first folder. */
   readonly inFirst: number
-  /** When the next walk is due at the latest, ms of the monotonic clock. */
+  /** Latest time of the next walk, ms of the monotonic clock. */
   readonly due: number
 }
 
-/** Counts from now on; a file's time may be `coarse` ms before the clock's. */
+/** Starts counting now. `coarse`: ms by which a file's time can be earlier than the clock. */
 export const fromNow = Effect.fnUntraced(function* (folders: ReadonlyArray<string>, coarse = 0) {
   const since = (yield* Clock.currentTimeMillis) - coarse
   const due = (yield* Monotonic.now) + WALK_EVERY
@@ -120,8 +121,8 @@ export const fromNow = Effect.fnUntraced(function* (folders: ReadonlyArray<strin
 })
 
 /**
- * Walks through the folders again if the disks have grown by half of what is left up to `most` bytes, or if a walk is due.
- * Files without a name count if the processes have them open.
+ * Walks through the folders again if the disks have grown by half of what remains up to `most` bytes, or if a walk is
+ * due. Deleted files count if the processes hold them open.
  */
 export const again = Effect.fnUntraced(function* (last: Written, most: number, pids: ReadonlyArray<number>) {
   const begun = yield* Monotonic.now
@@ -132,7 +133,7 @@ export const again = Effect.fnUntraced(function* (last: Written, most: number, p
   const sizes: Array<number> = []
   for (const folder of last.folders) {
     const { changed, made } = yield* measure(folder, last.since, most)
-    // nobody knows how long an older file was: it cannot have grown by more than its disk has
+    // the earlier size of a changed file is unknown: it cannot have grown by more than its disk
     const older = Math.min(changed, growth)
     growth -= older
     sizes.push(made + older)

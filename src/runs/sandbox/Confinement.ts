@@ -1,16 +1,15 @@
 /**
- * Confinement: what a confined command sees of the file system, as a list of mounts.
+ * Confinement: the file system that a confined command sees, as a list of mounts.
  *
- * An allow-list: the root is empty, and what is put into it is named. Read-only: programs and
- * libraries of the system, what they look up in /etc, folders of programs and tool chains, git's
- * settings. Private and forgotten with the command: /tmp, /run, and the home, unless it is given
- * one that is kept. Writable: the workspace, that home, and a git folder of the agent's own
- * (GitFolders). What else a command needs is shared by name.
+ * An allow-list: the root is empty, and every mount in it is listed. Read-only: the system's programs and libraries,
+ * their files in /etc, folders of programs and tool chains, git's settings. Private and discarded with the command:
+ * /tmp, /run, and the home, unless the run has a stored one. Writable: the workspace, the stored home, and a git folder
+ * that belongs to the agent (GitFolders). Anything else that a command needs is shared by name.
  *
- * Guarantees: whatever is not named is not there, sockets and other users' names included;
- * what is hidden is hidden in what is named, too; no mount lies behind a link that an agent
- * could have left, and nothing is shared from where an agent writes; later mounts cover earlier
- * ones, and both mechanisms (bubblewrap, namespaces) apply the same list in this order.
+ * Guarantees: A file that is not listed is not there, including sockets and other users' names. Hidden files are hidden
+ * within listed folders, too. No mount lies behind a link that an agent could have left, and nothing is shared from a
+ * folder that an agent can write. Later mounts cover earlier ones, and both mechanisms (bubblewrap, namespaces) apply
+ * the same list in this order.
  */
 import { Schema } from "effect"
 import * as fs from "node:fs"
@@ -22,42 +21,48 @@ import type { Environment } from "../process/ChildProcess.ts"
 import { PROTECTED } from "../model/Workspace.ts"
 
 export interface Rules {
-  /** A real path. */
+  /** Real path. */
   readonly workspace: string
   readonly network: boolean
-  /** Real paths of files and folders that it must not see, wherever they lie: agentd's state, keys. */
+  /** Real paths of files and folders that the command must not see, wherever they lie: agentd's state, keys. */
   readonly hidden: ReadonlyArray<string>
-  /** The daemon's: where its home and its programs are. */
+  /** The daemon's environment, which tells where its home and its programs are. */
   readonly environment: Environment
-  /** A real path: a home of its own, which is kept. Without one it has the user's, empty, and forgotten. */
+  /**
+   * Real path of a home folder that is stored for the run. Undefined: the home is empty, has the user's path, and is
+   * discarded.
+   */
   readonly home?: string | undefined
-  /** Files and folders that it reads besides, each at the place where it sees them. */
+  /** Further files and folders that the command can read, each with the path at which it sees them. */
   readonly shared?: ReadonlyArray<{ readonly source: string; readonly target: string }> | undefined
-  /** True where it goes on when whoever started it has ended. */
+  /** True if the command goes on after its parent has ended. */
   readonly outlives?: boolean
 }
 
-/** `empty`: a private folder; `blank`: a file without content; `text`: a file of this content; `link`: to that path. */
+/**
+ * `empty`: a private folder. `blank`: an empty file. `text`: a file with the content `source`. `link`: a link to the
+ * path `source`.
+ */
 export type Mount =
   | { readonly kind: "empty" | "blank"; readonly target: string }
   | { readonly kind: "readOnly" | "writable" | "link" | "text"; readonly source: string; readonly target: string }
 
-/** A mount cannot be made where it is to be without leading somewhere else. */
+/** A mount cannot be made at its target without leading somewhere else. */
 export class MountRefused extends Schema.TaggedError<MountRefused>()("MountRefused", {
   message: Schema.String,
   remedy: Schema.String
 }) {}
 
-/** Where what is not the system's is kept: git's search for a checkout ends below them. */
+/** Folders that can contain private files. git's search for a checkout ends below them. */
 const PRIVATE = ["/tmp", "/var/tmp", "/run", "/home", "/root", "/mnt", "/media"]
 
-/** Private folders, whoever the user is. */
+/** Folders that are private for every user. */
 const EMPTY = ["/tmp", "/var/tmp", "/run"]
 
-/** Of the system. Some are links into /usr, and are links here, too. */
+/** Folders of the system. If one is a link into /usr, it is a link in the sandbox, too. */
 const SYSTEM = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /run/current-system /run/opengl-driver".split(" ")
 
-/** The part of /etc that programs look things up in: no keys, no users. */
+/** Files of /etc that programs read: no keys, no users. */
 const ETC = `
   ld.so.cache ld.so.conf ld.so.conf.d group nsswitch.conf ssl/certs ssl/openssl.cnf ca-certificates pki/tls/certs
   pki/ca-trust crypto-policies localtime timezone alternatives os-release protocols services mime.types terminfo
@@ -66,7 +71,7 @@ const ETC = `
   .trim()
   .split(/\s+/)
 
-/** Programs and libraries that people install in their home. Nothing that holds keys. */
+/** Folders of programs and libraries that people install in their home. None of them contains keys. */
 const TOOLS = `
   .local/bin .local/lib .local/share/mise .local/share/uv .local/share/pnpm .local/share/fnm .local/share/pipx
   .cargo/bin .cargo/registry .cargo/git .rustup go/bin go/pkg .nvm .fnm .volta .bun/bin .deno/bin .pyenv .rbenv
@@ -75,7 +80,7 @@ const TOOLS = `
   .trim()
   .split(/\s+/)
 
-/** Settings that a commit needs; they are looked up in the home. */
+/** Git settings that a commit needs. They are read from the home folder. */
 const SETTINGS = [".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"]
 
 const real = (file: string): string | undefined => attempt(() => fs.realpathSync(file))
@@ -90,7 +95,7 @@ const put = (kind: Exclude<Mount["kind"], "empty" | "blank">, source: string, ta
   target
 })
 
-/** The user's home, where there is one that is not the whole system. */
+/** The user's home folder. Undefined if there is none, or if it is the whole system. */
 export const homeOf = (environment: Environment): string | undefined => {
   const home = environment["HOME"]
   const found = home === undefined || !path.isAbsolute(home) ? undefined : real(home)
@@ -107,7 +112,7 @@ const systemOf = (): ReadonlyArray<Mount> =>
     return source === undefined ? [] : [put("readOnly", source, name)]
   })
 
-/** The agent knows of one user, itself, and of one machine. */
+/** Makes an /etc in which the agent sees only one user, itself, and one machine. */
 const etcOf = (home: string, network: boolean): ReadonlyArray<Mount> => {
   const identity = `${process.getuid?.() ?? 0}:${process.getgid?.() ?? 0}`
   const names = network ? [...ETC, "resolv.conf", "hosts"] : ETC
@@ -130,8 +135,9 @@ const toolsOf = (home: string, target: string): ReadonlyArray<Mount> =>
   )
 
 /**
- * Beside it lie libraries that its programs load, unless it is the home, where everything lies, or a dotted folder of
- * it: ~/.cargo has a registry's token beside its programs, ~/.local keyrings; what tools need of those is in TOOLS.
+ * The folder to mount for an entry of the PATH. For a `bin` folder it is the parent, which contains libraries for its
+ * programs. It is the `bin` folder itself if the parent contains the home or is a dot folder in it: ~/.cargo has a
+ * registry token, ~/.local keyrings. TOOLS lists what tools need from there.
  */
 const programFolder = (folder: string, home: string | undefined): string => {
   const above = path.dirname(folder)
@@ -140,7 +146,7 @@ const programFolder = (folder: string, home: string | undefined): string => {
   return alone || isSetting || (home !== undefined && within(above, home)) ? folder : above
 }
 
-/** Folders of programs that the system's do not hold; none in which a secret or the home would lie open. */
+/** Folders of the PATH outside the system's folders. Leaves out folders that contain a secret or the home. */
 const programsOf = ({ environment, hidden, workspace }: Rules, home: string | undefined): ReadonlyArray<Mount> =>
   (environment["PATH"] ?? "").split(":").flatMap((entry) => {
     const source = path.isAbsolute(entry) ? real(entry) : undefined
@@ -154,7 +160,7 @@ const programsOf = ({ environment, hidden, workspace }: Rules, home: string | un
 const gitOf = (git: GitFolders.GitFolders | undefined): ReadonlyArray<Mount> =>
   (git?.parts ?? []).map(({ kind, path }) => put(kind, path))
 
-/** Why this folder cannot be a workspace: what must be hidden would lie open in it. */
+/** Why this folder cannot be a workspace: it contains files that must be hidden. */
 export const objection = (workspace: string, environment: Environment): string | undefined => {
   const home = homeOf(environment)
   if (workspace === "/") return "it is the whole file system"
@@ -166,8 +172,8 @@ export const objection = (workspace: string, environment: Environment): string |
 }
 
 /**
- * A link on the way to a mount, left by an agent in an earlier run, would lead the mount to a place of the machine:
- * bubblewrap 0.8 followed one to `/oldroot/…` and put an empty file there.
+ * A link on the way to a mount target. An agent could have left it in an earlier run to lead the mount elsewhere:
+ * bubblewrap 0.8 followed one to `/oldroot/…` and created an empty file there.
  */
 const linkTo = ({ home, workspace }: Rules, target: string): string | undefined => {
   for (const folder of home === undefined ? [workspace] : [workspace, home]) {
@@ -181,13 +187,13 @@ const linkTo = ({ home, workspace }: Rules, target: string): string | undefined 
   return undefined
 }
 
-/** An agent could exchange what is shared from a place that it writes for a link to something else. */
+/** A shared file in a folder that the agent can write. The agent could replace it with a link to something else. */
 const writableSource = ({ home, shared = [], workspace }: Rules): string | undefined =>
   shared
     .map(({ source }) => source)
     .find((source) => within(workspace, source) || (home !== undefined && within(home, source)))
 
-/** Why these mounts are not to be made, where that is so. */
+/** Why these mounts must not be made; undefined if they may. */
 export const refusalOf = (rules: Rules, mounts: ReadonlyArray<Mount>): MountRefused | undefined => {
   const source = writableSource(rules)
   if (source !== undefined)
@@ -204,7 +210,7 @@ export const refusalOf = (rules: Rules, mounts: ReadonlyArray<Mount>): MountRefu
       })
 }
 
-/** Outer ones first, and none twice: a mount below another one of the same folder shows nothing new. */
+/** Sorts outer mounts first, and drops mounts that another mount of the same folder already shows. */
 const apart = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Mount> => {
   const kept: Array<Mount> = []
   for (const mount of mounts.toSorted((one, other) => one.target.length - other.target.length)) {
@@ -219,7 +225,7 @@ const isPartOf = (outer: Mount, inner: Mount): boolean =>
   "source" in inner &&
   path.join(outer.source, path.relative(outer.target, inner.target)) === inner.source
 
-/** Without those that a later one covers: what nobody sees cannot be made read-only either. */
+/** Drops mounts that a later one covers: a mount that nobody sees cannot be made read-only. */
 const uncovered = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Mount> =>
   mounts.filter(({ target }, index) => !mounts.slice(index + 1).some((later) => within(later.target, target)))
 
@@ -264,7 +270,7 @@ export const mountsOf = (rules: Rules): ReadonlyArray<Mount> => {
   ])
 }
 
-/** The way in which these mounts show the path of the machine; undefined: it is not there. */
+/** How these mounts show a path of the machine; undefined if they do not show it. */
 export const shows = (mounts: ReadonlyArray<Mount>, file: string): "readOnly" | "writable" | undefined => {
   const top = mounts.findLast(({ target }) => within(target, file))
   if (top === undefined || !("source" in top) || top.kind === "link" || top.kind === "text") return undefined

@@ -1,17 +1,15 @@
 /**
- * Enclosure: how the programs of a run are started: as they are, or confined, as its backend's
- * `sandbox` says. An ACP agent's terminals are in the same one.
+ * Enclosure: starts the programs of a run either directly or confined, as the `sandbox` setting of its backend says.
+ * The terminals of an ACP agent are in the same sandbox.
  *
- * Confined, a run has its workspace, a home of its own that is kept for the agent, the files of the
- * user's home that its config shares, the socket by which it speaks to the daemon and the program
- * that does so (agentd mcp), and of the daemon's variables only those that name no secret and no
- * socket, and those that its config names. Its way out is the machine's network, or the gateway to
- * its model, or none.
+ * A confined run has its workspace, and its own home folder that is stored for the agent. It sees the files of the
+ * user's home that its config shares, the socket to the daemon, and the program that uses it (agentd mcp). Of the
+ * daemon's variables it has those that contain no secret and no socket, and those that its config names. Its network is
+ * the machine's, or the gateway to its model, or none.
  *
- * Guarantees: where a sandbox is required and none works, nothing starts; a provider's key is in
- * no variable, argument or file that the run sees: it has a word that stands for it; the route of
- * the gateway lives as long as the scope, and so does the folder of its socket. `look` tells what a
- * run would be held by, by the same decisions, and makes nothing.
+ * Guarantees: If a sandbox is required and none works, nothing starts. A key that the gateway adds is in no variable,
+ * argument or file that the run sees, only a placeholder. The route of the gateway and the folder of its socket exist
+ * as long as the scope. `look` reports how a run would be confined, by the same decisions, and creates nothing.
  */
 import { Clock, Effect, type FileSystem, Option, Result, type Scope } from "effect"
 import { createHash } from "node:crypto"
@@ -41,7 +39,7 @@ export interface Provider {
   readonly baseUrl?: string | undefined
   readonly keyEnv?: string | undefined
   readonly keyFile?: string | undefined
-  /** Without a key the agent's own login, from a file that is shared, goes to the provider. */
+  /** If true and there is no key, the agent's own login, from a shared file, is sent to the provider. */
   readonly login?: boolean
 }
 
@@ -50,19 +48,19 @@ export interface EnclosureOptions {
   readonly provider: Provider | undefined
   readonly host: Host
   readonly spec: RunSpec
-  /** The variables that it has when it is not confined. */
+  /** The variables of an unconfined run. */
   readonly inherited: Environment
-  /** The names of those that it is handed in any case, as far as the gateway does not hold them. */
+  /** Names of variables to pass on in any case, except those with a key that the gateway adds. */
   readonly passEnv: ReadonlyArray<string> | undefined
-  /** The variables that it has in any case. */
+  /** Variables that the run gets in any case. */
   readonly own: Environment
-  /** Files that agentd has made for it. */
+  /** Files that agentd has made for the run. */
   readonly files?: ReadonlyArray<string> | undefined
-  /** True where the keeper may hold its own program. */
+  /** True if the keeper can hold the run's main program. */
   readonly keeps?: boolean
 }
 
-/** A run of a program that outlives daemons, as it would be. */
+/** The command and the enclosure options of a run, for a program that survives daemon restarts. */
 export const outlined = (config: AcpBackend | ExecBackend, host: Host, spec: RunSpec) => {
   const [binary = "", ...args] = config.argv
   const options: EnclosureOptions = {
@@ -87,11 +85,11 @@ export interface Enclosed {
 export interface Enclosure {
   readonly confined: boolean
   readonly env: Environment
-  /** The counts of the gateway, where it counts. */
+  /** The gateway's counts, if it counts. */
   readonly passed?: PassedBy
   /**
-   * `cwd`: a path that is absolute. `part`: a further program of a run that is at work, and could move a mount in its
-   * home meanwhile: it gets none there.
+   * `cwd`: an absolute path. `part`: a further program of a live run. It gets no mounts in the run's home, since the
+   * run could move a mount there at the same time.
    */
   readonly start: (
     argv: Argv,
@@ -103,14 +101,14 @@ export interface Enclosure {
 const refused = (message: string, remedy: string, fatal = true): BackendError =>
   new BackendError({ message, remedy, fatal })
 
-/** Stands where an agent insists on a key. */
+/** Placeholder for agents that require a key. */
 export const NO_KEY = "held-by-agentd"
-/** On the loopback of the run's own network. */
+/** Port on the loopback interface of the run's own network. */
 const PORT = 3128
-/** Within the sandbox; the folder is mounted and not the socket, so that one that is bound anew is seen. */
+/** Path within the sandbox. The folder is mounted, not the socket, so that a newly bound socket is visible. */
 const SOCKETS = "/run/agentd"
 const SOCKET = "model.sock"
-/** Where a confined run finds its way out. */
+/** Address of the gateway for a confined run. */
 const CONFINED = { port: PORT, socket: `${SOCKETS}/${SOCKET}` }
 
 const short = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 12)
@@ -132,7 +130,7 @@ const folder = (name: string) =>
 const passingFolder = (name: string) =>
   Effect.flatMap(Keeper, (keeper) =>
     Effect.acquireRelease(folder(name), (made) =>
-      // a run that works on still sees it
+      // a run that goes on still sees it
       Effect.sync(() => keeper.isLeaving() || fs.rmSync(made, { recursive: true, force: true }))
     )
   )
@@ -140,7 +138,10 @@ const passingFolder = (name: string) =>
 const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The config of Codex' adapter, which takes no address from a variable; `before`: its own, `keyEnv`: undefined for a login. */
+/**
+ * The config for Codex' adapter, which takes no URL from a variable. `before`: its existing config. `keyEnv` is
+ * undefined for a login.
+ */
 const codexConfig = (url: string, keyEnv: string | undefined, before = "{}"): string => {
   const parsed = Result.getOrElse(
     Result.try((): unknown => JSON.parse(before)),
@@ -155,7 +156,9 @@ const codexConfig = (url: string, keyEnv: string | undefined, before = "{}"): st
   })
 }
 
-/** The variables by which an agent is told where its model is, and that its key is not its own; `own`: those that it has. */
+/**
+ * The variables that give an agent its model's URL and the placeholder for a key. `own`: the agent's other variables.
+ */
 const variablesOf = (
   { api, keyEnv }: Provider,
   url: string,
@@ -192,11 +195,11 @@ const headersOf = (api: Provider["api"], key: string): { readonly [name: string]
   }
 }
 
-/** The way to the model: the folder of the run's socket, what the agent is told, and what its command begins with. */
+/** The way to the model: the folder of the run's socket, the agent's variables, and the beginning of its command. */
 interface Exit {
   readonly sockets: string
   readonly variables: Environment
-  /** Held by the gateway. */
+  /** Key that the gateway adds; undefined if there is none. */
   readonly key: string | undefined
   readonly forwarder: ReadonlyArray<string>
   readonly passed?: PassedBy
@@ -209,7 +212,7 @@ const keyOf = (provider: Provider, { host, spec }: EnclosureOptions) => {
   return login && !isSet ? Effect.succeed(undefined) : Effect.map(ProviderKey.read(place), ({ key }) => key)
 }
 
-/** The way out through a gateway whose sockets for the run lie in this folder. */
+/** The way to the model through a gateway whose sockets for the run lie in this folder. */
 const exitBy = (
   provider: Provider,
   sockets: string,
@@ -230,7 +233,7 @@ const noGateway = refused("there is no gateway to the model here", 'set "network
 
 const socketsOf = (gateway: string, { runId }: RunSpec) => path.join(gateway, short(runId))
 
-/** A port of the machine's loopback that nobody has now. */
+/** A port of the machine's loopback interface that is free now. */
 const freePort = Effect.callback<number, BackendError>((resume) => {
   const server = net.createServer()
   const fail = ({ message }: Error) =>
@@ -246,7 +249,7 @@ const freePort = Effect.callback<number, BackendError>((resume) => {
   })
 })
 
-/** The counts of the run's route; a gateway that does not answer has nothing to tell just now. */
+/** The counts of the run's route; empty if the gateway does not answer. */
 const passedBy =
   (gateway: Gateway["Service"], runId: string): PassedBy =>
   (isOver) =>
@@ -255,7 +258,9 @@ const passedBy =
       Effect.orElseSucceed(() => ({}))
     )
 
-/** `isFree`: nothing holds the run; its agent keeps its own key, and is only counted. */
+/**
+ * Opens the run's route. `isFree`: the run is not confined; its agent uses its own key, and the gateway only counts.
+ */
 const exitOf = Effect.fnUntraced(function* (provider: Provider, options: EnclosureOptions, isFree: boolean) {
   const { config, host, spec } = options
   const { api, baseUrl = APIS[api].url } = provider
@@ -291,7 +296,10 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
   return isMetered ? { ...exit, passed: passedBy(gateway, spec.runId) } : exit
 })
 
-/** Files of the program that lie where nothing else is shared: those beside it, where a package manager put it. */
+/**
+ * The path to share for a program. A program within node_modules needs its neighbours, so the whole node_modules is
+ * shared.
+ */
 const programOf = (file: string): string => {
   const modules = file.indexOf("/node_modules/")
   return modules < 0 ? file : file.slice(0, modules + "/node_modules".length)
@@ -303,7 +311,7 @@ const NONE: Mechanism = { kind: "none", note: "none is there for this backend" }
 
 const same = (file: string) => ({ source: file, target: file })
 
-/** Where the program is, as a shell finds it. */
+/** The path of the program, found as a shell finds it. */
 const find = (argv: Argv, cwd: string, env: Environment): string | undefined =>
   argv[0].includes("/") ? real(path.resolve(cwd, argv[0])) : locate(argv[0], env)
 
@@ -316,7 +324,7 @@ const unconfined = ({ inherited, own }: EnclosureOptions): Enclosure => ({
   start: (argv, cwd) => Effect.succeed({ argv, cwd })
 })
 
-/** Nothing holds it; its way to its model leads through the gateway, which counts. */
+/** Not confined, but its way to the model leads through the gateway, which counts. */
 const counted = Effect.fnUntraced(function* (options: EnclosureOptions, provider: Provider) {
   const { env, start } = unconfined(options)
   const exit = yield* exitOf(provider, options, true)
@@ -324,14 +332,14 @@ const counted = Effect.fnUntraced(function* (options: EnclosureOptions, provider
   const enclosure: Enclosure = {
     confined: false,
     env: { ...env, ...exit.variables },
-    // what it has run besides finds the same way
+    // further programs inherit the variables that lead to the gateway
     start: (argv, cwd, more) => (more?.part === true ? start(argv, cwd) : start([first, ...rest, ...argv], cwd)),
     ...(exit.passed === undefined ? {} : { passed: exit.passed })
   }
   return enclosure
 })
 
-/** A confined run, once it is known where it lives and how it gets out. */
+/** A confined run with its home, its way to the model and its environment. */
 interface Quarters {
   readonly options: EnclosureOptions
   readonly wrap: Exclude<Mechanism, { kind: "none" }>["wrap"]
@@ -343,8 +351,8 @@ interface Quarters {
 }
 
 /**
- * Lists the files that the config shares: those of the user's home at its place in the run's own. A login is of no use where the key is put
- * in, and a `part` gets nothing in the home.
+ * The files that the config shares. Those of the user's home appear at the same place in the run's home. A login is not
+ * shared if the gateway adds a key. A `part` gets nothing in the home.
  */
 const sharedOf = ({ exit, home, options: { config, host } }: Quarters, part: boolean) => {
   const person = homeOf(host.environment)
@@ -356,10 +364,10 @@ const sharedOf = ({ exit, home, options: { config, host } }: Quarters, part: boo
   })
 }
 
-/** A shorter key stands for none, and may be part of any text. */
+/** A shorter key must match exactly, because it could be part of any text. */
 const LEAST_KEY = 12
 
-/** The variables that the config names. One that holds the key that the gateway has is left out, whatever its name. */
+/** The variables that the config names. Variables that contain the gateway's key are left out, whatever their names. */
 const handedOver = ({ host, passEnv }: EnclosureOptions, exit: Exit | undefined): Environment => {
   const { key = "" } = exit ?? {}
   const isHeld = (value = "") => key !== "" && (key.length < LEAST_KEY ? value.trim() === key : value.includes(key))
@@ -380,7 +388,7 @@ const environmentOf = (options: EnclosureOptions, home: string, exit: Exit | und
   TMPDIR: "/tmp"
 })
 
-/** Files of the servers that it is given, where they lie apart from what it writes. */
+/** Files of the run's MCP servers that lie outside the folders that it can write. */
 const serversOf = ({ home, options: { spec }, workspace }: Quarters): ReadonlyArray<string> =>
   Object.values(spec.mcp)
     .flatMap(({ files = [] }) => files.flatMap((file) => real(file) ?? []))
@@ -424,17 +432,17 @@ const startIn = (quarters: Quarters): Enclosure["start"] =>
     return { ...confined, cwd: place }
   })
 
-/** The way out of a run that is held: the machine's network, the gateway to one model, or none. */
+/** Network of a confined run: the machine's network, the gateway to one model, or none. */
 type Way = "host" | Provider | "none"
 
-/** How a run is to be held, before anything is made of it. */
+/** How a run will be confined, before anything is created for it. */
 type Plan =
   | { readonly _tag: "Free"; readonly why: string | undefined }
   | {
       readonly _tag: "Held"
       readonly mechanism: Exclude<Mechanism, { kind: "none" }>
       readonly workspace: string
-      /** Undefined: one that ends with the run. */
+      /** Undefined: a home folder that ends with the run. */
       readonly home: string | undefined
       readonly way: Way
     }
@@ -447,7 +455,7 @@ const homeFor = ({ host, spec }: EnclosureOptions, workspace: string) =>
 
 const wayOf = ({ config, provider }: EnclosureOptions): Way => (config.network ? "host" : (provider ?? "none"))
 
-/** Decides by what the config asks for and the machine has. */
+/** Decides from the config and from the machine's sandbox. */
 const plan = (options: EnclosureOptions, mechanism: Mechanism): Effect.Effect<Plan, BackendError> => {
   const { config, host, spec } = options
   if (config.sandbox === "off") return Effect.succeed<Plan>({ _tag: "Free", why: undefined })
@@ -484,11 +492,11 @@ const mechanismOf = (config: Confinement) =>
         Option.isSome(sandbox) ? sandbox.value.mechanism : Effect.succeed(NONE)
       )
 
-/** Takes set-gid off the files that the run has left, once it is over, and says so. */
+/** When the run is over, removes set-gid from files that the run has left, and reports it. */
 const sweeping = Effect.fnUntraced(function* ({ spec }: EnclosureOptions, folders: ReadonlyArray<string>) {
   const { isLeaving } = yield* Keeper
   const tell = yield* Left
-  // of one that was taken up it is not known when it began
+  // for a resumed run, the start time is unknown
   const since = spec.adopt === undefined ? yield* Clock.currentTimeMillis : 0
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
@@ -529,26 +537,28 @@ export const make = Effect.fnUntraced(function* (
   return { confined: true, env, start, ...(exit?.passed === undefined ? {} : { passed: exit.passed }) }
 })
 
-/** The view of a run from outside, before it is started. */
+/** How a run would be confined, before it is started. */
 export interface View {
-  /** Null: nothing holds it. */
+  /** Null: the run is not confined. */
   readonly held: {
     readonly by: "bubblewrap" | "namespaces"
-    /** For a person: the program, and what it lacks. */
+    /** For a person: the sandbox program, and its limitations. */
     readonly note: string
     readonly mounts: ReadonlyArray<Mount>
     readonly network: "host" | "gateway" | "none"
-    /** The address behind the gateway. */
+    /** URL behind the gateway. */
     readonly provider: string | null
-    /** Whether the gateway puts a key in. */
+    /** Whether the gateway adds a key. */
     readonly keyed: boolean
   } | null
-  /** Why nothing holds it although it was asked for. */
+  /** Why the run is not confined although its config asks for it. */
   readonly why: string | undefined
   readonly env: Environment
 }
 
-/** Tells how the run would be started; fails where it would not. Makes nothing, and asks no gateway. */
+/**
+ * Reports how the run would be started. Fails if it would not start. Creates nothing, and does not contact the gateway.
+ */
 export const look = Effect.fnUntraced(function* (
   options: EnclosureOptions,
   mechanism: Mechanism,

@@ -1,18 +1,18 @@
 /**
- * NamespaceScript: the sandbox for machines without bubblewrap, as a POSIX shell script
- * that runs as the first process of new namespaces, where it is root over mounts alone.
+ * NamespaceScript: the sandbox for machines without bubblewrap. A POSIX shell script that runs as the first process of
+ * new namespaces, where it is root over mounts only.
  *
- * $1 is the size of private folders, $2 the working directory, $3 and $4 the user's and the
- * group's id, $5 to $7 perl, the number of prctl and the filter of system calls in hex (empty
- * where there is none); then mounts as triples of kind, source, target, up to `--`; then the
- * command. It lays an empty tree where no source lies, below /dev/shm, mounts the list into it,
- * makes it the root, lets go of the old one and of every privilege, and starts the command in a
- * second user namespace, in which it is the user that it was, and in which no mount is its own.
+ * Arguments: $1 is the size of private folders, $2 the working directory, $3 and $4 the user id and group id. $5 to $7
+ * are perl, the number of prctl and the system call filter in hex; they are empty if there is no filter. Then follow
+ * mounts as triples of kind, source, target, up to `--`, and then the command.
  *
- * Guarantees: any step that fails ends it before the command; of the old root nothing is
- * left to reach; the command can take on no privilege, nor make namespaces to get some.
- * Needs util-linux (mount, umount, pivot_root, unshare, setpriv); its own loopback is up where
- * there is ip or perl.
+ * The script creates an empty tree below /dev/shm, where no mount source lies. It mounts the list into the tree, makes
+ * it the root, and gives up the old root and all privileges. It starts the command in a second user namespace, in which
+ * the command has its original user and owns no mount.
+ *
+ * Guarantees: A step that fails ends the script before the command starts. Nothing of the old root can be reached. The
+ * command can neither gain a privilege nor create namespaces to get one. Needs util-linux (mount, umount, pivot_root,
+ * unshare, setpriv). The loopback interface of its own network is up if ip or perl is installed.
  */
 export const NAMESPACE_SCRIPT = String.raw`
 set -eu

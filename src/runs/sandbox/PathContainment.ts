@@ -1,27 +1,25 @@
 /**
- * PathContainment: opens what lies beneath a folder, and nothing else, whatever the names in
- * between are turned into meanwhile.
+ * PathContainment: opens only files beneath a folder, even if names along the path are replaced at the same time.
  *
- * Guarantees: every answer is a descriptor that was opened first and then asked, by
- * /proc/self/fd, where it is; what is not beneath the root is a WorkspaceViolation. Nothing
- * is read, written or made before that: the first descriptor is O_PATH, whose opening
- * reads nothing, blocks on no FIFO and wakes no device. What is made is made in a folder
- * that such a descriptor holds, under one plain name, and never through a link. A path that
- * leads out is refused alike whether something is there or not: no link asks what exists.
+ * Guarantees: Every result is a descriptor that was first opened and then located with /proc/self/fd. A file that is
+ * not beneath the root is a WorkspaceViolation. Nothing is read, written or created before that check: the first
+ * descriptor is O_PATH, whose opening reads nothing, blocks on no FIFO and wakes no device. A new file or folder is
+ * created in a folder held by such a descriptor, under one plain name, and never through a link. A path that leads out
+ * is refused in the same way whether its target exists or not. So no link can be used to find out what exists.
  *
- * Linux only: elsewhere no descriptor tells where it is, and `open` refuses.
+ * Linux only: elsewhere a descriptor cannot be located, and `open` fails.
  */
 import { Effect, Schema, type Scope } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 
-/** The path leads out of the workspace, or to what no tool may touch. */
+/** The path leads out of the workspace, or to a file that no tool may touch. */
 export class WorkspaceViolation extends Schema.TaggedError<WorkspaceViolation>()("WorkspaceViolation", {
   message: Schema.String,
   remedy: Schema.String
 }) {}
 
-/** The operation failed, for a reason that has nothing to do with the rules. */
+/** The operation failed for a reason other than the rules. */
 export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
   reason: Schema.Literals([
     "NotFound",
@@ -41,7 +39,7 @@ export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
 
 export type WorkspaceError = WorkspaceViolation | FileFailed
 
-/** A descriptor that holds what it was opened on, and where that was when it was asked. */
+/** An open descriptor, with the location of its file when that was checked. */
 export interface Held {
   readonly fd: number
   readonly location: string
@@ -49,15 +47,18 @@ export interface Held {
 }
 
 export interface Beneath {
-  /** The root's real path. */
+  /** Real path of the root. */
   readonly root: string
-  /** The path from the root, normalized: "" is the root itself. Asks no file system. */
+  /** The normalized path relative to the root; "" is the root itself. Does not access the file system. */
   readonly relative: (given: string) => Effect.Effect<string, WorkspaceError>
-  /** Where a path leads that cannot be opened, links followed; undefined: out of the root. */
+  /** Where a path that cannot be opened leads, with links followed. Undefined if that is outside the root. */
   readonly leads: (given: string) => Effect.Effect<string | undefined, WorkspaceError>
-  /** Opens what is there, links followed: held, not yet readable. */
+  /** Opens an existing file or folder, with links followed. The descriptor cannot be read yet. */
   readonly hold: (given: string) => Effect.Effect<Held, WorkspaceError, Scope.Scope>
-  /** The folder, made with all that is missing above it. `refuse` sees the place of each one before it is made. */
+  /**
+   * Opens the folder, and creates it and missing parents. `refuse` checks the location of each one before it is
+   * created.
+   */
   readonly makeFolder: (
     relative: string,
     refuse: (location: string) => Effect.Effect<void, WorkspaceError>
@@ -65,23 +66,23 @@ export interface Beneath {
 }
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = fs.constants
-/** Linux', on all of Node's architectures; `fs.constants` lacks it. */
+/** Linux' value on all of Node's architectures; `fs.constants` does not have it. */
 const O_PATH = 0o10000000
 
-/** The path of a descriptor, or of one name in the folder that it holds. */
+/** The path of a descriptor, or of a name in the folder that it holds. */
 export const at = (fd: number, name?: string): string =>
   name === undefined ? `/proc/self/fd/${fd}` : `/proc/self/fd/${fd}/${name}`
 
 type Done<A> = (error: NodeJS.ErrnoException | null, value: A) => void
 
-/** Makes a call of node:fs an effect. The call is over when its effect is: nothing is left half open by an interrupt. */
+/** Turns a call of node:fs into an effect. Uninterruptible, so an interrupt leaves no file half open. */
 export const call = <A = void>(start: (done: Done<A>) => void): Effect.Effect<A, NodeJS.ErrnoException> =>
   Effect.uninterruptible(
     Effect.callback((resume) => {
       try {
         start((error, value) => resume(error === null ? Effect.succeed(value) : Effect.fail(error)))
       } catch (error) {
-        // a NUL byte in a path is thrown
+        // node throws for a NUL byte in a path
         resume(Effect.fail(error as NodeJS.ErrnoException))
       }
     })
@@ -90,11 +91,11 @@ export const call = <A = void>(start: (done: Done<A>) => void): Effect.Effect<A,
 const failure = (reason: FileFailed["reason"], message: string, remedy: string) =>
   new FileFailed({ reason, message, remedy })
 
-/** A name as it may stand in a line of text. */
+/** A name, quoted if necessary so that it fits into a line of text. */
 export const shown = (name: string): string =>
   /[\p{Cc}\p{Cf}\u2028\u2029"\\]/u.test(name) ? JSON.stringify(name).replaceAll("\u007f", "\\u007f") : name
 
-/** Explains an error of the file system to the one who named the path. */
+/** Converts a file system error into an error with a message about the given path. */
 export const explain =
   (given: string) =>
   (error: NodeJS.ErrnoException): FileFailed => {
@@ -138,17 +139,17 @@ const opened = (file: string, flags: number, mode?: number) =>
 const locate = (fd: number) => call<string>((done) => fs.readlink(at(fd), done))
 const stat = (fd: number) => call<fs.BigIntStats>((done) => fs.fstat(fd, { bigint: true }, done))
 
-/** Linux follows as many. */
+/** Maximum number of links, the same as in Linux. */
 const MAX_LINKS = 40
 
-/** The target of a link; undefined where the name is none, or is not there. */
+/** The target of a link; undefined if the file is not a link or does not exist. */
 const targetOf = (file: string) =>
   Effect.orElseSucceed(
     call<string | undefined>((done) => fs.readlink(file, done)),
     () => undefined
   )
 
-/** Whether the location is the folder or lies in it. Both are real paths. */
+/** Whether the location is the folder or lies in it. Both must be real paths. */
 export const within = (folder: string, location: string): boolean =>
   location === folder || location.startsWith(folder === "/" ? folder : `${folder}/`)
 
@@ -164,14 +165,17 @@ const hold = (file: string, flags: number) =>
     return { fd, location: yield* locate(fd), stat: yield* stat(fd) }
   })
 
-/** A readable descriptor of exactly the file that is held: a name is not looked up again. */
+/** A readable descriptor of exactly the held file: no name is looked up again. */
 export const readable = (held: Held) => opened(at(held.fd), O_RDONLY | O_NONBLOCK | O_NOCTTY)
 
-/** A new file in the held folder: the name must be free, a link there is no way out. */
+/** Creates a new file in the held folder. The name must be free, so a link cannot lead out. */
 export const create = (folder: Held, name: string, mode: number) =>
   opened(at(folder.fd, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, mode)
 
-/** Follows the names from the root, each of which lies in it: nothing outside is looked at. Undefined: they lead out. */
+/**
+ * Follows the names from the root, and only while they lie in it: nothing outside is accessed. Undefined: they lead
+ * out.
+ */
 const follow = Effect.fnUntraced(function* (
   { given, root }: { readonly root: string; readonly given: string },
   names: ReadonlyArray<string>
@@ -194,7 +198,7 @@ const follow = Effect.fnUntraced(function* (
       rest = [...target.split("/"), ...more]
       continue
     }
-    // followed from the root again where it lies there, by either name
+    // an absolute target within the root is followed from the root again; the root can have two names
     const absolute = path.resolve(target)
     const home = [root, given].find((one) => within(one, absolute))
     if (home === undefined) return undefined
@@ -204,7 +208,7 @@ const follow = Effect.fnUntraced(function* (
   return place
 })
 
-/** The folder as a descriptor that holds it; ends with the scope. */
+/** Opens the folder. Its descriptor is closed with the scope. */
 export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Return<Beneath, FileFailed, Scope.Scope> {
   if (process.platform !== "linux" || !fs.existsSync("/proc/self/fd"))
     return yield* failure(
@@ -229,13 +233,13 @@ export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
   const checked = (name: string) => (held: Held) =>
     within(root, held.location) ? Effect.succeed(held) : Effect.fail(outside(name, "leads out of the workspace"))
 
-  /** The names in between are followed by the kernel; where that led is asked of the descriptor. */
+  /** The kernel follows the names. The location is then read from the descriptor. */
   const find = (name: string, flags: number) => hold(at(base.fd, `./${name}`), flags)
 
   const leads: Beneath["leads"] = (file) =>
     Effect.flatMap(relative(file), (name) => follow({ root, given }, name.split("/")))
 
-  /** A path that cannot be opened is outside of the root where it leads there. */
+  /** The error for a path that cannot be opened: a violation if it leads out of the root. */
   const failing = (file: string) => (error: NodeJS.ErrnoException) =>
     Effect.flatMap(leads(file), (place) =>
       Effect.fail<WorkspaceError>(
@@ -258,7 +262,7 @@ export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
     const last = path.basename(name)
     yield* refuse(path.join(parent.location, last))
     yield* call((done) => fs.mkdir(at(parent.fd, last), 0o777, done)).pipe(
-      // made meanwhile; if it is a link instead, the next line says so
+      // created in the meantime; if it is a link instead, the next call fails
       Effect.catchIf(
         (error) => error.code === "EEXIST",
         () => Effect.void

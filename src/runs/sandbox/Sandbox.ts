@@ -1,14 +1,14 @@
 /**
- * Sandbox: what holds a command in its workspace, where this machine has something that does.
+ * Sandbox: confines a command to its workspace, if this machine has a mechanism for it.
  *
- * bubblewrap where it works, else user namespaces by `unshare`, else nothing, and then it
- * says so and why: what runs without one is for the caller to refuse or to ask about. What
- * is believed is a trial on this machine, made once a daemon on the first question.
+ * Uses bubblewrap if it works, else user namespaces by `unshare`, else nothing. In the last case `note` says why, and
+ * the caller decides whether to refuse the command or to ask. A mechanism is used only after a successful trial on this
+ * machine, made once per daemon when it is first needed.
  *
- * A confined command has namespaces of its own (user, mount, pid, IPC, host name, cgroup, network
- * unless allowed), sees what `Confinement` lists, has a filter of system calls (`Seccomp`; the
- * mechanism's note says where it has none), gains no privileges, makes no namespaces, cannot type
- * into a terminal, and ends, with every process it started, when its first process does.
+ * A confined command has its own namespaces (user, mount, pid, IPC, host name, cgroup, and network unless allowed). It
+ * sees what `Confinement` lists. It has a system call filter (`Seccomp`); the mechanism's note says if there is none.
+ * It gains no privileges, creates no namespaces, and cannot type into a terminal. When its first process ends, all
+ * processes that it started end, too.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import { spawn } from "node:child_process"
@@ -23,23 +23,26 @@ import { type Environment, hand } from "../process/ChildProcess.ts"
 
 export interface Confined {
   readonly argv: Argv
-  /** The content of its descriptors 3, 4 … while it is made: no file that could be exchanged. */
+  /**
+   * Contents of file descriptors 3, 4 … while the sandbox is set up. Descriptors are used because a file could be
+   * replaced.
+   */
   readonly handed: ReadonlyArray<Uint8Array>
 }
 
 export type Mechanism =
   | {
       readonly kind: "bubblewrap" | "namespaces"
-      /** For a person: the program, and what it lacks. */
+      /** For a person: the program, and its limitations. */
       readonly note: string
-      /** Confines a command; `cwd` is a real path that it sees. Reads the file system. */
+      /** Wraps a command. `cwd`: a real path that the command sees. Reads the file system. */
       readonly wrap: (rules: Rules, cwd: string, argv: Argv) => Effect.Effect<Confined, MountRefused>
     }
   | { readonly kind: "none"; readonly note: string }
 
 type Build = (rules: Rules, mounts: ReadonlyArray<Mount>, cwd: string, argv: Argv) => Confined
 
-/** Refuses before anything is built. */
+/** Checks the mounts before anything is built. */
 const wrapBy =
   (build: Build): Exclude<Mechanism, { kind: "none" }>["wrap"] =>
   (rules, cwd, argv) =>
@@ -52,7 +55,7 @@ const wrapBy =
 export class Sandbox extends Context.Service<Sandbox, { readonly mechanism: Effect.Effect<Mechanism> }>()(
   "agentd/backends/Sandbox"
 ) {
-  /** `environment`: the daemon's, whose PATH is searched. */
+  /** `environment`: the daemon's. Programs are searched in its PATH. */
   static readonly layer = (environment: Environment) =>
     Layer.effect(
       Sandbox,
@@ -64,17 +67,17 @@ export class Sandbox extends Context.Service<Sandbox, { readonly mechanism: Effe
   })
 }
 
-/** Of each private folder: what it holds is memory. */
+/** Maximum bytes of each private folder, whose content is in memory. */
 const SIZE = String(1024 * 1024 * 1024)
 
 const words = (text: string): ReadonlyArray<string> => text.split(" ")
 
-/** The first descriptor after the three that every program has. */
+/** First file descriptor after the three standard streams. */
 const FIRST_HANDED = 3
 
 const ALONE = words("--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --hostname agent")
 const BOUND = words("--new-session --cap-drop ALL")
-/** All of /proc read-only: bubblewrap leaves the system's settings in it to a daemon that is root. */
+/** /proc is read-only as a whole: bubblewrap leaves the system's settings in it writable for a daemon that is root. */
 const KERNEL = [...words("--dev /dev --perms 1777 --size"), SIZE, ...words("--tmpfs /dev/shm --proc /proc")]
 const SEALED = words("--remount-ro /proc --remount-ro /")
 
@@ -121,7 +124,7 @@ const bubblewrap = (program: string, extra: ReadonlyArray<string>): Build => {
 
 const NEW = words("--user --map-root-user --mount --pid --fork --kill-child=SIGKILL --ipc --uts --cgroup")
 
-/** perl: by it the filter is put on. */
+/** `perl`: installs the filter. */
 const namespaces = (program: string, perl: string | undefined): Build => {
   const filter = perl === undefined ? undefined : Seccomp.program(process.arch)
   const filtered =
@@ -152,7 +155,7 @@ const namespaces = (program: string, perl: string | undefined): Build => {
 
 const PLACES = ["/usr/bin", "/bin", "/usr/local/bin", "/run/wrappers/bin", "/run/current-system/sw/bin"]
 
-/** Looks for a program, first in the system's own folders. */
+/** Searches a program, first in the system's own folders. */
 export const locate = (name: string, environment: Environment): string | undefined =>
   [...PLACES, ...(environment["PATH"] ?? "").split(":").filter((entry) => path.isAbsolute(entry))]
     .map((folder) => path.join(folder, name))
@@ -167,12 +170,12 @@ export const locate = (name: string, environment: Environment): string | undefin
 
 const TRIAL_LIMIT = 10_000
 
-/** The trial's command: it writes here, sees nothing there, and has no network. */
+/** Command of the trial: can write to the workspace, does not see the other folder, and has no network. */
 const TRIAL = `echo held > held && ! test -e "$1" && ! grep -qvE 'lo:|[|]' /proc/net/dev && cat held`
 
 const MAX_SAID = 10_000
 
-/** Undefined when it held; else what it said. */
+/** Undefined if the command was confined; else its error output. */
 const attempt = ({ argv, handed }: Confined, cwd: string, environment: Environment) =>
   Effect.callback<string | undefined>((resume) => {
     const child = spawn(argv[0], argv.slice(1), {
@@ -195,7 +198,7 @@ const attempt = ({ argv, handed }: Confined, cwd: string, environment: Environme
     return Effect.sync(() => void child.kill("SIGKILL"))
   })
 
-/** Two folders for a trial: one is the workspace, the other must not be seen. */
+/** Two folders for a trial: the workspace, and one that must not be visible. */
 const grounds = Effect.acquireRelease(
   Effect.sync(() => {
     const base = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), "agentd-sandbox-")))
@@ -245,13 +248,13 @@ const candidatesOf = (
   ]
 }
 
-/** Undefined when a command under it is held; else what went wrong. */
+/** Undefined if a command is confined; else the reason. */
 const trial = Effect.fnUntraced(function* (
   wrap: Exclude<Mechanism, { kind: "none" }>["wrap"],
   environment: Environment
 ): Effect.fn.Return<string | undefined, never, Scope.Scope> {
   const { base, workspace, outside } = yield* grounds
-  // the folder itself is hidden, wherever folders for temporary files are
+  // the base folder itself is hidden, in whatever folder temporary files are
   const rules: Rules = { workspace, network: false, hidden: [base], environment }
   const confined = yield* Effect.result(wrap(rules, workspace, ["/bin/sh", "-c", TRIAL, "trial", outside]))
   return confined._tag === "Failure"
@@ -259,7 +262,7 @@ const trial = Effect.fnUntraced(function* (
     : yield* attempt(confined.success, workspace, environment)
 })
 
-/** The first that holds on this machine. */
+/** The first mechanism that works on this machine. */
 export const probe = Effect.fnUntraced(function* (
   environment: Environment,
   kinds: ReadonlyArray<Kind>

@@ -1,17 +1,22 @@
 /**
- * Seccomp: a filter of system calls, as the bytes that the kernel takes (classic BPF, eight
- * bytes an instruction), for `bwrap --seccomp FD` and for prctl. No compiler is needed.
+ * Seccomp: a system call filter in the kernel's binary form (classic BPF, eight bytes per instruction), for `bwrap
+ * --seccomp FD` and for prctl. No compiler is needed.
  *
- * Refused with EPERM: what reaches into the kernel or past namespaces and no coding agent needs
- * (keyrings, bpf, perf, userfaultfd, mounts, modules, kexec, clocks, other processes'
- * memory), new user namespaces, sockets of other families than unix, inet and netlink,
- * typing into a terminal (TIOCSTI, TIOCLINUX), and what makes a set-uid file, which any user of the
- * machine could run as the person; a set-gid one, where the call makes a file: chmod's stays, since
- * no filter can tell a directory, for which git needs it. clone3, openat2 and io_uring, whose
- * flags no filter can read, are answered as by an older kernel: programs fall back.
+ * Refused with EPERM are:
+ * - calls that reach into the kernel or past namespaces and that no coding agent needs (keyrings, bpf, perf,
+ *   userfaultfd, mounts, modules, kexec, clocks, other processes' memory)
+ * - new user namespaces
+ * - sockets of other families than unix, inet and netlink
+ * - typing into a terminal (TIOCSTI, TIOCLINUX)
+ * - making a set-uid file, which any user of the machine could run as the person
+ * - making a set-gid file, if the call creates the file. chmod of set-gid is allowed: no filter can distinguish a
+ *   directory, for which git needs it.
  *
- * Guarantees: a call by another ABI (32 bits, x32) ends its process, so that no number means
- * something else; a machine without a table gets no filter, and `program` says so by undefined.
+ * The flags of clone3, openat2 and io_uring cannot be read by a filter. They fail with ENOSYS as on an older kernel,
+ * and programs use other calls.
+ *
+ * Guarantees: A call by another ABI (32 bits, x32) kills its process, so that no number can mean another call. For a
+ * machine without a table, `program` returns undefined.
  */
 
 const LD = 0x20
@@ -25,28 +30,31 @@ const KILL = 0x80000000
 const EPERM = 0x00050001
 const ENOSYS = 0x00050026
 
-/** Offsets into `struct seccomp_data`: the lower halves of an argument suffice for what is asked here. */
+/** Offsets into `struct seccomp_data`. The lower half of each argument is sufficient here. */
 const NUMBER = 0
 const ABI = 4
 const [FIRST, SECOND, THIRD] = [16, 24, 32] as const
 
 interface Table {
-  /** The machine's ABI, as the audit system numbers it. */
+  /** The machine's ABI, as an AUDIT_ARCH number. */
   readonly abi: number
   readonly socket: number
   readonly ioctl: number
   readonly clone: number
   readonly refused: ReadonlyArray<number>
-  /** Calls that change a file's mode, that open one and may make it, that make it: each by where its mode, or flags, are. */
+  /**
+   * Calls that change a file's mode, that open and possibly create a file, and that create one. Each has the offset of
+   * its mode or flags.
+   */
   readonly modes: ReadonlyArray<readonly [call: number, mode: number]>
   readonly opens: ReadonlyArray<readonly [call: number, flags: number]>
   readonly makes: ReadonlyArray<readonly [call: number, mode: number]>
 }
 
 const FCHMODAT2 = [452, THIRD] as const
-/** Unknown to an older kernel: io_uring_setup, io_uring_enter, io_uring_register, clone3, openat2. */
+/** Answered as by an older kernel: io_uring_setup, io_uring_enter, io_uring_register, clone3, openat2. */
 const UNKNOWN = [425, 426, 427, 435, 437]
-/** From 424 on the numbers are the same on all machines. */
+/** From 424 on, call numbers are the same on all machines. */
 const EVERYWHERE = {
   open_tree: 428,
   move_mount: 429,
@@ -158,35 +166,35 @@ const tables: { readonly [architecture: string]: Table } = {
   }
 }
 
-/** The number of prctl, by which a process puts itself under a filter. */
+/** Number of the prctl call, with which a process installs a filter for itself. */
 export const PRCTL: { readonly [architecture: string]: number } = { x64: 157, arm64: 167 }
 
 const FAMILIES = { unix: 1, inet: 2, inet6: 10, netlink: 16 }
 const TYPING = { TIOCSTI: 0x5412, TIOCLINUX: 0x541c }
 const CLONE_NEWUSER = 0x10000000
-/** Bits of a mode, and the flags by which an open makes a file: O_CREAT, O_TMPFILE. */
+/** Mode bits, and the flags with which open creates a file: O_CREAT, O_TMPFILE. */
 const [SET_UID, SET_ID, MAKES] = [0o4000, 0o6000, 0o20000100]
-/** Calls of the x32 ABI have this bit, and the same ABI number as those of x64. */
+/** Calls of the x32 ABI have this bit, and the same ABI number as x64. */
 const X32 = 0x40000000
 
-/** Jumps: how many instructions are left out where the test holds, and where it does not. */
+/** A BPF instruction. `holds` and `fails`: number of instructions to skip if the test is true or false. */
 type Instruction = readonly [operation: number, k: number, holds?: number, fails?: number]
 
-/** Of a call whose number is loaded: each is left at once when the number is another one. */
+/** Tests an argument of one call. The call's number must be loaded; any other number skips the test. */
 const closer = (call: number, offset: number, test: ReadonlyArray<Instruction>): ReadonlyArray<Instruction> => [
   [JEQ, call, 0, test.length + 1],
   [LD, offset],
   ...test
 ]
 
-/** Ends in `found` when the loaded argument is one of the values, else in `other`. */
+/** Returns `found` if the loaded argument is one of the values, else `other`. */
 const oneOf = (values: ReadonlyArray<number>, found: number, other: number): ReadonlyArray<Instruction> => [
   ...values.map((value, index): Instruction => [JEQ, value, values.length - index, 0]),
   [RET, other],
   [RET, found]
 ]
 
-/** Refuses the loaded argument with one of these bits. */
+/** Refuses the loaded argument if it has one of these bits. */
 const without = (bits: number): ReadonlyArray<Instruction> => [
   [JSET, bits, 0, 1],
   [RET, EPERM],
@@ -220,7 +228,7 @@ const instructions = ({
   ...closer(clone, FIRST, without(CLONE_NEWUSER)),
   ...modes.flatMap(([call, mode]) => closer(call, mode, without(SET_UID))),
   ...makes.flatMap(([call, mode]) => closer(call, mode, without(SET_ID))),
-  // without such a flag the mode is whatever lies there; it is the next argument
+  // the mode is the next argument; without such a flag it is undefined and not checked
   ...opens.flatMap(([call, flags]) =>
     closer(call, flags, [[JSET, MAKES, 1, 0], [RET, ALLOW], [LD, flags + 8], ...without(SET_ID)])
   ),
@@ -229,7 +237,7 @@ const instructions = ({
   [RET, ALLOW]
 ]
 
-/** The filter for a machine, as Node names it; undefined where its calls are not known. */
+/** The filter for an architecture, by Node's name. Undefined if its call numbers are not known. */
 export const program = (architecture: string): Uint8Array | undefined => {
   const table = Object.hasOwn(tables, architecture) ? tables[architecture] : undefined
   if (table === undefined) return undefined

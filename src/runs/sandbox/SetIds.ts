@@ -1,9 +1,9 @@
 /**
- * SetIds: the set-gid files that a confined run leaves: no filter of system calls can tell chmod's for a directory, which
- * git needs (core.sharedRepository), from that for a file.
+ * SetIds: removes set-gid bits from files that a confined run leaves. A system call filter cannot distinguish chmod of
+ * a file from chmod of a directory, and git needs set-gid directories (core.sharedRepository).
  *
- * Guarantees: no link is followed and no other disk entered; directories keep their bits, and so do files that were
- * changed before the run began; other fibers get their turn.
+ * Guarantees: No link is followed and no other disk is entered. Directories keep their bits, and so do files that were
+ * last changed before the run began. Other fibers get their turn.
  */
 import { Effect } from "effect"
 import * as fs from "node:fs"
@@ -11,7 +11,7 @@ import { attempt } from "../../config/Attempt.ts"
 import { walk } from "../process/TreeGrowth.ts"
 
 const SET_IDS = 0o6000
-/** Not opened: only named, whatever its mode. */
+/** O_PATH: refers to the file without opening it, whatever its mode. */
 const PATH_ONLY = 0o10000000
 
 const clear = (file: string, mode: number): boolean =>
@@ -25,7 +25,7 @@ const clear = (file: string, mode: number): boolean =>
     return true
   }) ?? false
 
-/** Takes the bits off what was changed since, ms since the epoch; answers with the files. */
+/** Removes the bits from files that were changed since `since` (ms since the epoch). Returns these files. */
 export const sweep = Effect.fnUntraced(function* (folder: string, since: number) {
   const swept: Array<string> = []
   yield* walk(folder, (file, stat) => {

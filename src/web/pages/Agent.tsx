@@ -1,7 +1,8 @@
 /**
- * Agent: its conversation, live, or its changes; beside it why it is as it is, its machine, what it spent, its runs.
+ * Agent: an agent's conversation, live, or its changes. Next to it are why it is in its state, its state machine, its
+ * spending and its runs.
  *
- * Guarantees: the end of the conversation stays in sight as it grows, unless somebody reads further up.
+ * Guarantees: the end of the conversation stays in sight as it grows, unless a person has scrolled up.
  */
 import { signal, useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
@@ -41,7 +42,7 @@ import {
   usd
 } from "../Ui.tsx"
 
-/** Runes that are asked for at first, and with each step back. */
+/** Number of runes to load at first; each step back multiplies it by four. */
 const TAIL = 600
 const MOST = 10_000
 
@@ -49,12 +50,12 @@ interface Heard {
   readonly items: ReadonlyArray<Item>
   readonly runs: ReadonlyArray<RunOf>
   readonly isThere: boolean
-  /** Runes that came. */
+  /** Number of runes that have arrived. */
   readonly count: number
   readonly problem?: Api.Problem
 }
 
-/** The agent's runes, the newest and then those that come. */
+/** The agent's newest runes, then later ones as they arrive. */
 const useTalk = (name: string, tail: number): Heard => {
   const heard = useSignal<Heard>({ items: [], runs: [], isThere: false, count: 0 })
   useEffect(() => {
@@ -66,7 +67,7 @@ const useTalk = (name: string, tail: number): Heard => {
       isDue = false
       heard.value = { items: talk.items, runs: talk.runs, isThere: true, count }
     }
-    // one drawing for all that came in one piece
+    // render once for all runes that arrived together
     const due = () => {
       if (!isDue) queueMicrotask(show)
       isDue = true
@@ -265,7 +266,7 @@ const Rail = ({ heard, row }: { readonly row: BoardRow; readonly heard: Heard })
   )
 }
 
-/** So near the end counts as there, px. */
+/** The conversation counts as scrolled to its end within this distance, px. */
 const NEAR = 60
 
 const Conversation = ({

@@ -1,4 +1,7 @@
-/** Alerts: what people were told, where it went, and the command that helps; what could not be told says when it is tried next. */
+/**
+ * Alerts: the alerts, where each was sent, and the command that helps. An alert that could not be sent shows when it is
+ * retried.
+ */
 import type { AlertRow } from "../../domain/AlertMessages.ts"
 import { span } from "../../domain/Words.ts"
 import * as Acts from "../Acts.ts"
@@ -20,7 +23,7 @@ const commandsIn = ({ agent, kind, remedy }: AlertRow): ReadonlyArray<string> =>
   return found.length === 0 && kind === "agent.stopped" && agent !== null ? [`agentd why ${agent}`] : found.slice(0, 3)
 }
 
-/** How it stands with its mail. */
+/** The delivery state of an alert's mail. */
 const Way = ({ row: { attempts, error, nextAt, rejected, sentAt, state, to } }: { readonly row: AlertRow }) => {
   const when =
     nextAt === null ? "after the one before it" : nextAt <= now.value ? "now" : `in ${span(nextAt - now.value)}`

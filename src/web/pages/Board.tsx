@@ -1,7 +1,7 @@
 /**
- * Board: everything that runs, grouped by who acts next; beside the list, why the chosen row is as it is.
+ * Board: everything that runs, grouped by who acts next. Next to the list is why the chosen row is in its state.
  *
- * Guarantees: nothing moves under the finger; of a thousand rows only those in sight are drawn.
+ * Guarantees: rows do not move while a person points at them. Of a thousand rows only those in sight are rendered.
  */
 import { useComputed } from "@preact/signals"
 import { Fragment } from "preact"
@@ -31,7 +31,7 @@ import {
   Virtual
 } from "../Ui.tsx"
 
-/** From this width on, the chosen row is peeked at. */
+/** From this width on, a panel shows the chosen row. */
 const WIDE = matchMedia("(min-width: 1200px)")
 const KINDS: { readonly [kind in BoardRow["kind"]]: string } = {
   agent: "",
@@ -42,7 +42,7 @@ const KINDS: { readonly [kind in BoardRow["kind"]]: string } = {
   matter: ""
 }
 
-/** Where a row leads: to what it asks, where it needs a person. */
+/** Where a row leads: if it needs a person, to what it asks. */
 const hrefFrom = (row: BoardRow): string =>
   row.word === "needs you" ? hrefTo("needs", row.asks[0] ?? row.id) : hrefOf(row)
 
@@ -266,7 +266,7 @@ const Filter = ({ input }: { readonly input: preact.RefObject<HTMLInputElement |
 
 const chosen = (): BoardRow | undefined => (cursor.peek() === undefined ? undefined : rows.get(cursor.peek()!)?.peek())
 
-/** Keys that move in the list; undefined: it is another. */
+/** Handles the keys that move in the list; false: another key. */
 const move = (is: string): boolean => {
   const by = { down: 1, up: -1, first: -Infinity, last: Infinity }[is]
   if (by === undefined) return false

@@ -1,8 +1,9 @@
 /**
- * Channel: a room: the floor and the silence that is left of it, what was said, the queue; one may speak at any time.
+ * Channel: one channel: who has the floor and how long the silence can still last, the posts, and the queue. A person
+ * may post at any time.
  *
- * Guarantees: a text that was not taken stays in its box; the end of the talk stays in sight, unless a person reads
- * further up.
+ * Guarantees: a text that was not accepted stays in its box. The end of the posts stays in sight, unless a person has
+ * scrolled up.
  */
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { ChannelInfo, ChannelPost, ChannelView, SeatInfo } from "../../domain/ChannelMessages.ts"
@@ -30,7 +31,7 @@ const ORDERS: { readonly [order: string]: string } = {
   fifo: "as they come"
 }
 
-/** The part of the silence that is left, as a ring. */
+/** The remaining part of the silence, as a ring. */
 const Ring = ({ of, until }: { readonly until: number; readonly of: number }) => {
   const left = until - now.value
   const part = Math.max(0, Math.min(1, left / of))
@@ -114,7 +115,7 @@ const Post = ({ post: { at, from, kind, text } }: { readonly post: ChannelPost }
     </article>
   )
 
-/** Stays at the end, as far as that is what is looked at. */
+/** The posts; stays scrolled to the end if it is there. */
 const Talk = ({ posts }: { readonly posts: ReadonlyArray<ChannelPost> }) => {
   const box = useRef<HTMLDivElement>(null)
   const isAtEnd = useRef(true)

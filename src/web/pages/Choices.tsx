@@ -1,6 +1,4 @@
-/**
- * Choices: questions of an agent, each answered by a number or in own words; the answers go out together.
- */
+/** Choices: an agent's questions, each answered by an option or in own words; the answers are sent together. */
 import { useRef, useState } from "preact/hooks"
 import type { Question } from "../../runs/Question.ts"
 import type { AskedCall } from "../../domain/Messages.ts"
@@ -21,7 +19,7 @@ interface Props {
 interface AskProps {
   readonly question: Question
   readonly chosen: ReadonlyArray<number>
-  /** Keys go to this question. */
+  /** True: keys go to this question. */
   readonly isCurrent: boolean
   readonly pick: (option: number) => void
   readonly say: (text: string) => void
@@ -75,7 +73,7 @@ const Ask = ({ chosen, isCurrent, pick, question, say }: AskProps) => (
   </section>
 )
 
-/** The answer to a question of which these options are chosen. */
+/** The answer that chooses these options. */
 const numbers = (chosen: ReadonlyArray<number>): string => chosen.map((n) => n + 1).join(",")
 
 export const Choices = ({ asked, isSettled, next, questions, read }: Props) => {

@@ -1,7 +1,8 @@
 /**
- * Config: a changed file is not in force before a person has seen what it would do.
+ * Config: shows a changed config file, which is not in force until a person has seen what it would do.
  *
- * Guarantees: what is trusted is the text that was shown, by its hash; a file that has changed since is refused.
+ * Guarantees: a person trusts exactly the text that was shown, by its hash. If the file has changed since, the request
+ * is refused.
  */
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { ConfigChangeInfo, ProjectInfo } from "../../domain/Messages.ts"
@@ -16,7 +17,7 @@ import { now } from "../Time.ts"
 import { Approve, type Read, useWhole } from "../Whole.tsx"
 import { Command, Failed, Glyph, Kbd, Loading } from "../Ui.tsx"
 
-/** The change has to be in sight for so long before its key counts, ms. */
+/** How long the change must be in sight before its key counts, ms. */
 const SEEN = 350
 
 const trust = async ({ config, hash, project }: ConfigChangeInfo): Promise<void> => {
@@ -77,7 +78,7 @@ interface WaitingProps extends DecideProps {
   /** When the file was changed. */
   readonly since: number | undefined
 }
-/** A change that waits, or was put aside: its consequences, then its lines. */
+/** A change that is pending or was dismissed: its consequences, then its lines. */
 const Waiting = ({ read, since, value }: WaitingProps) => {
   const { config, consequences, diff, kept, project } = value
   return (

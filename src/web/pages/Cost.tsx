@@ -1,5 +1,6 @@
 /**
- * Cost: what was spent today of the limit, by day or hour and model, by agent; the part of the input that a cache gave.
+ * Cost: spending of today against its limit, by day or hour and model, and by agent; and the share of the input that
+ * came from a cache.
  */
 import { useState } from "preact/hooks"
 import type { CostRow, LimitRow } from "../../board/CostMessages.ts"
@@ -15,7 +16,7 @@ import { CostChart, money, Spark } from "./CostChart.tsx"
 import { limitOf, Limits, todayOf, useLimits } from "./CostLimits.tsx"
 import { DAYS, type Line, linesOf, partsOf, slotsOf, type Span, spoken, sum, type Unit } from "../CostSums.ts"
 
-/** Below this part of the input that a cache gave, it costs. */
+/** Below this share of cached input, the share is highlighted because it is expensive. */
 const LOW = 0.6
 
 const Figure = ({ label, note, value }: { readonly label: string; readonly value: string; readonly note: string }) => (
@@ -191,7 +192,7 @@ const Table = ({
   </table>
 )
 
-/** Sums by agent, model and slot; those of hours only once they are looked at. */
+/** Sums by agent, model and slot; those of hours are loaded only when they are shown. */
 const useSums = (span: Span, news: number) => {
   const days = slotsOf("days", now.value)
   const hours = slotsOf("hours", now.value)

@@ -1,8 +1,8 @@
 /**
- * CostChart: bars of slots of time, each in parts. Own SVG: the daemon sends sums, never more than some hundred, and a
+ * CostChart: bars of time slots, each split into parts. Own SVG: the daemon sends at most a few hundred sums, and a
  * chart library would be 22 kB.
  *
- * Guarantees: its letters are as large as those around it, however wide the chart is.
+ * Guarantees: its text has the size of the text around it, however wide the chart is.
  */
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { big, usd } from "../Ui.tsx"
@@ -10,10 +10,10 @@ import { type Slot, spoken, stepOf } from "../CostSums.ts"
 
 const H = 180
 const LEFT = 56
-/** A slot's name needs so much room, px. */
+/** Minimum width for the name of a slot, px. */
 const NAME = 56
 
-/** The width that there is, as it changes. */
+/** The available width; updated when it changes. */
 const useWidth = () => {
   const box = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(760)
@@ -36,7 +36,7 @@ interface Props {
   readonly at: number
   readonly point: (n: number) => void
   readonly isMoney: boolean
-  /** Of what, and by what: "USD by day". */
+  /** The unit, and the slots: "USD by day". */
   readonly label: string
 }
 

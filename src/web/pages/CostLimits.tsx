@@ -1,4 +1,4 @@
-/** CostLimits: what is spent of each limit: those of the configs, and the windows of use that providers tell of. */
+/** CostLimits: how much of each limit is spent: limits of the configs, and usage windows of providers. */
 import { useState } from "preact/hooks"
 import { isOver, usedWords } from "../../domain/UsageWindow.ts"
 import { span } from "../../domain/Words.ts"
@@ -9,10 +9,10 @@ import { now } from "../Time.ts"
 import { Bar, big, usd } from "../Ui.tsx"
 
 const PERIODS = { day: "today", month: "this month", total: "in all" } as const
-/** More are a press away. */
+/** Number of limits that are shown at first; a button shows the others. */
 const FEW = 6
 
-/** "60", "0.50": what people wrote, without noughts behind it. */
+/** "60", "0.50": as people wrote it, without trailing zeros. */
 export const limitOf = (resource: LimitRow["resource"], value: number): string =>
   resource === "usd" && Number.isInteger(value) ? String(value) : amount(resource, value)
 
@@ -37,7 +37,7 @@ interface Line {
 const left = (until: number | null | undefined, at: number): string =>
   until == null || until <= at ? "" : `anew in ${span(until - at)}`
 
-/** Limits, then windows, each as one line. Pure. */
+/** Limits, then usage windows, each as one line. Pure. */
 export const linesOf = (
   limits: ReadonlyArray<LimitRow>,
   accounts: ReadonlyArray<AccountRow>,
@@ -63,7 +63,7 @@ export const linesOf = (
   )
 ]
 
-/** The day's limit that most people mean: the machine's, or that of the only project. Pure. */
+/** The daily limit that most people mean: the machine's, or that of the only project. Pure. */
 export const todayOf = (
   limits: ReadonlyArray<LimitRow>,
   resource: LimitRow["resource"],

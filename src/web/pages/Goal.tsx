@@ -1,8 +1,9 @@
 /**
- * Goal: how far it is, then its tasks as a graph that moves; beside it who works, what was found, and why it is so.
+ * Goal: the progress of a goal, and its tasks as a live graph. Next to it are who works, the findings, and why it is in
+ * its state.
  *
- * Guarantees: a plan is approved as it was shown, by its hash, and not before a person had time to see it; what ends
- * work wants its key twice; what is chosen stays chosen while the graph moves.
+ * Guarantees: a plan is approved exactly as it was shown, by its hash, and not before a person had time to see it. An
+ * action that ends work needs its key twice. The chosen task stays chosen while the graph changes.
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { AskedPlan, GoalInfo, GoalPage, TaskInfo } from "../../domain/GoalMessages.ts"
@@ -32,9 +33,9 @@ const WORDS: { readonly [state in TaskInfo["state"]]: Word } = {
   cancelled: "paused"
 }
 const SIZE = { w: 148, h: 66, dx: 32, dy: 16 }
-/** More tasks are no picture any more. */
+/** With more tasks, no graph is drawn. */
 const MOST_DRAWN = 300
-/** A plan has to be in sight for so long before its key counts, ms. */
+/** How long a plan must be in sight before its key counts, ms. */
 const SEEN = 350
 
 const near = (chosen: string | null, tasks: ReadonlyArray<TaskInfo>): ReadonlySet<string> | null => {
@@ -232,7 +233,7 @@ const WhyPart = ({ name, news }: { readonly name: string; readonly news: number 
   )
 }
 
-/** The plan that waits, whole: what each agent would be told. */
+/** The plan that waits for approval, in full: everything that each agent would receive. */
 const PlanPart = ({ box, plan }: Pick<Read, "box"> & { readonly plan: AskedPlan }) => (
   <section class="part" ref={box}>
     <h2 class="label">
@@ -253,7 +254,7 @@ const PlanPart = ({ box, plan }: Pick<Read, "box"> & { readonly plan: AskedPlan 
   </section>
 )
 
-/** The plan with all its tasks; asked for while it waits. */
+/** The plan with all its tasks; requested while it waits for approval. */
 const usePlan = (name: string, goal: GoalInfo | undefined) => {
   const isAsked = goal?.state === "planning" && goal.word === "needs you" && goal.behind === undefined
   const { problem, value } = useAnswer<AskedPlan>("GoalAsked", { name, from: 0 }, isAsked ? goal.restsOn : "")
@@ -429,7 +430,7 @@ export const Goal = ({ rest: name }: PageProps) => {
   const goal = value?.goal
   const asked = usePlan(name, goal)
   const tasks = value?.tasks ?? []
-  /** The plan that was approved here: a second press on the same button is none. */
+  /** Hash of the plan that was approved here: a second press on the same button does nothing. */
   const approved = useRef("")
   const approve = () => {
     if (asked.plan === undefined || asked.plan.next !== null) return

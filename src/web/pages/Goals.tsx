@@ -1,4 +1,4 @@
-/** Goals: all that was asked for, what needs a person first, each with how far it is. */
+/** Goals: all goals with their progress; those that need a person come first. */
 import type { GoalInfo } from "../../domain/GoalMessages.ts"
 import { rankOf, span } from "../../domain/Words.ts"
 import { useKeys } from "../Keys.ts"
@@ -38,7 +38,7 @@ const Card = ({ goal, isOn }: { readonly goal: GoalInfo; readonly isOn: boolean 
 const ordered = (goals: ReadonlyArray<GoalInfo>) =>
   goals.toSorted((a, b) => rankOf(a.word) - rankOf(b.word) || b.submittedAt - a.submittedAt)
 
-/** Where a goal is given. */
+/** Path of the page that creates a goal. */
 const NEW = "new"
 
 const List = () => {

@@ -1,4 +1,4 @@
-/** Matter: what waits for a person and is no call: what it is, and what can be done about it. */
+/** Matter: a waiting matter that is not a call: what it is, and what a person can do about it. */
 import { useRef } from "preact/hooks"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import type { WaitingRow } from "../../board/WaitingMessages.ts"
@@ -20,7 +20,7 @@ interface Step {
   readonly verb: string
   readonly more?: object
 }
-/** Verbs that settle a matter of the kind, asked by the name of its row. */
+/** Verbs that settle a matter of the kind, called with the name of its row. */
 const STEPS: { readonly [kind in WaitingRow["kind"]]?: ReadonlyArray<Step> } = {
   dropped: [
     { does: "Ask it again", verb: "Retry" },
@@ -33,7 +33,7 @@ const STEPS: { readonly [kind in WaitingRow["kind"]]?: ReadonlyArray<Step> } = {
   ]
 }
 
-/** A question that an agent asks in words is answered in words. */
+/** A free-text answer to an agent's question. */
 const Words = ({ called, next }: { readonly called: string; readonly next: () => void }) => {
   const input = useRef<HTMLTextAreaElement>(null)
   const send = async () => {

@@ -1,8 +1,8 @@
 /**
- * NeedsYou: what waits for a person, one after another, and the queue beside it.
+ * NeedsYou: the matters that wait for a person, one at a time, with the queue next to them.
  *
- * Guarantees: what is approved is what was shown: the whole call, by its hash; a key or a press counts once the call
- * has been in sight for a moment, since the next one slides under the same finger.
+ * Guarantees: a person approves exactly what was shown: the whole call, by its hash. A key or a press counts only after
+ * the call has been in sight for a moment: the next call appears under the same finger.
  */
 import { computed } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
@@ -23,10 +23,10 @@ import { Choices } from "./Choices.tsx"
 import { Matter } from "./Matter.tsx"
 import { Who } from "./Board.tsx"
 
-/** ms: what was meant for the call before this one does nothing. */
+/** ms during which a press is ignored, because it was meant for the previous call. */
 const SETTLE = 350
 
-/** The name under which a person decides it; undefined: nobody can, from here. */
+/** The id that a decision needs; undefined: it cannot be decided here. */
 export const askOf = ({ id, kind }: WaitingRow): string | undefined => {
   if (kind !== "approval" && kind !== "question") return undefined
   const [what, name] = id.split("/")
@@ -35,7 +35,7 @@ export const askOf = ({ id, kind }: WaitingRow): string | undefined => {
 
 const rowOf = ({ of }: WaitingRow) => (of === undefined ? undefined : rows.get(of)?.value)
 
-/** Changes with whatever begins or ceases to wait. */
+/** Changes whenever a matter begins or ceases to wait. */
 const waits = computed(() => {
   void ordered.value
   return [...rows.values()]
@@ -45,7 +45,7 @@ const waits = computed(() => {
     .join("\n")
 })
 
-/** A moment after the thing was drawn, what is pressed counts. */
+/** Returns whether a press counts: only some time after the thing was rendered. */
 const useSettled = (shown: unknown) => {
   const since = useRef(Infinity)
   useLayoutEffect(() => {
@@ -110,7 +110,7 @@ const Deny = ({ deny, cancel }: { readonly deny: (reason: string) => void; reado
 
 interface OneProps {
   readonly row: WaitingRow
-  /** Goes on to what is next. */
+  /** Goes to the next matter. */
   readonly next: () => void
 }
 
@@ -243,7 +243,7 @@ const Queue = ({
 
 const useQueue = () => {
   const answer = useAnswer<WaitingReply>("Waiting", {}, waits.value)
-  // what has failed is on the board: nobody waits for an answer there
+  // failed rows are on the board: they do not wait for an answer
   const list = answer.value?.rows.filter((row) => {
     const board = rowOf(row)
     return board === undefined ? row.of === undefined : board.word === "needs you"
@@ -267,7 +267,7 @@ export const NeedsYou = ({ rest }: PageProps) => {
     if (to !== undefined) setId(to.id)
     return true
   }
-  // it holds on to what it shows: what comes before it in the queue does not push it aside
+  // stay on the shown matter: a new one before it in the queue does not replace it
   useLayoutEffect(() => {
     if (row !== undefined && row.id !== id) setId(row.id)
   }, [row?.id])

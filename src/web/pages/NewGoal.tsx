@@ -1,8 +1,8 @@
 /**
- * NewGoal: a goal is given: in words, to a project, with the commands that must succeed.
+ * NewGoal: creates a goal: its text, its project, and the commands that must succeed.
  *
- * Guarantees: a text that was not taken stays in its box, also while the page is left; unless a person says otherwise,
- * the plan waits for leave.
+ * Guarantees: a text that was not accepted stays in its box, even if the person leaves the page. Unless the person
+ * chooses otherwise, the plan waits for approval.
  */
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
@@ -17,11 +17,11 @@ import { Failed, Kbd, Loading } from "../Ui.tsx"
 
 interface Draft {
   readonly goal: string
-  /** A command a line. */
+  /** A command per line. */
   readonly checks: string
-  /** The config of its project; empty: the first. */
+  /** Config file of its project; empty: the first project. */
   readonly config: string
-  /** Empty: as the project says. */
+  /** Empty: as the project's config says. */
   readonly planner: string
   readonly asks: boolean
 }
@@ -33,11 +33,11 @@ const note = (part: Partial<Draft>) => {
 
 const OVER: ReadonlySet<string> = new Set(["closed", "archived"])
 
-/** Conversations that take a goal, a project each. Pure. */
+/** Conversations that accept a goal, one per project. Pure. */
 export const takers = (all: ReadonlyArray<ConversationInfo>): ReadonlyArray<ConversationInfo> =>
   all.filter(({ state }) => !OVER.has(state)).toSorted((a, b) => Number(a.project > b.project) - 0.5)
 
-/** The request as the verb takes it. Pure. */
+/** The request in the form of the verb. Pure. */
 export const requestOf = ({ asks, checks, goal, planner }: Draft) => {
   const commands = checks
     .split("\n")

@@ -1,7 +1,7 @@
-/** Progress: tasks done, under way, gone wrong and to come, as one bar. */
+/** Progress: completed, current, failed and pending tasks as one bar. */
 import type { TaskCounts } from "../../domain/GoalMessages.ts"
 
-/** More tasks than this are parts of one bar, and no bars of their own. */
+/** With more tasks than this, each group is one part instead of one part per task. */
 const APART = 60
 
 export const Progress = ({ tasks, total }: { readonly tasks: TaskCounts; readonly total: number }) => {

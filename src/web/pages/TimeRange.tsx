@@ -1,7 +1,7 @@
 /**
- * TimeRange: the time that a page shows, as its address has it: `last=1h`, or `from=2026-11-26T07:00&to=…`.
+ * TimeRange: the time range of a page, as in its address: `last=1h`, or `from=2026-11-26T07:00&to=…`.
  *
- * Guarantees: a time that goes on begins when it was chosen, and does not move under what is shown.
+ * Guarantees: the start of an open range is fixed when it is chosen, and does not move.
  */
 import { useMemo } from "preact/hooks"
 import { stamp } from "../Time.ts"
@@ -22,7 +22,7 @@ export interface Range {
   readonly until?: number
 }
 
-/** A time of the machine's calendar, to the minute. */
+/** A local time, to the minute. */
 const local = (at: number): string => stamp(at).slice(0, 16).replace(" ", "T")
 
 const timeIn = (text: string | null): number | undefined => {
@@ -30,7 +30,7 @@ const timeIn = (text: string | null): number | undefined => {
   return Number.isNaN(at) ? undefined : at
 }
 
-/** Pure but for the time zone. */
+/** Pure except for the time zone. */
 export const rangeOf = (query: URLSearchParams, now: number): Range => {
   const last = LAST[query.get("last") ?? ""]
   if (last !== undefined) return { since: now - last[1] }
@@ -38,14 +38,14 @@ export const rangeOf = (query: URLSearchParams, now: number): Range => {
   return { ...(since === undefined ? {} : { since }), ...(until === undefined ? {} : { until }) }
 }
 
-/** The name of what is chosen. */
+/** The name of the chosen range; empty: all time. */
 const nameOf = (query: URLSearchParams): string => {
   const last = query.get("last") ?? ""
   if (last in LAST) return last
   return query.has("from") || query.has("to") ? CHOSEN : ""
 }
 
-/** As it was when it was chosen. */
+/** The range as of the moment when it was chosen. */
 export const useRange = (query: URLSearchParams): Range => {
   const key = FIELDS.map((name) => query.get(name) ?? "").join(" ")
   return useMemo(() => rangeOf(query, Date.now()), [key])

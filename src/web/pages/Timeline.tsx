@@ -1,8 +1,8 @@
 /**
- * Timeline: every decision, and what led to it: how dense the last hour was, then its runes, with their causes as arcs.
+ * Timeline: every rune, and what led to it: a histogram of the chosen time, then the runes, with their causes as arcs.
  *
- * Guarantees: only the runes in sight are asked for, by their place, however many there are; what was shown stays until
- * the new is there; new runes are followed only by who is at the end.
+ * Guarantees: only the runes in sight are requested, by their place, however many there are. Old rows stay until the
+ * new ones arrive. The list follows new runes only if it is scrolled to its end.
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { Causes, TimelinePage, TimelineRow } from "../../board/TimelineMessages.ts"
@@ -19,14 +19,17 @@ import { Empty, grouped, Kbd, useView } from "../Ui.tsx"
 import { type Range, TimeRange, useRange } from "./TimeRange.tsx"
 
 const HIGH = 26
-/** Rows beyond what is in sight that are drawn too. */
+/** Number of rows outside the visible part that are rendered, too. */
 const MORE = 8
-/** Browsers end at some 33 million pixels: of more runes the newest are listed. */
+/** Browsers support heights up to some 33 million pixels: if there are more runes, only the newest are listed. */
 const MOST = 1_200_000
 const WIDE = 72
 const KNOT = WIDE - 6
 
-/** `agent:builder kind:tool. kind:turn.started stream:shop-1 is:internal`; a word alone is an agent. Pure. */
+/**
+ * `agent:builder kind:tool. kind:turn.started stream:shop-1 is:internal`; a single word is an agent, or a kind if it
+ * has a dot. Pure.
+ */
 export const readQuery = (text: string) => {
   const words = text.split(/\s+/).filter(Boolean)
   const of = (name: string) =>
@@ -53,7 +56,7 @@ interface Known {
 }
 const NOTHING: Known = { total: 0, more: false, density: undefined, problem: undefined }
 
-/** The rows of a filter by their places, asked for as they come in sight. */
+/** The rows that match a filter, by place; requested when they come into sight. */
 const useRunes = (query: string, range: Range, news: number) => {
   const [known, setKnown] = useState<Known>(NOTHING)
   const places = useRef(new Places<TimelineRow>())
@@ -90,7 +93,7 @@ const useRunes = (query: string, range: Range, news: number) => {
   useEffect(() => {
     if (news > 0) void ask(undefined)
   }, [news])
-  /** Asks for what of these places is not there yet. */
+  /** Requests the rows at these places that are missing. */
   const need = (first: number, last: number) => {
     places.current.see(first, last)
     next()
@@ -98,7 +101,7 @@ const useRunes = (query: string, range: Range, news: number) => {
   return { known, rows: places.current.rows, need }
 }
 
-/** Arcs between the runes in sight; a cause further up runs out at the top. */
+/** Arcs between the runes in sight; the arc to a cause further up ends above the top. */
 const Arcs = ({
   first,
   lit,
@@ -166,7 +169,7 @@ const Row = ({ choose, isLit, isOn, row }: RowProps) => (
   </button>
 )
 
-/** How dense the time was; a press goes there. */
+/** A histogram of the time range; a press goes to that time. */
 const Density = ({
   density,
   jump,
@@ -264,7 +267,7 @@ const Rail = ({
     </aside>
   )
 
-/** The part of a long list that is in sight; at its end it follows what comes. */
+/** The visible part of a long list; it follows new rows if it is scrolled to its end. */
 const useWindow = (count: number) => {
   const box = useRef<HTMLDivElement>(null)
   const { read, view } = useView(HIGH * 8)
@@ -289,7 +292,7 @@ const useWindow = (count: number) => {
   const first = Math.max(0, Math.floor(view.top / HIGH) - MORE)
   const last = Math.min(count, Math.ceil((view.top + view.height) / HIGH) + MORE)
   const scroll = (to: number) => void (box.current!.scrollTop = to)
-  /** Brings a row into sight; `centred`: well into it. */
+  /** Scrolls a row into sight; `centred`: away from the edges. */
   const show = (n: number, centred: boolean) => {
     const y = n * HIGH
     const { clientHeight: height, scrollTop: top } = box.current!
@@ -351,7 +354,7 @@ const Found = ({ known: { density, problem, total } }: { readonly known: Known }
   )
 }
 
-/** In words, for the bars. Pure. */
+/** The range in words, for the histogram. Pure. */
 const wordsOf = ({ since, until }: Range): string => {
   if (since === undefined && until === undefined) return "in the last hour, by half minutes"
   const from = since === undefined ? "" : ` from ${stamp(since)}`
@@ -390,7 +393,7 @@ const Head = ({ input, isPart, known, query, setQuery, setTimes, times }: HeadPr
   </header>
 )
 
-/** The words of the filter, as the address has them. */
+/** The text of the filter, from the address. */
 const queryIn = (given: URLSearchParams): string => {
   const agent = given.get("agent")
   return given.get("q") ?? (agent === null ? "" : `agent:${agent}`)

@@ -1,4 +1,4 @@
-/** Tree: what restarts what; crashes and restarts stand out, the rest is quiet. */
+/** Tree: the supervision tree; crashes and restarts stand out. */
 import { useState } from "preact/hooks"
 import type { TreeRow } from "../../board/TreeMessages.ts"
 import { span } from "../../domain/Words.ts"
@@ -9,10 +9,10 @@ import { go, hrefTo } from "../Router.ts"
 import { now } from "../Time.ts"
 import { Bare, Failed, Glyph, Loading } from "../Ui.tsx"
 
-/** Messages that fill the bar. */
+/** Number of messages that fill the bar. */
 const FULL = 16
 
-/** For each row whether one of the same depth follows, at each depth above it. Pure. */
+/** For each row and each depth above it: whether a later row has the same depth. Pure. */
 const stemsOf = (rows: ReadonlyArray<TreeRow>): ReadonlyArray<ReadonlyArray<"bar" | "mid" | "end" | "none">> => {
   const open: Array<boolean> = []
   return rows

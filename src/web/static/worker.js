@@ -1,5 +1,5 @@
-// Serves the page's own files, which the page has put there as the daemon proved them, whoever is at the daemon's port.
-// Of data and keys it knows nothing.
+// Serves the page's own files from the cache, which the page fills only with files that the daemon has proven. So it
+// does not matter which program is at the daemon's port. It handles no data and no keys.
 self.addEventListener("install", () => self.skipWaiting())
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()))
 const kept = async (request, pathname) => {
@@ -9,7 +9,7 @@ const kept = async (request, pathname) => {
 self.addEventListener("fetch", (event) => {
   const { request } = event
   const { origin, pathname } = new URL(request.url)
-  // what is asked with a signature is the page's own business
+  // signed requests are the page's own: do not handle them
   if (origin !== self.location.origin || request.method !== "GET" || request.headers.has("authorization")) return
   if (pathname === "/" || pathname.startsWith("/page/")) event.respondWith(kept(request, pathname))
 })
