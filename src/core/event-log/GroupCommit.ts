@@ -25,7 +25,8 @@ export interface Outcome {
   readonly failure: Failure | undefined
 }
 
-const codeOf = (error: unknown): number | undefined =>
+/** SQLite's extended result code of an error, where there is one. */
+export const codeOf = (error: unknown): number | undefined =>
   error instanceof Error && "errcode" in error && typeof error.errcode === "number" ? error.errcode : undefined
 
 /** Busy, locked, I/O error, full: another moment may mend it. */
@@ -33,7 +34,7 @@ const PASSING = new Set([5, 6, 10, 13])
 /** Too big, constraint, mismatch, range: the append's own fault. */
 const REFUSED = new Set([18, 19, 20, 25])
 /** A primary key, unique or rowid that is taken: another program writes to the store. */
-const TAKEN = new Set([1555, 2067, 2579])
+export const TAKEN = new Set([1555, 2067, 2579])
 
 export const isLocked = (error: unknown): boolean => [5, 6].includes((codeOf(error) ?? 0) & 0xff)
 

@@ -79,15 +79,7 @@ export class LogQueries {
   } {
     const { archives, reader, refill, rules, segments, walk } = this.of
     const { idleWalk = walk } = this.of
-    const verifying = (walk: Walk) =>
-      verify({
-        reader,
-        walk,
-        rules,
-        archives,
-        ...(segments === undefined ? {} : { segments }),
-        ...(refill === undefined ? {} : { refill })
-      })
+    const verifying = (walk: Walk) => verify({ reader, walk, rules, archives, segments, refill })
     return {
       read: (selection) => this.read(selection),
       tail: (selection, count) => this.tail(selection, count),

@@ -127,7 +127,8 @@ const VERSIONS = `CREATE TABLE IF NOT EXISTS "${TABLE}" (
   name VARCHAR(255) NOT NULL
 )`
 
-const numberIn = (database: Database, sql: string): number =>
+/** The first value that a query answers with, as a number; 0 for none. */
+export const numberIn = (database: Database, sql: string): number =>
   Number(Object.values(database.prepare(sql).get() ?? {})[0] ?? 0)
 
 /** The version of the store as it is; 0 for an empty file. */

@@ -5,6 +5,7 @@
 import { Duration, Effect } from "effect"
 import * as Monotonic from "../supervision/Monotonic.ts"
 import { StorageError } from "./EventLog.ts"
+import { codeOf as sqliteCodeOf, TAKEN } from "./GroupCommit.ts"
 import { MOVED } from "./StorePlace.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
@@ -42,8 +43,6 @@ const codes: { readonly [code: number]: readonly [reason: string, message: strin
   ]
 }
 
-/** Extended codes of a key that is there already. */
-const TAKEN = new Set([1555, 2067, 2579])
 const taken = [
   "taken",
   "INV-EVENTID-MONOTONIC: the next event id is taken, so somebody else writes to the store",
@@ -74,11 +73,9 @@ const ofErrno: { readonly [code: string]: number } = {
   EROFS: 23
 }
 
-const codeOf = (cause: unknown): number | undefined => {
-  if (!(cause instanceof Error)) return undefined
-  if ("errcode" in cause && typeof cause.errcode === "number") return cause.errcode
-  return "code" in cause && typeof cause.code === "string" ? ofErrno[cause.code] : undefined
-}
+const codeOf = (cause: unknown): number | undefined =>
+  sqliteCodeOf(cause) ??
+  (cause instanceof Error && "code" in cause && typeof cause.code === "string" ? ofErrno[cause.code] : undefined)
 
 /** The error in our words; one that is in them stays as it is. `where` is the file, or whatever names the store. */
 export const storageError = (where: string, cause: unknown): StorageError => {

@@ -44,7 +44,7 @@ export interface Facts {
 }
 
 const factsIn = (database: Database): Facts => {
-  const one = (sql: string): number => Number(Object.values(database.prepare(sql).get() ?? {})[0] ?? 0)
+  const one = (sql: string) => Migrations.numberIn(database, sql)
   const has = (table: string) =>
     one(`SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '${table}'`) > 0
   return {

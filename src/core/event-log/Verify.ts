@@ -199,9 +199,9 @@ export const verify = ({
   readonly rules: Rules
   readonly walk: Walk
   readonly archives: OldArchives.Archives
-  readonly segments?: () => Segments
+  readonly segments?: (() => Segments) | undefined
   /** The file beside the store is wrong. */
-  readonly refill?: () => void
+  readonly refill?: (() => void) | undefined
 }): Effect.Effect<Verdict, StorageError> =>
   Effect.gen(function* () {
     const { guard, kinds } = rules
