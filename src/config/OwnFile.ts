@@ -28,7 +28,7 @@ export type Read = (path: string, most: number) => Effect.Effect<Uint8Array, Own
 /** The number of links that Linux follows. */
 const MAX_LINKS = 40
 const A_READ = 64 * 1024
-/** Maximum number of characters of /etc/group and of /etc/passwd; entries beyond it are not seen. */
+/** Maximum number of characters of /etc/group and of /etc/passwd. If one has more, no group counts as private. */
 const MAX_ACCOUNTS = 1024 * 1024
 
 const refused = (reason: OwnFileRefused["reason"], message: string, remedy = "") =>
@@ -38,7 +38,8 @@ const partsOf = (path: string): ReadonlyArray<string> => path.split("/").filter(
 
 /** True if a group is this user's alone: /etc/group lists no other member, and /etc/passwd no other primary member. */
 const isPrivate = async (gid: number, uid: number): Promise<boolean> => {
-  const read = (file: string) => readFile(file, "utf8").then((text) => text.slice(0, MAX_ACCOUNTS).split("\n"))
+  const read = (file: string) =>
+    readFile(file, "utf8").then((text) => (text.length > MAX_ACCOUNTS ? [] : text.split("\n")))
   const [groups, users] = await Promise.all([read("/etc/group"), read("/etc/passwd")]).catch(() => [[], []])
   const accounts = users.map((line) => line.split(":"))
   const own = accounts.find((account) => account[2] === String(uid))?.[0]

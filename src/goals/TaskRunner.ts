@@ -44,7 +44,7 @@ const unseen = {
   agent: `${NO_AGENT}: put it back into the project's file, or cancel the goal`
 }
 /** Maximum number of runes that are searched for the turn that carried a task. */
-const MAX_TURNS = 1_000
+const MAX_RUNES = 1_000
 
 const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>, otherwise: A): Effect.Effect<A, never, R> =>
   Effect.orElseSucceed(effect, () => otherwise)
@@ -209,10 +209,10 @@ export class TaskRunner {
   /** Whether the log has a completed turn that carried the task's message. */
   private readonly isFinished = Effect.fnUntraced(
     { self: this },
-    function* (this: TaskRunner, { given, messageId }: Node) {
+    function* (this: TaskRunner, { agent, given, messageId }: Node) {
       const { conversation, log } = this.goal.around
       const kinds = ["turn.started", "turn.completed"]
-      const runes = yield* log.tail({ stream: conversation, kinds, after: given }, MAX_TURNS)
+      const runes = yield* log.tail({ stream: conversation, actor: `turn/${agent}`, kinds, after: given }, MAX_RUNES)
       let turnId: string | undefined = undefined
       for (const any of runes) {
         const rune = readWork(any)

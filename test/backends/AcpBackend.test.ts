@@ -837,10 +837,12 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
   describe("processes", () => {
     it.effect("terminals: output and exit code, bounded output, kill, release, none outside the workspace", () =>
       Effect.gen(function* () {
-        const { all } = yield* play("terminals", { react: answers(ALLOW) })
+        // a name that suggests a secret: whoever wrote the config has set it for the agent
+        const env = { DB_PASSWORD: "of-the-config" }
+        const { all } = yield* play("terminals", { config: { env }, react: answers(ALLOW) })
         const { exit, gone, killed, outside, output, tail } = JSON.parse(outputs(all)[0]!)
         assert.deepStrictEqual(exit, { exitCode: 3, signal: null })
-        assert.deepStrictEqual(output.output.split("\n").toSorted(), ["", "no", "run-1 more"])
+        assert.deepStrictEqual(output.output.split("\n").toSorted(), ["", "no", "run-1 more of-the-config"])
         assert.deepInclude(output, { truncated: false, exitStatus: exit })
         assert.strictEqual(gone, -32002)
         assert.strictEqual(killed.signal, "SIGTERM")

@@ -120,7 +120,7 @@ export const read = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
 })
 
 /** Uploads a content from the byte up to which the daemon already has it; nothing if the daemon has all of it. */
-const handOver = Effect.fnUntraced(function* (client: Client, { content, sha256 }: Read, caller: Caller) {
+const handOver = Effect.fnUntraced(function* (client: Client, { content, filename, sha256 }: Read, caller: Caller) {
   const of = { sha256, size: content.length, caller }
   let { has } = yield* client.AddFile({ ...of, at: 0, data: "" })
   // another client can upload the same content at the same time: `has` includes its progress
@@ -128,6 +128,11 @@ const handOver = Effect.fnUntraced(function* (client: Client, { content, sha256 
     const piece = content.subarray(has, has + Limits.pieceBytes)
     ;({ has } = yield* client.AddFile({ ...of, at: has, data: Buffer.from(piece).toString("base64") }))
   }
+  if (has < content.length)
+    return yield* failed(
+      `The daemon has only ${has} of the ${content.length} bytes of ${filename}: nothing was sent.`,
+      "Send it again."
+    )
 })
 
 /** Uploads all files, and returns the references for the message. */

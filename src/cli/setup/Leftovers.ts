@@ -140,7 +140,7 @@ const homes = ({ agents, state }: Options): ReadonlyArray<Leftover> => {
   if (agents === undefined) return []
   const base = join(state, "homes")
   return namesIn(base)
-    .filter((name) => !agents.some(({ agent }) => name.startsWith(`${agent}-`)))
+    .filter((name) => !agents.some(({ agent }) => agent === name.slice(0, name.lastIndexOf("-"))))
     .map((name) => leftover("home", join(base, name), "no agent of that name is there", workedIn(join(base, name))))
 }
 

@@ -20,6 +20,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import * as Focus from "../sessions/Focus.ts"
 import * as Hint from "../parse/Hint.ts"
 import { Entry, Invocation } from "../parse/Invocation.ts"
+import { isAsciiOnly } from "../render/Ascii.ts"
 import { plain } from "../render/Output.ts"
 import { worldOf } from "../../config/Places.ts"
 import type { BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
@@ -234,10 +235,6 @@ const board = Effect.fnUntraced(function* (state: BoardState, options: Options, 
   return yield* Effect.raceFirst(Deferred.await(place.left), going)
 }, Effect.scoped)
 
-/** Whether the terminal or its locale cannot show UTF-8. */
-const isAscii = (terminal: string | undefined, locale: string | undefined): boolean =>
-  terminal === "linux" || (locale !== undefined && locale !== "" && !/utf-?8/i.test(locale))
-
 export const run = Effect.fnUntraced(function* (options: Options) {
   const { columns, interactive, json } = yield* Invocation
   if (columns === null || json || !interactive) {
@@ -251,7 +248,7 @@ export const run = Effect.fnUntraced(function* (options: Options) {
   const state = new BoardState()
   state.filter = (options.labels ?? []).map((label) => `+${label}`).join(" ")
   for (;;) {
-    const left = yield* board(state, options, isAscii(env["TERM"], env["LC_ALL"] ?? env["LC_CTYPE"] ?? env["LANG"]))
+    const left = yield* board(state, options, env["TERM"] === "linux" || isAsciiOnly((name) => env[name]))
     if (left._tag === "Quit") return
     const { row } = left
     const opened = Effect.gen(function* () {

@@ -101,8 +101,9 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   const shown = enclosure.confined
     ? env
     : {
-        ...ToolEnvironment.visible({ ...ChildEnvironment.given(host.environment), ...config.env, ...spec.env }, []),
-        ...ChildEnvironment.named(host.environment, config.passEnv)
+        ...ToolEnvironment.visible({ ...ChildEnvironment.given(host.environment), ...spec.env }, []),
+        ...ChildEnvironment.named(host.environment, config.passEnv),
+        ...config.env
       }
   const mark = { store: host.store, runId: spec.runId }
   const grace = config.killGrace

@@ -3,7 +3,7 @@
  *
  * Guarantees of `visible`: it excludes variables whose name suggests a secret, or whose value is an
  * address with a password. It also excludes variables that name a socket of the user's session.
- * agentd's own variables are removed earlier, by ChildEnvironment. The shell tool adds the
+ * agentd's own variables are removed earlier, by ChildEnvironment. The callers add the
  * variables of the config afterwards, unchanged: that is the way to pass a secret.
  */
 import type { Environment } from "../process/ChildProcess.ts"
