@@ -17,7 +17,7 @@ import * as Outbox from "./Outbox.ts"
 
 export interface Given {
   readonly state: Outbox.State
-  /** `alert.queued`, `alert.sent` and `alert.answered`, the newest, oldest first. */
+  /** `alert.queued`, `alert.sent`, `alert.answered` and `alert.overtaken`, the newest, oldest first. */
   readonly runes: ReadonlyArray<Pick<Rune, "at" | "eventId" | "kind" | "payload">>
   /** Names of projects by their streams. */
   readonly projects: ReadonlyMap<string, string>
@@ -114,6 +114,12 @@ const gone = (given: Given, kept: ReadonlySet<string>): ReadonlyArray<AlertRow> 
       const whole = Outbox.wholeOf(batch)
       const { to: had = [], rejected: not = [] } = sent.get(whole) ?? {}
       sent.set(whole, { at: rune.at, to: [...new Set([...had, ...to])], rejected: [...new Set([...not, ...rejected])] })
+    }
+    if (rune?.kind === "alert.answered" || rune?.kind === "alert.overtaken") {
+      // what was dropped before it was sent was told to nobody
+      const { about, drops } = rune.payload
+      for (const [id, { alert, batch }] of alerts)
+        if (drops.includes(batch) && alert.notice?.about === about && !sent.has(batch)) alerts.delete(id)
     }
     if (rune?.kind !== "alert.queued" || kept.has(rune.payload.batch)) continue
     const { alert, batch } = rune.payload

@@ -26,7 +26,7 @@ export const of = Effect.fnUntraced(function* (
   const agents = yield* Agents
   const context = yield* AlertContext
   const state = (yield* (yield* LiveOutbox).seen) ?? Outbox.initial
-  const kinds = ["alert.answered", ...(options.failed ? [] : ["alert.queued", "alert.sent"])]
+  const kinds = ["alert.answered", ...(options.failed ? [] : ["alert.overtaken", "alert.queued", "alert.sent"])]
   const count = Math.min(MOST_RUNES, RUNES_A_ROW * options.count)
   const runes = yield* log.tail({ stream: DAEMON_STREAM, kinds }, count)
   const waiting = [...state.batches, ...state.givenUp].flatMap(({ alerts }) =>

@@ -169,6 +169,7 @@ class Reader {
   private text(length: number): string {
     const from = this.at
     this.at += length + 1
+    if (this.at > this.view.byteLength) throw new RangeError("a string is longer than its message")
     return Buffer.from(this.view.buffer, this.view.byteOffset + from, length).toString()
   }
 

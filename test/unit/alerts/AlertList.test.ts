@@ -74,6 +74,32 @@ describe("alerts", () => {
     assert.match(desk.list()[0]!.remedy!, /^It is over since /)
   })
 
+  it("what was answered before it was sent was told to nobody: it is not listed as sent", () => {
+    for (const kind of ["alert.answered", "alert.overtaken"] as const) {
+      const desk = new Desk()
+      const about = "call:01k9"
+      const notice = {
+        kind: "needsYou",
+        title: "t",
+        body: "b",
+        command: "c",
+        urgency: "now",
+        about,
+        project: "shop"
+      } as const
+      const asked = { ...alert(1, "ann", desk.now), notice }
+      desk.append(
+        Outbox.queue(desk.state, { alert: asked, hash: "abcdef0123", upTo: 1 }, { ...route, channel: "phone" }, NOW)
+      )
+      const drops = [desk.state.batches[0]!.id]
+      const over =
+        kind === "alert.answered" ? { by: "ada", at: desk.now, withdraws: [] } : { kind: "needsYou", alertIds: [] }
+      desk.append({ stream: "daemon", kind, actor: "alerter", payload: { about, upTo: 2, drops, ...over } })
+      assert.deepStrictEqual(desk.state.batches, [])
+      assert.deepStrictEqual(desk.list(), [])
+    }
+  })
+
   it("one that waits says to whom it goes, and when", () => {
     const desk = new Desk()
     desk.queue("ann")
