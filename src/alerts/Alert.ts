@@ -1,38 +1,38 @@
-/** Alert: what the outbox holds of one piece of news. Pure. Alerts with the same key are one trouble and are sent together. */
+/** Alert: a piece of news for people, as the outbox stores it. Alerts with equal keys are sent as one. Pure. */
 import { Schema } from "effect"
 import { Notice } from "./Notice.ts"
 
 export const Alert = Schema.Struct({
-  /** The kind of trouble: `agent.stopped`, else the kind of the rune. */
+  /** The kind of news, such as `agent.stopped`; by default, the kind of the rune. */
   kind: Schema.String,
-  /** Equal keys are one trouble. */
+  /** Alerts with equal keys are folded into one. */
   key: Schema.String,
-  /** Of the rune that caused it. */
+  /** Stream and actor of the rune that caused the alert. */
   stream: Schema.String,
   actor: Schema.String,
-  /** The conversation whose mail section takes it, where that is not the rune's stream. */
+  /** The conversation whose mail section sends it, if that is not the rune's stream. */
   of: Schema.optionalKey(Schema.String),
-  /** Of whom it tells, without its project: `builder`. */
+  /** Name of the agent or goal, without its project: `builder`. */
   name: Schema.String,
-  /** Fits a subject: `builder stopped: 5 errors in a row`. */
+  /** Fits a mail's subject: `builder has failed: 5 errors in a row`. */
   headline: Schema.String,
   reason: Schema.String,
   remedy: Schema.NullOr(Schema.String),
-  /** Counters, for those who have some. */
+  /** Number of errors in a row and in total; null if the alert is not about errors. */
   errors: Schema.NullOr(Schema.Struct({ row: Schema.Int, all: Schema.Int })),
   runId: Schema.NullOr(Schema.String),
-  /** The rune that caused it, the newest where it is there several times. */
+  /** Event id of the rune that caused the alert; of folded alerts, the newest rune. */
   cause: Schema.Int,
-  /** The cause's place in the stream; not there in alerts that an older agentd queued. */
+  /** Sequence number of that rune in its stream; absent in alerts that an older agentd queued. */
   seq: Schema.optionalKey(Schema.Int),
-  /** Of the cause, ms since the epoch. */
+  /** Time of that rune, in ms since the epoch. */
   at: Schema.Finite,
   /** Number of equal alerts. */
   count: Schema.Int,
-  /** As channels tell it; not there in alerts that a mail section mails. */
+  /** The notice that channels send; absent in alerts that a mail section sends. */
   notice: Schema.optionalKey(Notice)
 })
 export type Alert = typeof Alert.Type
 
-/** Two of one key: the newer one's words, both counted. */
+/** Folds two alerts of one key: keeps the newer one's texts, and adds the counts. */
 export const together = (older: Alert, newer: Alert): Alert => ({ ...newer, count: older.count + newer.count })

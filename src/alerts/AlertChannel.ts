@@ -1,11 +1,12 @@
 /**
- * AlertChannel: a way in which a person is told: its contract, and the ways that there are.
+ * AlertChannel: the contract of a channel that notifies a person, and the service that holds all channels.
  *
- * Guarantees wanted of each: `send` returns once the receiver has it, fails typed, and ends in bounded time; what it is
- * given may come again after a crash, under the same id; no secret is in an error.
+ * Guarantees that each channel must give: `send` returns once the receiver has accepted the message, fails with a typed
+ * error, and ends in bounded time; no error contains a secret. After a crash, the same message can come again, under
+ * the same id.
  *
- * Whoever builds agentd adds one: `Layer.succeed(AlertChannels, [...others, mine])`; a config names it by
- * `{ "type": "other", "name": "mine", "settings": … }`.
+ * A build of agentd can add a channel: `Layer.succeed(AlertChannels, [...others, mine])`; a config names it by `{
+ * "type": "other", "name": "mine", "settings": … }`.
  */
 import { Context, type Effect } from "effect"
 import type { ChannelConfig, NoticeKind } from "../config/NotifyConfig.ts"
@@ -16,7 +17,7 @@ import type { SendError } from "./SendError.ts"
 
 /** A notice as a receiver gets it. */
 export interface Told {
-  /** The same whenever it comes, by whichever message. */
+  /** Stays the same when the notice is sent again after a failure. */
   readonly id: string
   readonly kind: NoticeKind
   readonly word: Word
@@ -27,9 +28,9 @@ export interface Told {
   readonly about: string
   readonly project: string | null
   readonly rune: number
-  /** Of that rune, ms since the epoch. */
+  /** Time of that rune, in ms since the epoch. */
   readonly at: number
-  /** So many equal ones. */
+  /** Number of equal notices that were folded into this one, itself included. */
   readonly count: number
 }
 
@@ -43,39 +44,44 @@ export interface Message {
   readonly command: string
   readonly urgency: Urgency
   readonly notices: ReadonlyArray<Told>
-  /** So many more that are not named. */
+  /** Number of further notices that are not in `notices`. */
   readonly more: number
-  /** The id of the first message about the same thing, where there was one. */
+  /** Id of the first message about the same subject, if there was one. */
   readonly earlier?: string
 }
 
 export interface Receipt {
   /** The receiver's answer, in words. */
   readonly response: string
-  /** By which the receiver knows the message, where it can be withdrawn. */
+  /** The receiver's id of the message, if it can be withdrawn. */
   readonly handle?: string
-  /** Receivers that did not take it, of several, each with its code: 4xx for now. */
+  /** Recipients that were refused, each with the server's code; 4xx: refused temporarily. */
   readonly refused?: ReadonlyArray<Refused>
 }
 
 export interface Withdrawal {
-  /** Of the withdrawal itself: the same at each attempt. */
+  /** Id of the withdrawal itself, the same at each attempt. */
   readonly id: string
-  /** The id of the message, and by what its receiver knows it. */
+  /** Id of the message to withdraw, and the receiver's id of it (`handle`). */
   readonly of: string
   readonly handle: string
   readonly title: string
 }
 
 export interface AlertChannel {
-  /** A channel's `type`, or of `other` its `name`. */
+  /** The `type` in a channel's config; for the type `other`, the `name`. */
   readonly name: string
   readonly send: (config: ChannelConfig, message: Message) => Effect.Effect<Receipt, SendError>
-  /** Takes a message back that somebody answered elsewhere; undefined: it cannot. `why`: in words. */
+  /**
+   * Withdraws a message that somebody answered elsewhere; undefined if the channel cannot. `why`: the reason, as text.
+   */
   readonly withdraw?: (config: ChannelConfig, message: Withdrawal, why: string) => Effect.Effect<Receipt, SendError>
-  /** Waits until a person puts a message off that the channel has shown: its notices are told again in a while. Not there: it offers none. */
+  /**
+   * Waits until a person postpones a message that the channel has shown; its notices are sent again later. Undefined if
+   * the channel does not offer that.
+   */
   readonly later?: Effect.Effect<Message>
-  /** Whether it could be used, as far as can be told without a message; in words. */
+  /** Checks whether the channel can be used, without sending a message; returns a text for people. */
   readonly check: (config: ChannelConfig) => Effect.Effect<string, SendError>
 }
 

@@ -1,9 +1,8 @@
 /**
- * AlertContext: what the alerter must be told by those who know the projects:
- * where their mail goes and the story behind an alert.
+ * AlertContext: what the alerter needs from the modules that know the projects: where their mail goes, the channels of
+ * `notify`, and the events that led to an alert.
  *
- * Asked anew for each alert and each attempt, so that a changed config counts
- * from the next one on.
+ * The alerter asks again for each alert and each attempt, so that a changed config applies from the next one on.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { MailConfig } from "../config/Config.ts"
@@ -17,14 +16,17 @@ export class AlertContext extends Context.Service<
   {
     /** The mail section in force for a stream's project, else the user's own; undefined: none is configured. */
     readonly mailFor: (stream: string) => Effect.Effect<MailConfig | undefined>
-    /** How people are told besides by mail, as the user's own file says now; undefined: no way is configured, or the file cannot be read. */
+    /**
+     * The `notify` section of the user's own config, as it is now; undefined if there is none, or the file cannot be
+     * read.
+     */
     readonly notify: Effect.Effect<NotifyConfig | undefined>
     readonly projectName: (stream: string) => Effect.Effect<string | undefined>
-    /** Facts of the moment about a rune of which channels may tell. */
+    /** Current facts about a rune, for the notice that channels send. */
     readonly facts: (rune: Rune) => Effect.Effect<Facts>
-    /** The events that led to an alert, oldest first; empty where there is nothing to tell. */
+    /** The events that led to an alert, oldest first; empty if there are none. */
     readonly why: (alert: Alert) => Effect.Effect<ReadonlyArray<{ readonly at: number; readonly text: string }>>
-    /** A text with its commands as they must be typed. */
+    /** The text with its commands in the form in which a person must type them. */
     readonly typed: (text: string) => string
   }
 >()("agentd/alerts/AlertContext") {

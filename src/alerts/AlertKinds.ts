@@ -1,8 +1,8 @@
 /**
- * AlertKinds: the kinds of runes of the outbox: an alert that waits for its mail or another message, a message
- * that was sent, one that was not, that somebody has answered, and that it is news no more.
+ * AlertKinds: the kinds of runes of the outbox: an alert is queued, a message was sent, a message could not be sent, a
+ * notice was answered, a notice is outdated.
  *
- * Guarantees: a rune of a newer shape is read as none, so that an older agentd goes on.
+ * Guarantees: a rune of a newer shape is ignored, so that an older agentd keeps working.
  */
 import { Schema } from "effect"
 import { NOTICE_KINDS } from "../config/NotifyConfig.ts"
@@ -12,23 +12,23 @@ import { FailureClass } from "./Retry.ts"
 
 export const Queued = Schema.Struct({
   alertId: Schema.String,
-  /** The first alert's id. */
+  /** Id of the batch: the id of its first alert. */
   batch: Schema.String,
-  /** To whom, as an opaque name; while no mail is configured, the stream. */
+  /** Opaque name of the receiver; the stream while no mail is configured. */
   destination: Schema.String,
   /** False while no mail is configured. */
   routed: Schema.Boolean,
-  /** Nothing joins the batch from then on, and it is mailed; ms since the epoch. */
+  /** When the batch is sent and accepts no more alerts, in ms since the epoch. */
   dueAt: Schema.Finite,
-  /** Runes up to here have been looked at. */
+  /** Event id of the newest rune that the alerter has examined. */
   upTo: Schema.Int,
-  /** The channel of `notify` that it is told by; not there: it is mailed by the mail section of its project. */
+  /** The channel of `notify` that sends it; if absent, the mail section of its project sends it. */
   channel: Schema.optionalKey(Schema.String),
-  /** Of the channels that are told when nobody answers it is the so-manieth. */
+  /** Position of the channel in the list of escalation channels, from 1; absent if this is no escalation. */
   step: Schema.optionalKey(Schema.Int),
-  /** The addresses that a channel mails to, where others of its config are told by the mail section. */
+  /** Addresses that a mail channel sends to, if the mail section already mails the others of its config. */
   to: Schema.optionalKey(Schema.Array(Schema.String)),
-  /** A person has put it off: it is told again. */
+  /** True if a person postponed the notice, and it is sent again. */
   putOff: Schema.optionalKey(Schema.Boolean),
   alert: Alert
 })
@@ -39,17 +39,17 @@ export const Sent = Schema.Struct({
   messageId: Schema.String,
   alertIds: Schema.Array(Schema.String),
   to: Schema.Array(Schema.String),
-  /** Addresses that the server did not take. */
+  /** Addresses that the server refused for good. */
   rejected: Schema.Array(Schema.String),
   response: Schema.String,
-  /** The server's code for each recipient that was not taken. Not there: it took all, or an older daemon. */
+  /** The server's code for each refused recipient; absent if none was refused, or if an older daemon wrote the rune. */
   refused: Schema.optionalKey(Schema.Array(Schema.Struct({ to: Schema.String, code: Schema.NullOr(Schema.Int) }))),
-  /** Recipients that were refused for now, and when they are tried again, ms since the epoch. */
+  /** Recipients that were refused temporarily, and the time of the next attempt, in ms since the epoch. */
   later: Schema.optionalKey(
     Schema.Struct({ to: Schema.Array(Schema.String), attempt: Schema.Int, error: Schema.String, nextAt: Schema.Finite })
   ),
   channel: Schema.optionalKey(Schema.String),
-  /** By which its receiver knows it, where it can be withdrawn. */
+  /** The receiver's id of the message, if it can be withdrawn. */
   handle: Schema.optionalKey(Schema.String)
 })
 
@@ -63,46 +63,46 @@ export const Failed = Schema.Struct({
   permanent: Schema.Boolean,
   error: Schema.String,
   remedy: Schema.String,
-  /** ms since the epoch; null: given up. */
+  /** Time of the next attempt, in ms since the epoch; null: given up. */
   nextAt: Schema.NullOr(Schema.Finite),
   channel: Schema.optionalKey(Schema.String),
-  /** The message told of such failures itself: nobody is told of this one. */
+  /** True if the message itself reported such failures: nobody is notified of this one. */
   silent: Schema.optionalKey(Schema.Boolean)
 })
 
 export const Answered = Schema.Struct({
   about: Schema.String,
-  /** Null: nobody: it is over. */
+  /** Who answered; null if nobody did and the question is over. */
   by: Schema.NullOr(Schema.String),
-  /** ms since the epoch */
+  /** Time of the answer, in ms since the epoch. */
   at: Schema.Finite,
-  /** Runes up to here have been looked at. */
+  /** Event id of the newest rune that the alerter has examined. */
   upTo: Schema.Int,
-  /** Batches that tell of it no more. */
+  /** Ids of the batches that the notice is removed from. */
   drops: Schema.Array(Schema.String),
-  /** Messages that are taken back: by which channel, their ids, and by what their receivers know them. */
+  /** Messages to withdraw: the channel, the message's id (`of`), and the receiver's id of it (`handle`). */
   withdraws: Schema.Array(
     Schema.Struct({ channel: Schema.String, of: Schema.String, handle: Schema.String, title: Schema.String })
   )
 })
 
 export const Overtaken = Schema.Struct({
-  /** The thing that notices were about, and their kind. */
+  /** Subject and kind of the outdated notices. */
   about: Schema.String,
   kind: Schema.Literals(NOTICE_KINDS),
-  /** Runes up to here have been looked at. */
+  /** Event id of the newest rune that the alerter has examined. */
   upTo: Schema.Int,
-  /** Batches that tell of it no more, and the alerts that they held. */
+  /** Ids of the batches that the notices are removed from, and of the removed alerts. */
   drops: Schema.Array(Schema.String),
   alertIds: Schema.Array(Schema.String),
-  /** Facts that may be told again: facts of the moment are newer than the rune that they are told for. */
+  /** `once` keys of the dropped notices, which may be used again: a notice's facts can be newer than its rune. */
   once: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
 export const alertKinds = {
-  /** A notice that was not sent yet is none any more, though nobody was asked: it is dropped. */
+  /** A notice became outdated before it was sent, and is dropped; it asked nobody for an answer. */
   "alert.overtaken": kind(Overtaken),
-  /** A person has answered what people were told, or it is over. */
+  /** A person answered a notice, or its question is over. */
   "alert.answered": kind(Answered),
   "alert.queued": kind(Queued),
   "alert.sent": kind(Sent),

@@ -1,9 +1,9 @@
 /**
- * AlertList: what people were told, newest first, and whether it came to them. Pure: made of the outbox's state, of
- * the runes that queued the alerts, and of those that tell of mails that were sent.
+ * AlertList: the list of alerts, newest first, with whether each reached anybody. Pure: made from the outbox's state,
+ * the runes that queued alerts, and the runes of sent messages and of answers.
  *
- * Guarantees: equal troubles of one mail are one row; whatever is in the outbox is in the list, however old; an alert
- * that has left the outbox was sent, unless the outbox says that it was given up.
+ * Guarantees: equal alerts of one message are one row; every alert in the outbox is in the list, however old; an alert
+ * that has left the outbox is listed as sent, unless the outbox says that it was given up.
  */
 import type { AlertRow } from "../domain/AlertMessages.ts"
 import { troubles } from "../domain/Weather.ts"
@@ -17,13 +17,13 @@ import * as Outbox from "./Outbox.ts"
 
 export interface Given {
   readonly state: Outbox.State
-  /** `alert.queued`, `alert.sent`, `alert.answered` and `alert.overtaken`, the newest, oldest first. */
+  /** The newest runes `alert.queued`, `alert.sent` and `alert.answered`, oldest first. */
   readonly runes: ReadonlyArray<Pick<Rune, "at" | "eventId" | "kind" | "payload">>
   /** Names of projects by their streams. */
   readonly projects: ReadonlyMap<string, string>
-  /** The addresses to which a stream's alerts go now. */
+  /** Addresses that a stream's alerts are mailed to under the current config. */
   readonly mailed: ReadonlyMap<string, ReadonlyArray<string>>
-  /** How a message would go now; undefined: nothing is configured for it. */
+  /** How a message would be sent now; undefined if nothing is configured for it. */
   readonly wayOf: (batch: Outbox.Batch) => Way | undefined
   readonly now: number
 }
@@ -66,7 +66,7 @@ const standingOf = (
   return { ...NOT_YET, ...failed, state: failure === null ? "waiting" : "failed", to, nextAt }
 }
 
-/** Names who has answered the notice's question; undefined while nobody has. */
+/** A text that says who answered the notice's question; undefined while it is open. */
 const overSince = ({ runes }: Given, { at, notice }: Alert): string | undefined => {
   if (notice === undefined || !Notice.asks(notice)) return undefined
   for (const any of runes) {
@@ -89,7 +89,7 @@ const rowOf = (given: Given, alert: Alert, standing: Standing): AlertRow => {
     goal: whose(alert, "plan", project),
     subject: alert.headline,
     reason: alert.reason,
-    // people know the name, and the stream is none; a command that was answered is dead
+    // people know the project's name, not its stream; after an answer, the command is of no use
     remedy:
       over !== undefined
         ? over
@@ -102,7 +102,7 @@ const rowOf = (given: Given, alert: Alert, standing: Standing): AlertRow => {
   }
 }
 
-/** Alerts of mails that have left the outbox: by mail and key. */
+/** Alerts that have left the outbox: one row for each batch and key. */
 const gone = (given: Given, kept: ReadonlySet<string>): ReadonlyArray<AlertRow> => {
   const alerts = new Map<string, { readonly batch: string; readonly alert: Alert }>()
   const sent = new Map<string, Sent>()
@@ -110,7 +110,7 @@ const gone = (given: Given, kept: ReadonlySet<string>): ReadonlyArray<AlertRow> 
     const rune = AlertKinds.readAlert(any)
     if (rune?.kind === "alert.sent") {
       const { batch, rejected, to } = rune.payload
-      // the rest of a message joins the others that have it
+      // a retry for some recipients counts as part of its original message
       const whole = Outbox.wholeOf(batch)
       const { to: had = [], rejected: not = [] } = sent.get(whole) ?? {}
       sent.set(whole, { at: rune.at, to: [...new Set([...had, ...to])], rejected: [...new Set([...not, ...rejected])] })
@@ -133,7 +133,7 @@ const gone = (given: Given, kept: ReadonlySet<string>): ReadonlyArray<AlertRow> 
   })
 }
 
-/** Rows in which what was told by several ways is one for each state that it is in. */
+/** Merges the rows of one alert that several channels send, if they have the same state and error. */
 const merged = (rows: ReadonlyArray<AlertRow>): ReadonlyArray<AlertRow> => {
   const byMatter = new Map<string, AlertRow>()
   for (const row of rows) {
@@ -159,7 +159,7 @@ const merged = (rows: ReadonlyArray<AlertRow>): ReadonlyArray<AlertRow> => {
 
 const isOpen = ({ state }: AlertRow): boolean => state === "failed" || state === "given up"
 
-/** `failed`: only those that did not come to anybody. */
+/** `failed`: list only alerts that could not be sent or were given up. */
 export const listOf = (given: Given, options: { readonly count: number; readonly failed: boolean }) => {
   const { batches, givenUp } = given.state
   const all = [...batches, ...givenUp]

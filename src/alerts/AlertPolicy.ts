@@ -1,12 +1,13 @@
 /**
- * AlertPolicy: which runes people are told of, and in which words: one table from a rune's kind to a piece of news.
+ * AlertPolicy: decides which runes people are notified about, and writes the texts: one table from a rune's kind to its
+ * news.
  *
- * A piece of news has up to two forms: the alert that the mail section of its project sends, and the notice that the
- * channels of `notify` send, made from the facts of the moment. Both stand in one function for each kind of rune.
- * How urgent each kind of notice is stands in Notice.ts. Pure.
+ * News has up to two forms: the alert that the project's mail section sends, and the notice that the channels of
+ * `notify` send. The notice is written from the facts at that moment. One function for each kind of rune makes both.
+ * Notice.ts has the urgency of each kind of notice. Pure.
  *
- * Guarantees: a notice's title begins with whom it tells of; a command works from any folder; news that a person has
- * answered, or that a later turn has overtaken, has no notice.
+ * Guarantees: a notice's title begins with its subject; a command works from any folder. A question that a person has
+ * answered, and news that a later turn has made outdated, have no notice.
  */
 import { Schema } from "effect"
 import { agentKinds, toolKinds } from "../agents/machines/AgentKinds.ts"
@@ -30,27 +31,32 @@ import * as AlertKinds from "./AlertKinds.ts"
 import * as Notice from "./Notice.ts"
 import { TELLS_AT } from "./Retry.ts"
 
-/** Longest headline and reason, in characters: an alert is a rune and a subject line. */
+/**
+ * Maximum characters of a headline and of a reason: an alert is stored in a rune, and a headline is a mail's subject.
+ */
 const MAX_HEADLINE = 120
 const MAX_REASON = 2000
-/** Longest last line of an agent that stopped, and longest line of others. */
+/** Maximum characters quoted from a stopped agent's last line, and of any other quoted line. */
 const MAX_LAST = 160
 const MAX_LINE = 200
 
-/** The words of an alert that is mailed. */
+/** The texts of an alert that is mailed. */
 type Words = Pick<Alert, "headline" | "reason"> &
   Partial<Pick<Alert, "of" | "kind" | "key" | "remedy" | "errors" | "runId">>
 
 interface Said {
   readonly mail?: Words
-  /** The only kind of notice that it can be, where that is known before its facts are. */
+  /**
+   * The only kind that the notice can have, if it is known without the facts. If no channel wants it, no facts are
+   * read.
+   */
   readonly only?: NoticeKind
   readonly notice?: (facts: Notice.Facts) => Notice.Words | undefined
 }
 
 const table = {
   "worker.moved": agentKinds["worker.moved"],
-  // an agent that has spent its budget stops for good: its worker says so, with what helps
+  // no row for an agent that has spent its budget: it stops for good, and `worker.moved` reports that, with a remedy
   "agent.asked": agentKinds["agent.asked"],
   "agent.bound_reached": agentKinds["agent.bound_reached"],
   "turn.completed": agentKinds["turn.completed"],
@@ -81,16 +87,16 @@ const read = reader(table)
 type Told = RuneOf<typeof table>
 type ToldOf<K extends Told["kind"]> = Extract<Told, { readonly kind: K }>
 
-/** As the board and `ps` say it. */
+/** The verb for a failure, as the board and `ps` print it. */
 export const FAILED = predicate({ word: "failed" }, 0)
 const NEEDS_YOU = predicate({ word: "needs you" }, 0)
 
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
-/** The second word of an actor: of `tool/builder/c1` the agent. */
+/** The second part of an actor: for `tool/builder/c1`, the agent `builder`. */
 const ownerOf = (actor: string): string => actor.split("/")[1] ?? actor
 
-/** An agent or a goal in commands that work from any folder. */
+/** The address of the rune's agent or goal, for commands that work from any folder. */
 const addressOf = ({ actor, stream }: Told): string => `${stream}/${nameOf(actor)}`
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
@@ -99,7 +105,7 @@ const sentence = (text: string): string => (/[.!?]$/u.test(text.trim()) ? text.t
 
 const lastWords = (last: string | undefined, most: number): string => Notice.fit(Notice.line(last ?? ""), most)
 
-/** A worker that stopped for good; one that an operator stopped has no fatal reason. */
+/** A worker that stopped for good. If an operator stopped it, it has no fatal reason, and nobody is notified. */
 const stopped = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): Said | undefined => {
   const { consecutiveErrors: row = 0, event, fatal, totalErrors: all = 0 } = payload
   if (to !== "Stopped" || from === "Stopped" || fatal === undefined || fatal === null) return undefined
@@ -126,7 +132,7 @@ const stopped = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): 
   }
 }
 
-/** The error after which few are left until its agent stops for good. */
+/** The error after which only a few more are allowed before the agent stops for good. */
 const nearing = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): Said | undefined => {
   const { consecutiveErrors: row = 0, event, maxTotalErrors, totalErrors: all = 0 } = payload
   if (to !== "CoolingDown" || from === "Interrupting" || event._tag !== "SessionExited") return undefined
@@ -145,7 +151,7 @@ const nearing = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): 
   }
 }
 
-/** An agent has a question; each is a trouble of its own. */
+/** An agent asks a question. Each question has its own key, so that questions are not folded into one alert. */
 const asked = (rune: ToldOf<"agent.asked">): Said => {
   const { actor, eventId, kind, payload, stream } = rune
   const name = nameOf(actor)
@@ -167,7 +173,7 @@ const asked = (rune: ToldOf<"agent.asked">): Said => {
   }
 }
 
-/** A call that nobody answered in time; other bounds are on the lists alone. */
+/** A call that nobody answered in time. Other bounds that an agent reaches are only listed, and notify nobody. */
 const expired = (rune: ToldOf<"agent.bound_reached">): Said | undefined => {
   const { actor, eventId, payload, stream } = rune
   const name = nameOf(actor)
@@ -191,7 +197,7 @@ const expired = (rune: ToldOf<"agent.bound_reached">): Said | undefined => {
   }
 }
 
-/** An agent whose turn has ended, and of which nothing works on: no shell, no sub-agent, no wake-up. */
+/** An agent whose turn has ended and that has no work in progress: no shell, no sub-agent, no wake-up. */
 const done = (rune: ToldOf<"turn.completed" | "run.background">): Said => ({
   only: "done",
   notice: ({ agent, last = "", project, turn, working = [] }) => {
@@ -212,10 +218,10 @@ const done = (rune: ToldOf<"turn.completed" | "run.background">): Said => ({
 
 const TURN_ENDED = "Its turn has ended, and nothing of it works on."
 
-/** A session that a person runs by hand; runs of agents tell for themselves. */
+/** A session that a person runs by hand. The runs of agents have their own kinds of runes, which notify. */
 const ofSession = ({ from, to }: ToldOf<"plate.moved">): Said | undefined => {
   const asks = to === "AwaitingInput" || to === "AwaitingApproval"
-  // its status says Running while shells, sub-agents or wake-ups of it are at work
+  // the status stays Running while the session's shells, sub-agents or wake-ups are at work
   const isDone = to === "Idle" && from === "Running"
   if (from === to || (!asks && !isDone)) return undefined
   return {
@@ -254,7 +260,7 @@ const goalMet = (rune: ToldOf<"plan.goal_met">): Said => ({
   }
 })
 
-/** A plan that is whole, and that waits for a person. */
+/** A complete plan that waits for a person's approval. */
 const planReady = (rune: ToldOf<"plan.created" | "plan.updated">): Said => ({
   notice: ({ goal, project }) => {
     if (goal === undefined || goal.state !== "planning" || goal.word !== "needs you" || goal.behind !== undefined)
@@ -270,7 +276,9 @@ const planReady = (rune: ToldOf<"plan.created" | "plan.updated">): Said => ({
   }
 })
 
-/** Says that a subject came to a state, with the reason where it is known. */
+/**
+ * Headline and reason for a goal or project that reached a state. If the reason is unknown, both have the same text.
+ */
 const cameTo = (name: string, what: string, reason: string | null | undefined) => {
   const whole = `${name} ${what}`
   return { headline: reason == null ? whole : `${whole}: ${reason}`, reason: reason ?? whole }
@@ -280,7 +288,7 @@ const cameTo = (name: string, what: string, reason: string | null | undefined) =
 const reasonOf = ({ payload: { event, reason } }: ToldOf<"plan.blocked" | "plan.stopped" | "session.suspended">) =>
   reason ?? ("reason" in event ? event.reason : undefined)
 
-/** A goal that came to no good end; a person who cancels it knows. */
+/** A goal that failed. If a person cancelled it, nobody is notified. */
 const planStopped = (rune: ToldOf<"plan.stopped">): Said | undefined => {
   const { event } = rune.payload
   if (event._tag === "user_cancel" && event.by !== "agentd") return undefined
@@ -338,7 +346,7 @@ const suspended = (rune: ToldOf<"session.suspended">): Said => {
   }
 }
 
-/** The words for a config that is not in force. */
+/** The texts for a config that is not in force. */
 const waitingWords = ({ payload, stream }: ToldOf<"config.waits">): Words => {
   const { config, name, problem, state } = payload
   const before = "What was in force before stays in force."
@@ -371,7 +379,7 @@ const waitingWords = ({ payload, stream }: ToldOf<"config.waits">): Words => {
   }
 }
 
-/** A project's file is not the config in force, and nobody has seen to it. */
+/** A config file, of a project or of the user, that is not in force and that nobody has dealt with yet. */
 const configWaits = (rune: ToldOf<"config.waits">): Said => {
   const mail = waitingWords(rune)
   const isOwn = rune.stream === DAEMON_STREAM
@@ -399,7 +407,7 @@ const configWaits = (rune: ToldOf<"config.waits">): Said => {
 
 type Budget = ToldOf<"budget.near" | "budget.spent">
 
-/** The words for a limit of a day, a month, a turn or the machine. */
+/** The texts for a limit of a day, a month, a turn or the machine. */
 const budgetWords = ({ kind, payload }: Budget): Words => {
   const { name, period, until, whose } = payload
   const isSpent = kind === "budget.spent"
@@ -421,7 +429,10 @@ const budgetWords = ({ kind, payload }: Budget): Words => {
   }
 }
 
-/** A limit that is spent, or nearly; those of an agent's and a project's whole end them, which is told as such. */
+/**
+ * A limit that is spent or nearly spent. If an agent or a project spends its total limit, it ends, and another rune
+ * reports that.
+ */
 const ofBudget = (rune: Budget): Said => {
   const about = `${rune.stream}:${rune.payload.key}`
   const mail = { ...budgetWords(rune), key: about }
@@ -463,7 +474,7 @@ const limited = (rune: ToldOf<"provider.moved">): Said | undefined => {
   }
 }
 
-/** A provider that has been away for a while; its agents wait, and go on by themselves. */
+/** A provider that has been unavailable for a while. Its agents wait, and continue by themselves. */
 const lasting = (rune: ToldOf<"provider.lasting">): Said | undefined => {
   const { event } = rune.payload
   if (event._tag !== "failed" && event._tag !== "refused") return undefined
@@ -495,7 +506,7 @@ const recovered = (rune: ToldOf<"provider.recovered">): Said => {
   }
 }
 
-/** An invariant of agentd's own that was violated, or a log that is damaged. */
+/** A violated invariant of agentd itself, or a damaged log. */
 const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Said | undefined => {
   const { message, rule, severity } = payload
   if (severity === "WARN") return undefined
@@ -525,7 +536,9 @@ const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Said
   }
 }
 
-/** Notices that a channel could not send. A message that says so is `silent`: its own failure is no news. */
+/**
+ * Notices that a channel could not send. If such a report itself cannot be sent, it is `silent`: nobody is notified.
+ */
 const unsent = ({ payload }: ToldOf<"alert.failed">): Said | undefined => {
   const { alertIds, attempt, channel = "mail", error, nextAt } = payload
   const isFirst = payload.class === "setup" ? attempt === 1 : attempt === TELLS_AT
@@ -542,7 +555,7 @@ const unsent = ({ payload }: ToldOf<"alert.failed">): Said | undefined => {
   }
 }
 
-/** The daemon is back after it was killed; one that was asked to end is no news. */
+/** The daemon started again after it was killed. A start after a normal stop notifies nobody. */
 const daemonBack = ({ host, killed, now }: Notice.Facts): Notice.Words | undefined =>
   killed && {
     kind: "daemonBack",
@@ -611,16 +624,22 @@ const noticed = (rune: Rune, mail: Alert | undefined, raw: Notice.Words, project
   return { ...alert, key: `${notice.kind}:${notice.about}`, notice }
 }
 
-/** A piece of news: the alert that a mail section mails, and the one that channels tell. */
+/** The news of one rune: the alert that a mail section sends, and the alert that channels send. */
 export interface News {
   readonly mail: Alert | undefined
-  /** The only kind of notice that it can be, where that is known before its facts are. */
+  /**
+   * The only kind that the notice can have, if it is known without the facts. If no channel wants it, no facts are
+   * read.
+   */
   readonly only: NoticeKind | undefined
-  /** Left out: a mail section alone tells it. It returns undefined when the facts say that there is no news. */
+  /**
+   * Makes the alert that channels send; returns undefined if the facts show that there is no news. If `notice` itself
+   * is undefined, only a mail section sends the news.
+   */
   readonly notice: ((facts: Notice.Facts) => Alert | undefined) | undefined
 }
 
-/** The news in a rune; undefined if people are not told of it. */
+/** The news in a rune; undefined if people are not notified about it. */
 export const newsOf = (any: Rune): News | undefined => {
   const rune = read(any)
   const found = rune && (said[rune.kind] as (rune: Told) => Said | undefined)(rune)

@@ -1,12 +1,13 @@
 /**
- * Alerter: reads the log, queues what a person must hear of, and tells it: by mail, and by the channels of `notify`.
+ * Alerter: reads the log, queues the alerts that people must see, and sends them: by mail, and by the channels of
+ * `notify`.
  *
- * Guarantees: an alert is queued once for each way, durably, before it is sent, and stays
- * queued until its receiver took it or it was given up with a rune that says so;
- * a restart goes on after the last rune that was looked at, from the log alone; `alert.sent` is durable right after the
- * receiver's answer (killed between the two, the message is sent again under the same id);
- * without a mail section nothing is mailed, and what was queued goes
- * out once there is one; a receiver that is slow or away holds back no other.
+ * Guarantees: an alert is queued once for each channel, durably, before it is sent. It stays queued until its receiver
+ * has accepted it, a rune says that it was given up, or it is answered or outdated. After a restart the alerter
+ * continues after the last rune that it examined, from the log alone. `alert.sent` is durable right after the
+ * receiver's answer; if the daemon is killed between the two, the message is sent again under the same id. Without a
+ * mail section nothing is mailed; queued alerts are sent once there is one. A receiver that is slow or unreachable
+ * delays no other.
  */
 import { hash } from "node:crypto"
 import { Clock, Duration, Effect, FiberSet, Result, Semaphore } from "effect"
@@ -34,10 +35,10 @@ import type { SendError } from "./SendError.ts"
 import * as Smtp from "./Smtp.ts"
 import * as Telling from "./Telling.ts"
 
-/** How often it looks whether mail was configured, or mended, for what could not be sent, and whether quiet hours are over. */
+/** How often unsent messages are checked again: mail can be configured or fixed by then, or quiet hours can be over. */
 const LOOK_AGAIN = Duration.toMillis("1 minute")
 
-/** Mails that are on their way at once. */
+/** Maximum number of mails that are sent at the same time. */
 const MAX_SENDERS = 4
 
 export interface Options {
@@ -48,14 +49,14 @@ export interface Options {
 interface Source {
   readonly alert: Alert
   readonly hash: string
-  /** The event id of its rune, of equal ones the last. */
+  /** Event id of its rune; of folded alerts, the last one. */
   readonly rune: number
 }
 
-/** Tells the rune from those of other stores. */
+/** Distinguishes the rune from runes of other stores, which can have the same event id. */
 const hashOf = ({ at, kind, seq, stream }: Rune): string => hash("sha256", JSON.stringify([stream, seq, at, kind]))
 
-/** The alerts among runes, equal ones folded, in the order of their first. */
+/** Folds alerts with equal keys, in the order of the first alert of each key. */
 const folded = (all: ReadonlyArray<Source>): ReadonlyArray<Source> => {
   const byKey = new Map<string, Source>()
   for (const { alert, hash, rune } of all) {
@@ -72,7 +73,7 @@ interface Told extends News {
 const sourcesOf = (rune: Rune, alert: Alert | undefined): ReadonlyArray<Source> =>
   alert === undefined ? [] : [{ alert, hash: hashOf(rune), rune: rune.eventId }]
 
-/** The notices of the news, and the ways by which each is told; none while no channel is configured. */
+/** The notices of the news, with the routes of each; none while no channel is configured. */
 const noticesOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>) {
   const candidates = news.flatMap(({ notice, only, rune }) => (notice === undefined ? [] : [{ notice, only, rune }]))
   if (candidates.length === 0) return []
@@ -93,7 +94,9 @@ const noticesOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>) {
 
 type Noticed = Effect.Success<ReturnType<typeof noticesOf>>
 
-/** The alerts that are mailed by a mail section, or wait for one, and the notices as channels tell them beside that. */
+/**
+ * The alerts that a mail section sends or that wait for one (`mailed`), and the notices that channels send (`told`).
+ */
 const mailedOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>, notices: Noticed) {
   const from = yield* AlertContext
   const byCause = new Map(notices.map((one) => [one.source.alert.cause, one]))
@@ -102,7 +105,7 @@ const mailedOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>, notices
     const { cause, of, stream } = source.alert
     const mail = yield* from.mailFor(of ?? stream)
     const noticed = byCause.get(cause)
-    // without a mail section it waits for one, unless a channel tells it
+    // without a mail section, the alert waits for one, unless a channel sends it
     if (mail === undefined || noticed === undefined || noticed.routes.length === 0) {
       if (mail !== undefined || (noticed?.routes.length ?? 0) === 0) mailed.push({ source, mail })
       continue
@@ -116,7 +119,7 @@ const mailedOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>, notices
   return { mailed, told: notices.map((one) => byCause.get(one.source.alert.cause) ?? one) }
 })
 
-/** Queues what the runes say; each alert is decided on what those before it will have changed. */
+/** Queues the alerts of the runes. Each decision takes into account what the decisions before it will change. */
 const queue = (runes: ReadonlyArray<Rune>, news: ReadonlyArray<Told>, notices: Noticed, begun: ReadonlySet<string>) =>
   Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
     const upTo = runes.at(-1)?.eventId ?? 0
@@ -136,7 +139,7 @@ const queue = (runes: ReadonlyArray<Rune>, news: ReadonlyArray<Told>, notices: N
     const noticesAt = Map.groupBy(told, ({ source }) => source.rune)
     let able: ReadonlySet<string> | undefined
     for (const rune of runes) {
-      // an answer is one to what was asked before, never to what its own rune tells
+      // an answer belongs to an earlier question, never to a notice of its own rune
       for (const answer of Answers.of(rune)) {
         if (!openAhead.open.has(answer.about)) continue
         able ??= yield* Escalation.able
@@ -163,12 +166,12 @@ const mailOf = Effect.fnUntraced(function* (batch: Outbox.Batch) {
   return undefined
 })
 
-/** How a message is sent, and where that is now; undefined: not now. */
+/** How a message is sent, and its destination under the current config. */
 interface Way {
   readonly destination: string
   readonly messageId: string
   readonly isMail: boolean
-  /** The most that may leave this way in an hour. */
+  /** Maximum number of messages per hour. */
   readonly maxPerHour: number
   readonly send: Effect.Effect<Telling.Receipt, SendError | StorageError, Telling.Needs>
 }
@@ -178,7 +181,7 @@ interface Job {
   readonly way: Way
 }
 
-/** The first message about the one thing that a batch tells of, where it is another. */
+/** Id of the first message about a batch's subject; undefined if there is none, or if the batch has several alerts. */
 const earlierOf = ({ alerts, channel, more }: Outbox.Batch, { threads }: OpenNotices.State): string | undefined => {
   const [only] = alerts.values()
   if (only === undefined || alerts.size > 1 || more > 0) return undefined
@@ -187,7 +190,7 @@ const earlierOf = ({ alerts, channel, more }: Outbox.Batch, { threads }: OpenNot
 
 const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, earlier: string | undefined, options: Options): Way => {
   const messageId = Outbox.messageId(batch, Smtp.domainOf(mail))
-  // the rest of a message goes to those that do not have it
+  // a retry for some recipients goes only to those that do not have the message
   const addressed = batch.to === undefined ? mail : { ...mail, to: batch.to, from: Smtp.sender(mail) }
   return {
     ...Route.wayOfMail(mail),
@@ -216,7 +219,7 @@ const wayOfChannel = (
   return { ...way, send: batch.back === undefined ? Telling.send(batch, how) : Telling.withdraw(batch.back, how) }
 }
 
-/** How a batch goes now; undefined: nothing is configured for it, or its time is a quiet one. */
+/** How a batch is sent now; undefined if nothing is configured for it, or in quiet hours. */
 const wayOf = Effect.fnUntraced(function* (
   batch: Outbox.Batch,
   open: OpenNotices.State,
@@ -234,7 +237,7 @@ const wayOf = Effect.fnUntraced(function* (
   return wayOfChannel(batch, batch.channel, notify, { ...options, earlier })
 })
 
-/** The messages that can be sent now, one a destination, and the ms until the next look. */
+/** The messages that can be sent now, and the ms until the next check. */
 const due = (begun: ReadonlySet<string>, options: Options) =>
   Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
     const now = yield* Clock.currentTimeMillis
@@ -244,7 +247,7 @@ const due = (begun: ReadonlySet<string>, options: Options) =>
     for (const batch of state.batches) {
       const at = Outbox.readyAt(state, batch, now)
       if (at === undefined || going.has(batch.id)) continue
-      // what waits for its time alone needs no look at the config
+      // a batch that only waits for its time does not depend on the config
       const way = at > now && batch.failure === null ? null : yield* wayOf(batch, open, now, options)
       if (way === undefined) next = Math.min(next, now + LOOK_AGAIN)
       else if (way !== null && (at <= now || batch.failure?.destination !== way.destination)) {
@@ -260,7 +263,7 @@ const due = (begun: ReadonlySet<string>, options: Options) =>
     return { jobs, wait: Math.max(0, next - now) }
   })
 
-/** Tries once; an answer of the server is recorded even if the daemon is stopping. */
+/** Makes one attempt. The receiver's answer is recorded even if the daemon is stopping. */
 const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>) => (job: Job) =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {
@@ -277,7 +280,7 @@ const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>) => (job: Job
       const able = attempt.batch.channel === undefined ? new Set<string>() : yield* Escalation.able
       yield* outbox.commit((_, notices) =>
         Effect.sync(() => {
-          // what comes from now on is decided on what became of this one
+          // decisions from now on take the result of this attempt into account
           begun.delete(attempt.batch.id)
           if (Result.isFailure(result)) return [draft]
           const message = { id: attempt.messageId, handle: result.success.handle ?? null }
@@ -317,9 +320,9 @@ const running = Effect.fn("Alerter.run")(function* (options: Options) {
     Effect.tap(due(begun, options)(state, open), ({ jobs }) =>
       Effect.sync(() => jobs.forEach(({ attempt }) => begun.add(attempt.batch.id)))
     )
-  // what it queued last is behind it, also where its position was lost
+  // starts after the last rune that the outbox has examined, even if the follower's position was lost
   const after = yield* outbox.look((state) => Effect.succeed(state.cursor))
-  // facts are asked for before anything is decided: that may take a while, and no sending waits for it
+  // facts are read before `commit`: that can take a while, and sending must not wait for it
   const queueing = log.follow("alerter", { after, kinds: followed }, (runes) => {
     const news = runes.flatMap((rune): ReadonlyArray<Told> => {
       const one = newsOf(rune)
@@ -339,14 +342,14 @@ const running = Effect.fn("Alerter.run")(function* (options: Options) {
       yield* outbox.changed(Math.min(wait, further.wait))
     }
   })
-  // what a person puts off
+  // messages that a person postpones
   const later = (yield* AlertChannels).flatMap((channel) => channel.later ?? [])
   const puttingOff = Effect.forEach(
     later,
     (next) => Effect.forever(Effect.flatMap(Effect.flatMap(next, Later.queue), outbox.commit)),
     { concurrency: "unbounded", discard: true }
   )
-  // A subscription ends with its log: then there is nothing left to do but to be stopped.
+  // A subscription ends with its log: then the alerter only waits to be stopped.
   return yield* Effect.raceAllFirst([
     sending,
     Effect.andThen(queueing, Effect.never),
@@ -355,10 +358,10 @@ const running = Effect.fn("Alerter.run")(function* (options: Options) {
   ])
 })
 
-/** Runs until it is interrupted, or until the store takes no more. */
+/** Runs until it is interrupted, or until the store fails. */
 export const run = (options: Options = {}) => Effect.scoped(running(options))
 
-/** `agentd alert test`: one mail, now; answers with what the server said. */
+/** For `agentd alert test`: sends one mail now, and returns the server's answer. */
 export const sendTest = Effect.fn("Alerter.sendTest")(function* (mail: MailConfig, options: Options = {}) {
   const mailer = yield* Mailer
   const text = Mail.testMail(options.host ?? mailer.host(), yield* Clock.currentTimeMillis)

@@ -1,6 +1,6 @@
 /**
- * Answers: which runes say that a person has answered what channels told, that it is over, or that it is news no more,
- * and what follows: what was not sent is dropped, what was sent and asks is taken back where its channel can. Pure.
+ * Answers: decides which runes mean that a person answered a notice, that its question is over, or that it is outdated.
+ * Then an unsent notice is dropped, and a question that was sent is withdrawn if its channel can do that. Pure.
  */
 import { agentKinds, conversationKinds, inboxKinds, toolKinds } from "../agents/machines/AgentKinds.ts"
 import { isPerson } from "../agents/machines/Inbox.ts"
@@ -37,7 +37,7 @@ const heard = {
   "agent.terminated": agentKinds["agent.terminated"]
 } satisfies Table
 
-/** Kinds that say that what is done works again. */
+/** Kinds of runes that mean that an agent or session with a "done" notice works again. */
 const working = {
   "turn.started": agentKinds["turn.started"],
   "plate.moved": plateKinds["plate.moved"]
@@ -51,7 +51,7 @@ type Heard = RuneOf<typeof heard>
 
 export interface Answer {
   readonly about: string
-  /** Null: nobody: it is over. */
+  /** Who answered; null if nobody did and the question is over. */
   readonly by: string | null
 }
 
@@ -59,7 +59,7 @@ const ASKING = new Set(["AwaitingInput", "AwaitingApproval"])
 
 const byOf = (event: object): string | null => ("by" in event && typeof event.by === "string" ? event.by : null)
 
-/** With a project that is closed its questions are over. */
+/** When a project is closed, its questions are over. */
 const closed = (stream: string): ReadonlyArray<Answer> =>
   [Notice.projectOf(stream), `config:${stream}`].map((about) => ({ about, by: null }))
 
@@ -109,7 +109,7 @@ const answerOf = (rune: Exclude<Heard, { readonly kind: "session.closed" }>): An
   }
 }
 
-/** The answers that a rune is to what may have been told. */
+/** The answers that a rune gives to earlier notices, whether or not these were sent. */
 export const of = (any: Rune): ReadonlyArray<Answer> => {
   const rune = read(any)
   if (rune === undefined) return []
@@ -118,7 +118,7 @@ export const of = (any: Rune): ReadonlyArray<Answer> => {
   return answer === undefined ? [] : [answer]
 }
 
-/** The name by which notices say that somebody is done who works again; undefined: nobody. */
+/** The subject of the agent or session that works again by this rune; undefined if none does. */
 const atWork = (any: Rune): string | undefined => {
   const rune = readWorking(any)
   if (rune === undefined) return undefined
@@ -127,7 +127,7 @@ const atWork = (any: Rune): string | undefined => {
   return rune.to === "Running" && rune.from !== "Running" ? `plate:${name}` : undefined
 }
 
-/** The rune that drops the unsent news that somebody is done who works again; undefined: there is none. */
+/** The rune that drops unsent "done" notices of an agent or session that works again; undefined if there are none. */
 export const overtaken = (
   rune: Rune,
   upTo: number,
@@ -150,11 +150,11 @@ export const overtaken = (
   return { stream: DAEMON_STREAM, kind: "alert.overtaken", actor: "alerter", payload }
 }
 
-/** "answered by dana at 15:31". */
+/** "Answered by dana at 15:31." */
 export const words = ({ at, by }: OpenNotices.Answer): string =>
   by === null ? `It is over since ${moment(at, at)}.` : `Answered by ${by} at ${moment(at, at)}.`
 
-/** The messages that can be taken back: those that tell of nothing else. */
+/** The messages that can be withdrawn: they contain nothing else, and their channel supports it. */
 const withdrawals = (
   told: ReadonlyArray<OpenNotices.Message>,
   title: string,
@@ -164,7 +164,7 @@ const withdrawals = (
     isAlone && handle !== null && able.has(channel) ? [{ channel, of: id, handle, title }] : []
   )
 
-/** Messages to which it still belongs, and of which no attempt has begun. */
+/** Batches that contain such an alert, and whose first attempt has not begun. */
 const unsent = (
   { batches }: Outbox.State,
   isIt: (alert: Alert) => boolean,
@@ -178,14 +178,14 @@ const unsent = (
 export interface Given {
   readonly outbox: Outbox.State
   readonly notices: OpenNotices.State
-  /** Channels that can take a message back. */
+  /** Channels that can withdraw a message. */
   readonly able: ReadonlySet<string>
-  /** Batches of which an attempt has begun. */
+  /** Ids of batches whose attempt is in progress. */
   readonly begun: ReadonlySet<string>
   readonly now: number
 }
 
-/** The rune that says that it is answered; undefined: nobody was asked, or it is answered already. */
+/** The rune that records the answer; undefined if no notice asks for it, or if it is answered already. */
 export const draft = (
   { about, by }: Answer,
   upTo: number,
@@ -204,7 +204,9 @@ export const draft = (
   return { stream: DAEMON_STREAM, kind: "alert.answered", actor: "alerter", payload }
 }
 
-/** The rune that takes back a message that was on its way when somebody answered; undefined: nobody has. */
+/**
+ * The rune that withdraws a message that was being sent when somebody answered; undefined if there is no such message.
+ */
 export const late = (
   batch: Outbox.Batch,
   message: { readonly id: string; readonly handle: string | null },
@@ -212,7 +214,7 @@ export const late = (
 ): RuneDraft | undefined => {
   const [only] = batch.alerts.values()
   const notice = only?.alert.notice
-  // what asks nothing is no question, though one about the same thing was answered
+  // a notice that asks nothing is not withdrawn, even if a question about the same subject was answered
   if (only === undefined || notice === undefined || !Notice.asks(notice)) return undefined
   const { about } = notice
   const answer = notices.answered.get(about)

@@ -1,19 +1,19 @@
 /**
- * Asking: the notices of what waits for a person's answer: a call of an agent, and a session that a person runs by
- * hand. Pure.
+ * Asking: writes the notices that ask a person for an answer: about a call of an agent, or a session that a person runs
+ * by hand. Pure.
  */
 import { attempt } from "../config/Attempt.ts"
 import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
 import { span } from "../domain/Words.ts"
 import * as Notice from "./Notice.ts"
 
-/** Longest input of a call. */
+/** Maximum characters of a call's input in a notice. */
 const MAX_INPUT = 200
 
 /** Long enough to be unique, short enough to be typed. */
 export const shortId = (id: string): string => id.slice(0, 12)
 
-/** A command in its own words; else the arguments. */
+/** The command, if the arguments begin with one; otherwise the arguments. */
 const inputOf = (text: string): string => {
   const [, command] = /^\{"command":("(?:[^"\\]|\\.)*")/su.exec(text) ?? []
   const input = attempt(() => (command === undefined ? text : (JSON.parse(command) as string))) ?? text
@@ -34,10 +34,10 @@ const options = (questions: Questions): ReadonlyArray<string> =>
     )
   ])
 
-/** Answers each question with its first option. */
+/** A command that answers each question with its first option. */
 const answerTo = (id: string, questions: Questions): string => `answer ${id} ${questions.map(() => "1").join(" ")}`
 
-/** A call, while it waits for an approval. */
+/** The notice of a call that waits for an approval; undefined if it no longer waits. */
 export const ofCall = ({ call, now, project, waiting = 0 }: Notice.Facts): Notice.Words | undefined => {
   if (call === undefined || call.state !== "awaiting_approval") return undefined
   const who = `${project}/${call.agent}`
@@ -66,11 +66,11 @@ export const ofCall = ({ call, now, project, waiting = 0 }: Notice.Facts): Notic
 
 const FOLDER = /([^/]+)\/*$/u
 
-/** A session by its title, else by its folder. */
+/** The session's title; without one, a name made from its folder. */
 export const sessionName = ({ cwd, title }: PlateInfo): string =>
   title ?? `the session in ${FOLDER.exec(cwd ?? "")?.[1] ?? "an unknown folder"}`
 
-/** A session that waits for its person. */
+/** The texts for a session that waits for its person. `asks`: it asks a question, not for an approval. */
 export const ofSession = (plate: PlateInfo, asks: boolean) => {
   const id = shortId(plate.plateId)
   const questions = plate.questions ?? []

@@ -1,17 +1,18 @@
 /**
- * Departure: when each message that waits will leave. Pure.
+ * Departure: computes when each waiting message will be sent. Pure.
  *
- * Guarantees: as the outbox lets them go: one after the other on each way, those of one channel within its hourly
- * limit, none in quiet hours; taken that nothing joins them and each is received at once.
+ * Guarantees: applies the rules of the outbox: messages to one destination go one after the other, those of one channel
+ * within its hourly limit, and none in quiet hours. Assumes that no alert joins a message and that each attempt
+ * succeeds at once.
  */
 import * as Outbox from "./Outbox.ts"
 
-/** How a message would go. */
+/** How a message would be sent. */
 export interface Way {
   readonly destination: string
-  /** The most that may leave this way in an hour. */
+  /** Maximum number of messages per hour. */
   readonly maxPerHour: number
-  /** The end of the quiet hours that a time lies in, else that very time. */
+  /** The end of the quiet hours that a time lies in; any other time is returned unchanged. */
   readonly quietUntil?: (at: number) => number
 }
 
@@ -19,18 +20,18 @@ const NONE: ReadonlySet<string> = new Set()
 
 const same = (at: number): number => at
 
-/** When a message may go, after those that have left by then; Infinity: while another is before it. */
+/** When a message can be sent at the earliest; Infinity while another message must go first. */
 const timeOf = (state: Outbox.State, batch: Outbox.Batch, way: Way, now: number): number => {
   const { destination, maxPerHour, quietUntil = same } = way
   const ready = Outbox.readyAt(state, batch, now)
   if (ready === undefined) return Infinity
-  // by a config that was mended since it is tried at once
+  // if the config was changed since the failure, the message is tried at once
   const isMended = batch.failure !== null && batch.failure.destination !== destination
   const at = isMended ? now : Math.max(ready, now)
   return quietUntil(Outbox.freeAt(state, { ...batch, destination }, maxPerHour, NONE, at))
 }
 
-/** By batch; left out: those behind another, and those that have no way now. */
+/** Times by batch id. Batches that must wait for another one, or that nothing is configured for, are omitted. */
 export const departures = (
   before: Outbox.State,
   wayOf: (batch: Outbox.Batch) => Way | undefined,
@@ -44,7 +45,7 @@ export const departures = (
       const way = ways.get(batch.id)
       return way === undefined ? [] : [{ batch, way, at: timeOf(state, batch, way, at) }]
     })
-    // of equal ones the older
+    // at equal times, the older batch
     const [next] = open.toSorted((a, b) => a.at - b.at)
     if (next === undefined || next.at === Infinity) return found
     const { batch, way } = next

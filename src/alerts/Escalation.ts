@@ -1,9 +1,9 @@
 /**
- * Escalation: what nobody has answered is told by the next channel, in whose title that stands; and which channels can
- * take a message back.
+ * Escalation: sends a notice that nobody has answered to the next channel, with a title that says so. Also finds the
+ * channels that can withdraw a message.
  *
- * Guarantees: each of the further channels is told once, durably; none that has told it already, and none once
- * somebody has answered.
+ * Guarantees: each further channel sends the notice once, durably; a channel that has already sent it does not, and
+ * none does once somebody has answered.
  */
 import { Clock, Duration, Effect } from "effect"
 import { span } from "../domain/Words.ts"
@@ -16,7 +16,7 @@ import * as OpenNotices from "./OpenNotices.ts"
 import * as Outbox from "./Outbox.ts"
 import * as Route from "./Route.ts"
 
-/** Channels of the config whose implementation can take a message back. */
+/** Channels of the config whose implementation can withdraw a message. */
 export const able = Effect.gen(function* () {
   const notify = yield* (yield* AlertContext).notify
   const channels = yield* AlertChannel.AlertChannels
@@ -30,7 +30,7 @@ export const able = Effect.gen(function* () {
 
 const NOTHING = { due: [], wait: Infinity } as const
 
-/** Notices that nobody has answered in time, and ms until the next is so. */
+/** Notices that nobody has answered in time, and the ms until the next one is overdue. */
 export const due = Effect.fnUntraced(function* (state: OpenNotices.State) {
   if (state.open.size === 0) return NOTHING
   const escalate = (yield* (yield* AlertContext).notify)?.escalate
@@ -45,7 +45,7 @@ const unanswered = (alert: Alert, notice: Notice.Notice, after: Duration.Duratio
   return { ...alert, headline: title, notice: { ...notice, title, urgency: "now" } }
 }
 
-/** Queues what is overdue for the next channels. */
+/** Queues each overdue notice for its next channel. */
 export const queue = (begun: ReadonlySet<string>) =>
   Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
     const { due: overdue } = yield* due(open)

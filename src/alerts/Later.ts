@@ -1,8 +1,8 @@
 /**
- * Later: what a person has put off is told again by the same channel, in a while.
+ * Later: sends the notices that a person postponed again, by the same channel, after 15 minutes.
  *
- * Guarantees: it is in the log from the click on, so that a restart loses none; what somebody has answered, before or
- * meanwhile, is told no more; it is a message of its own, which takes nothing else along; quiet hours hold it.
+ * Guarantees: the log has the notice from the click on, so that a restart loses none; it is not sent if somebody
+ * answers it first; it is a message of its own, which no other notice joins; quiet hours delay it.
  */
 import { hash } from "node:crypto"
 import { Clock, Duration, Effect } from "effect"
@@ -19,7 +19,7 @@ import * as Route from "./Route.ts"
 
 const AFTER = Duration.toMillis("15 minutes")
 
-/** Runes in which the notices of a message are looked for. */
+/** How many recent runes are searched for the notices of a message. */
 const MAX_READ = 2_000
 
 interface Found {
@@ -28,7 +28,7 @@ interface Found {
   readonly alert: Alert
 }
 
-/** Alerts that were queued under the ids of a message's notices, equal ones of its batch as one. */
+/** The queued alerts of a message's notices, found by id; equal alerts of one batch are folded. */
 const found = ({ notices }: Message, runes: ReadonlyArray<Rune>): ReadonlyArray<Found> => {
   const queued = runes.flatMap((rune) => {
     const one = AlertKinds.readAlert(rune)
@@ -46,7 +46,7 @@ const found = ({ notices }: Message, runes: ReadonlyArray<Rune>): ReadonlyArray<
 const isOver = ({ notice }: Alert, { open }: OpenNotices.State): boolean =>
   notice === undefined || (Notice.asks(notice) && !open.has(notice.about))
 
-/** Queues what a message has told once more. */
+/** Queues the notices of a message once more. */
 export const queue = Effect.fnUntraced(function* (message: Message) {
   const log = yield* EventLog
   const told = found(message, yield* log.tail({ stream: DAEMON_STREAM, kinds: ["alert.queued"] }, MAX_READ))
@@ -58,7 +58,7 @@ export const queue = Effect.fnUntraced(function* (message: Message) {
     for (const { alert, alertId, channel } of told) {
       if (notify?.channels[channel] === undefined || isOver(alert, open)) continue
       const route = Route.later(notify, channel, alert.notice!, { now, after: AFTER, message: message.id })
-      // another id than before: its receivers may know that one
+      // a new id, because receivers can already know the old one
       const source = { alert, hash: hash("sha256", `${alertId} ${now}`), upTo: ahead.cursor }
       const draft = Outbox.queue(ahead, source, route, now)
       drafts.push(draft)

@@ -1,5 +1,5 @@
 /**
- * Letter: the mail of a batch: its alerts with the story behind each, and the last lines of whom they tell.
+ * Letter: builds the mail of a batch: its alerts, the events that led to each, and the last output lines of each agent.
  */
 import { Effect } from "effect"
 import { agentKinds } from "../agents/machines/AgentKinds.ts"
@@ -11,10 +11,10 @@ import type { Alert } from "./Alert.ts"
 import * as Mail from "./Mail.ts"
 import type * as Outbox from "./Outbox.ts"
 
-/** Runes of output that are read for the last lines. */
+/** Number of output runes that are read to find the last lines. */
 const OUTPUT_RUNES = 20
 const OUTPUT_LINES = 40
-/** Of its errors, where the last lines hold none. */
+/** Number of earlier error lines that are added if the last lines contain none. */
 const ERROR_LINES = 20
 
 const readOutput = reader({ "run.output": agentKinds["run.output"] })
@@ -29,7 +29,7 @@ const lastLines = Effect.fnUntraced(function* (alert: Alert) {
     .filter(({ runId }) => alert.runId === null || runId === alert.runId)
     .flatMap(({ source, text }) => text.split("\n").map((line) => ({ source, line })))
   const [before, last] = [lines.slice(0, -OUTPUT_LINES), lines.slice(-OUTPUT_LINES)]
-  // what went wrong may stand before a flood of other words
+  // the error can be followed by many lines of other output
   const errors = last.some(isError) ? [] : before.filter(isError).slice(-ERROR_LINES)
   return [...errors, ...last].map(({ line }) => line)
 })

@@ -1,8 +1,8 @@
 /**
- * LiveOutbox: the outbox of the running daemon, and the notices that wait for an answer: the folds of the log, kept.
+ * LiveOutbox: holds the outbox of the running daemon and the notices that wait for an answer, both folded from the log.
  *
- * Guarantees: one decision at a time, each on the state that all runes before it
- * led to; the state changes only by runes that are durable.
+ * Guarantees: decisions are made one at a time, each on the state after all earlier runes; only durable runes change
+ * the state.
  */
 import { Context, Deferred, Effect, Layer, Queue, Semaphore } from "effect"
 import { DAEMON_STREAM, type RuneDraft } from "../core/event-log/Rune.ts"
@@ -28,10 +28,10 @@ const make = Effect.gen(function* () {
     Effect.tapCause((cause) => Effect.logError("the mails that wait cannot be read: none is sent", cause)),
     Effect.forkScoped
   )
-  // without its log no mail is queued twice, or sent
+  // if the log cannot be read, wait forever, so that nothing is queued twice or sent
   const known = Effect.catch(Deferred.await(loaded), () => Effect.never)
 
-  /** Appends what is decided on the state, and folds it in. */
+  /** Decides on the current state, appends the resulting runes, and folds them into the state. */
   const commit = <E, R>(
     decide: (state: Outbox.State, notices: OpenNotices.State) => Effect.Effect<ReadonlyArray<RuneDraft>, E, R>
   ) =>
@@ -58,9 +58,9 @@ const make = Effect.gen(function* () {
           Effect.suspend(() => read(state, notices))
         )
       ),
-    /** Undefined until the log's stream is read. */
+    /** The state; undefined until the log's stream is read. */
     seen: Effect.sync(() => (isKnown ? state : undefined)),
-    /** Waits for a change, or for so many ms. */
+    /** Waits for a change, but at most `millis` ms. */
     changed: (millis: number) =>
       Number.isFinite(millis) ? Effect.asVoid(Effect.timeoutOption(Queue.take(wake), millis)) : Queue.take(wake)
   }

@@ -1,9 +1,8 @@
 /**
- * Mail: the text of an alert, as plain as a note on the door: who stopped, why,
- * what led there, what it said last, how to start it again.
+ * Mail: writes the text of an alert as a plain mail: who stopped, why, what led to it, its last output, and how to
+ * start it again.
  *
- * Pure. Guarantees: the subject is one short line; nothing in the text can become
- * a header, move a cursor or grow without bound.
+ * Pure. Guarantees: the subject is one short line; no text can become a header or move a cursor; the size is bounded.
  */
 import { DateTime, Option } from "effect"
 import { stripVTControlCharacters } from "node:util"
@@ -14,26 +13,26 @@ const MAX_SUBJECT = 78
 const MAX_LINE = 500
 const MAX_WHY = 30
 const MAX_OUTPUT = 60
-/** More alerts than this have a line each, without their story. */
+/** Alerts beyond this number have one line each, without the events that led to them. */
 export const MAX_TOLD = 10
 
-/** An alert, with the facts that its mail tells. */
+/** An alert, with the facts that its mail contains. */
 export interface Told {
   readonly alert: Alert
-  /** The project's name, or its stream where it is not known any more. */
+  /** The project's name, or its stream if the name is no longer known. */
   readonly project: string
-  /** The events that led there, oldest first. */
+  /** The events that led to the alert, oldest first. */
   readonly why: ReadonlyArray<{ readonly at: number; readonly text: string }>
   readonly output: ReadonlyArray<string>
 }
 
 export interface Letter {
   readonly told: ReadonlyArray<Told>
-  /** So many more troubles that are not named. */
+  /** Number of further alerts that are not in `told`. */
   readonly more: number
   readonly host: string
   readonly redact: (text: string) => string
-  /** A text with its commands as they must be typed; default: as they are. */
+  /** The text with its commands in the form in which a person must type them; by default unchanged. */
   readonly typed?: (text: string) => string
 }
 
@@ -62,7 +61,7 @@ const time = (millis: number): string =>
 
 const indented = (text: string): ReadonlyArray<string> => text.split("\n").map((line) => `  ${plain(line)}`)
 
-/** `agent shop/builder`; what its actor is called where people have no word for it. */
+/** `agent shop/builder` or `goal shop/g1`; for any other actor, its name in the log and its project. */
 const whoOf = (alert: Alert, project: string): string => {
   if (isStopped(alert) || alert.kind === "agent.nearing_limit") return `agent ${project}/${alert.name}`
   return alert.actor.startsWith("plan/") ? `goal ${project}/${alert.name}` : `${alert.actor} in ${project}`
@@ -98,7 +97,7 @@ const story = ({ alert, output, project, why }: Told, typed: (text: string) => s
 const short = ({ alert, project }: Told): string =>
   `- ${time(alert.at)}  ${plain(`${project}: ${alert.headline}`)}${times(alert)}`
 
-/** As much of the names as fits: `3 alerts: builder has failed, tester has failed, …`. */
+/** The count and all names, to be cut to fit: `3 alerts: builder has failed, tester has failed, …`. */
 const digestSubject = (letter: Letter): string => {
   const { more, told } = letter
   const names = told.map(({ alert }) =>
@@ -124,7 +123,7 @@ export const render = (letter: Letter): Mail => {
   return { subject: plain(redact(subject), MAX_SUBJECT), text: `${redact(lines.join("\n"))}\n` }
 }
 
-/** The daemon does not come up again by itself: systemd has given it up. `last`: its last lines in the journal. */
+/** The mail for when systemd no longer restarts the daemon. `last`: the daemon's last lines in the journal. */
 export const daemonFailed = (
   of: { readonly host: string; readonly unit: string; readonly last: string; readonly start: string },
   now: number

@@ -1,4 +1,4 @@
-/** MailCheck: whether the mail servers of the configs would take a mail of ours; none is sent. */
+/** MailCheck: checks whether the configured mail servers would accept a mail from agentd, without sending one. */
 import { Effect } from "effect"
 import type { MailConfig } from "../config/Config.ts"
 import { Mailer } from "./Mailer.ts"
@@ -11,7 +11,7 @@ interface Check {
   readonly remedy: string | null
 }
 
-/** Of each server, all at once. */
+/** One finding for each server; servers are checked concurrently. */
 export const checks = Effect.fnUntraced(function* (mails: ReadonlyArray<MailConfig>) {
   const mailer = yield* Mailer
   return yield* Effect.forEach(

@@ -1,7 +1,4 @@
-/**
- * Mailer: how a mail leaves the machine, and what the machine is called in it. A reference:
- * by SMTP, unless somebody says otherwise.
- */
+/** Mailer: sends mail and names the machine that it comes from. A Context.Reference, with SMTP as its default. */
 import { Context, type Effect, type FileSystem } from "effect"
 import { hostname } from "node:os"
 import type { MailConfig } from "../config/Config.ts"
@@ -11,13 +8,13 @@ import * as Smtp from "./Smtp.ts"
 
 export interface MailerShape {
   readonly host: () => string
-  /** Returns when the server has taken it. */
+  /** Returns when the server has accepted the mail. */
   readonly send: (
     mail: MailConfig,
     message: Smtp.Message,
     timeouts?: Smtp.Timeouts
   ) => Effect.Effect<Smtp.Receipt, SendError, FileSystem.FileSystem | Redact>
-  /** Asks the server whether it would take a mail, and sends none; answers in words. */
+  /** Checks whether the server would accept a mail, without sending one; returns a text for people. */
   readonly probe: (
     mail: MailConfig,
     timeouts?: Smtp.Timeouts

@@ -1,9 +1,9 @@
 /**
- * Notice: the shape of what a person is told on a lock screen, in a chat, by a program: a title, a few sentences, one
- * command. Pure.
+ * Notice: the shape of a notification for a lock screen, a chat or a program: a title, a few sentences and one command.
+ * Pure.
  *
- * Guarantees: a title has at most 60 characters and is one line; no text can move a cursor or write from right to
- * left; many notices are one, counted, with the first five named.
+ * Guarantees: a title is one line of at most 60 characters; no text can move a cursor or write from right to left; many
+ * notices become one, with their number and the titles of the first five.
  */
 import { Schema } from "effect"
 import { stripVTControlCharacters } from "node:util"
@@ -12,10 +12,10 @@ import type { GoalInfo } from "../domain/GoalMessages.ts"
 import type { AgentInfo, CallInfo, PlateInfo } from "../domain/Messages.ts"
 import type { Word } from "../domain/Words.ts"
 
-/** Characters of a title: a lock screen and a list of mails show them whole. */
+/** Maximum characters of a title: a lock screen and a list of mails show this many. */
 export const TITLE = 60
 const MAX_BODY = 2_000
-/** Notices of a digest that are named. */
+/** Number of notices that a digest names. */
 const NAMED = 5
 
 export const URGENCIES = ["now", "soon", "digest"] as const
@@ -25,46 +25,46 @@ export const Notice = Schema.Struct({
   kind: Schema.Literals(NOTICE_KINDS),
   title: Schema.String,
   body: Schema.String,
-  /** Works as it stands, from any folder. */
+  /** Can be run as it is, from any folder. */
   command: Schema.String,
   urgency: Schema.Literals(URGENCIES),
-  /** The thing that it is about: `call:…`, `agent:shop/builder`. An answer names the same. */
+  /** The subject of the notice: `call:…`, `agent:shop/builder`. An answer names the same subject. */
   about: Schema.String,
-  /** How commands name its project; null: it is of none. */
+  /** The project as commands name it; null if the notice belongs to no project. */
   project: Schema.NullOr(Schema.String),
-  /** The name of a fact that is told once, whatever rune says it again; not there: each rune of it is news. */
+  /** Key of a fact that is sent only once, even if other runes repeat it; if absent, each rune has a notice. */
   once: Schema.optionalKey(Schema.String)
 })
 export type Notice = typeof Notice.Type
 
-/** Facts of the moment that a rune does not say; what is left out is not known, or is over. */
+/** Current facts that the rune does not contain. An omitted fact is unknown, or no longer true. */
 export interface Facts {
-  /** How commands name its project. */
+  /** The project as commands name it. */
   readonly project: string
   readonly now: number
   readonly host: string
-  /** The call that it is about, while it waits. */
+  /** The call that the rune is about, while it waits for approval. */
   readonly call?: CallInfo | undefined
   /** Number of other calls that wait for a person. */
   readonly waiting?: number
   readonly goal?: GoalInfo | undefined
   readonly plate?: PlateInfo | undefined
   readonly agent?: AgentInfo | undefined
-  /** Of the agent, its sub-agents, and theirs: those that work or have work. */
+  /** Names of the agent's sub-agents, at any depth, that work or have work. */
   readonly working?: ReadonlyArray<string>
-  /** The agent's newest turn that came to its end. */
+  /** Id of the agent's newest completed turn. */
   readonly turn?: string | undefined
-  /** Agents that wait for the account. */
+  /** Number of agents that wait for a limit or for the network. */
   readonly held?: number
-  /** The last line that it has said. */
+  /** The agent's last line of output. */
   readonly last?: string | undefined
-  /** Effects of a changed config, the dangerous first. */
+  /** Effects of a changed config, the dangerous ones first. */
   readonly effects?: ReadonlyArray<string>
-  /** The daemon before this one was killed then, ms since the epoch; left out: there was none, or it was asked to end. */
+  /** Present if the previous daemon was killed. `at`: time of its last rune, in ms since the epoch. */
   readonly killed?: { readonly at: number } | undefined
 }
 
-/** The words of a notice; its urgency is that of its kind. `isWhole`: it is of no project. */
+/** The texts of a notice; its kind sets the urgency. `isWhole`: the notice belongs to no project. */
 export type Words = Omit<Notice, "project" | "urgency"> & { readonly isWhole?: boolean }
 
 /** Each kind: its word on the board, and its urgency. */
@@ -89,15 +89,15 @@ export const kinds: { readonly [kind in NoticeKind]: { readonly word: Word; read
   done: { word: "done", urgency: "soon" }
 }
 
-/** The thing that notices of an agent are about. */
+/** The subject of notices about an agent. */
 export const agentOf = (stream: string, name: string): string => `agent:${stream}/${name}`
 
-/** The thing that notices of a whole project are about. */
+/** The subject of notices about a whole project. */
 export const projectOf = (stream: string): string => `project:${stream}`
 
 /**
- * Asked once, and then over: an answer elsewhere withdraws it, and nobody's answer is told on. A project that is
- * suspended waits for a person; a budget of a day that is spent does not.
+ * Whether the notice asks for an answer. An answer elsewhere withdraws it; without an answer, further channels send it.
+ * A suspended project waits for a person; a spent budget of a day does not.
  */
 export const asks = ({ about, kind }: Pick<Notice, "about" | "kind">): boolean =>
   kinds[kind].word === "needs you" && (kind !== "budget" || about.startsWith(projectOf("")))
@@ -105,14 +105,14 @@ export const asks = ({ about, kind }: Pick<Notice, "about" | "kind">): boolean =
 // oxlint-disable-next-line no-control-regex
 const HARMFUL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu
 
-/** Lines without control characters. */
+/** Removes control characters, but keeps line breaks. */
 export const clean = (text: string): string =>
   stripVTControlCharacters(text).replaceAll("\t", " ").replaceAll(HARMFUL, " ").toWellFormed()
 
-/** A line without control characters. */
+/** Makes one line without control characters. */
 export const line = (text: string): string => clean(text).replaceAll(/\s+/gu, " ").trim()
 
-/** The name and the verb stand in front, so the end may go. */
+/** Cuts the end of a long text: the name and the verb are at its beginning. */
 export const fit = (text: string, most: number = TITLE): string =>
   text.length <= most
     ? text
@@ -122,7 +122,7 @@ export const fit = (text: string, most: number = TITLE): string =>
         .replace(/\uFFFD$/u, "")
         .trimEnd()}…`
 
-/** A notice of texts that may be anybody's. */
+/** Makes a notice from untrusted texts: removes control characters and cuts long texts. */
 export const of = (raw: Notice): Notice => ({
   ...raw,
   title: fit(line(raw.title)),
@@ -132,7 +132,7 @@ export const of = (raw: Notice): Notice => ({
 
 type Told = Pick<Notice, "body" | "command" | "title" | "urgency">
 
-/** Many at once are one: the pressing ones first, the first five named, one command. */
+/** Combines many notices into one: the urgent ones first, the first five named, and one command. */
 export const digest = (all: ReadonlyArray<Told>, more = 0): Told => {
   const pressing = all.filter(({ urgency }) => urgency === "now")
   const rest = all.filter(({ urgency }) => urgency !== "now")

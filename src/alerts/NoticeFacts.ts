@@ -1,9 +1,9 @@
 /**
- * NoticeFacts: what channels tell of a rune beside what it says itself: the call that waits, the goal, the session,
- * the agent and what of it works on. Asked of those who know, as the notice is made.
+ * NoticeFacts: collects the facts for a channel's notice that its rune does not contain: the waiting call, the goal,
+ * the session, the agent, and which of its sub-agents work. The facts are read when the notice is made.
  *
- * Guarantees: a fact that cannot be had is left out, and the notice is told without it; nothing but the rune's own
- * facts is asked for.
+ * Guarantees: if a fact cannot be read, the notice is sent without it; only the facts that the kind of rune needs are
+ * read.
  */
 import { Clock, Effect } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
@@ -18,11 +18,11 @@ import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
 import { Goals } from "../goals/Goals.ts"
 import { Plates } from "../plates/Plates.ts"
 
-/** So long a notice waits for the name of its project, at a start. */
+/** How long a notice waits for its project's name when the daemon starts. */
 const NAMES_WITHIN = "30 seconds"
 
 const MAX_SPAWNED = 1_000
-/** Of starts and ends of daemons. */
+/** Number of runes about starts and ends of daemons that are read. */
 const DAEMON_RUNES = 20
 const CALLER = { by: "agentd", config: null }
 
@@ -36,7 +36,7 @@ const nameIn = (actor: string): string => actor.split("/")[1] ?? actor
 const isAtWork = ({ busy, inbox, word }: AgentInfo): boolean =>
   busy === true || inbox > 0 || ["needs you", "retrying", "waiting", "working"].includes(word)
 
-/** All below an agent, by who began whom. */
+/** Names of all sub-agents of an agent, at any depth. `parents`: the parent of each agent. */
 const below = (name: string, parents: ReadonlyMap<string, string>): ReadonlySet<string> => {
   const found = new Set<string>()
   for (let grows = true; grows;) {
@@ -50,7 +50,7 @@ const below = (name: string, parents: ReadonlyMap<string, string>): ReadonlySet<
   return found
 }
 
-/** Asks what is wanted, and nothing where that fails. */
+/** Reads facts; if that fails, logs a warning and returns undefined. */
 const known = <A, E, R>(what: string, ask: Effect.Effect<A, E, R>): Effect.Effect<A | undefined, never, R> =>
   Effect.catchCause(ask, (cause) => Effect.as(Effect.logWarning(`a notice goes without its ${what}`, cause), undefined))
 
@@ -101,7 +101,7 @@ const agentOf = Effect.fnUntraced(function* (rune: Rune) {
   return { agent, working, turn, last: yield* lastLine(rune) }
 })
 
-/** Agents that wait for a limit, or for the network. */
+/** Number of agents that wait for a limit or for the network. */
 const heldOf = Effect.map(
   Effect.flatMap(Agents, ({ all }) => all),
   (rows) => ({ held: rows.filter(({ word }) => word === "waiting").length })
@@ -112,7 +112,7 @@ const effectsOf = Effect.fnUntraced(function* ({ stream }: Rune) {
   return { effects: consequences.map(({ text }) => text) }
 })
 
-/** Whether the daemon before the one that starts was killed, and when it was heard last. */
+/** Whether the previous daemon was killed, and the time of its last rune. */
 const killedOf = Effect.fnUntraced(function* ({ eventId }: Rune) {
   const log = yield* EventLog
   const kinds = ["daemon.started", "daemon.stopping", "daemon.stopped"]
@@ -151,7 +151,7 @@ const wanted = (rune: Rune) => {
   }
 }
 
-/** How commands name the stream's project: by its name, or by its stream where that is not known or is that of several. */
+/** The project as commands name it: its name, or its stream if the name is unknown or several projects have it. */
 const addressOf = Effect.fnUntraced(function* (stream: string) {
   const agents = yield* Agents
   const projects = yield* agents.projects

@@ -1,7 +1,7 @@
 /**
- * NotifyControl: the channels of the user's own config, as a person sees and tries them.
+ * NotifyControl: lists, checks and tests the channels of the user's own config.
  *
- * Guarantees: a look sends nothing; what is wrong is said with what helps; no secret is in what is said.
+ * Guarantees: a check sends no message; each problem is reported with a remedy; no report contains a secret.
  */
 import { Clock, Effect } from "effect"
 import { nameOf } from "./AlertChannel.ts"
@@ -16,7 +16,7 @@ import type { NotifyRow } from "../domain/AlertMessages.ts"
 import { CommandRefused, refuse } from "../domain/Messages.ts"
 import type { Check } from "../board/DaemonMessages.ts"
 
-/** Somebody waits for what a check says. */
+/** Number of channels that are checked at the same time, because a person waits for the result. */
 const MAX_AT_ONCE = 4
 
 const checked = (name: string, config: ChannelConfig) =>
@@ -51,7 +51,7 @@ export const rows = Effect.gen(function* () {
   })
 })
 
-/** Of `agentd doctor`. */
+/** Findings for `agentd doctor`. */
 export const checks = Effect.map(rows, (all): ReadonlyArray<Check> =>
   all.map(({ detail, name, ok, remedy }) => ({
     name: `notify ${name}`,
@@ -77,7 +77,7 @@ const unknown = (name: string, notify: NotifyConfig | undefined, userConfig: str
   })
 }
 
-/** A message by the channel, now, whatever the hour. */
+/** Sends a test message by the channel now, even in quiet hours. */
 export const test = (userConfig: string) =>
   Effect.fnUntraced(function* (name: string) {
     const { notify, typed } = yield* AlertContext

@@ -1,9 +1,9 @@
 /**
- * OpenNotices: what people were told by channels and have not answered, by which messages, and the first message about
- * each thing. A pure fold of the outbox's runes.
+ * OpenNotices: the notices that nobody has answered, the messages that contained them, and the first message about each
+ * subject. A pure fold of the outbox's runes.
  *
- * Guarantees: a notice is open from its queueing until an answer is in the log, whoever gives it; an answer that came
- * while its message was on its way is remembered, so that the message can be taken back; the size is bounded.
+ * Guarantees: a notice is open from its queueing until the log has an answer, whoever gives it. If the answer comes
+ * while a message is being sent, it is remembered, so that the message can be withdrawn. The size is bounded.
  */
 import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
 import * as PlainState from "../core/event-log/PlainState.ts"
@@ -12,47 +12,50 @@ import * as AlertKinds from "./AlertKinds.ts"
 import type { Alert } from "./Alert.ts"
 import * as Notice from "./Notice.ts"
 
-/** More open notices, answers and threads than this are forgotten, the oldest first. */
+/** Maximum number of open notices, of answers and of threads; beyond it, the oldest are discarded. */
 const MAX_OPEN = 500
 const MAX_WAITING = 5_000
 
-/** A message by which people were told. */
+/** A message that contained the notice. */
 export interface Message {
   readonly channel: string
   readonly id: string
   readonly handle: string | null
-  /** The message tells of nothing else. */
+  /** True if the message contained nothing else. */
   readonly isAlone: boolean
 }
 
 export interface Open {
   readonly alert: Alert
-  /** Of the rune that it tells of, as the alert's id has it. */
+  /** Hash of the notice's rune, as the alert's id contains it. */
   readonly hash: string
   readonly told: ReadonlyArray<Message>
-  /** When it was told last, or could not be told first, ms since the epoch; null: neither yet. */
+  /**
+   * When it was last sent or escalated, or first could not be sent, in ms since the epoch. Null if none of these
+   * happened yet, or if a person postponed it.
+   */
   readonly since: number | null
-  /** So many of the channels that are told when nobody answers were told. */
+  /** Position of the last escalation channel that was used, from 1; 0 if none was. */
   readonly step: number
 }
 
 export interface Answer {
-  /** Null: nobody: it is over. */
+  /** Who answered; null if nobody did and the question is over. */
   readonly by: string | null
-  /** ms since the epoch */
+  /** Time of the answer, in ms since the epoch. */
   readonly at: number
 }
 
 export interface State {
-  /** By what they are about, oldest first. */
+  /** Open notices by subject, oldest first. */
   readonly open: ReadonlyMap<string, Open>
-  /** Of what was open, newest last. */
+  /** Answers to notices that were open, by subject, newest last. */
   readonly answered: ReadonlyMap<string, Answer>
-  /** By alert id: what an alert is about whose message is not sent yet. */
+  /** Subjects of the alerts that are not sent yet, by alert id. */
   readonly waiting: ReadonlyMap<string, string>
-  /** By channel and thing: the id of the first message. */
+  /** Ids of the first messages, by channel and subject. */
   readonly threads: ReadonlyMap<string, string>
-  /** Facts that were told, or are queued, and are not told again. */
+  /** `once` keys of notices that were sent or are queued, and are not sent again. */
   readonly once: ReadonlyMap<string, true>
 }
 
@@ -76,7 +79,7 @@ const without = <K, V>(map: ReadonlyMap<K, V>, keys: ReadonlyArray<K>): Readonly
   return next
 }
 
-/** The thing that an alert is about: an agent's mails are one thread, and its notices by a channel another. */
+/** The subject of an alert. An agent's mails are one thread, and its notices by a channel are another. */
 export const subjectOf = ({ key, notice }: Alert): string => notice?.about ?? key
 
 export const threadOf = (channel: string | undefined, subject: string): string => `${channel ?? "mail"} ${subject}`
@@ -120,7 +123,7 @@ const sent = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): Stat
   return { ...state, open, threads, waiting: without(state.waiting, alertIds) }
 }
 
-/** A notice that could not be told is not answered either: the next channel is told in time. */
+/** A notice that could not be sent is not answered either: its time until the next channel begins. */
 const failed = (state: State, at: number, { alertIds, channel, nextAt }: typeof AlertKinds.Failed.Type): State => {
   let { open } = state
   for (const alertId of alertIds) {
@@ -173,7 +176,7 @@ export const fold: StreamFold<State> = {
   fromOlder: (plain) => PlainState.decode(plain) as State
 }
 
-/** The next channel that is told when nobody answers, and the step after it; undefined: all were told, or will be. */
+/** The next escalation channel and its step; undefined if every channel has sent the notice or has it queued. */
 const nextOf = ({ alert, step, told }: Open, to: ReadonlyArray<string>, state: State) => {
   const waiting = waitingFor(state, subjectOf(alert))
   const isLeft = (name: string) =>
@@ -188,7 +191,10 @@ export interface Overdue {
   readonly step: number
 }
 
-/** Notices that nobody has answered for so long, ms, and when the next one will be so; a stamp of the future counts as long ago. */
+/**
+ * Notices that nobody has answered for `after` ms, and when the next one becomes overdue. A time in the future counts
+ * as overdue, because the clock was set back.
+ */
 export const overdue = (state: State, after: number, to: ReadonlyArray<string>, now: number) => {
   const due: Array<Overdue> = []
   let next = Infinity

@@ -1,12 +1,12 @@
 /**
- * Outbox: which alerts wait for a mail, in which batch, and until when. A pure
- * fold of the runes `alert.queued`, `alert.sent`, `alert.failed`, `alert.answered` and `alert.overtaken`.
+ * Outbox: which alerts wait to be sent, in which batch, and until when. A pure fold of the runes `alert.queued`,
+ * `alert.sent`, `alert.failed`, `alert.answered` and `alert.overtaken`.
  *
- * Guarantees: what is queued stays until a rune says sent or given up; what a
- * batch holds is fixed before its first attempt, so that each attempt carries the
- * same Message-ID; batches to one destination go one after the other, but one that is
- * refused holds back no other; in no hour more messages leave by a channel, or for an address, than its config says,
- * whatever joined or hastened them; the size of the state is bounded, and what it leaves out is counted.
+ * Guarantees: a queued alert stays until a rune says that it was sent, given up, answered or outdated. The content of a
+ * batch is fixed before its first attempt, so that each attempt has the same Message-ID. Batches to one destination are
+ * sent one after the other, but a refused batch delays no other. In no hour more messages are sent by a channel, or to
+ * an address, than its config allows, even if alerts joined them or made them due earlier. The size of the state is
+ * bounded, and alerts beyond the bound are counted.
  */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
@@ -21,10 +21,10 @@ import { delayAfter, type FailureClass, later, type Refused, SLOWEST } from "./R
 
 const HOUR = 3_600_000
 
-/** The first alert waits so long for others, so that what fails together is told together. */
+/** How long the first alert of a batch waits for others, in ms, so that failures at the same time are one message. */
 const SETTLE = 2_000
 
-/** More troubles than this are counted in a mail, not named. */
+/** Maximum number of keys in a batch; alerts beyond it are only counted. */
 const MAX_KEYS = 200
 const MAX_GIVEN_UP = 100
 
@@ -32,7 +32,7 @@ export type Queued = typeof AlertKinds.Queued.Type
 type Failed = typeof AlertKinds.Failed.Type
 type Answered = typeof AlertKinds.Answered.Type
 
-/** The alert's rune; an alert that an older agentd queued does not say. */
+/** The alert's rune; null if an older agentd queued the alert without its sequence number. */
 const causeOf = ({ seq, stream }: Alert): Cause | null => (seq === undefined ? null : { stream, seq })
 
 export interface Failure {
@@ -47,22 +47,22 @@ export interface Batch {
   readonly id: string
   readonly destination: string
   readonly routed: boolean
-  /** The channel that tells it; left out: a mail by its project's mail section. */
+  /** The channel that sends it; if omitted, the project's mail section sends it. */
   readonly channel?: string
-  /** The addresses that it mails to; left out: those of the channel's config. */
+  /** Addresses that it is mailed to; if omitted, those of the config. */
   readonly to?: ReadonlyArray<string>
   readonly dueAt: number
-  /** By key: one alert id and the folded alert. */
+  /** The folded alert of each key, with the id of the first one. */
   readonly alerts: ReadonlyMap<string, { readonly alertId: string; readonly alert: Alert }>
-  /** So many alerts beyond the limit. */
+  /** Number of alerts beyond the limit. */
   readonly more: number
   /** The last failed attempt. */
   readonly failure: Failure | null
-  /** The batch tells nothing, but takes a message back that somebody has answered. */
+  /** Present if the batch sends no alerts, but withdraws a message that somebody has answered. */
   readonly back?: Back
 }
 
-/** A message to take back, and the answer. */
+/** A message to withdraw, and the answer. */
 export interface Back {
   readonly of: string
   readonly handle: string
@@ -72,18 +72,18 @@ export interface Back {
 }
 
 export interface State {
-  /** Runes up to here are told or need no telling. */
+  /** Event id of the newest examined rune: up to here, every alert is queued. */
   readonly cursor: number
-  /** Unresolved, oldest first. */
+  /** Batches that are neither sent nor given up, oldest first. */
   readonly batches: ReadonlyArray<Batch>
-  /** By channel, of mails by destination: when the messages of the last hour left. */
+  /** When the messages of the last hour were sent, by channel, or by destination for mails. */
   readonly left: ReadonlyMap<string, ReadonlyArray<number>>
   readonly givenUp: ReadonlyArray<Batch>
   readonly lastSentAt: number | null
   readonly lastError: string | null
-  /** Of the first failure since a mail was sent, ms since the epoch. */
+  /** Time of the first failure since the last sent mail, in ms since the epoch. */
   readonly failsSince?: number | undefined
-  /** The newest alert rune. */
+  /** Event id of the newest alert rune. */
   readonly restsOn: number
 }
 
@@ -112,7 +112,7 @@ const queued = (state: State, rune: Queued): State => {
   }
   const same = batch.alerts.get(rune.alert.key)
   const full = same === undefined && batch.alerts.size >= MAX_KEYS
-  // one that is pressing takes along what waited
+  // an urgent alert makes the whole batch due earlier
   const dueAt = Math.min(batch.dueAt, rune.dueAt)
   const next: Batch = full
     ? { ...batch, dueAt, more: batch.more + rune.alert.count }
@@ -131,28 +131,28 @@ const queued = (state: State, rune: Queued): State => {
   }
 }
 
-/** The name under which what leaves is counted: the ways to one channel are counted together. */
+/** The name that sent messages are counted under: all destinations of one channel are counted together. */
 export const countedAs = ({ channel, destination }: Pick<Batch, "channel" | "destination">): string =>
   channel ?? destination
 
-/** Times within the hour before; one of the future was told by a clock that has been set back since. */
+/** The times within the last hour. A time in the future is ignored: the clock was set back since. */
 const recent = (times: ReadonlyArray<number> = [], now: number): ReadonlyArray<number> =>
   times.filter((at) => at > now - HOUR && at <= now)
 
-/** The times of the last hour, with one that leaves now. */
+/** The times of the last hour, with `at` added for `name`; if `name` is undefined, none is added. */
 export const departed = ({ left: before }: State, at: number, name: string | undefined): State["left"] => {
   const left = new Map([...before].map(([name, times]) => [name, recent(times, at)] as const))
   for (const [name, times] of left) if (times.length === 0) left.delete(name)
   return name === undefined ? left : left.set(name, [...(left.get(name) ?? []), at])
 }
 
-/** Marks the rest of a message that some recipients have: it goes to the others alone. */
+/** Marks a retry batch: the same message, for the recipients that do not have it yet. */
 const LATER = "#later"
 
-/** The batch that a rest is of. */
+/** The id of the original batch of a retry batch. */
 export const wholeOf = (id: string): string => id.replace(LATER, "")
 
-/** The rest of a batch, for recipients that were refused for now; it holds back no other. */
+/** The retry batch for the recipients that were refused temporarily; it delays no other batch. */
 const restOf = (batch: Batch, { destination, later }: typeof AlertKinds.Sent.Type): ReadonlyArray<Batch> => {
   if (later === undefined) return []
   const { to, ...failure } = later
@@ -180,7 +180,7 @@ const failed = (before: State, at: number, rune: Failed): State => {
   const known = state.batches.find((batch) => batch.id === rune.batch)
   if (known === undefined) return state
   const next: Batch = { ...known, failure: rune }
-  // the trouble of a channel is told by the others
+  // only mail: the failure of a channel is reported by the other channels
   const lastError = rune.channel === undefined ? rune.error : state.lastError
   return rune.nextAt === null
     ? {
@@ -192,7 +192,7 @@ const failed = (before: State, at: number, rune: Failed): State => {
     : { ...state, lastError, batches: state.batches.map((batch) => (batch === known ? next : batch)) }
 }
 
-/** Batches that tell of nothing else go, of others what is gone. */
+/** Removes alerts from the batches `drops`, and removes the batches that are then empty. */
 const dropped = (
   { batches }: State,
   drops: ReadonlyArray<string>,
@@ -204,7 +204,7 @@ const dropped = (
     return alerts.size + batch.more === 0 ? [] : [{ ...batch, alerts }]
   })
 
-/** A message that was not sent is dropped; what was sent is taken back, on a way of its own. */
+/** Drops an answered notice that was not sent; withdraws one that was sent, by a destination of its own. */
 const answered = (state: State, { about, at, by, drops, upTo, withdraws }: Answered): State => {
   const left = dropped(state, drops, ({ notice }) => notice?.about === about)
   const back = withdraws.map(({ channel, handle, of, title }): Batch => ({
@@ -247,14 +247,14 @@ const changed = (state: State, rune: RuneOf<typeof AlertKinds.alertKinds, Pick<R
 }
 
 const ACTOR = "alerter"
-/** The mails that wait, folded from the daemon's stream. */
+/** The waiting messages, folded from the daemon's stream. */
 export const fold: StreamFold<State> = {
   name: "outbox",
   version: 4,
   initial,
   of: (stream) => stream === DAEMON_STREAM,
   apply: evolve,
-  // before there were channels, all was mail; before version 4 it was kept when messages were due, not when they left
+  // states from before the channels contain only mail; before version 4, `left` had the times when messages were due
   fromOlder: (plain) => ({ ...(PlainState.decode(plain) as State), left: new Map() })
 }
 
@@ -263,48 +263,48 @@ export const load = Effect.gen(function* () {
   return (yield* log.recover(DAEMON_STREAM, { outbox: fold })).outbox.state
 })
 
-/** Where alerts of a stream go now. */
+/** Where an alert goes under the current config, and when. */
 export interface Route {
   readonly destination: string
   /** ms */
   readonly digestWindow: number
   readonly maxPerHour: number
-  /** The channel of `notify`; left out: a mail. */
+  /** The channel of `notify`; if omitted, a mail section. */
   readonly channel?: string
-  /** ms that the first of a message waits for others; left out: as a mail does. */
+  /** How long the first alert of a message waits for others, in ms; if omitted, as long as for a mail. */
   readonly settle?: number
-  /** Nothing is told now: a message that is due waits on, and others join it. */
+  /** True in quiet hours: a due message keeps waiting, and other alerts join it. */
   readonly isHeld?: boolean
-  /** Of the channels that are told when nobody answers it is the so-manieth. */
+  /** Position of the channel in the list of escalation channels, from 1; omitted if this is no escalation. */
   readonly step?: number
-  /** The addresses that the channel mails to; left out: those of its config. */
+  /** Addresses that the channel mails to; if omitted, those of its config. */
   readonly to?: ReadonlyArray<string>
   readonly isPutOff?: boolean
 }
 
-/** After so many attempts a mail holds back no other: it may be the mail that the server does not take. */
+/** After this many attempts, a message no longer delays others: perhaps the server rejects only this one. */
 const STUCK = 4
-/** So many that are stuck hold back all others: it is the server. */
+/** This many stuck messages delay all others: then the server is the problem. */
 const MAX_STUCK = 3
 
-/** A message that cannot be taken back after so many attempts stays. */
+/** Maximum attempts to withdraw a message; after that, the message stays. */
 const MAX_BACK = 3
 
 const isRefused = ({ failure }: Batch): boolean => failure?.class === "permanent"
 const isStuck = ({ failure }: Batch): boolean => failure !== null && failure.attempt >= STUCK
 
-/** Of the unresolved batches to a destination one may be under way, besides those that the server refuses. */
+/** Whether another batch to the same destination must go first. A batch that the server refuses does not count. */
 const behind = (state: State, batch: Batch): boolean => {
   const here = state.batches.filter(({ destination }) => destination === batch.destination)
   const before = here.slice(0, here.indexOf(batch)).filter((one) => !isRefused(one))
   return before.length >= MAX_STUCK || before.some((one) => !isStuck(one))
 }
 
-/** Whether the clock was set back since the batch was made: then its times say nothing. */
+/** Whether the clock was set back since the batch was made, so that its times are useless. */
 const isFromLater = ({ alerts }: Batch, now: number): boolean =>
   [...alerts.values()].some(({ alert }) => alert.at > now)
 
-/** The batch that an alert may still join: one whose first attempt cannot have begun. */
+/** The batch that an alert can still join, because its first attempt cannot have begun. */
 const open = (state: State, destination: string, route: Route | undefined, now: number): Batch | undefined => {
   const last = state.batches.findLast((batch) => batch.destination === destination)
   if (last === undefined || last.failure !== null) return undefined
@@ -313,17 +313,17 @@ const open = (state: State, destination: string, route: Route | undefined, now: 
   return !routed || isWaiting || behind(state, last) ? last : undefined
 }
 
-/** Not before this the hourly limit lets another go, after those. */
+/** The earliest time at which the hourly limit allows another message. `before`: times of earlier messages. */
 const limitOf = (before: ReadonlyArray<number>, maxPerHour: number): number =>
   (before.at(-maxPerHour) ?? -Infinity) + HOUR
 
-/** When messages left, and will leave, before a new one, or before one that is there already. */
+/** When messages went or will go before a new message, or before the existing message `joined`. */
 const before = (state: State, route: Route, now: number, joined?: Batch): ReadonlyArray<number> => {
   const ahead = state.batches.filter((one) => one.destination === route.destination && one !== joined)
   return [...recent(state.left.get(countedAs(route)), now), ...ahead.map(({ dueAt }) => Math.min(dueAt, now))]
 }
 
-/** When a new batch is due: soon, but neither within the window of the one before nor above the hourly limit. */
+/** When a new batch is due: soon, but after the previous message's digest window, and within the hourly limit. */
 const dueAt = (state: State, route: Route, now: number): number => {
   const earlier = before(state, route, now)
   const settled = now + (route.settle ?? Math.min(SETTLE, route.digestWindow))
@@ -331,7 +331,10 @@ const dueAt = (state: State, route: Route, now: number): number => {
   return Math.max(spaced, limitOf(earlier, route.maxPerHour))
 }
 
-/** A mail keeps its time; a channel's message may be hastened by what joins it, but not above the hourly limit. */
+/**
+ * When a batch is due once an alert has joined it. A mail keeps its time; a channel's message can become due earlier,
+ * within the hourly limit.
+ */
 const dueOf = (state: State, joined: Batch | undefined, route: Route | undefined, now: number): number => {
   if (route === undefined) return joined?.dueAt ?? now
   if (joined === undefined) return dueAt(state, route, now)
@@ -340,7 +343,7 @@ const dueOf = (state: State, joined: Batch | undefined, route: Route | undefined
   return Math.min(joined.dueAt, Math.max(now + (route.settle ?? SETTLE), limit))
 }
 
-/** When the hourly limit lets a batch go that is due; `begun`: batches that are on their way. */
+/** When the hourly limit allows a due batch to be sent; `begun`: ids of batches that are being sent. */
 export const freeAt = (
   { batches, left }: State,
   batch: Pick<Batch, "back" | "channel" | "destination">,
@@ -354,7 +357,7 @@ export const freeAt = (
   return Math.max(now, limitOf([...recent(left.get(name), now), ...going.map(() => now)], maxPerHour))
 }
 
-/** The rune that queues an alert; `upTo`: the newest rune that was looked at; `begun`: batches whose attempt began. */
+/** The rune that queues an alert. `upTo`: the newest examined rune; `begun`: ids of batches that are being sent. */
 export const queue = (
   state: State,
   source: { readonly alert: Alert; readonly hash: string; readonly upTo: number },
@@ -368,7 +371,7 @@ export const queue = (
   const routed = route !== undefined
   const destination = route?.destination ?? alert.of ?? alert.stream
   const last = open(state, destination, route, now)
-  // its mail says what it said when it began, whatever the clock shows now
+  // a batch whose attempt has begun never changes, whatever the clock says
   const joined = last === undefined || begun.has(last.id) ? undefined : last
   const payload: Queued = {
     alertId,
@@ -386,7 +389,7 @@ export const queue = (
   return { stream: DAEMON_STREAM, kind: "alert.queued", actor: ACTOR, cause: causeOf(alert), payload }
 }
 
-/** When a batch may be tried (again), as far as time decides; undefined: another is before it. */
+/** The time of a batch's next attempt; undefined if another batch must go first. */
 export const readyAt = (state: State, batch: Batch, now: number): number | undefined => {
   if (behind(state, batch)) return undefined
   const { back, dueAt, failure } = batch
@@ -401,7 +404,7 @@ export const readyAt = (state: State, batch: Batch, now: number): number | undef
 export const alertIds = (batch: Batch): ReadonlyArray<string> =>
   [...batch.alerts.values()].map(({ alertId }) => alertId)
 
-/** The same for every attempt of a batch, and for no other message. */
+/** Id of the batch's message: the same for every attempt, and unique to the batch. */
 export const idOf = (batch: Batch): string =>
   createHash("sha256")
     .update(batch.back === undefined ? alertIds(batch).join(",") : batch.id)
@@ -436,7 +439,7 @@ const resolved = (
   }
 })
 
-/** Says also who is tried again, and when: whoever was refused for now. */
+/** The rune of a sent message; `later` has the recipients that were refused temporarily, and the next attempt. */
 export const sent = (
   attempt: Attempt,
   receipt: Pick<typeof AlertKinds.Sent.Type, "handle" | "to" | "rejected" | "response"> & {
@@ -458,7 +461,7 @@ export const sent = (
   })
 }
 
-/** Says when it is tried again, or that it is given up. */
+/** The rune of a failed attempt, with the time of the next one, or null if the message is given up. */
 export const failure = (
   attempt: Attempt,
   error: { readonly class: FailureClass; readonly message: string; readonly remedy: string },
@@ -482,7 +485,7 @@ export const failure = (
 /** The figures of `agentd status`. */
 export const summary = (state: State) => ({
   waiting: state.batches.reduce((sum, batch) => sum + batch.alerts.size + batch.more, 0),
-  /** Given up for good. */
+  /** Number of alerts that were given up. */
   failed: state.givenUp.reduce((sum, batch) => sum + batch.alerts.size + batch.more, 0),
   lastSentAt: state.lastSentAt,
   lastError: state.lastError,

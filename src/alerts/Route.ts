@@ -1,8 +1,8 @@
 /**
- * Route: where an alert goes, and when, as the config says now. Pure.
+ * Route: decides where an alert goes, and when, under the current config. Pure.
  *
- * Guarantees: a destination's name tells whether its config was changed; in quiet hours a channel tells nothing but the
- * kinds that are excepted, and those on a way of their own, so that they take nothing else along.
+ * Guarantees: the name of a destination changes when its config changes. In quiet hours a channel sends only the
+ * excepted kinds, by a destination of their own, so that no waiting notice goes with them.
  */
 import { createHash } from "node:crypto"
 import { Duration } from "effect"
@@ -15,7 +15,7 @@ import * as Smtp from "./Smtp.ts"
 
 const named = (parts: unknown): string => createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16)
 
-/** A name for where and how mail goes: another one means that the config was changed. */
+/** A name for the recipients, the sender and the server of a mail section; it changes when these change. */
 export const destinationOf = (mail: MailConfig): string => named([Smtp.recipients(mail), mail.from, mail.smtp])
 
 export const ofMail = (mail: MailConfig): Outbox.Route => ({
@@ -24,16 +24,16 @@ export const ofMail = (mail: MailConfig): Outbox.Route => ({
   maxPerHour: mail.maxPerHour
 })
 
-/** Of what is told in quiet hours, too. */
+/** Suffix of destinations that are used even in quiet hours. */
 const EXCEPTED = "/excepted"
 
-/** Of what a person has put off; each message has a way of its own. */
+/** Suffix for notices that a person postponed; each message has a destination of its own. */
 const LATER = "/later-"
 
-/** The ways of their own to a channel. */
+/** Matches the suffixes of a destination. */
 const OWN_WAY = new RegExp(`(${LATER}[^/]*)?(${EXCEPTED})?$`, "u")
 
-/** `before`: what it was called, where it was queued. */
+/** `before`: the destination at the time of queueing, whose suffixes are kept. */
 export const destinationOfChannel = (name: string, config: ChannelConfig, before = ""): string =>
   `${name}/${named(config)}${OWN_WAY.exec(before)?.[0] ?? ""}`
 
@@ -50,7 +50,7 @@ const minuteOfDay = (now: number, timeZone: string | undefined): number => {
   return part("hour") * 60 + part("minute")
 }
 
-/** Whether a time of day is a quiet one; from and to alike: none is. */
+/** Whether a time is in quiet hours. If `from` and `to` are equal, no time is. */
 export const isQuiet = ({ from, timeZone, to }: Omit<QuietConfig, "except">, now: number): boolean => {
   const [begin, end, at] = [minutesOf(from), minutesOf(to), minuteOfDay(now, timeZone)]
   return begin <= end ? begin <= at && at < end : begin <= at || at < end
@@ -59,25 +59,25 @@ export const isQuiet = ({ from, timeZone, to }: Omit<QuietConfig, "except">, now
 const DAY = 24 * 60
 const MINUTE = 60_000
 
-/** When the quiet hours are over that a time lies in; a time that is not quiet is its own. */
+/** The end of the quiet hours that a time lies in; any other time is returned unchanged. */
 export const quietUntil = (quiet: Omit<QuietConfig, "except">, now: number): number => {
   if (!isQuiet(quiet, now)) return now
   const end = minutesOf(quiet.to)
   const minutes = (end - minuteOfDay(now, quiet.timeZone) + DAY) % DAY
   const at = Math.floor(now / MINUTE) * MINUTE + minutes * MINUTE
-  // the clocks may be changed meanwhile
+  // summer time can begin or end in between
   const off = ((end - minuteOfDay(at, quiet.timeZone) + DAY * 1.5) % DAY) - DAY / 2
   return at + off * MINUTE
 }
 
-/** Whether nothing may be told to the destination now. */
+/** Whether quiet hours hold back messages to the destination now. */
 export const isHeld = ({ quietHours }: NotifyConfig, destination: string, now: number): boolean =>
   quietHours !== undefined && !destination.endsWith(EXCEPTED) && isQuiet(quietHours, now)
 
-/** How a message goes by a mail section. */
+/** How a mail section sends a message. */
 export const wayOfMail = (mail: MailConfig): Way => ({ destination: destinationOf(mail), maxPerHour: mail.maxPerHour })
 
-/** How a message goes by a channel; one whose channel is gone keeps its destination, and so does what is taken back. */
+/** How a channel sends a message. A withdrawal keeps its destination, and so does a message whose channel is gone. */
 export const wayOfChannel = (
   { back, destination: queued, to }: Outbox.Batch,
   name: string,
@@ -93,10 +93,10 @@ export const wayOfChannel = (
     : { ...way, quietUntil: (at) => quietUntil(quietHours, at) }
 }
 
-/** ms that the first notice of a message waits for others. */
+/** How long the first notice of a message waits for others, in ms. */
 const settleOf = ({ digestEvery, digestWindow }: NotifyConfig, urgency: Notice.Urgency): number => {
   const window = Duration.toMillis(digestWindow)
-  // what needs a person does not wait for others, but what comes at once is one message
+  // urgent notices wait only so long that those of the same moment become one message
   if (urgency === "now") return Math.min(SETTLE, window)
   return urgency === "soon" ? window : Math.max(window, Duration.toMillis(digestEvery))
 }
@@ -117,22 +117,22 @@ export const ofChannel = (notify: NotifyConfig, name: string, notice: Notice.Not
   }
 }
 
-/** The channel's config, where only some of its addresses are mailed to. */
+/** The channel's config; for a mail channel, with the addresses `to` if these are defined. */
 export const mailingTo = (config: ChannelConfig, to: ReadonlyArray<string> | undefined): ChannelConfig =>
   config.type === "mail" && to !== undefined ? { ...config, to } : config
 
 export interface Mailed {
   readonly notice: Notice.Notice
-  /** The mail section that mails the same alert, and the user's own, which mail channels go by. */
+  /** The mail section that mails the same alert, and the user's own section (`own`), which mail channels use. */
   readonly section: MailConfig
   readonly own: MailConfig | undefined
   readonly routes: ReadonlyArray<Outbox.Route>
 }
 
 /**
- * The ways of an alert that a mail section mails and channels tell, and whether the section still mails it: so that no
- * address has two mails of one thing. The section's mail has the story behind it, and goes before; that of a channel
- * can be taken back, and goes before where somebody is asked.
+ * The routes of an alert that both a mail section and channels can send, and whether the section still mails it. No
+ * address gets two mails about one thing. The section's mail is preferred, because it has the events that led to the
+ * alert. If the notice asks for an answer, the channel's mail is preferred, because it can be withdrawn.
  */
 export const mailedOnce = (notify: NotifyConfig, { notice, own, routes, section }: Mailed) => {
   const known = (address: string): string => address.toLowerCase()
@@ -156,7 +156,7 @@ export const mailedOnce = (notify: NotifyConfig, { notice, own, routes, section 
   return { routes: left, isMailed: true }
 }
 
-/** The way of what is told once more, after so many ms: by itself, whatever else is told meanwhile. */
+/** The route of a postponed notice: it is sent again after `after` ms, as a message of its own. */
 export const later = (
   notify: NotifyConfig,
   name: string,
@@ -174,6 +174,6 @@ export const later = (
 
 export const ofNotice = (notify: NotifyConfig, notice: Notice.Notice, now: number): ReadonlyArray<Outbox.Route> =>
   channelsFor(notify, notice.kind)
-    // of its own trouble a channel can tell nobody
+    // a channel cannot report its own failure
     .filter((name) => notice.about !== `channel:${name}`)
     .map((name) => ofChannel(notify, name, notice, now))

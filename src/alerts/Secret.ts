@@ -1,8 +1,10 @@
 /**
- * Secret: the value that a config names by where it is: a file, a variable of the daemon, a credential of systemd.
+ * Secret: reads a secret from the place that a config names: a file, an environment variable of the daemon, or a
+ * systemd credential.
  *
- * Guarantees: read when it is needed, its first line alone; one that is not there or empty is an error that a person
- * can mend, which never holds any of it. Whoever uses it makes it known to the redactor first.
+ * Guarantees: a secret is read when it is needed; of a file or a credential, only the first line. If it is missing or
+ * empty, the error is one that a person can fix, and never contains any of it. The caller registers the secret with the
+ * redactor before using it.
  */
 import { Config as Environment, Effect, Option, Redacted } from "effect"
 import { join } from "node:path"
@@ -15,9 +17,9 @@ export interface Place {
   readonly credential?: string
 }
 
-/** How a config says the three places, for remedies. */
+/** Names that errors and remedies use. */
 interface Words {
-  /** The password, the url. */
+  /** Name of the secret, such as `password`. */
   readonly what: string
   readonly fileField: string
 }
@@ -40,7 +42,7 @@ export const variable = (name: string) =>
 
 const firstLine = (text: string): string => text.replace(/^\uFEFF/, "").split(/\r?\n/)[0]!
 
-/** Undefined where no place is named. */
+/** Reads the secret; undefined if no place is named. */
 export const read = Effect.fnUntraced(function* (
   { credential, env, file }: Place,
   { fileField, what }: Words = { what: "secret", fileField: "file" }

@@ -1,6 +1,4 @@
-/**
- * SendError: why a message could not be sent, with what helps and whether trying again will.
- */
+/** SendError: why a message could not be sent, with a remedy, and whether a retry can help. */
 import { Schema } from "effect"
 import { FailureClass } from "./Retry.ts"
 
@@ -10,5 +8,5 @@ export class SendError extends Schema.TaggedError<SendError>()("SendError", {
   class: FailureClass
 }) {}
 
-/** Only a person can mend it. */
+/** An error that only a person can fix. */
 export const setup = (message: string, remedy: string): SendError => new SendError({ message, remedy, class: "setup" })

@@ -1,14 +1,12 @@
 /**
- * Smtp: hands one mail to the configured server, once.
+ * Smtp: sends one mail to the configured server, in one attempt.
  *
- * Guarantees: it ends within its deadline, whatever the server does, and an
- * abandoned attempt is closed, not left to deliver later; the password is read
- * when it is needed, made known to the redactor before it is used, and is in no
- * error; every failure has a class, a message and a remedy.
+ * Guarantees: an attempt ends within its deadline, whatever the server does. An abandoned attempt is closed, so that it
+ * cannot deliver later. The password is read when it is needed, registered with the redactor before it is used, and is
+ * in no error. Every failure has a class, a message and a remedy.
  *
- * What SMTP cannot promise: a connection that is lost after the server took the
- * mail and before its answer arrived looks like a failure, and the mail is sent
- * again, under the same Message-ID.
+ * What SMTP cannot promise: if the connection is lost after the server accepted the mail and before its answer arrived,
+ * that looks like a failure. The mail is then sent again, under the same Message-ID.
  */
 import { createTransport } from "nodemailer"
 import { Duration, Effect, Option, Schema } from "effect"
@@ -22,10 +20,10 @@ import { SendError } from "./SendError.ts"
 
 export interface Receipt {
   readonly to: ReadonlyArray<string>
-  /** Refused for good. */
+  /** Recipients that were refused for good. */
   readonly rejected: ReadonlyArray<string>
   readonly response: string
-  /** Each recipient that was refused, with the server's code; those with 4xx are refused for now. */
+  /** Each recipient that was refused, with the server's code; 4xx: refused temporarily. */
   readonly refused?: ReadonlyArray<Refused>
 }
 
@@ -33,17 +31,17 @@ export interface Receipt {
 export type Message = Mail & { readonly messageId?: string; readonly references?: string }
 
 export interface Timeouts {
-  /** To connect, TLS included, and to be greeted; each. */
+  /** Maximum time to connect, TLS included; also the maximum time for the greeting, and for DNS. */
   readonly greeting: Duration.Input
-  /** Of silence after that. */
+  /** Maximum time without any data after that. */
   readonly silence: Duration.Input
-  /** For everything. */
+  /** Maximum time of the whole attempt. */
   readonly whole: Duration.Input
 }
 
 export const defaultTimeouts: Timeouts = { greeting: "10 seconds", silence: "20 seconds", whole: "45 seconds" }
 
-/** Somebody waits for what a probe says. */
+/** Shorter, because a person waits for the result of a probe. */
 const probeTimeouts: Timeouts = { greeting: "5 seconds", silence: "5 seconds", whole: "8 seconds" }
 
 const MAX_ANSWER = 500
@@ -56,10 +54,10 @@ export const recipients = (mail: MailConfig): ReadonlyArray<string> =>
 
 export const sender = (mail: MailConfig): string => mail.from ?? recipients(mail)[0]!
 
-/** Of the sender's address: what a Message-ID ends with. */
+/** The domain of the sender's address; a Message-ID ends with it. */
 export const domainOf = (mail: MailConfig): string => /@([^@>\s]+)>?$/.exec(sender(mail))?.[1] ?? "agentd.invalid"
 
-/** The password, wherever the config says that it is; undefined when none is needed. */
+/** The password, from the place that the config names; undefined if it names none. */
 const password = ({ passwordCredential, passwordEnv, passwordFile }: SmtpConfig) =>
   Secret.read(
     {
@@ -89,7 +87,7 @@ const PartlyRefused = Schema.Struct({
   )
 })
 
-/** Of what the library answers with, or fails with where no recipient was taken. */
+/** Makes a receipt from the library's result, or from its error if the server accepted no recipient. */
 const receiptOf = (to: ReadonlyArray<string>, outcome: unknown, clean: (text: string) => string): Receipt => {
   const known = Option.getOrUndefined(Schema.decodeUnknownOption(PartlyRefused)(outcome))
   const refused = (known?.rejectedErrors ?? []).map(({ recipient, responseCode }) => ({
@@ -106,7 +104,7 @@ const receiptOf = (to: ReadonlyArray<string>, outcome: unknown, clean: (text: st
   }
 }
 
-/** Whether some were refused for good and the others for now: the first are not to be asked again. */
+/** Whether some recipients were refused for good and others temporarily: the former must not be tried again. */
 const isMixed = ({ refused = [], rejected }: Receipt): boolean =>
   rejected.length > 0 && rejected.length < refused.length
 
@@ -121,7 +119,7 @@ const rawOf = (error: unknown): Raw => {
 
 const CERTIFICATE = /certificate|self[- ]signed|altname|CERT_|unable to verify|issuer/i
 
-/** Decides the remedy, and whether trying again will help. */
+/** Decides the remedy, and whether a retry can help. */
 const classify = (raw: Raw, smtp: SmtpConfig): Pick<SendError, "class" | "remedy"> => {
   const temporary = raw.response !== undefined && raw.response >= 400 && raw.response < 500
   if (CERTIFICATE.test(raw.message) && !temporary) {
@@ -153,14 +151,14 @@ const failureOf = (error: unknown, smtp: SmtpConfig, clean: (text: string) => st
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64")
 
-/** Takes a known secret out of a text, in the forms in which SMTP carries it, whatever its length. */
+/** Removes a known secret from a text, in every form in which SMTP sends it, even if it is short. */
 const without = (secret: string | undefined, user: string | undefined) => (text: string) => {
   if (secret === undefined) return text
   const forms = [secret, base64(secret), base64(`\0${user}\0${secret}`)]
   return forms.reduce((clean, form) => clean.replaceAll(form, "[redacted]"), text)
 }
 
-/** A connection to the server as the config says, and what takes the password out of its words. */
+/** A transport to the configured server, and a function that removes secrets from the server's texts. */
 const lineTo = Effect.fnUntraced(function* ({ smtp }: MailConfig, timeouts: Timeouts) {
   const redact = yield* Redact
   const secret = yield* password(smtp)
@@ -189,7 +187,7 @@ const lineTo = Effect.fnUntraced(function* ({ smtp }: MailConfig, timeouts: Time
   return { transport, clean }
 })
 
-/** Connects, greets and logs in, and sends nothing: fails where the server would take no mail of ours. */
+/** Connects and logs in, but sends no mail; fails if the server would accept no mail from agentd. */
 export const probe = Effect.fn("Smtp.probe")(function* (mail: MailConfig, timeouts: Timeouts = probeTimeouts) {
   const { smtp } = mail
   const { clean, transport } = yield* lineTo(mail, timeouts)
@@ -223,7 +221,7 @@ export const send = Effect.fn("Smtp.send")(function* (
         text: message.text,
         ...(message.messageId === undefined ? {} : { messageId: message.messageId }),
         ...(message.references === undefined ? {} : { references: message.references }),
-        // Keeps out-of-office answers and list software away (RFC 3834).
+        // Prevents automatic answers, such as out-of-office mails (RFC 3834).
         headers: { "Auto-Submitted": "auto-generated" },
         signal
       }),

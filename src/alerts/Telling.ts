@@ -1,8 +1,8 @@
 /**
- * Telling: a batch of notices as the one message that a channel sends, and its sending.
+ * Telling: turns a batch of notices into the one message that a channel sends, and sends it.
  *
- * Guarantees: it ends in bounded time, and whatever a channel does is an answer or a typed error; texts leave without
- * known secrets; commands are as they must be typed.
+ * Guarantees: sending ends in bounded time, and always with an answer or a typed error, whatever a channel does; known
+ * secrets are redacted from texts; commands are in the form in which a person must type them.
  */
 import { Duration, Effect, type FileSystem } from "effect"
 import type { ChannelConfig } from "../config/NotifyConfig.ts"
@@ -27,14 +27,14 @@ export interface Receipt {
 
 export type Needs = AlertContext | EventLog | FileSystem.FileSystem | Redact
 
-/** A channel has bounds of its own; this is for one that has none. */
+/** Timeout for a channel that has none of its own. */
 const WITHIN = Duration.minutes(2)
 
-/** A program has the time that its config gives, and some to be ended. */
+/** A program gets the time limit of its config, plus 10 seconds in which it can be killed. */
 const withinOf = (config: ChannelConfig): Duration.Duration =>
   config.type === "command" ? Duration.sum(config.timeLimit, Duration.seconds(10)) : WITHIN
 
-/** Fails: the channel is no longer in the config. */
+/** Fails, because the channel is no longer in the config. */
 export const gone = (name: string): Effect.Effect<never, SendError> =>
   Effect.fail(
     setup(
@@ -95,17 +95,17 @@ export interface Way {
   readonly config: ChannelConfig
   readonly messageId: string
   readonly host?: string
-  /** The first message about the same thing. */
+  /** Id of the first message about the same subject. */
   readonly earlier?: string | undefined
 }
 
-/** An error whose words hold no known secret. */
+/** Fails with the same error, with known secrets redacted from its texts. */
 const cleaned = (error: SendError): Effect.Effect<never, SendError, Redact> =>
   Effect.flatMap(Redact, ({ text }) =>
     Effect.fail(new SendError({ class: error.class, message: text(error.message), remedy: text(error.remedy) }))
   )
 
-/** A sending that ends, whatever its channel does, and says no known secret where it fails. */
+/** Adds a timeout to an effect of a channel; its errors are typed and contain no known secret. */
 export const bounded = <A>(
   { config, name }: Pick<Way, "config" | "name">,
   sending: Effect.Effect<A, SendError>
@@ -141,7 +141,7 @@ export const implementation = Effect.fnUntraced(function* (config: ChannelConfig
   )
 })
 
-/** Takes a message back, where its channel can. */
+/** Withdraws a message, if its channel can. */
 export const withdraw = Effect.fn("Telling.withdraw")(function* (
   { at, by, handle, of, title }: Outbox.Back,
   { config, messageId, name }: Way

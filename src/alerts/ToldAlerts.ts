@@ -1,5 +1,5 @@
 /**
- * ToldAlerts: the alerts of the running daemon, and whether they came to anybody: of its outbox, and of its log.
+ * ToldAlerts: lists the alerts of the running daemon, and whether they reached anybody, from its outbox and its log.
  */
 import { Clock, Effect } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
@@ -14,11 +14,11 @@ import type { MailConfig } from "../config/Config.ts"
 import type { EventLog } from "../core/event-log/EventLog.ts"
 import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 
-/** Runes that may be about one row: an alert is queued again for each that joins it, and there is a mail. */
+/** Runes that are read for each row: one for every alert that is folded into it, and one for its message. */
 const RUNES_A_ROW = 4
 const MOST_RUNES = 2_000
 
-/** The alerts, and whether they came to anybody. */
+/** The newest alerts, and whether they reached anybody. */
 export const of = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   options: { readonly count: number; readonly failed: boolean }
@@ -42,7 +42,7 @@ export const of = Effect.fnUntraced(function* (
   const wayOf = (batch: Outbox.Batch): Way | undefined => {
     const { alerts, channel } = batch
     if (channel !== undefined) return notify && Route.wayOfChannel(batch, channel, notify)
-    // as the alerter: the first of its projects that has one
+    // as in Alerter: the mail section of the first project that has one
     const [mail] = [...alerts.values()].flatMap(({ alert }) => mails.get(AlertList.streamOf(alert)) ?? [])
     return mail && Route.wayOfMail(mail)
   }

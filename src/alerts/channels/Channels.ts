@@ -1,6 +1,4 @@
-/**
- * Channels: the ways of telling a person that agentd has of its own.
- */
+/** Channels: the channels that agentd itself provides. */
 import { Effect, Layer } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { AlertChannels } from "../AlertChannel.ts"

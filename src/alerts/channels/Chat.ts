@@ -1,8 +1,8 @@
 /**
- * Chat: a message in Slack or Discord, by a webhook of the room.
+ * Chat: sends a message to Slack or Discord, by an incoming webhook.
  *
- * Guarantees: what others wrote stands in a block of code, which it cannot end; nobody is called by it; a message is
- * never longer, as it is sent, than its receiver takes.
+ * Guarantees: body and command, which can be untrusted text, are in code blocks that they cannot end; the text mentions
+ * nobody; an escaped message is never longer than its receiver accepts.
  */
 import { Effect } from "effect"
 import type { AlertChannel, Message } from "../AlertChannel.ts"
@@ -11,10 +11,10 @@ import * as Fit from "./Fit.ts"
 import { hostOf, type Post } from "./Post.ts"
 import type { Reveal } from "./Reveal.ts"
 
-/** Discord refuses a longer message; Slack cuts one where it likes. */
+/** Maximum characters of a message. Discord refuses a longer message; Slack cuts it at any place. */
 const MOST = { discord: 2_000, slack: 4_000 } as const
 
-/** Characters of a command, beside which the text has the rest. */
+/** Maximum characters of the command; the body gets the rest. */
 const MAX_COMMAND = 500
 
 const FENCE = "```"
@@ -25,12 +25,12 @@ const apart = (character: string): string => (character === "`" ? "`\u200b" : ch
 const ENTITIES: { readonly [character: string]: string } = { "&": "&amp;", "<": "&lt;", ">": "&gt;" }
 const entity = (character: string): string => ENTITIES[character] ?? apart(character)
 
-/** A title in bold is text of others, too. */
+/** The title can be untrusted text too, but is in bold, so its markup is escaped. */
 const slackTitle = (title: string): string =>
   `*${title.replaceAll(/[*_~`]/gu, "\u200b$&\u200b").replaceAll(/[&<>]/gu, entity)}*`
 const discordTitle = (title: string): string => `**${title.replaceAll(/[\\*_~`|<>[\]()#@:]/gu, "\\$&")}**`
 
-/** The text and the command in blocks of their own, below a title. */
+/** The title, and below it the body and the command, each in a code block of its own. */
 const textOf = (
   title: string,
   { body, command }: Message,
@@ -53,7 +53,7 @@ export const slackBody = (message: Message) => ({
 export const discordBody = (message: Message) => ({
   content: textOf(discordTitle(message.title.toWellFormed()), message, MOST.discord, apart),
   allowed_mentions: { parse: [] },
-  // no preview of an address in it
+  // SUPPRESS_EMBEDS: no previews of links
   flags: 4
 })
 

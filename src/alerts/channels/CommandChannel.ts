@@ -1,9 +1,9 @@
 /**
- * CommandChannel: a program of the user's, with the notice as JSON on its stdin: the same as a webhook gets. Exit code 0:
- * it has it; 75: try again soon; any other: only a person can mend it.
+ * CommandChannel: runs a program of the user, with the notice as JSON on its stdin, in the format of a webhook's body.
+ * Exit code 0: accepted; 75: try again soon; any other: only a person can fix it.
  *
- * Guarantees: it has a small environment and no shell; at its end, or at the end of its time, all that it has started
- * in its process group is ended; of what it says on stderr the last lines are told.
+ * Guarantees: the program has a small environment and no shell. When it ends, or its time is over, every process that
+ * it started in its process group is ended. An error contains the last lines of its stderr.
  */
 import { Config as Environment, Duration, Effect, Option, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -19,7 +19,7 @@ const TEMPFAIL = 75
 const MAX_STDERR = 4_096
 const MAX_SAID = 200
 
-/** Variables that it is given besides those that the config names. */
+/** Variables that the program gets in addition to those that the config names. */
 const GIVEN = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"]
 
 const variables = (names: ReadonlyArray<string>) =>
@@ -55,7 +55,7 @@ export const make: Effect.Effect<AlertChannel, never, ChildProcessSpawner.ChildP
       Effect.gen(function* () {
         const child = yield* spawner.spawn(yield* commandOf(config, body, id))
         let said = ""
-        // what it has left running may hold its stderr open: nobody waits for that
+        // a process that it left running can keep stderr open: nothing waits for that
         yield* Effect.forkScoped(
           Effect.ignore(
             Stream.runForEach(Stream.decodeText(child.stderr), (text) =>

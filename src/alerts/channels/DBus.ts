@@ -1,12 +1,12 @@
 /**
  * DBus: a connection to the session's bus, for calls and signals.
  *
- * Own, and no library or program: `notify-send` of many systems knows no actions and cannot take a notification back,
- * `gdbus` is of GNOME, and each would be a process for every notice.
+ * Written here, without a library or program: `notify-send` on many systems knows no actions and cannot withdraw a
+ * notification, `gdbus` belongs to GNOME, and each would start a process for every notice.
  *
- * Guarantees: each call ends within its time; a bus that ends or speaks nonsense ends the connection, and every call
- * on it; nothing that it sends takes more memory than one message; a connection that is not made, or given up while it
- * is made, leaves no socket behind.
+ * Guarantees: each call ends within its timeout; if a bus closes or sends invalid data, the connection and every call
+ * on it end; received data never uses more memory than one message; if connecting fails or is abandoned, no socket
+ * stays open.
  */
 import { Effect } from "effect"
 import { createConnection, type Socket } from "node:net"
@@ -89,7 +89,7 @@ const BUS = {
   interface: "org.freedesktop.DBus"
 } as const
 
-/** The bytes that the bus said behind its greeting, once it knows who we are. */
+/** Authenticates as the daemon's user; returns the bytes that the bus sent after its answer. */
 const greeted = (socket: Socket): Effect.Effect<Buffer, SendError> =>
   Effect.callback((resume) => {
     const uid = Buffer.from(String(process.getuid?.() ?? 0)).toString("hex")
@@ -122,7 +122,7 @@ const ready = Effect.fnUntraced(function* (socket: Socket, onSignal: (signal: DB
   return bus
 })
 
-/** Connects, and does what must be done before the connection is used; a connection that is made is the caller's to end. */
+/** Connects, and runs `prepare` before the connection is used. If that succeeds, the caller must end the connection. */
 export const connect = <A>(
   address: string,
   onSignal: (signal: DBusMessage.Received) => void,
@@ -141,6 +141,6 @@ export const connect = <A>(
   )
 }
 
-/** Asks for signals of an interface. */
+/** Subscribes to the signals of an interface. */
 export const listen = (bus: DBus, name: string) =>
   bus.call({ ...BUS, member: "AddMatch", body: [{ type: "s", value: `type='signal',interface='${name}'` }] })

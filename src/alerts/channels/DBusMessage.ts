@@ -1,8 +1,8 @@
 /**
- * DBusMessage: the bytes of D-Bus messages, as far as notifications need them. Pure.
+ * DBusMessage: encodes and decodes the D-Bus messages that notifications need. Pure.
  *
- * Guarantees: what is read is bounded and never past its end; a value of a type that is not known ends the reading of
- * its message, never of the connection.
+ * Guarantees: a message that is too long is an error, and nothing after it is read; a value of an unknown type ends the
+ * reading of its message, but not the connection.
  */
 
 export const MAX_MESSAGE = 1024 * 1024
@@ -138,7 +138,7 @@ export interface Received {
   readonly replyTo: number
   readonly interface: string
   readonly member: string
-  /** As far as its types are known. */
+  /** The values before the first one of an unknown type. */
   readonly body: ReadonlyArray<number | string | ReadonlyArray<string>>
 }
 
@@ -177,7 +177,7 @@ class Reader {
     return this.text(this.byte())
   }
 
-  /** Undefined: a type that is not known here. */
+  /** Reads a value; undefined if the type is not supported. */
   value(type: string): number | string | ReadonlyArray<string> | undefined {
     switch (type) {
       case "y":
@@ -213,10 +213,10 @@ const headOf = (bytes: Uint8Array) => {
   return { isLittle, fieldsEnd: 16 + fields, start, length: start + view.getUint32(4, isLittle) }
 }
 
-/** The types of a signature, one by one; those of which there is no array are single letters. */
+/** Splits a signature into its types: `a{sv}`, an array such as `as`, or a single letter. */
 const typesOf = (signature: string): ReadonlyArray<string> => signature.match(/a\{sv\}|a?[a-z]/gu) ?? []
 
-/** The first message in the bytes, and its length; undefined: it is not all there. Throws where it is none. */
+/** The first message in the bytes, and its length; undefined if it is incomplete. Throws if it is no valid message. */
 export const decode = (bytes: Uint8Array): { readonly message: Received; readonly length: number } | undefined => {
   if (bytes.length < 16) return undefined
   if (bytes[0] !== 0x6c && bytes[0] !== 0x42) throw new Error("no message of D-Bus")
@@ -250,7 +250,7 @@ export const decode = (bytes: Uint8Array): { readonly message: Received; readonl
   return { message, length }
 }
 
-/** Where a bus listens, by its address; undefined: in no way that is known here. */
+/** The Unix socket of a bus address, `path` or `abstract`; undefined if the address has neither. */
 export const socketOf = (address: string): string | undefined => {
   for (const one of address.split(";")) {
     const [, key, value = ""] = /^unix:(?:[^,]*,)*?(path|abstract)=([^,]*)/u.exec(one) ?? []

@@ -1,9 +1,11 @@
 /**
- * Desktop: a notification by the session's bus (org.freedesktop.Notifications), with the actions Look, which opens the
- * page, and Later, which tells it again in a while. It approves nothing: an approval wants the whole call on screen.
+ * Desktop: shows a notification by the session's bus (org.freedesktop.Notifications). Its action Look opens the page;
+ * its action Later sends the notification again after a while. Neither approves a call: a person must see the whole
+ * call first.
  *
- * Guarantees: a text is shown as it is, never as markup; of each bus one connection is kept, and made anew once it has
- * ended; a bus that does not answer holds up no other; a click counts for what was shown on its own bus.
+ * Guarantees: a text is shown as it is, never as markup. Each bus has one connection, which is made again after it has
+ * ended. A bus that does not answer delays no other. A click applies to the notification that was shown on the same
+ * bus.
  */
 import { Effect, FiberMap, Queue, Semaphore } from "effect"
 import type { AlertChannel, Message } from "../AlertChannel.ts"
@@ -16,13 +18,13 @@ import type { Received, Value } from "./DBusMessage.ts"
 const NAME = "org.freedesktop.Notifications"
 const AT = { destination: NAME, path: "/org/freedesktop/Notifications", interface: NAME } as const
 
-/** Connections that are kept; a config has fewer channels. */
+/** Maximum number of open connections; a config has fewer channels. */
 const MAX_BUSES = 20
 
-/** Shown notifications whose actions are heard. */
+/** Maximum number of shown notifications whose actions are handled. */
 const MAX_SHOWN = 100
 
-/** low, normal, critical: one that is critical stays until it is seen. */
+/** D-Bus urgencies: low, normal, critical. A critical notification stays until the person has seen it. */
 const URGENCY = { digest: 0, soon: 1, now: 2 } as const
 
 const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
@@ -47,15 +49,15 @@ interface Connection {
   readonly isMarkup: boolean
 }
 
-/** A bus by its address, and how it is reached now. */
+/** A bus with its address and its current connection. */
 interface Bus {
   readonly address: string
-  /** Attempts to connect come one after another. */
+  /** Serializes attempts to connect. */
   readonly lock: Semaphore.Semaphore
   connection: Connection | undefined
 }
 
-/** A message without notices is a test: there is nothing to tell again. */
+/** A message without notices is a test, so there is nothing to send again later. */
 const actionsOf = ({ notices }: Message): ReadonlyArray<string> =>
   notices.length === 0 ? ["look", "Look"] : ["look", "Look", "later", "Later"]
 
@@ -70,7 +72,7 @@ const hintsOf = (message: Message, text: string): ReadonlyArray<Value> => [
   { type: "i", value: -1 }
 ]
 
-/** Asks the desktop what it can, and for its signals; from then on the connection is the bus's own. */
+/** Subscribes to the desktop's signals, reads its capabilities, and then stores the connection in `bus`. */
 const prepared = (bus: Bus) =>
   Effect.fnUntraced(function* (line: DBus.DBus) {
     yield* DBus.listen(line, NAME)
@@ -81,14 +83,14 @@ const prepared = (bus: Bus) =>
     return made
   })
 
-/** The buses that configs mean, each by one connection that is kept. `heard`: what a desktop says, and at which address. */
+/** Connects to the bus of a config; each bus has one connection. `heard` gets each signal and the bus's address. */
 const connections = Effect.fnUntraced(function* (heard: (address: string, signal: Received) => void) {
   const buses = new Map<string, Bus>()
   const end = (why: string, ...all: ReadonlyArray<Bus>) => all.forEach(({ connection }) => connection?.bus.end(why))
   yield* Effect.addFinalizer(() => Effect.sync(() => end("the daemon ends", ...buses.values())))
   const busAt = (address: string): Bus => {
     const bus = buses.get(address) ?? { address, lock: Semaphore.makeUnsafe(1), connection: undefined }
-    // the one that was used longest ago stands first
+    // moves the bus to the end, so that the least recently used one is first
     buses.delete(address)
     buses.set(address, bus)
     if (buses.size > MAX_BUSES) {
@@ -104,13 +106,13 @@ const connections = Effect.fnUntraced(function* (heard: (address: string, signal
     const { bus: line, isMarkup } = yield* bus.lock.withPermit(
       Effect.suspend(() => (bus.connection?.bus.isOpen === true ? Effect.succeed(bus.connection) : connect))
     )
-    // one that was pushed out meanwhile is ended: the message is tried again
+    // if the bus was removed while it connected, its connection is ended, and the message is retried
     if (buses.get(bus.address) !== bus) end("other buses are asked for", bus)
     return { line, isMarkup, address: bus.address }
   })
 })
 
-/** `look`: opens the page, in a person's session. */
+/** `look`: opens the page in the person's session. */
 export const make = Effect.fnUntraced(function* (look: Effect.Effect<void>) {
   const shown = new Map<string, Message>()
   const put = yield* Queue.sliding<Message>(MAX_SHOWN)

@@ -1,10 +1,11 @@
 /**
- * Fit: cuts a text so that it fits a receiver's limit as it is sent: escaped, and in the receiver's measure. Pure.
+ * Fit: cuts a text to a receiver's limit, measured after escaping and in the receiver's unit. Pure.
  *
- * Guarantees: what is given is never longer than the limit; no escape and no character is cut in two; linear in the limit.
+ * Guarantees: the result is never longer than the limit; no escape sequence and no character is cut in two; linear in
+ * the limit.
  */
 
-/** How a text is sent, character by character, and how long that is to the receiver. */
+/** How each character is escaped, and how the receiver measures the length of a text. */
 export interface Shape {
   readonly escape: (character: string) => string
   readonly size: (text: string) => number
@@ -12,11 +13,11 @@ export interface Shape {
 
 const MORE = "…"
 
-/** The text as it is sent; one that was cut ends with `…`. */
+/** The escaped text; if it was cut, it ends with `…`. */
 export const fit = (text: string, most: number, { escape, size }: Shape): string => {
   const more = size(MORE)
   let [whole, length] = ["", 0]
-  // as it stands before the last characters, which must go where more come
+  // the longest beginning that leaves room for `…`, for a text that proves too long
   let [cut, isFull] = ["", false]
   for (const character of text.toWellFormed()) {
     const next = escape(character)

@@ -1,7 +1,7 @@
 /**
  * Look: opens agentd's page in the browser of the person's session, as `agentd open` does.
  *
- * Guarantees: the program has the variables by which a session is found, and no others; what it comes to is logged.
+ * Guarantees: the program gets only the environment variables that identify a session; a failure is logged.
  */
 import { Effect } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"

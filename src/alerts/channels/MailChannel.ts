@@ -1,7 +1,8 @@
 /**
- * MailChannel: a notice as a mail, by the server of the user's own mail section.
+ * MailChannel: sends a notice as a mail, by the server of the user's own mail section.
  *
- * Guarantees: mails about one thing are one thread: the Message-ID is the message's, References names the first.
+ * Guarantees: mails about one subject are one thread: the Message-ID comes from the message's id, and References names
+ * the first mail.
  */
 import { Effect, FileSystem } from "effect"
 import type { AlertChannel, Message } from "../AlertChannel.ts"

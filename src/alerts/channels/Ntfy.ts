@@ -1,6 +1,6 @@
 /**
- * Ntfy: a push by a server of ntfy. The message's id is its sequence id: one that comes again takes the place of the
- * first on the phone, and one that somebody answered elsewhere is deleted there (ntfy 2.16 and later).
+ * Ntfy: sends a push notification by an ntfy server. The message's id is its sequence id: a message that is sent again
+ * replaces the first one on the phone, and one that somebody answered elsewhere is deleted there (ntfy 2.16 and later).
  */
 import { Effect } from "effect"
 import type { AlertChannel, Message } from "../AlertChannel.ts"
@@ -10,7 +10,7 @@ import * as Fit from "./Fit.ts"
 import { hostOf, type Post } from "./Post.ts"
 import type { Reveal } from "./Reveal.ts"
 
-/** Bytes: what a server takes that is as it came; of a longer one it makes a file, or refuses it. */
+/** Maximum bytes of a message that a server accepts as text; it makes a file of a longer one, or refuses it. */
 const MAX_MESSAGE = 4_096
 const MAX_COMMAND = 1_000
 
@@ -21,12 +21,12 @@ export const textOf = ({ body, command }: Pick<Message, "body" | "command">): st
   return `${Fit.fit(body, MAX_MESSAGE - Fit.bytes(last), inBytes)}${last}`
 }
 
-/** A topic of so many characters is made known as a secret. */
+/** Minimum characters of a topic that is registered as a secret. */
 const MIN_SECRET = 8
 
 const PRIORITY = { now: 4, soon: 3, digest: 2 } as const
 
-/** The server's root and the topic, of a topic's address. */
+/** Splits a topic's address into the server's root and the topic; undefined if it names no topic. */
 const topicOf = (url: string) => {
   const [, root, topic] = /^(.*)\/([-_A-Za-z0-9]{1,64})\/?$/u.exec(url) ?? []
   return root === undefined || topic === undefined || /^https?:\/*$/u.test(root) ? undefined : { root, topic }
@@ -40,7 +40,7 @@ export const make = (post: Post, { hide, reveal, urlOf }: Reveal): AlertChannel 
     if (at === undefined) {
       return yield* setup("the address names no topic", "Name the topic's own address: https://ntfy.sh/TOPIC.")
     }
-    // a short one may be a word of every text
+    // a short topic can be a common word, which would then be redacted everywhere
     if (typeof url !== "string" && at.topic.length >= MIN_SECRET) yield* hide(at.topic)
     const headers: { readonly [name: string]: string } =
       token === undefined ? {} : { authorization: `Bearer ${yield* reveal(token)}` }

@@ -1,9 +1,9 @@
 /**
- * Post: one request to a receiver of notices over HTTP.
+ * Post: sends one HTTP request to a receiver of notices.
  *
- * Guarantees: it ends within its time; it follows no redirect, so nothing goes to an address that nobody named; of an
- * answer a bounded part is read; no error holds the address, which may be a secret, or any word of it, also where the
- * receiver says it.
+ * Guarantees: a request ends within its timeout. It follows no redirect, so that nothing goes to an address that nobody
+ * configured. Only a bounded part of an answer is kept. No error contains the address, which can be a secret, or any
+ * word of it, even if the receiver's answer contains it.
  */
 import { Effect, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
@@ -14,13 +14,13 @@ import { wordsOfAddress } from "../../core/event-log/SecretValues.ts"
 
 const WITHIN = "15 seconds"
 const MAX_ANSWER = 64 * 1024
-/** Of an answer that is told to a person. */
+/** Maximum characters of an answer that an error quotes. */
 const MAX_SAID = 200
 
 export interface Request {
   readonly method?: "POST" | "PUT" | "DELETE"
   readonly url: string
-  /** The address that the config names, where the request goes to another. */
+  /** The address in the config, if the request goes to another one; its words are masked in errors too. */
   readonly address?: string
   readonly headers?: { readonly [name: string]: string }
   readonly body: string
@@ -32,16 +32,16 @@ export interface Answer {
   readonly text: string
 }
 
-/** Where it goes, for people: no path, which may be a secret. */
+/** The host of an address, for texts that people see: the path can be a secret. */
 export const hostOf = (url: string): string => attempt(() => new URL(url).host) ?? "the address"
 
 const isAddress = (url: string): boolean => attempt(() => /^https?:$/u.test(new URL(url).protocol)) ?? false
 
-/** Whether trying again will help. */
+/** The error for an answer that is no success; its class says whether a retry can help. */
 const refusalOf = ({ address = "", url }: Request, { status, text }: Answer): SendError => {
   const host = hostOf(url)
   const words = [...wordsOfAddress(url), ...wordsOfAddress(address)]
-  // a secret that is cut in two is not found
+  // masks before cutting, because a secret that is cut in two is not found
   const said = masked(text.replaceAll(/\s+/gu, " ").trim(), words).slice(0, MAX_SAID).toWellFormed()
   const message = `${host} answered ${status}${said === "" ? "" : `: ${said}`}`
   if (status === 429 || status >= 500) {
@@ -67,7 +67,7 @@ const textOf = (stream: Stream.Stream<Uint8Array, unknown>) =>
     })
   ).pipe(
     Effect.map(({ text }) => text),
-    // whether it took the message, its status says
+    // if the body cannot be read, the status still says whether the message was accepted
     Effect.orElseSucceed(() => "")
   )
 
@@ -79,7 +79,7 @@ const requestOf = ({ body, headers = {}, method = "POST", type, url }: Request) 
 
 export type Post = (request: Request) => Effect.Effect<Answer, SendError>
 
-/** Sends, and fails on any answer that is none of success. */
+/** Sends a request; fails if the status of the answer is not 2xx. */
 export const make: Effect.Effect<Post, never, HttpClient.HttpClient> = Effect.map(
   HttpClient.HttpClient,
   (client): Post =>
@@ -121,12 +121,12 @@ export const make: Effect.Effect<Post, never, HttpClient.HttpClient> = Effect.ma
         return yield* refusalOf(request, answer)
       }).pipe(
         Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
-        // whose notice it is concerns nobody else
+        // sends no trace headers: the receiver must not learn about other work of the daemon
         Effect.provideService(HttpClient.TracerPropagationEnabled, false)
       )
 )
 
-/** The system's code of what went wrong, which holds no address. */
+/** The system's error code, such as ECONNREFUSED, which contains no address. */
 const causeOf = (error: unknown): string => {
   for (let at: unknown = error; typeof at === "object" && at !== null;) {
     if ("code" in at && typeof at.code === "string") return at.code

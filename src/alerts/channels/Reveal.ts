@@ -1,6 +1,6 @@
 /**
- * Reveal: the secrets of channels, read as they are used and made known to the redactor before: of an address the parts,
- * too, that are secrets by themselves.
+ * Reveal: reads the secrets of channels when they are used, and registers them with the redactor first. If a secret is
+ * an address, the parts of it that are secrets by themselves are registered too.
  */
 import { Effect } from "effect"
 import * as Secret from "../Secret.ts"
@@ -12,9 +12,9 @@ import { secretsOfAddress } from "../../core/event-log/SecretValues.ts"
 
 export interface Reveal {
   readonly reveal: (secret: SecretConfig) => Effect.Effect<string, SendError>
-  /** An address that is said, or that is a secret itself. */
+  /** The address: either the config contains it, or it is read as a secret. */
   readonly urlOf: (url: string | SecretConfig) => Effect.Effect<string, SendError>
-  /** Makes a word known that is a secret, whatever it looks like. */
+  /** Registers a word as a secret. */
   readonly hide: (word: string) => Effect.Effect<void>
 }
 

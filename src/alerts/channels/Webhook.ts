@@ -1,6 +1,6 @@
 /**
- * Webhook: the notice as JSON by a POST, signed where there is a key: `agentd-signature` is `sha256=` and the HMAC of
- * `TIMESTAMP.BODY`, `agentd-timestamp` the seconds since the epoch, `agentd-id` the same at each attempt.
+ * Webhook: posts the notice as JSON, signed if there is a key. `agentd-signature` is `sha256=` and the HMAC of
+ * `TIMESTAMP.BODY`, `agentd-timestamp` is in seconds since the epoch, and `agentd-id` is the same at each attempt.
  */
 import { createHmac } from "node:crypto"
 import { Clock, Effect } from "effect"
@@ -9,7 +9,7 @@ import type { ChannelConfig, ChannelOf } from "../../config/NotifyConfig.ts"
 import { hostOf, type Post } from "./Post.ts"
 import type { Reveal } from "./Reveal.ts"
 
-/** The body that programs are given, also by a command's stdin. */
+/** The request body, which a program of the command channel also gets on its stdin. */
 export const bodyOf = (message: Message): string => JSON.stringify({ version: 1, ...message })
 
 export const signatureOf = (secret: string, timestamp: number, body: string): string =>
