@@ -1,14 +1,14 @@
 /**
- * bundle: builds dist/: agentd.mjs from src/main.ts, which starts in a third of the time of src,
- * and quick.cjs from src/app/Quick.ts, which answers what it can and hands over to the other; it
- * is compiled ahead (4 of its 14 ms), for the Node that builds; the page (`page.ts`), and the man pages.
+ * bundle: builds dist/. agentd.mjs, from src/main.ts, starts in a third of the time that src needs. quick.cjs, from
+ * src/app/Quick.ts, answers the commands that it can and hands the others to agentd.mjs; it is compiled ahead for the
+ * Node that builds (this saves 4 of its 14 ms). dist/ also has the page (`page.ts`) and the man pages.
  *
- * `bundle.ts [OUT]`. dist/ needs no node_modules. A CLI verb that is imported
- * lazily gets a chunk of its own. Names of functions and classes survive, so that a
- * stack trace in the journal can be read; those within are short, which is a quarter of the size.
+ * `bundle.ts [OUT]`. dist/ needs no node_modules. A CLI verb that is imported lazily gets its own chunk. Functions and
+ * classes keep their names, so that a stack trace in the journal is readable. Local names are shortened, which saves a
+ * quarter of the size.
  *
- * Safe while agentd runs: chunks are named by content and written before the
- * entry that names them is renamed into place; what nobody names goes last.
+ * Safe while agentd runs: chunks are named by their content. They are written before the entry that refers to them is
+ * renamed into place; unused chunks are removed last.
  */
 import { Effect } from "effect"
 import { execFileSync } from "node:child_process"
@@ -28,7 +28,10 @@ const root = join(import.meta.dirname, "..")
 const out = process.argv[2] ?? join(root, "dist")
 const chunks = join(out, "chunks")
 
-/** The code of a module and all that it imports, as one text: what starts late runs the code that its daemon was started with. */
+/**
+ * The code of a module and its imports as one text, so that a program that starts later runs the same build as its
+ * daemon.
+ */
 const textOf = async (input: string): Promise<string> => {
   const build = await rolldown({ cwd: root, input, platform: "node" })
   const { output } = await build.generate({ format: "esm", minify })
@@ -38,13 +41,15 @@ const textOf = async (input: string): Promise<string> => {
   return entry.code
 }
 
-/** A thread's code as a URL that holds it: made as the thread begins, since the URL is a third longer than the code. */
+/**
+ * A function that makes a data URL of a thread's code when the thread starts: the URL is a third longer than the code.
+ */
 const threadOf = async (input: string): Promise<string> =>
   `() => new URL("data:text/javascript;base64," + Buffer.from(${JSON.stringify(await textOf(input))}).toString("base64"))`
 
 /**
- * The same code in ASCII: one other character makes V8 keep a whole file as two bytes a character, for as long as the
- * program runs. In strings, patterns and names the escape is the character.
+ * The same code in ASCII. If a file has any other character, V8 stores all of it with two bytes per character while the
+ * program runs. In strings, regular expressions and names, the escape means the same character.
  */
 const ascii = (code: string): string =>
   code.replaceAll(/[^\p{ASCII}]/gu, (char) =>
@@ -57,7 +62,9 @@ const keeperFiles = async () => {
   return Object.fromEntries(names.map((name, index) => [name, texts[index]]))
 }
 
-/** The modules that say where the code of the threads, of the gateway and of the keeper is, made of the code itself. */
+/**
+ * Replacements for the modules that locate the code of the threads, the gateway and the keeper: they contain the code.
+ */
 const programs: { readonly [module: string]: () => Promise<string> } = {
   "src/core/event-log/ThreadFile.ts": async () =>
     `export const logThread = ${await threadOf("src/core/event-log/LogThread.ts")}\n` +
@@ -74,8 +81,8 @@ const programModules = {
 }
 
 /**
- * The quick entry's code: one script, since an ES module costs 2 ms more, and each further file
- * another one. A module of a package in it would cost more than the entry saves: refused.
+ * The quick entry's code as one script: an ES module would cost 2 ms more, and each further file another ms. A module
+ * of a package would cost more time than the entry saves, so it is an error.
  */
 const quickOf = async (input: string): Promise<string> => {
   const build = await rolldown({
@@ -94,7 +101,9 @@ const quickOf = async (input: string): Promise<string> => {
   return `(function (require, module, exports, __dirname, load) {${entry.code}\n})`
 }
 
-/** As `quick.cjs` reads the script: what is compiled once for another Node or other flags is compiled anew. */
+/**
+ * The code with which `quick.cjs` reads the script. If the cache is for another Node or other flags, V8 compiles again.
+ */
 const read = (code: string, cache: string): string =>
   `"use strict"
 const { Script } = require("node:vm")
@@ -110,19 +119,19 @@ const script = new Script(readFileSync(\`\${__dirname}/${code}\`, "utf8"), {
 const main = script.runInThisContext()
 `
 
-/** Compiles the quick entry as it answers `ps` of a daemon that is not there, up to where it would wait. */
+/** Compiles the quick entry while it runs `ps` without a daemon, up to the point at which it would wait. */
 const compiled = (code: string, folder: string): Buffer => {
   const program = `${read(code, "nothing")}
     process.argv = [process.execPath, "quick.cjs", "--state", "/nonexistent", "ps"]
     main(require, module, exports, __dirname, () => {})
     require("node:fs").writeSync(1, script.createCachedData())
     process.exit(0)`
-  // flags that V8 was given belong to what it compiles
+  // the cache is only valid for the same V8 flags, so compile without extra ones
   const { NODE_OPTIONS: _, ...env } = process.env
   return execFileSync(process.execPath, ["-e", `const __dirname = ${JSON.stringify(folder)};${program}`], { env })
 }
 
-/** Mails of agentd have no attachment whose type a name must tell: this list is a twelfth of the mailer's code. */
+/** Leaves out nodemailer's list of MIME types, a twelfth of its code: mails of agentd have no attachments. */
 const MIME_TYPES = "node_modules/nodemailer/dist/esm/mime-funcs/mime-types.js"
 const lists = {
   name: "lists",
@@ -132,13 +141,13 @@ const lists = {
       : null
 }
 
-/** Settings of each build of the program. */
+/** Settings of both builds of the program. */
 const whole = {
   cwd: root,
   platform: "node",
-  // jsonc-parser's main requires its parts in a way that no bundler sees: a build would lack them, and not say so.
+  // jsonc-parser's `main` requires its parts in a way that bundlers do not see: they would be missing without an error.
   resolve: { mainFields: ["module", "main"] },
-  // What cannot be found must fail the build, not the first start.
+  // An import that cannot be resolved must fail the build, not the first start.
   onLog: (level, log, defaultHandler) => {
     if (log.code === "UNRESOLVED_IMPORT") throw new Error(log.message)
     defaultHandler(level, log)
@@ -172,13 +181,13 @@ const outputOf = async (groups: Groups): Promise<RolldownOutput["output"]> => {
 }
 
 /**
- * A daemon that a person looks at starts from few files: what all of the command line needs, too (`core`), what some
- * verb needs (`shared`), and its own.
+ * Groups modules so that a daemon starts from few files: the modules that every command needs too (`core`), those that
+ * some verb needs (`shared`, `mail`), and its own.
  */
 const groupsOf = (output: RolldownOutput["output"]): Groups => {
   const all = output.filter((file) => file.type === "chunk")
   const isOf = (file: OutputChunk, module: string) => file.facadeModuleId === join(root, module)
-  /** The files that are loaded with those, and their modules. */
+  /** The modules of all files that are loaded with `starts`. */
   const reach = (starts: ReadonlyArray<OutputChunk>) => {
     const reached = new Set(starts)
     for (const file of reached) for (const one of all) if (file.imports.includes(one.fileName)) reached.add(one)
@@ -211,7 +220,7 @@ for (const file of output.slice(1)) {
 }
 const entry = output[0]
 await writeFile(join(out, "agentd.mjs.new"), ascii(entry.code))
-// As old as what it was built from: a file saved during the build is newer, and the launcher sees it.
+// The time of the build's start, so that the launcher notices a source file that was saved during the build.
 await utimes(join(out, "agentd.mjs.new"), started, started)
 await rename(join(out, "agentd.mjs.new"), join(out, entry.fileName))
 if (quick !== undefined) {
@@ -232,7 +241,7 @@ for (const name of await readdir(chunks)) {
   if (!written.has(`chunks/${name}`)) await rm(join(chunks, name))
 }
 
-// A build for the tests needs none, nor has one whose scripts are not all here.
+// Man pages: a build for the tests needs none, and they need a script that is not in every copy.
 if (process.argv[2] === undefined && existsSync(new URL("./docs/ManPages.ts", import.meta.url))) {
   const { write } = await import("./docs/ManPages.ts")
   await Effect.runPromise(write(join(out, "man")))

@@ -1,11 +1,10 @@
 /**
- * demo: agentd's main job, for real, in about a minute.
+ * demo: shows agentd's main job with real programs, in about a minute.
  *
- * A real daemon with its store in a temporary folder, a real git repository, seven
- * agents that are small shell scripts, and a real SMTP server on this machine; at
- * the end, a goal of five tasks that is planned, worked off, reviewed and merged. It
- * prints what happens as it happens, checks each claim, verifies the log, and
- * leaves no process and no file behind. Exits 0 only if all of that was so.
+ * It uses a real daemon with its store in a temporary folder, a real git repository, and a real SMTP server on this
+ * machine. Its seven agents are small shell scripts. At the end, a goal of five tasks is planned, worked on, reviewed
+ * and merged. The demo prints what happens as it happens, checks each claim, verifies the log, and leaves no process
+ * and no file behind. It exits with 0 only if every claim holds.
  */
 import { execFile, execFileSync, spawn } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -20,7 +19,7 @@ import type { AgentInfo } from "../src/domain/Messages.ts"
 import type { Rune } from "../src/core/event-log/Rune.ts"
 import * as Goal from "./demo/Goal.ts"
 
-/** Far more than it takes: a slow machine may be slow. */
+/** Much longer than the demo takes, for slow machines. */
 const LIMIT = "5 minutes"
 const started = Date.now()
 const colour = process.stdout.isTTY && process.env["NO_COLOR"] === undefined
@@ -40,7 +39,7 @@ const indented = (text: string) => text.trimEnd().replaceAll(/^/gm, "         �
 // ── The agents: small shell scripts ──────────────────────────────────────────
 
 const script = (text: string, more: object) => ({
-  // the folder is also by what the processes of the demo are found again
+  // the variable also identifies the demo's processes, see `leftovers`
   backend: { type: "command", shell: text, readyAfter: "100ms", killGrace: "1 second", passEnv: ["DEMO_FOLDER"] },
   // scaled down by 10, so that the demo ends within a minute: 0.2, 0.4, 0.8 … seconds
   backoff: { base: "200ms", cap: "6 seconds" },
@@ -84,7 +83,7 @@ const config = (port: number) => ({
 
 const mails: Array<string> = []
 
-/** A mail as a person sees it: without its encoding. */
+/** The mail's text, with its quoted-printable encoding removed. */
 const readable = (text: string): string => {
   const plain = text.replaceAll("\r\n", "\n").replaceAll("=\n", "")
   const bytes = plain.replaceAll(/=([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
@@ -110,7 +109,7 @@ const mailServer = Effect.acquireRelease(
   (server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
 )
 
-/** SIGKILL at the latest when the demo ends, whatever happened. */
+/** The daemon; it is killed with SIGKILL when the demo ends, however it ends. */
 const daemon = Effect.acquireRelease(
   Effect.sync(() => {
     const child = spawn(process.execPath, [main, "--state", state, "up"], {
@@ -136,7 +135,7 @@ const daemon = Effect.acquireRelease(
     })
 )
 
-/** The real command, as you would type it; its output is shown, of JSON only the beginning. Ends with the demo. */
+/** Runs the real command and shows its output (of JSON, the beginning). A failing command ends the demo. */
 const agentd = (...args: ReadonlyArray<string>) =>
   Effect.callback<string>((resume, signal) => {
     const typed = args.map((arg) => (/\s/.test(arg) ? `"${arg}"` : arg)).join(" ")
@@ -157,12 +156,12 @@ const agentd = (...args: ReadonlyArray<string>) =>
 const git = (...args: ReadonlyArray<string>) =>
   execFileSync("git", ["-C", project, ...args], { encoding: "utf8" }).trim()
 
-/** All that the log has said so far. */
+/** All runes of the log so far. */
 const log: Array<Rune> = []
 const logged = (actor: string, holds: (rune: Rune) => boolean) =>
   log.some((rune) => rune.actor === actor && holds(rune))
 
-/** Tells a rune as a person would; undefined for those that say nothing to one. */
+/** A line that describes a rune for a person; undefined for runes that are of no interest. */
 const tell = (rune: Rune): string | undefined => {
   const who = style("bold", rune.actor.replace(/^worker\//, ""))
   const event = rune.payload["event"] as
@@ -210,7 +209,7 @@ const prepare = Effect.sync(() => {
   git("-c", "user.name=you", "-c", "user.email=you@example.org", "commit", "-q", "--allow-empty", "-m", "first")
 })
 
-/** Narrates the log for as long as it runs. */
+/** Prints the log's runes as they come, until it is interrupted. */
 const narrate = call(socket, (client) =>
   client.Log({ after: 0, follow: true, caller: { by: "demo", config: null } }).pipe(
     Stream.runForEach((rune) =>
@@ -269,7 +268,7 @@ const work = Effect.gen(function* () {
   check("the log verifies: every hash follows from the one before", /All is well/.test(verdict))
 })
 
-/** Every live process that the daemon, or a run of it, started: they all carry the mark. */
+/** Every live process that the daemon or one of its runs started: all have DEMO_FOLDER in their environment. */
 const leftovers = () =>
   readdirSync("/proc")
     .filter((entry) => /^\d+$/.test(entry))

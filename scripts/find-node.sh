@@ -1,9 +1,8 @@
-# find-node: sourced by the sh scripts beside it. `find_node ROOT` sets $node to
-# the first Node that runs on this machine and is new enough, or fails.
+# find-node: sourced by the sh scripts in this folder. `find_node ROOT` sets $node to the first Node that runs on this
+# machine and is new enough, or fails.
 #
-# In order: the one that agentd's lock file pins (beside agentd where npm hoisted
-# it), then whatever `node` means on PATH. Each is asked for its version (4 ms):
-# the pinned one is there and does not run on musl and on NixOS.
+# The order: the Node that agentd's lock file pins (next to agentd if npm hoisted it), then `node` on PATH. Each must
+# print its version (4 ms): on musl and on NixOS the pinned one is installed, but does not run.
 
 node_needed=24.15
 
@@ -19,14 +18,13 @@ find_node() {
   return 1
 }
 
-# `note_node ROOT` keeps the path of $node in dist/node, so that the launcher need not
-# prove it again. Only a Node of the packages is noted: what `node` means on PATH may
-# change to one that is too old. A folder that cannot be written is no error: the Node
-# is proved at each start, then. `npm ci` and `npm run bundle` do not remove the note;
-# a Node that is gone is looked for anew.
+# `note_node ROOT` stores the path of $node in dist/node, so that the launcher need not check it again. Only a Node of
+# the packages is stored: `node` on PATH can change to one that is too old. A folder that cannot be written is no error:
+# then each start checks the Node. `npm ci` and `npm run bundle` do not remove the file; if the Node is gone, the
+# launcher searches again.
 note_node() {
   case $node in */*) ;; *) return 0 ;; esac
   if [ ! -d "$1/dist" ] || [ ! -w "$1/dist" ]; then return 0; fi
-  # one write: a launcher that reads meanwhile finds no path, or the whole of it
+  # one write, so that a launcher that reads at the same time finds no path or the whole path
   printf '%s\n' "$node" 2>/dev/null >"$1/dist/node" || :
 }

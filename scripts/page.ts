@@ -1,5 +1,6 @@
 /**
- * page: builds the page: dist/web, of src/web. What it needs is in it: it loads nothing from elsewhere.
+ * page: builds the page, dist/web, from src/web. The page contains everything that it needs and loads nothing from
+ * elsewhere.
  */
 import { cp, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -18,7 +19,7 @@ import * as ProviderMachine from "../src/providers/ProviderMachine.ts"
 
 const root = join(import.meta.dirname, "..")
 
-/** States and ways of the daemon's machines, as the page draws them. */
+/** States and transitions of the daemon's state machines, for the page's drawings. */
 const machines = () => {
   const all: { readonly [name: string]: AnyMachine } = {
     worker: WorkerMachine.Worker,
@@ -39,7 +40,7 @@ const machines = () => {
   )
 }
 
-/** Without comments, and with no space that means nothing. */
+/** Removes comments and needless white space. */
 const small = (css: string): string =>
   css
     .replaceAll(/\/\*[^]*?\*\//g, "")
@@ -53,7 +54,7 @@ const styles = async (): Promise<string> => {
   return (await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")))).join("\n")
 }
 
-/** A page that names files by what is in them, so that a browser need not ask whether they are the same. */
+/** Adds a tag of its content to each file's URL, so that a browser can cache the file without checking it. */
 const tagged = (page: string, files: { readonly [name: string]: string }): string =>
   Object.entries(files).reduce(
     (text, [name, content]) => text.replace(`"/page/${name}"`, `"/page/${name}?tag=${tagOf(content)}"`),
@@ -70,7 +71,7 @@ export const build = async (out: string): Promise<void> => {
     cwd: root,
     input: "src/web/App.tsx",
     platform: "browser",
-    // where JSX comes from, tsconfig.json says
+    // tsconfig.json has the JSX import source
     transform: { jsx: { runtime: "automatic" }, target: "es2022" }
   })
   const { output } = await page.generate({ format: "esm", minify: true })

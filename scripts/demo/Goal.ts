@@ -1,6 +1,6 @@
 /**
- * The demo's goal: five tasks over two agents in worktrees of their own. One task
- * fails once, the critic sends one back; then the goal is met, and its work merged.
+ * The demo's goal: five tasks for two agents, each in its own worktree. One task fails once, and the critic rejects one
+ * once; then the goal is met, and its work is merged.
  */
 import { Effect } from "effect"
 import { existsSync, writeFileSync } from "node:fs"
@@ -14,13 +14,13 @@ const TASKS = [
   { id: "opening", title: "Open the shop", dependsOn: ["prices", "till", "sign"], priority: 1 }
 ]
 
-/** Writes a file named after its task and commits it; the till fails at the first try. */
+/** Writes a file named after its task and commits it. The task `till` fails at the first try. */
 const WORKER = `p=$(cat); id=$(printf '%s\\n' "$p" | sed -n 's/.*Task \\([a-z0-9-]*\\): .*/\\1/p' | head -n 1)
 if [ "$id" = till ] && mkdir "\${DEMO_FOLDER:?}/tried" 2>/dev/null; then sleep 0.3; echo "the drawer is stuck" >&2; exit 3; fi
 echo "$id" > "$id.txt"; git add "$id.txt"
 git -c user.name=worker -c user.email=worker@example.org commit -qm "$id" && echo "made $id.txt"; sleep 0.3`
 
-/** Finds fault with the sign, once. */
+/** Finds an error in the task `sign`, once. */
 const CRITIC = `cat > /dev/null; sleep 0.3
 if mkdir "\${DEMO_FOLDER:?}/judged" 2>/dev/null
 then echo '{"findings":[{"severity":"error","task":"sign","message":"the sign is crooked","fix":"hang the sign straight"}]}'
@@ -46,9 +46,9 @@ export const goals = {
 export interface Tools {
   readonly project: string
   readonly title: (text: string) => void
-  /** The real command; its output is shown. */
+  /** Runs the real command, and shows its output. */
   readonly agentd: (...args: ReadonlyArray<string>) => Effect.Effect<string>
-  /** Ends the demo with the words where it does not hold. */
+  /** Records whether a claim holds; the demo fails if one does not. */
   readonly claim: (words: string, holds: boolean) => void
 }
 

@@ -1,4 +1,4 @@
-/** Architecture: the table of docs/architecture.md that is made of the code: the rooms of src in their layers. */
+/** Architecture: generates the table in docs/architecture.md: the folders of src in their layers. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { layers } from "../../test/support/Layers.ts"
@@ -6,7 +6,7 @@ import { cell, table } from "./Markdown.ts"
 
 const src = join(import.meta.dirname, "../../src")
 
-/** The rooms, from the top down; some have a place before they have a folder. */
+/** The layers, from the top down. Folders that do not exist yet are omitted. */
 const rooms = (): string =>
   table(
     ["folders", "what is there", "the rule"],
@@ -20,7 +20,7 @@ const rooms = (): string =>
 
 const PLACE = /(<!-- layers -->\n)[^]*?(<!-- \/layers -->)/
 
-/** The page with the rooms as the code has them. */
+/** The page with the current table. */
 export const render = (page: string): string => {
   if (!PLACE.test(page)) throw new Error("docs/architecture.md has no place for layers")
   return page.replace(PLACE, (_, begin: string, end: string) => `${begin}\n${rooms()}\n\n${end}`)

@@ -1,7 +1,4 @@
-/**
- * Commands: the command line as its own help describes it: docs/reference/commands.md, and what the man pages are
- * made of.
- */
+/** Commands: generates docs/reference/commands.md from the program's own help; ManPages uses the same help. */
 import { Effect, Option } from "effect"
 import { CliConfig, CliOutput, Command, type HelpDoc } from "effect/cli"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -15,11 +12,11 @@ import { cell, table } from "./Markdown.ts"
 export interface Described {
   readonly path: ReadonlyArray<string>
   readonly help: HelpDoc.HelpDoc
-  /** The help of `agentd log --text` and the like. */
+  /** The help of the command's modes, such as `agentd log --text`. */
   readonly modes: ReadonlyArray<HelpDoc.HelpDoc>
 }
 
-/** Help starts no daemon. */
+/** An entry without a daemon: help starts none. */
 const entry: Entry["Service"] = {
   command: [],
   env: {},
@@ -27,7 +24,7 @@ const entry: Entry["Service"] = {
   foreground: () => Effect.die("help runs no program")
 }
 
-/** The help of a command, as its parser says it. */
+/** The help of a command, from its parser. */
 const helpOf = Effect.fnUntraced(function* (path: ReadonlyArray<string>) {
   let help: HelpDoc.HelpDoc | undefined
   const presenter: CliOutput.Presenter = {
@@ -43,7 +40,7 @@ const helpOf = Effect.fnUntraced(function* (path: ReadonlyArray<string>) {
   return help
 })
 
-/** By name: the order in which a module exports its verbs is not the same everywhere. */
+/** Sorted by name, because the order in which a module exports its verbs can differ. */
 const namesOf = ({ commands }: HelpDoc.SubcommandGroupDoc): ReadonlyArray<string> =>
   commands.map(({ name }) => name).toSorted()
 
@@ -58,17 +55,17 @@ const walk = (path: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Describe
     return [here, ...rest.flat()]
   }).pipe(Effect.provide(NodeServices.layer))
 
-/** Every command of the program, each after the one that it is of. */
+/** Every command of the program, each after its parent command. */
 export const all: Effect.Effect<ReadonlyArray<Described>> = walk(["agentd"])
 
-/** The groups of the first help: their titles, and the verbs in each. */
+/** The groups in the help of `agentd`: their titles, and the verbs of each. */
 export const groupsOf = (described: ReadonlyArray<Described>) =>
   (described[0]!.help.subcommands ?? []).map((group) => ({
     title: group.group ?? "Commands",
     verbs: namesOf(group)
   }))
 
-/** `--label`, `-l` TEXT. */
+/** A flag with its aliases and type: `--label`, `-l` TEXT. */
 export const flagOf = ({ aliases, name, type }: HelpDoc.FlagDoc): string =>
   [`--${name}`, ...aliases.map((alias) => (alias.startsWith("-") ? alias : `-${alias}`))]
     .map((form) => `\`${form}\``)

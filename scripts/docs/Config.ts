@@ -1,4 +1,7 @@
-/** Config: docs/reference/config.md, each field of `agentd.jsonc` and of the user's own file, from their JSON Schemas. */
+/**
+ * Config: generates docs/reference/config.md from JSON Schemas: each field of `agentd.jsonc` and of the user's own
+ * file.
+ */
 import { jsonSchema } from "../../src/config/ConfigFile.ts"
 import { cell, table } from "./Markdown.ts"
 
@@ -18,10 +21,10 @@ interface Node {
   readonly maximum?: number
 }
 
-/** An option with a `type` of its own, such as a backend. */
+/** The `type` of one alternative of a union, such as a backend; undefined if it has none. */
 const typeOf = (node: Node): string | undefined => node.properties?.["type"]?.enum?.map(String).join(" ")
 
-/** Names of the shapes that recur, by their fields. */
+/** Names of the shapes that are used in several places, by their fields. */
 const SHAPES: { readonly [fields: string]: string } = {
   "base by cap jitter": "backoff",
   "cacheRead cacheWrite input output": "price",
@@ -34,7 +37,7 @@ const SHAPES: { readonly [fields: string]: string } = {
   "tokens usd": "period"
 }
 
-/** The shape of an object; undefined for one that stands in one place. */
+/** The name of an object's shape; undefined if the shape is used in one place only. */
 const shapeOf = (node: Node): string | undefined =>
   node.properties === undefined ? undefined : SHAPES[Object.keys(node.properties).toSorted().join(" ")]
 
@@ -67,11 +70,11 @@ interface Row {
 const isPlain = (value: unknown): boolean =>
   typeof value !== "object" || value === null || Object.keys(value).length < 4
 
-/** In the place of many fields of which each says the same of another thing. */
+/** Placeholder name for many similar fields that are shown as one. */
 const KIND = "KIND"
 const MANY = 6
 
-/** The beginning that texts have alike, to the end of a word. */
+/** The common beginning of all texts, up to the end of a word. */
 const beginning = (texts: ReadonlyArray<string>): string => {
   const [first = ""] = texts
   let end = 0
@@ -79,7 +82,7 @@ const beginning = (texts: ReadonlyArray<string>): string => {
   return first.slice(0, first.lastIndexOf(" ", end) + 1)
 }
 
-/** Many fields of one form as one, whose text says which there are. */
+/** Combines many fields of one form into one field, whose text lists them; undefined if the fields are not alike. */
 const alikeIn = ({ properties = {} }: Node): Node | undefined => {
   const fields = Object.entries(properties)
   const [first] = fields
@@ -92,7 +95,7 @@ const alikeIn = ({ properties = {} }: Node): Node | undefined => {
   return { ...first[1], description: `${same.trim()} KIND: ${each.join(", ")}.` }
 }
 
-/** Fields below a node, depth first, each with its path; those of a shape that recurs stand where that is described. */
+/** Fields below a node, depth first, each with its path. A shape that has a name is described in its own section. */
 const rowsOf = (node: Node, path: string): ReadonlyArray<Row> =>
   shapeOf(node) === undefined ? fieldsBelow(node, path) : []
 
@@ -117,7 +120,7 @@ export interface Field {
   readonly path: string
   readonly form: string
   readonly required: boolean
-  /** As it is written; empty where there is none, or a long one. */
+  /** The default as JSON; empty if there is none, or if it is long. */
   readonly byDefault: string
   readonly text: string
 }
@@ -131,12 +134,12 @@ const fieldOf = ({ node, path, required }: Row, cut: string): Field => ({
 })
 
 export interface Part {
-  /** Empty: the first fields of the file. */
+  /** Empty for the top-level fields of the file. */
   readonly title: string
   readonly fields: ReadonlyArray<Field>
 }
 
-/** Fields of a file, by their first word. */
+/** Fields of a file, grouped by the first name in their path. */
 const partsOf = (file: Node): ReadonlyArray<Part> => {
   const rows = rowsOf(file, "").filter(({ path }) => path !== "$schema")
   const deep = Map.groupBy(
@@ -152,7 +155,7 @@ const partsOf = (file: Node): ReadonlyArray<Part> => {
   ]
 }
 
-/** The same field of several backends: its default is told of each where they differ. */
+/** Combines a field that several backends have; if the defaults differ, each backend's default is listed. */
 const together = (all: ReadonlyArray<{ readonly of: string; readonly field: Field }>): Field => {
   const [first] = all
   const defaults = [...Map.groupBy(all, ({ field }) => field.byDefault)]
@@ -186,7 +189,7 @@ const backendsOf = (file: Node): ReadonlyArray<Part> => {
   ]
 }
 
-/** The first object of each shape that recurs, below these. */
+/** The first object of each named shape in or below the nodes. */
 const shapesIn = (nodes: ReadonlyArray<Node>, found: Map<string, Node> = new Map()): ReadonlyMap<string, Node> => {
   for (const node of nodes) {
     const shape = shapeOf(node)
@@ -197,7 +200,7 @@ const shapesIn = (nodes: ReadonlyArray<Node>, found: Map<string, Node> = new Map
   return found
 }
 
-/** Both files. */
+/** The sections of the project's file, of the user's file, and of the named shapes. */
 export const files = (): ReadonlyArray<{
   readonly title: string
   readonly about: string

@@ -1,6 +1,6 @@
 /**
- * Errors: docs/reference/errors.md, each error that the program tells people, with its remedy, as the code has them:
- * what is filled in when it happens shows as `…`.
+ * Errors: generates docs/reference/errors.md from the code: each error that people see, with its remedy. A part of a
+ * text that is known only at run time is shown as `…`.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -28,7 +28,9 @@ const every = function* (node: Node): Generator<Node> {
   for (const child of below(node)) yield* every(child)
 }
 
-/** The texts that an expression may come to; what is known only when it runs is `…`. None: no text stands there. */
+/**
+ * The texts that an expression can have, with `…` for parts that are known only at run time; empty if it is no text.
+ */
 const textsOf = (node: Node): ReadonlyArray<string> => {
   if (node.type === "Literal" && typeof node["value"] === "string") return [node["value"]]
   if (node.type === "ConditionalExpression") {
@@ -41,9 +43,9 @@ const textsOf = (node: Node): ReadonlyArray<string> => {
   return [parts.join("…")]
 }
 
-/** An error, as it is told. */
+/** An error and its remedy. */
 export interface Told {
-  /** The folder of src that tells it. */
+  /** The top folder of src that the error is in. */
   readonly area: string
   readonly message: string
   readonly remedy: string
@@ -62,7 +64,9 @@ const ofObject = (node: Node): ReadonlyArray<Pair> => {
   return message === undefined || remedy === undefined ? [] : [[textsOf(message), textsOf(remedy)]]
 }
 
-/** `refuse("not_found", "There is no such seat.", "…")`: a call with a sentence and a remedy, and perhaps a code. */
+/**
+ * Texts of a call such as `refuse("not_found", "There is no such seat.", "…")`: an optional code, a sentence, a remedy.
+ */
 const ofCall = (node: Node): ReadonlyArray<Pair> => {
   if (node.type !== "CallExpression") return []
   const given = (node["arguments"] as ReadonlyArray<Node>).map(textsOf)

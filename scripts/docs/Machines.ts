@@ -1,4 +1,4 @@
-/** Machines: docs/machines.md, from the machines' own tables and opening comments. */
+/** Machines: generates docs/machines.md from the state machines' tables and opening comments. */
 import * as AgentMachine from "../../src/agents/machines/AgentMachine.ts"
 import * as GoalMachine from "../../src/goals/GoalMachine.ts"
 import * as ConversationMachine from "../../src/agents/machines/ConversationMachine.ts"
@@ -54,7 +54,7 @@ every state, whatever its cell says. A timeout counts from entering the state; a
 move to the same state does not start it again, unless the data moved its end.
 `
 
-/** Runes of a turn, each as one that begins or ends with its run. */
+/** Samples of a turn's runes, each in the form in which the turn begins or ends together with its run. */
 const ofTurns: ReadonlyArray<Said> = [
   {
     kind: "turn.started",

@@ -1,6 +1,6 @@
 /**
- * ManPages: agentd(1) of the program's own help, and agentd.jsonc(5) of the schemas of its files. The package brings
- * them along in dist/man, where npm links them.
+ * ManPages: generates agentd(1) from the program's own help, and agentd.jsonc(5) from the schemas of its files. The
+ * package has them in dist/man, and npm links them from there.
  */
 import { Effect, Option } from "effect"
 import type { HelpDoc } from "effect/cli"
@@ -12,16 +12,16 @@ import { VERSION } from "../../src/api/rpc/Version.ts"
 import * as Commands from "./Commands.ts"
 import * as Config from "./Config.ts"
 
-/** A text as roff has it: nothing of it is a request. */
+/** Escapes a text for roff, so that no part of it is a request. */
 export const roff = (text: string): string =>
   text
     .replaceAll("\\", "\\e")
     .replaceAll("-", "\\-")
     .replaceAll(/^([.'])/gm, "\\&$1")
 
-/** Without the marks of Markdown: code, and links. */
+/** Escapes a text for roff, without Markdown's marks for code and links. */
 const plain = (text: string): string => roff(text.replaceAll("`", "").replaceAll(/\[([^\]]+)\]\(#[^)]*\)/g, "$1"))
-/** A text within the arguments of a request. */
+/** A text as an argument of a request, in quotes. */
 const argument = (text: string): string => `"${roff(text).replaceAll('"', "\\(dq")}"`
 
 const said = Option.getOrElse(() => "")
@@ -95,7 +95,7 @@ export const config = (): string =>
     '.SH "SEE ALSO"\n.BR agentd (1)\n'
   ].join("\n")
 
-/** Writes them into the folder. */
+/** Writes both pages into the folder. */
 export const write = (folder: string) =>
   Effect.map(commands, (text) => {
     mkdirSync(folder, { recursive: true })

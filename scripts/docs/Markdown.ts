@@ -1,6 +1,6 @@
-/** Markdown: tables as documents have them; not padded, since long cells would make them several times their size. */
+/** Markdown: writes tables, without padding: because of long cells it would make them several times larger. */
 
-/** A text in a cell of a table. */
+/** Escapes a text for a cell of a table. */
 export const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, " ")
 
 export const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {

@@ -1,4 +1,4 @@
-/** Opening: the doc comment that a file of src opens with. */
+/** Opening: reads the doc comment that a file of src opens with. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 
@@ -12,8 +12,8 @@ const paragraphsOf = (file: string): ReadonlyArray<string> => {
   return (text.charAt(0).toUpperCase() + text.slice(1)).split("\n\n").map((one) => one.replaceAll(/\s+/g, " ").trim())
 }
 
-/** All of it, after the file's name. */
+/** The whole comment, without the module's name. */
 export const openingOf = (file: string): string => paragraphsOf(file).join(" ")
 
-/** The first paragraph: what is in the file. */
+/** The first paragraph, which says what the file is for. */
 export const aboutOf = (file: string): string => paragraphsOf(file)[0]!

@@ -1,4 +1,4 @@
-/** Runes: docs/reference/runes.md, each kind that the log takes, from the tables that it is checked against. */
+/** Runes: generates docs/reference/runes.md: each kind of rune, from the tables that the log checks runes with. */
 import { Schema } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -7,13 +7,13 @@ import { cell, table } from "./Markdown.ts"
 
 const src = join(import.meta.dirname, "../../src")
 
-/** The sources that declare kinds. */
+/** Source texts of the modules that declare kinds. */
 const tables = readdirSync(src, { recursive: true, encoding: "utf8" })
   .filter((name) => /(Kinds|Choice|Machine|Inbox)\.ts$/.test(name))
   .toSorted()
   .map((name) => readFileSync(join(src, name), "utf8"))
 
-/** The comment above the kind where it is declared; empty where its name says enough. */
+/** The comment above the kind's declaration; empty if it has none. */
 const commentOf = (kind: string): string => {
   const above = new RegExp(String.raw`/\*\*((?:(?!\*/)[^])*)\*/\n\s*"${kind.replace(".", "\\.")}"`)
   const text = tables.map((table) => above.exec(table)?.[1]).find((found) => found !== undefined) ?? ""
@@ -30,7 +30,7 @@ interface Properties {
   readonly required?: ReadonlyArray<string>
 }
 
-/** Fields of the payload; what may be left out with a `?`. */
+/** Fields of the payload; an optional field has a `?`. */
 const fieldsOf = (kind: string): string => {
   const { properties = {}, required = [] } = Schema.toJsonSchemaDocument(kinds.get(kind)!.payload).schema as Properties
   return Object.keys(properties)

@@ -1,6 +1,6 @@
 /**
- * docs: writes what the documents have of the code; with `--check` it writes nothing, and fails where a file is not
- * what the code says; with `--picture` it draws the board anew, which needs a daemon.
+ * docs: writes the generated parts of the documents. With `--check` it writes nothing, and fails if a file is out of
+ * date. With `--picture` it also draws the board's picture, which needs a daemon.
  */
 import { Effect } from "effect"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -14,7 +14,7 @@ import * as Runes from "./Runes.ts"
 
 const root = join(import.meta.dirname, "../..")
 
-/** The file as it is; empty where there is none. */
+/** The file's current text; empty if there is no file. */
 export const current = (path: string): string => {
   try {
     return readFileSync(join(root, path), "utf8")
@@ -23,7 +23,7 @@ export const current = (path: string): string => {
   }
 }
 
-/** Every generated document, by its path in the project. */
+/** The current text of every generated document, by its path in the project. */
 export const documents: Effect.Effect<ReadonlyMap<string, string>> = Effect.gen(function* () {
   return new Map([
     ["docs/architecture.md", Architecture.render(current("docs/architecture.md"))],

@@ -1,7 +1,7 @@
 /**
- * picture: draws docs/board.svg, the board as it is in a terminal, over a real daemon with scripted agents.
+ * picture: draws docs/board.svg, a picture of the board in a terminal, with a real daemon and scripted agents.
  *
- * `script` of util-linux makes the terminal. Nothing is left behind.
+ * `script` of util-linux provides the terminal. No process and no file is left behind.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
@@ -16,14 +16,14 @@ const target = join(import.meta.dirname, "../../docs/board.svg")
 
 const COLUMNS = 112
 const ROWS = 24
-/** Of a character, in pixels. */
+/** Size of a character, in pixels. */
 const WIDTH = 8.4
 const HEIGHT = 18
 
 const claude = { type: "claude" }
 const command = (shell: string) => ({ type: "command", shell, readyAfter: "100ms" })
 
-/** Agents, of which each comes to another word. */
+/** Agents that each reach a different status. */
 const CONFIG = {
   agents: {
     builder: { role: "builds and fixes", backend: claude },
@@ -61,7 +61,7 @@ interface Look {
   readonly bold: boolean
 }
 
-/** The look that the chosen styles come to. */
+/** The colours and weight that a cell's escape codes select. */
 const lookOf = (styles: string): Look => {
   const of = (layer: string) => new RegExp(String.raw`\b${layer};5;(\d+)`).exec(styles)?.[1]
   const [fore, back] = [of("38"), of("48")]
@@ -81,7 +81,7 @@ interface Run {
   text: string
 }
 
-/** A row as runs of characters that look alike. */
+/** A row as runs of characters with the same look. */
 const runsOf = (grid: TerminalGrid, row: number): ReadonlyArray<Run> => {
   const runs: Array<Run> = []
   for (let column = 0; column < COLUMNS; column++) {
@@ -94,7 +94,7 @@ const runsOf = (grid: TerminalGrid, row: number): ReadonlyArray<Run> => {
   return runs.filter(({ look, text }) => text.trim() !== "" || look.back !== undefined)
 }
 
-/** The home as people have theirs. */
+/** Replaces the temporary home's path with a usual one. */
 const renamed = (grid: TerminalGrid, folder: string): TerminalGrid => {
   const rows = grid.lines.map((line) => line.replaceAll(folder, "/home/ada").padEnd(COLUMNS))
   grid.text = rows.flatMap((row) => [...row].slice(0, COLUMNS))
@@ -130,7 +130,7 @@ ${rows
 `
 }
 
-/** The board as it looks once each of `shows` is a line of it, and nothing of it is still to come. */
+/** The board as soon as each of `shows` matches a line, and no line is still loading (`…`). */
 const boardOf = (home: Home.Home, shows: ReadonlyArray<RegExp>) =>
   Effect.callback<TerminalGrid>((resume) => {
     const line = `stty cols ${COLUMNS} rows ${ROWS}; agentd`

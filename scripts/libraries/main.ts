@@ -1,14 +1,12 @@
 /**
- * libraries: builds dist/lib/, the five libraries as `agentd/supervision`,
- * `agentd/event-log`, `agentd/event-actor`, `agentd/backends` and `agentd/client`: JavaScript and
- * declarations, module by module, as they lie in src, with what they need of other folders and of
- * packages, and no more. `effect` alone is the user's own.
+ * libraries: builds dist/lib/, the five libraries `agentd/supervision`, `agentd/event-log`, `agentd/event-actor`,
+ * `agentd/backends` and `agentd/client`. Each has JavaScript and declarations, module by module as in src, with the
+ * modules that it needs from other folders and packages. Only `effect` is not included: users install it themselves.
  *
- * `main.ts [OUT]`. Beside each folder stands its entry, which names the modules that a
- * user begins with, each as one namespace. src has no such file: a barrel there would
- * make every importer load everything. A module that an entry leaves out has its own
- * path (`agentd/backends/Backends`). The code is small (no comments, short names inside of functions);
- * the declarations say all that the sources say.
+ * `main.ts [OUT]`. Next to each folder is its entry, which exports the modules that a user needs first, each as one
+ * namespace. src has no such file: with it, every importer would load all modules. A module that is not in an entry has
+ * its own path (`agentd/backends/Backends`). The code is small (no comments, short names inside functions); the
+ * declarations keep all comments of the sources.
  */
 import { spawnSync } from "node:child_process"
 import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
@@ -18,7 +16,7 @@ import { rolldown } from "rolldown"
 const root = join(import.meta.dirname, "../..")
 const out = process.argv[2] ?? join(root, "dist")
 
-/** The modules of each entry. They need `effect` and nothing else. */
+/** The modules of each entry. They need no package but `effect`. */
 const entries: { readonly [library: string]: ReadonlyArray<string> } = {
   supervision: [
     "Backoff",
@@ -79,7 +77,7 @@ const entries: { readonly [library: string]: ReadonlyArray<string> } = {
   client: ["Client", "Promises"]
 }
 
-/** Where each library lies in src, and in dist/lib. */
+/** The folder of each library in src and in dist/lib. */
 const folders: { readonly [library: string]: string } = {
   supervision: "core/supervision",
   "event-log": "core/event-log",
@@ -88,14 +86,14 @@ const folders: { readonly [library: string]: string } = {
   client: "client"
 }
 
-/** Whether users may take any module of the folder that it lies in. */
+/** Whether users may import the module: it is in a library's folder, but not in runs/git or runs/keeper. */
 const isWhole = (name: string): boolean =>
   Object.values(folders).some((folder) => name.startsWith(`${folder}/`)) && !/^runs\/(git|keeper)\//.test(name)
 
-/** Of the daemon's side a client sees nothing: with it, the types of the whole daemon would come along. */
+/** Replaced with an empty interface: a client does not see the daemon's side, whose types import the whole daemon. */
 const FEATURES = "api/rpc/Features.d.ts"
 
-/** Removes the declarations that nothing in those folders imports. */
+/** Removes the declarations that no module of the libraries imports. */
 const prune = async (folder: string): Promise<void> => {
   const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith(".d.ts"))
   const left = new Set(names)
@@ -107,7 +105,7 @@ const prune = async (folder: string): Promise<void> => {
       reached.push(join(dirname(name), path.replace(/\.[jt]s$/, ".d.ts")))
   }
   await Promise.all([...left].map((name) => rm(join(folder, name))))
-  // one space a level: the deepest types are half of it blanks
+  // one space per level, because indentation is half the size of the deepest types
   for (const name of reached) {
     const text = await readFile(join(folder, name), "utf8")
     await writeFile(
@@ -124,8 +122,8 @@ const keeperFiles = async () => {
 }
 
 /**
- * The modules that say where code is. From sources the log's threads strip types; these files hold none, so that a
- * thread starts from the file itself.
+ * Replacements for the modules that locate code. When run from sources, a log thread strips types first; these files
+ * have no types, so a thread starts from the file itself.
  */
 const places: { readonly [module: string]: string } = {
   "src/core/event-log/ThreadFile.ts": `export const logThread = () => new URL("./LogThread.js", import.meta.url)
@@ -137,10 +135,10 @@ export const copyThread = () => new URL("./CopyThread.js", import.meta.url)
   "src/runs/keeper/KeeperFile.ts": `export const files = () => (${JSON.stringify(await keeperFiles())})\n`
 }
 
-/** npm packs no folder of that name. */
+/** Renames node_modules, because npm packs no folder of that name. */
 const placeOf = (name: string): string => `${name.replaceAll("node_modules", "packages")}.js`
 
-/** Writes the code of all modules that users may take, and of what they need. */
+/** Writes the code of all modules that users may import, and of the modules that these need. */
 const code = async (folder: string): Promise<void> => {
   const inputs = await Promise.all(
     Object.values(folders).map(async (folder) => {

@@ -1,6 +1,5 @@
 /**
- * Otp: the real supervisor of an Erlang that is installed here (Debian's
- * `erlang-base`), asked by `supervisor.escript` to live through scenarios.
+ * Otp: runs scenarios on the real supervisor of an installed Erlang (Debian's `erlang-base`), by `supervisor.escript`.
  */
 import { execFileSync, spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -11,10 +10,10 @@ const script = join(import.meta.dirname, "supervisor.escript")
 
 export const isHere = (): boolean => spawnSync("escript", ["--version"]).error === undefined
 
-/** Release and library, as `25 stdlib-4.2`. */
+/** Release and library version, such as `25 stdlib-4.2`. */
 export const release = (): string => execFileSync("escript", [script, "--release"], { encoding: "utf8" }).trim()
 
-/** The lines of each scenario. */
+/** Runs the scenarios; returns the output lines of each. */
 export const ask = (scenarios: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> => {
   const folder = mkdtempSync(join(tmpdir(), "agentd-otp-"))
   try {

@@ -1,9 +1,9 @@
 /**
- * The comparison of our supervisor with a real OTP, by hand.
+ * The comparison of agentd's supervisor with a real OTP, run by hand.
  *
- *     npm run otp -- record [COUNT]        asks the Erlang that is here, and keeps its answers
- *     npm run otp -- check                 asks it again: are the kept answers still its own?
- *     npm run otp -- compare FROM COUNT    lets both live through other scenarios
+ *     npm run otp -- record [COUNT]        asks the installed Erlang, and records its answers
+ *     npm run otp -- check                 asks it again: are the recorded answers still the same?
+ *     npm run otp -- compare FROM COUNT    runs other scenarios on both supervisors
  */
 import { type Recorded, difference, hashOf, read, seedsOf, write } from "../../test/supervision/otp/Recorded.ts"
 import { replay } from "../../test/supervision/otp/Replay.ts"
@@ -24,7 +24,7 @@ const record = (count: number): string => {
   return `recorded ${answers.length} scenarios, ${bytes} bytes`
 }
 
-/** How many differ; each is printed, up to ten. */
+/** Number of scenarios that differ; the first ten are printed. */
 const differing = (
   seeds: ReadonlyArray<number>,
   ours: (n: number) => ReadonlyArray<string>,

@@ -1,11 +1,10 @@
 #!/usr/bin/env escript
 %%! +S 1
-%% Runs scenarios (see test/supervision/otp/Scenario.ts) through the supervisor of a
-%% real OTP and prints, one line per step: result | what the children lived through | the tree.
+%% Runs scenarios (see test/supervision/otp/Scenario.ts) on the supervisor of a real OTP, and prints one line per step:
+%% result | what happened to the children | the tree.
 %%
-%% Windows are measured in seconds, which nobody wants to wait for. So the supervisor
-%% that runs here is OTP's own code with one call replaced: where it asks for the
-%% monotonic time it gets the seconds that the scenario lets pass.
+%% Restart windows are measured in seconds, which would take too long. So the supervisor that runs here is OTP's own
+%% code with one call replaced: its monotonic time is the number of seconds that the scenario has let pass.
 -mode(compile).
 -export([init/1, start_sup/3, start_worker/2, start_worker/3, worker/2]).
 
@@ -112,7 +111,7 @@ lives(Stops) ->
 step({plan, Id, Starts}) -> ets:insert(plans, {Id, Starts}), ok;
 step({pass, Seconds}) -> ets:update_counter(clock, seconds, Seconds), ok;
 step({die, Sup, Ids}) ->
-    %% At one moment: their supervisor hears of all, in this order, before it acts on any.
+    %% All at once: the supervisor gets every exit, in this order, before it reacts to any.
     Busy = pid(Sup),
     Busy =:= undefined orelse sys:suspend(Busy),
     Pids = [{Pid, Reason} || {Id, Reason} <- Ids, (Pid = pid(Id)) =/= undefined],
@@ -120,7 +119,7 @@ step({die, Sup, Ids}) ->
     Busy =:= undefined orelse sys:resume(Busy),
     ok;
 step({add, Sup, Id}) when is_atom(Id) ->
-    %% OTP's instances have no ids, ours have: one alive of the same id is refused.
+    %% OTP's instances have no ids, but agentd's have: an id that is already alive is refused.
     call(Sup, fun(P) -> case pid(Id) of undefined -> supervisor:start_child(P, [Id]); Pid -> {error, {already_started, Pid}} end end);
 step({add, Sup, Spec}) -> call(Sup, fun(P) -> supervisor:start_child(P, spec(Spec)) end);
 step({terminate_instance, Sup, Id}) ->
@@ -159,7 +158,7 @@ gone(Pid) ->
     Ref = monitor(process, Pid),
     receive {'DOWN', Ref, _, _, _} -> ok end.
 
-%% What is seen.
+%% Output.
 
 log(Line) -> ets:insert(log, {ets:update_counter(counter, n, 1, {n, 0}), iolist_to_binary(Line)}).
 
@@ -169,7 +168,7 @@ show(Result) ->
     ets:delete_all_objects(log),
     io:format("~s | ~s | ~s~n", [Result, lists:join(", ", Lines), Tree]).
 
-%% All is done when nothing changes any more and nothing restarts.
+%% A step is done when the log and the tree have not changed in five rounds.
 quiet(Seen, 5) -> element(2, Seen);
 quiet(Seen, Times) ->
     erlang:yield(),

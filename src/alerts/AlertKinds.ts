@@ -72,9 +72,9 @@ export const Failed = Schema.Struct({
 
 export const Answered = Schema.Struct({
   about: Schema.String,
-  /** Who answered; null if nobody did and the question is over. */
+  /** Name of the person who answered; null if nobody did and the question is over. */
   by: Schema.NullOr(Schema.String),
-  /** Time of the answer, in ms since the epoch. */
+  /** Time of the answer or of the end, in ms since the epoch. */
   at: Schema.Finite,
   /** Event id of the newest rune that the alerter has examined. */
   upTo: Schema.Int,

@@ -51,7 +51,7 @@ type Heard = RuneOf<typeof heard>
 
 export interface Answer {
   readonly about: string
-  /** Who answered; null if nobody did and the question is over. */
+  /** Name of the person who answered; null if nobody did and the question is over. */
   readonly by: string | null
 }
 

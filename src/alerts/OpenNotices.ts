@@ -2,8 +2,8 @@
  * OpenNotices: the notices that nobody has answered, the messages that contained them, and the first message about each
  * subject. A pure fold of the outbox's runes.
  *
- * Guarantees: a notice is open from its queueing until the log has an answer, whoever gives it. If the answer comes
- * while a message is being sent, it is remembered, so that the message can be withdrawn. The size is bounded.
+ * Guarantees: a notice is open from its queueing until the log has an answer. If the answer comes while a message is
+ * being sent, it is remembered, so that the message can be withdrawn. The size is bounded.
  */
 import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
 import * as PlainState from "../core/event-log/PlainState.ts"
@@ -40,7 +40,7 @@ export interface Open {
 }
 
 export interface Answer {
-  /** Who answered; null if nobody did and the question is over. */
+  /** Name of the person who answered; null if nobody did and the question is over. */
   readonly by: string | null
   /** Time of the answer, in ms since the epoch. */
   readonly at: number

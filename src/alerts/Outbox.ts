@@ -4,9 +4,9 @@
  *
  * Guarantees: a queued alert stays until a rune says that it was sent, given up, answered or outdated. The content of a
  * batch is fixed before its first attempt, so that each attempt has the same Message-ID. Batches to one destination are
- * sent one after the other, but a refused batch delays no other. In no hour more messages are sent by a channel, or to
- * an address, than its config allows, even if alerts joined them or made them due earlier. The size of the state is
- * bounded, and alerts beyond the bound are counted.
+ * sent one after the other, but a refused batch delays no other. No channel or address gets more messages in an hour
+ * than its config allows, even if alerts made a batch due earlier. The size of the state is bounded, and alerts beyond
+ * the bound are counted.
  */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
@@ -282,9 +282,9 @@ export interface Route {
   readonly isPutOff?: boolean
 }
 
-/** After this many attempts, a message no longer delays others: perhaps the server rejects only this one. */
+/** Number of attempts after which a message no longer delays others: perhaps the server rejects only this one. */
 const STUCK = 4
-/** This many stuck messages delay all others: then the server is the problem. */
+/** Number of stuck messages that delay all others: then the server is the problem. */
 const MAX_STUCK = 3
 
 /** Maximum attempts to withdraw a message; after that, the message stays. */

@@ -27,7 +27,7 @@ const policies: { readonly [failure in FailureClass]: Backoff.Policy & { readonl
   permanent: { base: 60_000, factor: 2, cap: SLOWEST, jitter: 0, attempts: 5 }
 }
 
-/** After this many failed attempts of a channel, the other channels report it; a setup failure is reported at once. */
+/** Number of failed attempts after which other channels report a channel; a setup failure is reported at once. */
 export const TELLS_AT = 8
 
 /** Time until the next attempt, in ms, after attempt number `attempt` failed; undefined: given up. */

@@ -96,7 +96,7 @@ export const wayOfChannel = (
 /** How long the first notice of a message waits for others, in ms. */
 const settleOf = ({ digestEvery, digestWindow }: NotifyConfig, urgency: Notice.Urgency): number => {
   const window = Duration.toMillis(digestWindow)
-  // urgent notices wait only so long that those of the same moment become one message
+  // urgent notices wait only a moment, so that those that come at once become one message
   if (urgency === "now") return Math.min(SETTLE, window)
   return urgency === "soon" ? window : Math.max(window, Duration.toMillis(digestEvery))
 }
