@@ -1,6 +1,6 @@
 /**
- * Cells: the legal cells of a machine's table by name, one for each branch, and the cells
- * by which one event moves it: those of the states that it passes through with them.
+ * Cells: names the legal cells of a machine's table, one for each branch. It also finds the cells that an event takes,
+ * including those of states that the machine passes through.
  */
 import { type AnyMachine, branchesOf, edges, type Tagged } from "../../src/core/event-actor/StateMachine.ts"
 
@@ -13,10 +13,10 @@ interface Named {
 
 export const nameOf = ({ event, from, to, when = "" }: Named): string => `${from} × ${event} → ${to} ${when}`.trim()
 
-/** All of them. */
+/** Names of all legal cells of the machine. */
 export const cellsOf = (machine: AnyMachine): ReadonlyArray<string> => (edges(machine) as Array<Named>).map(nameOf)
 
-/** A cell as an event took it. */
+/** A cell that an event took, with its result. */
 export interface Taken {
   readonly cell: string
   readonly to: string
@@ -24,7 +24,7 @@ export interface Taken {
   readonly actions: ReadonlyArray<Tagged & { readonly [field: string]: unknown }>
 }
 
-/** The cells by which the event moves the machine; none where it is refused. */
+/** The cells that the event takes; none if the machine refuses it. */
 export const taken = (machine: AnyMachine, from: string, before: unknown, event: Tagged): ReadonlyArray<Taken> => {
   const cell = machine.table[from]?.[event._tag]
   if (cell === undefined || typeof cell === "string" || machine.fenced?.(before, event) === true) return []

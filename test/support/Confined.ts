@@ -1,6 +1,4 @@
-/**
- * Confined: a command under a sandbox, run to its end as the backends run it.
- */
+/** Confined: runs a command in a sandbox until it ends, in the same way as the backends do. */
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
 import { type Environment, hand } from "../../src/runs/process/ChildProcess.ts"
@@ -11,11 +9,11 @@ import { PATIENCE } from "./Patience.ts"
 
 export interface Answer {
   readonly code: number | null
-  /** Of both streams, as it came. */
+  /** Output of both streams, in the order in which it came. */
   readonly output: string
 }
 
-/** Runs a command with what it is handed. */
+/** Runs a confined command, and passes it the bytes that it reads from further file descriptors. */
 export const command = ({ argv, handed }: Confined, cwd: string, env: Environment): Effect.Effect<Answer> =>
   Effect.callback((resume) => {
     const child = spawn(argv[0], argv.slice(1), {
@@ -31,7 +29,7 @@ export const command = ({ argv, handed }: Confined, cwd: string, env: Environmen
     child.on("close", (code) => resume(Effect.succeed({ code, output })))
   })
 
-/** Runs it confined. */
+/** Runs a command in the sandbox of `mechanism`. */
 export const run = (
   mechanism: Mechanism,
   rules: Rules,

@@ -1,9 +1,9 @@
 /**
- * Dice: chance that a number plays again. Not the clock's, and not effect's: a fiber that is
- * killed on the way must not change what the next throws are.
+ * Dice: random numbers that a seed repeats. It uses neither the clock nor Effect's random numbers: a fiber that is
+ * killed must not change the next throws.
  */
 
-/** A whole number from 0, below the one that is given. */
+/** Returns a random integer from 0 to `below` - 1. */
 export type Dice = (below: number) => number
 
 export const dice = (seed: number): Dice => {

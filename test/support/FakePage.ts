@@ -1,6 +1,6 @@
 /**
- * FakePage: as much of a browser's document as the page needs to be drawn in Node: elements, texts, attributes.
- * What was drawn is read back as it would reach a person: each text and each attribute.
+ * FakePage: the part of a browser's document that the page needs to be drawn in Node: elements, texts, attributes.
+ * `shown` reads the result as a person would see it: each text and each attribute.
  */
 
 class FakeNode extends EventTarget {
@@ -81,7 +81,7 @@ class FakeElement extends FakeNode {
   }
 }
 
-/** Every text and attribute below, each with the place that it has: `pre>code`, `button@title`. */
+/** Every text and attribute in a node, each with its place: `pre>code`, `button@title`. */
 export const shown = (node: unknown, place = ""): ReadonlyArray<readonly [place: string, text: string]> => {
   if (node instanceof FakeText) return [[place, String(node.data)]]
   const element = node as FakeElement
@@ -95,7 +95,7 @@ export const shown = (node: unknown, place = ""): ReadonlyArray<readonly [place:
 
 const storage = new Map<string, string>()
 
-/** The globals of a page at an address; `fetch` answers for its daemon. */
+/** The global variables of a page; `fetch` answers in place of the daemon. */
 export const globals = (fetch: (path: string, init?: { readonly body?: string }) => Promise<unknown>) => {
   const page = new EventTarget()
   const hears = {

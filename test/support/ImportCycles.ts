@@ -1,9 +1,9 @@
 /**
- * ImportCycles: files that import each other, directly or through others: the strongly
- * connected components of the imports, by Tarjan's algorithm.
+ * ImportCycles: finds files that import each other, directly or through others: the strongly connected components of
+ * the imports, by Tarjan's algorithm.
  */
 
-/** `importsOf`: what each file imports, by its path; what is no key is no file of ours. */
+/** `importsOf`: the imports of each file, by path. An import that is no key is not a file of the project. */
 export const cycles = (importsOf: ReadonlyMap<string, ReadonlyArray<string>>): ReadonlyArray<ReadonlyArray<string>> => {
   const index = new Map<string, number>()
   const lowest = new Map<string, number>()

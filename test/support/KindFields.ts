@@ -1,4 +1,4 @@
-/** KindFields: the fields that the schema of a kind of runes has. */
+/** KindFields: the field names in the payload schema of a kind of rune. */
 import { SchemaAST } from "effect"
 import { kinds } from "../../src/app/EventKinds.ts"
 

@@ -1,6 +1,4 @@
-/**
- * Laws: what holds of every log once all is quiet, whatever was killed on the way. Pure.
- */
+/** Laws: the rules that every log obeys once all work is done, whatever was killed before. Pure. */
 import type { Rune } from "../../src/core/event-log/Rune.ts"
 
 type Event = { readonly _tag: string; readonly [field: string]: unknown }
@@ -16,7 +14,7 @@ const countBy = <A>(all: ReadonlyArray<A>, key: (one: A) => string): Map<string,
   return counts
 }
 
-/** Whether what the turn was asked is not offered again. */
+/** Whether the turn's messages are finished, and not given to another turn. */
 const isFinal = (end: Rune): boolean => {
   const event = eventOf(end)
   return end.kind === "turn.completed" || (end.kind === "turn.error" ? event["retry"] !== true : event["keep"] !== true)
@@ -52,7 +50,7 @@ export const received = (runes: ReadonlyArray<Rune>): ReadonlyMap<string, string
       .map(({ messageId, text }) => [messageId, text])
   )
 
-/** Broken laws, in words; nothing, where all is well. */
+/** Descriptions of the broken laws; empty if there are none. */
 export const broken = (runes: ReadonlyArray<Rune>): ReadonlyArray<string> => {
   const found: Array<string> = []
   const results = countBy(
@@ -82,7 +80,7 @@ export const broken = (runes: ReadonlyArray<Rune>): ReadonlyArray<string> => {
   return [...found, ...floors(runes)]
 }
 
-/** A conversation counts a turn once, as long as it goes on. */
+/** A conversation counts each turn once, and not as completed before the turn ends. */
 const early = (runes: ReadonlyArray<Rune>, turns: ReadonlyArray<Turn>): ReadonlyArray<string> => {
   const moves = runes.filter(({ actor }) => actor.startsWith("conversation/"))
   return turns.flatMap(({ ends: [end], turnId }) => {
@@ -99,7 +97,7 @@ const early = (runes: ReadonlyArray<Rune>, turns: ReadonlyArray<Turn>): Readonly
   })
 }
 
-/** Never two ACTIVE seats in a channel. */
+/** A channel never has two ACTIVE seats. */
 const floors = (runes: ReadonlyArray<Rune>): ReadonlyArray<string> => {
   const found: Array<string> = []
   const active = new Map<string, Set<string>>()

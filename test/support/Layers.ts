@@ -1,4 +1,4 @@
-/** Layers: the order of the rooms of src, for the test that holds it and the document that draws it. */
+/** Layers: the order of the folders of src, for the test that checks it and the document that shows it. */
 
 interface Layer {
   readonly folders: ReadonlyArray<string>
@@ -7,9 +7,9 @@ interface Layer {
 }
 
 /**
- * From the top down. A folder imports what lies below it; those of one line are
- * siblings, and import no sibling: they meet through messages, addresses and ports
- * of `domain`. `src/main.ts` is the program's first module and sees every layer.
+ * From the top down. A folder imports only folders of lower layers. Folders of one layer are siblings, and do not
+ * import each other: they communicate through messages, addresses and ports of `domain`. `src/main.ts` is the program's
+ * first module and imports every layer.
  */
 export const layers: ReadonlyArray<Layer> = [
   {
@@ -117,7 +117,7 @@ export const layers: ReadonlyArray<Layer> = [
 
 const rooms = new Set(layers.flatMap(({ folders }) => folders))
 
-/** The room that a file of src lies in: of two folders where the layers name such a one. */
+/** The folder that a file of src belongs to: two levels deep if the layers name such a folder, otherwise one. */
 export const roomOf = (path: string): string | undefined => {
   const [, folder, inner] = /^src\/(?:([^/]+)\/)(?:([^/]+)\/)?/.exec(path) ?? []
   const room = `${folder}/${inner}`

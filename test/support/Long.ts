@@ -1,7 +1,7 @@
 /**
- * Long: three sizes of the tests. `npm test` shows each behaviour once. `npm run test:long`, which CI runs after it,
- * runs what is declared by `long`: the same behaviours again, of other kinds of agents, attacks and moments to be killed.
- * `npm run test:all` also takes every sample (each crash point, many seeds, planted faults), and takes hours.
+ * Long: three sizes of the test suite. `npm test` shows each behaviour once. `npm run test:long`, which CI runs after
+ * it, runs the tests that are declared by `long`: the same behaviours with other agents, attacks and crash points. `npm
+ * run test:all` also takes every sample (each crash point, many seeds, planted faults), and takes hours.
  */
 import { describe, it } from "@effect/vitest"
 import type { TestOptions } from "vitest"
@@ -9,7 +9,7 @@ import type { TestOptions } from "vitest"
 export const isAll = process.env["ALL"] === "1"
 const isLong = isAll || process.env["LONG"] === "1"
 
-/** Every sample where they are asked for, else the few that show each behaviour once. */
+/** Every sample with `npm run test:all`, otherwise the few that show each behaviour once. */
 export const sample = <A>(every: A, few: A): A => (isAll ? every : few)
 
 /** `npm run test:long` runs tests with this tag and no others. */

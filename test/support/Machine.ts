@@ -1,9 +1,9 @@
 /**
- * Machine: a throwaway machine with a real systemd, which a test drives from outside: it runs commands there, cuts its
- * power and boots it again. Every write of it is discarded at the end.
+ * Machine: a temporary machine with a real systemd, which a test controls from outside: it runs commands there, cuts
+ * its power and boots it again. Every write to it is discarded at the end.
  *
- * It is this machine's own files under another root (withSystemd.sh): programs have their paths. Needs root and
- * systemd-nspawn.
+ * Its files are those of this machine under another root (withSystemd.sh), so programs have the same paths. Needs root
+ * and systemd-nspawn.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { resolve } from "node:path"
@@ -23,14 +23,14 @@ export interface Said {
   readonly err: string
 }
 
-/** For a look that is repeated. */
+/** Time between two polls, and their maximum number. */
 const PAUSE = "200 millis"
 const TRIES = 150
 
 export const ADA = "ada"
 const ADAS_ID = 4321
 
-/** How agentd is called there. */
+/** The shell command for agentd on the machine. */
 export const AGENTD = `"${process.execPath}" "${PROGRAM}"`
 
 export class Machine {
@@ -45,7 +45,7 @@ export class Machine {
       pipe.on("data", (chunk) => (this.out += String(chunk)))
   }
 
-  /** The first process of the boot that is now. */
+  /** Pid of the first process of the current boot; empty if there is none. */
   private leader(): string {
     const nspawn = [...this.out.matchAll(/^held (\d+)$/gm)].at(-1)?.[1]
     if (nspawn === undefined) return ""
@@ -69,17 +69,17 @@ export class Machine {
     })
   }
 
-  /** A shell of root's. */
+  /** Runs a shell script as root. */
   try(script: string) {
     return this.run(["sh", "-c", script])
   }
 
-  /** The same; fails where it does. */
+  /** Runs a shell script as root; fails if the script does. */
   root(script: string) {
     return Effect.flatMap(this.try(script), (said) => this.sound(script, said))
   }
 
-  /** A shell of the person ada's, who has a systemd of her own. */
+  /** Runs a shell script as the user ada, who has her own systemd. */
   ada(script: string) {
     return this.run(this.asAda(script))
   }
@@ -89,7 +89,7 @@ export class Machine {
     return ["runuser", "-u", ADA, "--", "env", "-C", `/home/${ADA}`, ...variables, "sh", "-c", script]
   }
 
-  /** `agentd …` as ada types it; fails where it does. */
+  /** Runs `agentd …` as ada; fails if the command does. */
   agentd(args: string) {
     return Effect.flatMap(this.ada(`${AGENTD} ${args}`), (said) => this.sound(`agentd ${args}`, said))
   }
@@ -100,7 +100,7 @@ export class Machine {
       : Effect.fail(new MachineFailed({ message: `${what}: ${said.code}\n${said.out}\n${said.err}` }))
   }
 
-  /** Looks until it holds. */
+  /** Polls until `holds` is true; fails with the journal's end after too many tries. */
   until(what: string, look: Effect.Effect<string, MachineFailed>, holds: (seen: string) => boolean) {
     return Effect.gen({ self: this }, function* () {
       let seen = ""
@@ -132,7 +132,7 @@ export class Machine {
     (state) => state === "running" || state === "degraded"
   )
 
-  /** `cut`: nothing is told, nothing ends in order. Returns when it is up again. */
+  /** `cut`: a power cut, so that no program can end in order. Returns when the machine is up again. */
   reboot(how: "in order" | "cut") {
     return Effect.gen({ self: this }, function* () {
       const before = this.leader()

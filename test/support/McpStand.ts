@@ -1,6 +1,6 @@
 /**
- * McpStand: a remote server of the Model Context Protocol on this machine, with its own issuer of
- * logins; it behaves as it is told. Shared by the tests of remote servers.
+ * McpStand: a remote MCP server on this machine, with its own issuer of logins, for tests. `Ways` controls how it
+ * behaves.
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
@@ -8,19 +8,19 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net"
 
 export interface Ways {
-  /** Answers come as events, with other messages among them. */
+  /** Sends answers as events, with other messages among them. */
   events?: boolean
-  /** Only who is logged in is answered. */
+  /** Requires a login. */
   login?: boolean
-  /** Nobody may log in by a code. */
+  /** Offers no login by a device code. */
   noDevice?: boolean
-  /** Every request is sent elsewhere. */
+  /** Redirects every request to this address. */
   redirect?: string
-  /** The answer to a call: nothing, half of it, 50 MB, or what is no JSON. */
+  /** The answer to a call: none, half of one, 50 MB, invalid JSON, or two answers. */
   call?: "hang" | "cut" | "huge" | "garbage" | "twice"
-  /** The person has not typed in the code for so many times. */
+  /** Number of polls before the person has entered the code. */
   pending?: number
-  /** The resource that it says its login is for. */
+  /** The resource that the server names in its metadata; by default its own address. */
   resource?: string
 }
 
@@ -37,7 +37,7 @@ const TOOLS = ["echo", "token"].map((name) => ({
   inputSchema: { type: "object", properties: { text: { type: "string" } } }
 }))
 
-/** All requests, in order; what it has given. */
+/** Starts the server; it is closed with the scope. */
 export const stand = (ways: Ways = {}) =>
   Effect.acquireRelease(
     Effect.callback<Stand>((resume) => {
@@ -197,9 +197,9 @@ export interface Stand {
   readonly origin: string
   readonly seen: Array<Seen>
   readonly ways: Ways
-  /** Makes it forget its session. */
+  /** Makes the server forget its session. */
   readonly forget: () => void
-  /** Makes it take the token no more that it gave last. */
+  /** Makes the server reject the last token that it issued. */
   readonly revoke: () => void
   readonly close: () => void
 }

@@ -1,6 +1,6 @@
 /**
- * ModelCast: a model's API on a real socket that does what the input tells (Told), for as
- * many agents as there are. It knows nothing but the request: a step is a round of the turn.
+ * ModelCast: a model's API on a real socket, for any number of agents. Each request's input says what to do (Told). The
+ * server has no state: a step is one round of the turn.
  */
 import { Effect } from "effect"
 import type { Asked, Reply } from "../backends/ModelStand.ts"
@@ -9,7 +9,7 @@ import { appeared, answerOf, type Step, stepsIn } from "./Told.ts"
 
 type Message = Asked["body"]["messages"][number]
 
-/** A person's words in a message; undefined where it holds results alone. */
+/** The text in a user's message; undefined if it contains only tool results. */
 const inputOf = ({ content, role }: Message): string | undefined => {
   if (role !== "user" || content === null) return undefined
   if (typeof content === "string") return content
@@ -36,7 +36,7 @@ const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, m
 
 const refusal = (type: string, message: string) => JSON.stringify({ error: { type, message } })
 
-/** The key `wrong` is refused; the key `limited` has its limit lifted in three seconds, once. */
+/** Refuses the key `wrong`. The first request with the key `limited` is refused with a limit of three seconds. */
 const refused = ({ headers }: Asked, before: number): Reply | undefined => {
   const key = headers["x-api-key"]
   if (key === "wrong") return { status: 401, body: refusal("authentication_error", "invalid x-api-key") }
@@ -73,7 +73,7 @@ const reply = async ({ body }: Asked): Promise<Reply> => {
   return { text: [answerOf(input, said)], tokens }
 }
 
-/** Closed with the scope. */
+/** Starts the server; it is closed with the scope. */
 export const make = Effect.suspend(() => {
   let limited = 0
   return ModelStand.provider("anthropic", (asked) => {

@@ -1,6 +1,6 @@
 /**
- * NoWorld: a unit test starts no process and opens no socket; one that does fails, whatever the code under test makes
- * of the refusal.
+ * NoWorld: makes a unit test fail if it starts a process or opens a socket, even if the code under test handles the
+ * error.
  */
 import childProcess from "node:child_process"
 import { syncBuiltinESMExports } from "node:module"
@@ -8,7 +8,7 @@ import net from "node:net"
 import { afterAll, expect } from "vitest"
 
 const guarded = Symbol.for("agentd/test/guarded")
-/** Calls of the whole process: this file is loaded anew for each file of tests. */
+/** Calls in the whole process: this module is loaded again for each test file. */
 const shared = globalThis as { [of: symbol]: Array<string> | undefined }
 const done = (shared[Symbol.for("agentd/test/done")] ??= [])
 
@@ -19,7 +19,7 @@ const guard = (on: object, name: string): void => {
   const real = owner[name]!
   if (real[guarded] === true) return
   const refusing = function (this: unknown, ...args: Array<unknown>): unknown {
-    // another project's tests may run in this process
+    // tests of another vitest project can run in this process
     if (!/\/test\/unit\//.test(expect.getState().testPath ?? "")) return real.apply(this, args)
     done.push(name)
     throw new Error(`a unit test calls ${name}`)

@@ -1,4 +1,4 @@
-/** Package: agentd as npm packs and installs it: this tree's program, with another version in it. */
+/** Package: lays out agentd as npm packs and installs it: this tree's program, with another version number. */
 import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import { dirname, join } from "node:path"
@@ -7,7 +7,7 @@ import { PROGRAM } from "./Program.ts"
 
 const root = join(import.meta.dirname, "..", "..")
 
-/** The folder of a package of that version, as npm lays it out. */
+/** Writes a package of that version into a folder, with the layout of npm; returns the folder. */
 export const layOut = (folder: string, version: string, more: object = {}): string => {
   for (const name of ["agentd", "find-node.sh"]) {
     fs.cpSync(join(root, "scripts", name), join(folder, "scripts", name))
@@ -16,7 +16,7 @@ export const layOut = (folder: string, version: string, more: object = {}): stri
   const chunks = join(folder, "dist", "chunks")
   for (const name of fs.readdirSync(chunks)) {
     const file = join(chunks, name)
-    // V8 would take what was compiled for a text of the same length
+    // V8 would use the cache for any text of the same length
     if (name.endsWith(".cache")) fs.rmSync(file)
     else fs.writeFileSync(file, fs.readFileSync(file, "utf8").replaceAll(`\`${VERSION}\``, `\`${version}\``))
   }
@@ -28,14 +28,14 @@ export const layOut = (folder: string, version: string, more: object = {}): stri
 
 export const write = (file: string, text: string) => fs.writeFileSync(file, text, { mode: 0o755 })
 
-/** Makes its program one whose daemon ends at once. */
+/** Changes an installed program so that its daemon exits at once. */
 export const ending = (at: string): void => {
   fs.renameSync(join(at, "dist", "agentd.mjs"), join(at, "dist", "whole.mjs"))
   const up = 'console.error("no good"); process.exit(1)'
   write(join(at, "dist", "agentd.mjs"), `if (process.argv.includes("up")) { ${up} }\nawait import("./whole.mjs")\n`)
 }
 
-/** Packs packages into a folder; `change` makes one another first. */
+/** Packs packages into a folder; `change` modifies the package's files first. */
 export const packer =
   (folder: string, env: NodeJS.ProcessEnv) =>
   (version: string, more: object = {}, change: (folder: string) => void = () => {}): string => {

@@ -1,6 +1,6 @@
 /**
- * Person: who works with a stage's agents at random until the daemon is gone, and who sees
- * to it that all is worked off in the end.
+ * Person: a simulated person who works with a stage's agents at random until the daemon is killed, and then waits until
+ * all work is finished.
  */
 import { assert } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -9,7 +9,7 @@ import * as Laws from "./Laws.ts"
 import * as Stage from "./Stage.ts"
 import { type Step, told } from "./Told.ts"
 
-/** Plays a person until the daemon is gone: acknowledged messages are noted. */
+/** Simulates a person until the daemon is gone; adds each acknowledged message to `acknowledged`. */
 export const person = Effect.fnUntraced(function* (shop: Stage.Project, die: Dice, acknowledged: Array<string>) {
   const agents = Stage.BACKENDS.map((on) => `a-${on}`)
   for (;;) {
@@ -33,15 +33,18 @@ export const person = Effect.fnUntraced(function* (shop: Stage.Project, die: Dic
   }
 })
 
-/** A random story: lives of the daemon in which a person works with its agents, each ended at any moment; then all is done once. */
+/**
+ * Runs the daemon several times while a person works with its agents, and kills it each time at a random moment. Then
+ * checks that all work is done exactly once.
+ */
 export const killedAtAnyMoment = <E, R>(
   stage: Stage.Stage,
   story: {
     readonly die: Dice
     readonly kills: number
-    /** The longest life after its first 200 ms. */
+    /** Maximum lifetime of a daemon after its first 200 ms, in ms. */
     readonly longest: number
-    /** Once the daemon is dead. */
+    /** Runs each time after the daemon was killed. */
     readonly then: Effect.Effect<unknown, E, R>
   }
 ) =>
@@ -66,11 +69,11 @@ export const killedAtAnyMoment = <E, R>(
     yield* keptAll(shop, acknowledged)
   })
 
-/** Checks that the finished work holds all acknowledged messages, each once, in a log that is whole. */
+/** Checks that the log is valid and contains every acknowledged message exactly once. */
 export const keptAll = Effect.fnUntraced(function* (shop: Stage.Project, acknowledged: ReadonlyArray<string>) {
   const log = yield* shop.log()
   assert.deepStrictEqual(Laws.broken(log), [])
-  // what a person says is numbered; other messages may be alike
+  // only the person's messages are numbered; others can be equal
   const received = [...Laws.received(log).values()]
     .map((text) => text.split("\n")[0]!)
     .filter((text) => text.startsWith("number "))
@@ -84,7 +87,7 @@ export const keptAll = Effect.fnUntraced(function* (shop: Stage.Project, acknowl
   assert.strictEqual(verdict.code, 0, verdict.stdout)
 })
 
-/** Works off what is left: every question is allowed, what is stuck is interrupted. */
+/** Waits until all work is done: allows every call that asks, and interrupts agents whose commands hang. */
 export const workedOff = (shop: Stage.Project) =>
   shop.until(
     "all is worked off",

@@ -1,15 +1,15 @@
 /**
- * Projection: many folds in one pass over the log. Each rune goes to the fold of
- * its actor's family (`worker/builder` → `worker`).
+ * Projection: runs several folds in one pass over the log. Each rune goes to the fold for the first part of its actor's
+ * name (`worker/builder` → `worker`).
  */
 import { Effect, Stream } from "effect"
 import type { Rune } from "../../src/core/event-log/Rune.ts"
 import type { EventLog, Selection, StorageError } from "../../src/core/event-log/EventLog.ts"
 
-/** A fold over the runes of one family of actors. */
+/** A fold over the runes of actors whose names have the same first part. */
 export interface Fold<S> {
   readonly initial: S
-  // A method, so that a table of folds can hold them whatever their state is.
+  // A method, so that one table can contain folds with different types of state.
   apply(state: S, rune: Rune): S
 }
 
@@ -19,7 +19,7 @@ export const familyOf = (actor: string): string => {
   return end === -1 ? actor : actor.slice(0, end)
 }
 
-/** The state of each fold at the end of the log as it is now. */
+/** The state of each fold after all current runes of the log. */
 export const replay = <const F extends { readonly [family: string]: Fold<unknown> }>(
   log: EventLog["Service"],
   folds: F,

@@ -1,6 +1,6 @@
 /**
- * ReadmeExample: a library's README shows the file that a test runs, with imports as a user
- * of the package writes them.
+ * ReadmeExample: reads the example in a library's README, and the file that a test runs, with its imports as users of
+ * the package write them.
  */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, "../..")
 export const LIBRARIES = ["supervision", "event-log", "event-actor", "backends", "client"] as const
 export type Library = (typeof LIBRARIES)[number]
 
-/** Where each lies in src. */
+/** The folder of each library in src. */
 export const FOLDER_OF: { readonly [L in Library]: string } = {
   supervision: "core/supervision",
   "event-log": "core/event-log",
@@ -23,13 +23,13 @@ const readmeIn = (folder: string): string => readFileSync(join(root, "src", fold
 
 export const readme = (library: Library): string => readmeIn(FOLDER_OF[library])
 
-/** The code that the README of a folder of src opens with. */
+/** The first code block in the README of a folder of src. */
 export const shownIn = (folder: string): string => /```ts\n([\s\S]*?)```/.exec(readmeIn(folder))![1]!
 
-/** The code that a library's README opens with. */
+/** The first code block in a library's README. */
 export const shown = (library: Library): string => shownIn(FOLDER_OF[library])
 
-/** `test/<folder>/example.ts` without its first comment, as it reads outside of this repository. */
+/** `test/<folder>/example.ts` without its first comment, with the imports that a user of the package writes. */
 export const run = (folder: string): string =>
   readFileSync(join(root, "test", folder, "example.ts"), "utf8")
     .replace(/^\/\*\*.*\*\/\n/, "")

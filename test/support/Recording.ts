@@ -1,9 +1,9 @@
 /**
- * Recording: logs that older daemons wrote, in test/fixtures/runes/v1, and the store of
- * one as it was right after any of its runes: that of a daemon that was killed then.
+ * Recording: reads logs that older daemons wrote, from test/fixtures/runes/v1. It can restore a store as it was right
+ * after any of its runes, as if the daemon was killed then.
  *
- * Guarantees: the store is made with the statements and the bytes that the daemon made it
- * with; nothing of src is used, so that no change of src changes what was recorded.
+ * Guarantees: a store is restored with the same SQL statements and bytes that the daemon wrote. No code of src is used,
+ * so that a change of src cannot change a recording.
  */
 import { hash } from "node:crypto"
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -11,18 +11,18 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { gunzipSync } from "node:zlib"
 
-/** event_id, stream, at, kind, actor, from, to, trigger, cause, visibility, payload, hash. */
+/** The columns event_id, stream, at, kind, actor, from, to, trigger, cause, visibility, payload, hash. */
 export type Line = ReadonlyArray<string | number | null>
 
 export interface Head {
   readonly name: string
-  /** Of the projects, by path. */
+  /** Texts of the projects' configs, by path. */
   readonly configs: { readonly [path: string]: string }
-  /** The last rune of each append, where that was noted. */
+  /** Event id of the last rune of each append; empty if appends were not recorded. */
   readonly appends: ReadonlyArray<number>
-  /** By stream, the rune since when its payloads lie in its archive. */
+  /** For each archived stream, the event id of the rune from which on its payloads are in its archive. */
   readonly sealed: { readonly [stream: string]: number }
-  /** By file name, base64. */
+  /** Archive files in base64, by file name. */
   readonly archives: { readonly [name: string]: string }
   readonly tables: ReadonlyArray<{
     readonly name: string
@@ -49,11 +49,11 @@ export interface Recording extends Head {
   readonly runes: ReadonlyArray<Recorded>
 }
 
-/** A moment in a recording: right after that rune. */
+/** The states right after a rune of a recording. */
 export interface Moment {
   readonly after: number
   readonly why: string
-  /** Changes since the moment before, by name. */
+  /** States that changed since the moment before, by name. */
   readonly set: { readonly [name: string]: unknown }
   readonly gone: ReadonlyArray<string>
 }
@@ -62,7 +62,7 @@ const FOLDER = new URL("../fixtures/runes/v1/", import.meta.url)
 
 export const fileOf = (name: string, what: "runes" | "states"): URL => new URL(`${name}.${what}.jsonl.gz`, FOLDER)
 
-/** The lines of a fixture. */
+/** The parsed lines of a fixture. */
 export const linesOf = (name: string, what: "runes" | "states"): ReadonlyArray<unknown> =>
   gunzipSync(readFileSync(fileOf(name, what)))
     .toString("utf8")
@@ -101,7 +101,7 @@ const INSERT = `INSERT INTO runes
   (event_id, stream, at, kind, actor, from_state, to_state, trigger_name, cause, visibility, payload, payload_hash, hash)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-/** Makes the state folder as it was right after that rune; answers with the store's file. */
+/** Restores the state directory as it was right after the rune `upTo`; returns the path of the store's file. */
 export const restore = (recording: Recording, upTo: number, state: string): string => {
   mkdirSync(state, { recursive: true })
   const file = join(state, "runes.db")

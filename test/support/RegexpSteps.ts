@@ -1,11 +1,11 @@
 /**
- * RegexpSteps: how many steps a backtracking matcher takes over a text, counted instead of
- * timed, so that a superlinear pattern shows on any machine under any load.
+ * RegexpSteps: counts the steps that a backtracking matcher takes on a text. It does not measure time, so a superlinear
+ * pattern is found on any machine under any load.
  *
- * A pattern becomes a small program; the machine runs it as V8 runs a pattern, alternatives
- * in order, the last choice undone first. Each instruction is one step. The machine finds
- * what `RegExp` finds (the test beside the table holds it to that). `pumps` makes texts that
- * drive a pattern into its choices: what leads to each loop, and what each loop takes, repeated.
+ * A pattern is compiled into a small program. The machine runs it as V8 runs a pattern: alternatives in order, and the
+ * last choice is undone first. Each instruction is one step. The machine finds the same matches as `RegExp`, which a
+ * test checks. `pumps` makes texts that force a pattern to make many choices: the text before each loop, and the text
+ * that each loop takes, repeated.
  */
 
 type Test = (char: string) => boolean
@@ -20,7 +20,7 @@ type Node =
   | { readonly tag: "at"; readonly kind: "^" | "$" | "b" | "B" }
   | { readonly tag: "look"; readonly body: Node; readonly behind: boolean; readonly not: boolean }
 
-/** The part of JavaScript's patterns that this project writes; anything else is refused aloud. */
+/** Parses the part of JavaScript's regular expressions that this project uses; anything else is an error. */
 class Parser {
   private at = 0
   groups = 0
@@ -103,7 +103,7 @@ class Parser {
     return body
   }
 
-  /** A character, an escape or a class: JavaScript itself says what it takes. */
+  /** A character, an escape or a class; JavaScript's own RegExp decides which characters match. */
   private char(): Node {
     const text = /^(?:\[\^?(?:\\[^]|[^\]\\])*\]|\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[pP]\{[\w=]+\}|[^])|[^])/u.exec(
       this.source.slice(this.at)
@@ -121,7 +121,7 @@ class Parser {
   }
 }
 
-/** From here come the characters that stand for a class. */
+/** Characters that are tried as samples of a class. */
 const ALPHABET = [..."a0-_ .\t\n\r/@:;,<>\"'`=*#()[]{}|~+%$!?&^\\ZS9\u0000\u00a0\u2028\uFFFDé"]
 
 type Op =
@@ -201,7 +201,7 @@ class Compiler {
     for (let n = 0; n < min; n++) this.emit(body)
     const splits: Array<number> = []
     if (max === Infinity) {
-      // A round that took nothing ends the loop, as JavaScript has it.
+      // As in JavaScript, an iteration that matches no text ends the loop.
       const slot = this.slots++
       const split = this.ops.push({ op: "match" }) - 1
       this.ops.push({ op: "mark", slot })
@@ -218,7 +218,7 @@ class Compiler {
   }
 }
 
-/** Where a loop can begin, and what it can take. */
+/** Texts that can stand before a loop, and texts that one iteration can match. */
 interface Leads {
   readonly before: Set<string>
   readonly units: Set<string>
@@ -228,7 +228,7 @@ const MAX_SAMPLES = 4
 const MAX_LEADS = 24
 const MAX_UNITS = 16
 
-/** Some texts that a node takes; not all of them. */
+/** Some texts that a node matches, but not all of them. */
 const samplesOf = (node: Node): ReadonlyArray<string> => {
   switch (node.tag) {
     case "char":
@@ -271,7 +271,7 @@ const loopsOf = (node: Node): ReadonlyArray<Extract<Node, { tag: "loop" }>> =>
           ? loopsOf(node.body)
           : []
 
-/** Goes through a node with what stood before it, and answers what may stand behind it. */
+/** Collects the texts before each node and the units of its loops; returns texts that can stand after the node. */
 const lead = (node: Node, before: ReadonlyArray<string>, found: Leads): ReadonlyArray<string> => {
   for (const text of before) found.before.add(text)
   switch (node.tag) {
@@ -309,7 +309,7 @@ const withSlot = (saved: ReadonlyArray<number>, slot: number, at: number): Reado
   return next
 }
 
-/** A pattern, ready to run. */
+/** A compiled pattern that counts its steps. */
 export class CountedPattern {
   /** Instructions run since this pattern was made. */
   steps = 0
@@ -329,12 +329,12 @@ export class CountedPattern {
     this.program = new Compiler(this.slots).compile(this.tree)
   }
 
-  /** Without a loop that may go round for ever, each place of a text costs a bounded number of steps. */
+  /** Whether the pattern has a loop without a maximum. Without one, each position costs a bounded number of steps. */
   get unbounded(): boolean {
     return loopsOf(this.tree).some(({ max }) => max === Infinity)
   }
 
-  /** Texts of about a given length that drive the pattern into its choices. */
+  /** Functions that make a text of about the wanted length that forces the pattern to make many choices. */
   pumps(): ReadonlyArray<(length: number) => string> {
     const found: Leads = { before: new Set([""]), units: new Set() }
     for (const text of lead(this.tree, [""], found)) found.before.add(text)
@@ -356,7 +356,7 @@ export class CountedPattern {
       )
   }
 
-  /** Finds the pattern in a text: all of it where the pattern is global or sticky, else the first. */
+  /** The matches in a text: all of them if the pattern is global or sticky, otherwise the first. */
   all(text: string): ReadonlyArray<Found> {
     const found: Array<Found> = []
     for (let from = 0; from <= text.length;) {
@@ -369,7 +369,7 @@ export class CountedPattern {
     return found
   }
 
-  /** The steps of a search through all of a text; given up behind a limit, for some patterns would take for ever. */
+  /** The steps of a search through a text. The search stops at the limit, because some patterns would never end. */
   stepsOver(text: string, limit = 10_000_000): number {
     const before = this.steps
     this.end = before + limit
@@ -387,7 +387,7 @@ export class CountedPattern {
     return edge === (kind === "b")
   }
 
-  /** Behind: one character, which is all that this project's patterns look back. */
+  /** A lookbehind is only supported for one character; this project's patterns need no more. */
   private looks(op: Extract<Op, { op: "look" }>, text: string, at: number, saved: ReadonlyArray<number>): boolean {
     if (!op.behind) return this.run(op.program, text, at, saved) !== undefined
     return at > 0 && this.run(op.program, text, at - 1, saved) === at

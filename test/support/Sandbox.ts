@@ -1,7 +1,7 @@
 /**
- * Sandbox: the real system in a test: a project in a folder of its own, a real
- * daemon process with a real socket and store, and the real CLI. Everything it
- * started is ended, by pid, and everything it wrote is gone when its scope closes.
+ * Sandbox: the real system in a test: a project in its own folder, a real daemon process with a real socket and store,
+ * and the real CLI. When its scope closes, every process that it started is ended by pid, and every file that it wrote
+ * is deleted.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -22,7 +22,7 @@ export interface Answer {
   readonly stderr: string
 }
 
-/** A condition did not come true; says what was seen last. */
+/** A condition did not become true in time; the message has the last value. */
 export class NeverHappened extends Schema.TaggedError<NeverHappened>()("NeverHappened", { message: Schema.String }) {}
 
 export class Sandbox {
@@ -30,17 +30,17 @@ export class Sandbox {
   readonly state = join(this.folder, "s")
   readonly project: string
   daemon: ChildProcess | undefined = undefined
-  /** Besides what the tests themselves see. */
+  /** Variables for the daemon and commands, in addition to the tests' own environment. */
   readonly environment: Record<string, string> = {}
-  /** Programs that start the daemon, each the next: `["unshare", "-n"]`. */
+  /** Programs that start the daemon, each of them the next: `["unshare", "-n"]`. */
   under: ReadonlyArray<string> = []
-  /** The program that is daemon and command; another one where a test installs it. */
+  /** The program for the daemon and the commands; a test that installs agentd sets another one. */
   program = PROGRAM
   private readonly keeps: boolean
-  /** Output of the daemons, for a person who looks into a failure. */
+  /** Output of the daemons, for the analysis of a failure. */
   output = ""
 
-  /** `keeps`: runs outlive the daemon; else they end with it. */
+  /** `keeps`: runs outlive the daemon; otherwise they end with it. */
   constructor(name = "shop", keeps = false) {
     this.project = join(this.folder, name)
     this.keeps = keeps
@@ -59,7 +59,7 @@ export class Sandbox {
     writeFileSync(join(this.project, "agentd.jsonc"), JSON.stringify(config, null, 2))
   }
 
-  /** A file in the project's folder. */
+  /** Path of a file in the project's folder. */
   file(name: string): string {
     return join(this.project, name)
   }
@@ -81,7 +81,7 @@ export class Sandbox {
     })
   }
 
-  /** Runs a command, as a person would type it in the project's folder. */
+  /** Runs an agentd command in the project's folder. */
   cli(...args: ReadonlyArray<string>): Effect.Effect<Answer> {
     return this.cliIn(this.project, ...args)
   }
@@ -90,14 +90,14 @@ export class Sandbox {
     return this.answered(args, cwd, [])
   }
 
-  /** Runs a command under the programs of `under`. */
+  /** Runs an agentd command in the project's folder, started by the programs of `under`. */
   cliUnder(...args: ReadonlyArray<string>): Effect.Effect<Answer> {
     return this.answered(args, this.project, this.under)
   }
 
   private answered(args: ReadonlyArray<string>, cwd: string, under: ReadonlyArray<string>): Effect.Effect<Answer> {
     return Effect.callback((resume) => {
-      // as the launcher does: the quick entry first, which starts in a fifth of the time
+      // like the launcher, runs the quick entry first, which starts in a fifth of the time
       const child = this.spawn(this.program === PROGRAM ? QUICK : this.program, args, cwd, under)
       child.stdin.end()
       let [stdout, stderr] = ["", ""]
@@ -107,20 +107,22 @@ export class Sandbox {
     })
   }
 
-  /** `agentd up` in the project's folder; returns when it answers, to `agentd status` or what is given. */
+  /**
+   * Runs `agentd up` in the project's folder; returns once the daemon answers `agentd status`, or `answers` is true.
+   */
   readonly up = Effect.fnUntraced({ self: this }, function* (this: Sandbox, answers?: Effect.Effect<boolean>) {
     const daemon = this.spawn(this.program, ["up"], this.project, this.under)
     for (const pipe of [daemon.stdout, daemon.stderr]) pipe.on("data", (chunk) => (this.output += chunk))
     this.daemon = daemon
     const isOver = () => daemon.exitCode !== null || daemon.signalCode !== null
     const answering = answers ?? Effect.map(this.cli("status"), ({ code }) => code === 0)
-    // the command is a process of its own: it is asked once there is somebody to answer
+    // each `agentd status` is a process, so it is run only once the daemon listens
     if (answers === undefined) yield* this.until("the daemon listens", this.listens, (listens) => listens || isOver())
     yield* this.until("the daemon answers", answering, (answered) => answered || isOver())
     if (isOver()) return yield* new NeverHappened({ message: `the daemon has ended:\n${this.output.slice(-4000)}` })
   })
 
-  /** SIGKILL; returns when the process is gone. */
+  /** Kills the daemon with SIGKILL; returns when its process is gone. */
   readonly kill9 = Effect.suspend(() => this.end("SIGKILL"))
   readonly terminate = Effect.suspend(() => this.end("SIGTERM"))
 
@@ -153,7 +155,7 @@ export class Sandbox {
     )
   )
 
-  /** The daemon's word of its agents, asked in no process of its own: for tests that ask again and again. */
+  /** The daemon's agents, read over its socket without a process, for tests that poll; empty if no daemon answers. */
   readonly rows: Effect.Effect<ReadonlyArray<AgentInfo>> = Effect.suspend(() =>
     Effect.orElseSucceed(
       call(this.socket, (client) => client.Agents()),
@@ -163,7 +165,7 @@ export class Sandbox {
 
   readonly agents = this.rows
 
-  /** All runes, internal ones too, or those of some kinds. */
+  /** All runes, including internal ones, or those of the given kinds; at most 10,000. */
   runes(...kinds: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Rune>> {
     const wanted = kinds.flatMap((kind) => ["--kind", kind])
     return Effect.map(this.cli("--json", "log", "--internal", "-n", "10000", ...wanted), ({ stdout }) =>
@@ -174,7 +176,7 @@ export class Sandbox {
     )
   }
 
-  /** Waits until the agent's row says so. */
+  /** Waits until `holds` is true for the agent's row. */
   untilAgent(agent: string, what: string, holds: (row: AgentInfo) => boolean): Effect.Effect<AgentInfo, NeverHappened> {
     return Effect.map(
       this.until(`${agent} ${what}`, this.rows, (rows) => rows.some((row) => row.agent === agent && holds(row))),
@@ -182,7 +184,7 @@ export class Sandbox {
     )
   }
 
-  /** Polls until the condition holds; gives up after a generous time. */
+  /** Polls until the condition is true; fails after PATIENCE. */
   until<A>(what: string, read: Effect.Effect<A>, holds: (value: A) => boolean): Effect.Effect<A, NeverHappened> {
     return Effect.gen({ self: this }, function* () {
       const deadline = Date.now() + PATIENCE
@@ -200,7 +202,7 @@ export class Sandbox {
     })
   }
 
-  /** A person looks at a changed config that waits, and agrees to it. */
+  /** Waits until a changed config waits for approval, and trusts it. */
   readonly agree = Effect.gen({ self: this }, function* () {
     const read = Effect.map(this.cli("--json", "status"), ({ stdout }): string | undefined =>
       (JSON.parse(stdout).projects as ReadonlyArray<ProjectInfo>).flatMap(({ waits }) => waits?.hash ?? []).at(0)
@@ -228,13 +230,13 @@ export class Sandbox {
 
   readonly close = Effect.gen({ self: this }, function* () {
     yield* this.end("SIGKILL")
-    // the reaper ends what the daemon left; wait for it, then make sure
+    // the reaper ends processes that the daemon left; wait for it, then kill any others
     if (!this.keeps) yield* Effect.ignore(this.until("no process is left", this.processes, (pids) => pids.length === 0))
     for (const pid of yield* this.processes) {
       try {
         process.kill(pid, "SIGKILL")
       } catch (error) {
-        // one that has ended meanwhile needs no signal
+        // a process that has just ended needs no signal
         if (ProcessTable.isAlive(ProcessTable.identify(pid))) throw error
       }
     }
@@ -242,7 +244,7 @@ export class Sandbox {
   })
 }
 
-/** A sandbox for the length of the scope. */
+/** A sandbox that is closed with the scope. */
 export const make = (name?: string, { keeps = false } = {}) =>
   Effect.acquireRelease(
     Effect.sync(() => new Sandbox(name, keeps)),

@@ -1,7 +1,7 @@
-/** Say: a line straight to the pipe: what is printed was acknowledged, and nothing waits in a buffer. */
+/** Say: writes a line straight to stdout: a printed line was acknowledged, and no text waits in a buffer. */
 import { writeSync } from "node:fs"
 
-/** A full pipe is waited for. */
+/** Waits while the pipe is full. */
 export const say = (line: string): void => {
   for (let left = Buffer.from(line); left.length > 0;) {
     try {

@@ -1,8 +1,7 @@
 /**
- * Scratch: where a test puts a store that is to be written and read, not to outlive a power
- * cut: in memory where the machine has a folder for that and room in it, so that the disk's
- * fsync, which other programs slow down, is not waited for. The files and their locks are
- * real ones there, too. What runs a program of its own from a folder uses the disk's.
+ * Scratch: chooses the folder for a test's store that need not outlive a power cut. It is in memory if the machine has
+ * such a folder with enough room. Then the test does not wait for the disk's fsync, which other programs slow down. The
+ * files and their locks are real there too. A test that runs its own program from a folder uses the disk.
  */
 import { accessSync, constants, mkdtempSync, rmSync, statfsSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -10,7 +9,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 
 const MEMORY = "/dev/shm"
-/** Bytes: containers have as little as 64 MB there. */
+/** Required free space, in bytes: some containers have only 64 MB there. */
 const ROOM = 1_000_000_000
 
 const parent = (): string => {
@@ -23,10 +22,10 @@ const parent = (): string => {
   }
 }
 
-/** A new folder of that prefix; who makes it removes it. */
+/** Makes a folder with that prefix; the caller removes it. */
 export const make = (prefix: string): string => mkdtempSync(join(parent(), prefix))
 
-/** A folder that is gone when the scope closes. */
+/** A folder that is removed with the scope. */
 export const folder = (prefix: string) =>
   Effect.acquireRelease(
     Effect.sync(() => make(prefix)),

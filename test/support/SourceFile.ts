@@ -1,34 +1,34 @@
 /**
- * SourceFile: what the architecture's rules need to know of a TypeScript file,
- * read from its syntax tree, so that no comment and no string counts as code.
+ * SourceFile: the facts about a TypeScript file that the architecture rules check, read from its syntax tree, so that
+ * comments and strings do not count as code.
  */
 import { parseSync } from "rolldown/utils"
 
 export interface SourceFile {
-  /** From the project's root, with slashes. */
+  /** Path from the project's root, with slashes. */
   readonly path: string
   readonly lines: number
   /** The first thing in the file, if that is a doc comment. */
   readonly opening: string | undefined
   readonly comments: ReadonlyArray<string>
-  /** Everything imported or re-exported, types too. */
+  /** All imports and re-exports, including types. */
   readonly imports: ReadonlyArray<{ readonly from: string; readonly lazy: boolean }>
   /** Dotted names that are read or called: `Date.now`, `process.env`, `setTimeout`, `new Date()`. */
   readonly names: ReadonlySet<string>
   readonly castsToAny: boolean
-  /** Has a field that is said to be set, `x!: T`, and need not be. */
+  /** Whether the file has a field with a definite assignment, `x!: T`, which no type check proves. */
   readonly assumesField: boolean
-  /** Reads a field of a `payload` by a name in brackets, which no type knows. */
+  /** Whether the file reads a field of a `payload` by a name in brackets, which types do not check. */
   readonly indexesPayload: boolean
-  /** Names git as a program: the first argument of a call, or the first word of a command. */
+  /** Whether the file names git as a program: as the first argument of a call, or the first word of a command. */
   readonly startsGit: boolean
-  /** Hands a process's whole environment on: `extendEnv`, a spread or a field of it, or a start that says nothing of it. */
+  /** Whether the file passes on a process's whole environment: `extendEnv`, a spread, a field, or no `env` option. */
   readonly inheritsEnvironment: boolean
   /** `let` and `var` outside every function. */
   readonly moduleVariables: ReadonlyArray<string>
-  /** Regular expressions, as written. */
+  /** Regular expression literals. */
   readonly patterns: ReadonlyArray<{ readonly source: string; readonly flags: string }>
-  /** Calls of `RegExp`: patterns that are composed at run time. */
+  /** Number of calls of `RegExp`, which compose patterns at run time. */
   readonly composes: number
 }
 
@@ -108,7 +108,7 @@ export const parse = (path: string, text: string): SourceFile => {
 
 const STARTS = /^(make|spawn|spawnSync|exec|execSync|execFile|execFileSync|fork)$/
 
-/** A call by which a program is started, as far as names tell. */
+/** Whether a call starts a program, judged by the function's name. */
 const isStart = (node: Node): boolean => {
   const callee = node["callee"]
   const name = !isNode(callee) ? undefined : isNode(callee["property"]) ? callee["property"]["name"] : callee["name"]
@@ -117,7 +117,9 @@ const isStart = (node: Node): boolean => {
 
 const nodesOf = (value: unknown): ReadonlyArray<Node> => (Array.isArray(value) ? value.filter(isNode) : [])
 
-/** A name under which all variables of a process stand: `process.env`, `entry.env`, `environment`, `host.environment`. */
+/**
+ * Whether a name means a process's whole environment: `process.env`, `entry.env`, `environment`, `host.environment`.
+ */
 const isWhole = (node: Node): boolean =>
   node.type === "MemberExpression"
     ? isNode(node["property"]) &&
@@ -153,7 +155,7 @@ const isIndexedPayload = (node: Node): boolean => {
   return isNode(of) && of["name"] === "payload"
 }
 
-/** `a.b` for a member of a plain name, `f()` without its arguments for a call, `new C()` where it has none. */
+/** `a.b` for a member of a plain name, `f()` for a call with any arguments, `new C()` for one without arguments. */
 const nameOf = (node: Node): string | undefined => {
   if (node.type === "MemberExpression" && isNode(node["object"]) && isNode(node["property"])) {
     const { object, property } = node

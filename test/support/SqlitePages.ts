@@ -1,11 +1,11 @@
 /**
- * SqlitePages: which bytes of an SQLite file hold something, read from the file format and not by SQLite: a second
- * opinion on where a flipped bit has no meaning. https://sqlite.org/fileformat2.html
+ * SqlitePages: finds the bytes of an SQLite file that hold data, read from the file format and not by SQLite: an
+ * independent check of where a flipped bit has no effect. https://sqlite.org/fileformat2.html
  */
 import { readFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 
-/** `ignored`: a field that SQLite writes, and that says nothing of what is stored. */
+/** `ignored`: a field that SQLite writes, but that does not affect the stored data. */
 export type Use = "stored" | "unused" | "ignored"
 
 const STORED = 1
@@ -74,11 +74,11 @@ class Pages {
     const fits = least + ((payload - least) % (usable - 4))
     const local = payload <= most ? payload : fits <= most ? fits : least
     this.mark(cell, at - cell + local)
-    // the number of a definition among the definitions
+    // the rowid of a definition in the schema table
     if (isTable && isSchema) this.mark(key, at - key, IGNORED)
     if (isTable && rowid) {
       const header = this.varint(at)[1]
-      // the place of the key in the record: the key itself stands before
+      // the key's serial type in the record: the key itself is in the cell's rowid
       this.mark(at + header, 1, IGNORED)
     }
     if (local === payload) return
@@ -98,7 +98,7 @@ class Pages {
     }
   }
 
-  /** The pages that say which page is whose. */
+  /** Marks the pointer-map pages. */
   map(): void {
     if (this.bytes.readUInt32BE(52) === 0) return
     const pages = this.bytes.length / this.size
@@ -107,7 +107,7 @@ class Pages {
   }
 }
 
-/** The use of each byte of a file that is well. */
+/** The use of each byte of an undamaged file. */
 export const usesOf = (file: string): ((offset: number) => Use) => {
   const database = new DatabaseSync(file, { readOnly: true })
   const roots = database.prepare("SELECT rootpage, sql FROM sqlite_master WHERE rootpage > 0").all() as Array<{
@@ -117,7 +117,7 @@ export const usesOf = (file: string): ((offset: number) => Use) => {
   database.close()
   const pages = new Pages(readFileSync(file))
   pages.mark(0, 100)
-  // how often the tables were altered, and by which SQLite the file was written last
+  // the schema cookie, and the version of SQLite that wrote the file last
   pages.mark(40, 4, IGNORED)
   pages.mark(96, 4, IGNORED)
   pages.tree(1, false, true)

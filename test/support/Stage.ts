@@ -1,6 +1,6 @@
 /**
- * Stage: a sandbox's daemon with projects whose agents do what they are told (Told), on
- * three backends, and a person who speaks to it over its socket: a command costs no process.
+ * Stage: a sandbox's daemon with projects whose agents do what their input says (Told), on three backends. A test acts
+ * as a person over the daemon's socket, so that a command needs no process.
  */
 import { Effect, type Scope, Stream } from "effect"
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -39,10 +39,10 @@ interface Config {
   readonly [field: string]: unknown
 }
 
-/** Of an agent's config, and of its backend's. */
+/** Further fields for an agent's config and for its backend's. */
 export type More = { readonly backend?: object; readonly [field: string]: unknown }
 
-/** A project of the stage's daemon, and a person who stands in it. */
+/** A project of the stage's daemon, with the commands of a person in it. */
 export class Project {
   readonly stage: Stage
   readonly name: string
@@ -57,7 +57,7 @@ export class Project {
     mkdirSync(this.root, { recursive: true })
   }
 
-  /** Writes its config; an agent with a process has a folder of its own there. */
+  /** Writes the project's config; an agent with a process gets its own folder. */
   configure(config: Config): void {
     const agents = Object.entries(config.agents).map(([name, settings]) => {
       const { backend, worktree } = settings as {
@@ -100,7 +100,7 @@ export class Project {
     return this.stage.rpc((client) => client.Why({ name, caller: this.caller }))
   }
 
-  /** An answer to what was seen. */
+  /** Answers a call, with the hash of the call as it was seen. */
   answer(name: string, decision: "allow" | "deny", reason = "") {
     const { caller } = this
     return this.stage.rpc((client) =>
@@ -114,7 +114,7 @@ export class Project {
     this.stage.rpc((client) => client.Conversation({ name: this.name, caller: this.caller }))
   )
 
-  /** A command as a person would type it in the project's folder. */
+  /** Runs an agentd command in the project's folder. */
   cli(...args: ReadonlyArray<string>) {
     return this.stage.box.cliIn(this.root, ...args)
   }
@@ -128,7 +128,7 @@ export class Project {
       )
   )
 
-  /** Runes of the project's conversation, oldest first; none while no daemon answers. */
+  /** Runes of the project's conversation, oldest first; empty if no daemon answers. */
   log(...kinds: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Rune>> {
     return this.stage
       .rpc((client) =>
@@ -143,7 +143,7 @@ export class Project {
       .pipe(Effect.orElseSucceed(() => []))
   }
 
-  /** Polls; what was seen last is told where it never holds. */
+  /** Polls until `holds` is true; fails with the last value and the end of the log. */
   until<A, E>(what: string, read: Effect.Effect<A, E>, holds: (value: A) => boolean) {
     return Effect.gen({ self: this }, function* () {
       for (let tries = 0; ; tries++) {
@@ -159,7 +159,7 @@ export class Project {
     })
   }
 
-  /** How many runs of the agent have started. */
+  /** Number of the agent's runs that have started. */
   runs(agent: string) {
     return Effect.map(
       this.log("turn.started"),
@@ -167,7 +167,7 @@ export class Project {
     )
   }
 
-  /** The agent's row, once it says so. */
+  /** Waits until `holds` is true for the agent's row; returns the row. */
   row(agent: string, what: string, holds: (row: AgentInfo) => boolean) {
     return Effect.map(
       this.until(`${agent} ${what}`, this.agents, (rows) => rows.some((row) => row.agent === agent && holds(row))),
@@ -175,7 +175,7 @@ export class Project {
     )
   }
 
-  /** The runes of these kinds of the agent's turn, calls, worker …, once there are so many. */
+  /** Waits for at least `count` runes of these kinds by the agent's turn, calls, worker …; returns them. */
   of(agent: string, count: number, ...kinds: ReadonlyArray<string>) {
     const isIts = ({ actor }: Rune) => actor.split("/")[1] === agent
     return this.until(
@@ -185,14 +185,14 @@ export class Project {
     )
   }
 
-  /** The answers of an agent's turns, once so many are completed. */
+  /** Waits until at least `count` of the agent's turns are completed; returns their answers. */
   answers(agent: string, count: number) {
     return Effect.map(this.of(agent, count, "turn.completed"), (runes) =>
       runes.map(({ payload }) => payload["final_output"])
     )
   }
 
-  /** The agent's call that waits for an answer. */
+  /** Waits until a call of the agent waits for an approval; returns the call. */
   asked(agent: string): Effect.Effect<CallInfo, Sandbox.NeverHappened> {
     const isIt = (call: CallInfo) =>
       call.project === this.name && call.agent === agent && call.state === "awaiting_approval"
@@ -203,7 +203,7 @@ export class Project {
     )
   }
 
-  /** Lines that a fake or a command of an agent has noted in a file. */
+  /** Lines that an agent's fake or command has written to a file. */
   noted(...path: ReadonlyArray<string>): ReadonlyArray<string> {
     const file = join(this.root, ...path)
     return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : []
@@ -222,14 +222,14 @@ export class Stage {
     chmodSync(claude, 0o755)
   }
 
-  /** A file that holds a key of the model's API. */
+  /** Writes a key of the model's API to a file; returns its path. */
   key(name: string): string {
     const file = join(this.box.folder, `key-${name}`)
     writeFileSync(file, `${name}\n`)
     return file
   }
 
-  /** An agent of a project. It has no voice unless `may` says so: that costs a process a run. */
+  /** The config of an agent. Without `may` it has no agentd tools, which would need a process for each run. */
   agent(on: BackendName, { backend: own = {}, ...more }: More = {}): object {
     const shared = { killGrace: "500ms", startTimeout: "20 seconds" }
     const backend = {
@@ -241,14 +241,14 @@ export class Stage {
       backend: { ...backend, ...own },
       may: [],
       minRunInterval: "0ms",
-      // a sandbox that is interrupted while it starts takes its own two
+      // a sandbox that is interrupted while it starts needs two seconds itself
       interruptGrace: "6 seconds",
       backoff: { base: "100ms", cap: "200ms" },
       ...more
     }
   }
 
-  /** Makes a project on each backend, called after it: `NAME-acp`. */
+  /** Configs of three agents, one on each backend, named after it: `NAME-acp`. */
   trio(name: string, more?: More) {
     return Object.fromEntries(BACKENDS.map((on) => [`${name}-${on}`, this.agent(on, more)] as const))
   }
@@ -259,12 +259,12 @@ export class Stage {
     return project
   }
 
-  /** The sandbox's own project: what `up` finds. */
+  /** The sandbox's own project, which `up` finds. */
   home(config: Config): Project {
     return this.project("shop", config)
   }
 
-  /** The daemon is up, and has taken up what there was. */
+  /** Starts the daemon; returns when it is ready and has resumed earlier work. */
   readonly up = Effect.gen({ self: this }, function* () {
     const ready = Effect.map(
       this.rpc((client) => client.Status()),
@@ -273,7 +273,7 @@ export class Stage {
     yield* this.box.up(Effect.orElseSucceed(ready, () => false))
   })
 
-  /** The keepers of its runs. */
+  /** Pids of the keepers of the daemon's runs. */
   get keepers(): ReadonlyArray<number> {
     const folder = join(this.box.state, "keeper")
     return readdirSync("/proc")
@@ -293,13 +293,13 @@ const staged = ({ keeps }: { readonly keeps: boolean }): Effect.Effect<Stage, ne
     return new Stage(box, yield* ModelCast.make)
   })
 
-/** A sandbox and a model's server, for the length of the scope. The daemon is not up yet. */
+/** A sandbox and a model's server, closed with the scope. The daemon is not started yet. */
 export const make = staged({ keeps: false })
 
-/** As `make`, but runs outlive the daemon. */
+/** Like `make`, but runs outlive the daemon. */
 export const keeping = staged({ keeps: true })
 
-/** The same on each backend at once; those with a process of their own, or all. */
+/** Does the same on several backends at once; by default on all. */
 export const onEach = <E, R>(
   act: (on: BackendName) => Effect.Effect<unknown, E, R>,
   on: ReadonlyArray<BackendName> = BACKENDS

@@ -1,17 +1,17 @@
 /**
- * SteppedClock: a clock whose wall time is set ahead or back while its monotonic time and its sleeps go on, as the
- * machine's is by a person or by NTP.
+ * SteppedClock: a clock whose wall time can be set ahead or back, as a person or NTP sets the machine's clock. Its
+ * monotonic time and its sleeps continue.
  */
 import { Clock, type Duration, Effect } from "effect"
 
 export const DAY = 86_400_000
 
-/** `step`: sets the wall clock by so many ms, from now on. */
+/** `step` moves the wall clock by `ms`; `within` runs an effect with this clock. */
 export const make = Effect.map(Clock.Clock, (base) => {
   let offset = 0
   const millis = () => base.currentTimeMillisUnsafe() + offset
   const nanos = () => base.currentTimeNanosUnsafe() + BigInt(offset) * 1_000_000n
-  // what a test does with its clock goes on
+  // inherits from the test's clock, so that its other methods keep working
   const clock: Clock.Clock = Object.assign(Object.create(base) as Clock.Clock, {
     currentTimeMillisUnsafe: millis,
     currentTimeNanosUnsafe: nanos,

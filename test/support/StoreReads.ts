@@ -1,26 +1,26 @@
 /**
- * StoreReads: what is read of stores on this thread: each rune whose payload a query gave,
- * and how many rows queries gave at all.
+ * StoreReads: counts the reads of stores on this thread: each rune whose payload a query returned, and the number of
+ * rows.
  */
 import { Effect, type Scope } from "effect"
 import { StatementSync } from "node:sqlite"
 
 export interface StoreReads {
-  /** Payloads by the position of their runes, in the order in which they were read. */
+  /** Event ids of the runes whose payload was read, in order of reading. */
   readonly runes: Array<number>
-  /** The bytes of payload that each query gave. */
+  /** Length of the payloads that each query returned, in characters. */
   readonly bytes: Array<number>
-  /** Rows of runes that queries gave, payload or not. */
+  /** Number of rune rows that queries returned, with or without a payload. */
   rows: number
 }
 
-/** A row by the names of its columns, whether it was asked for as an array or as an object. */
+/** A row as an object by column names, even if the query returned an array. */
 const objectOf = (statement: StatementSync, row: object): { readonly [column: string]: unknown } =>
   Array.isArray(row)
     ? Object.fromEntries(statement.columns().map(({ name }, index) => [name, row[index]]))
     : (row as { readonly [column: string]: unknown })
 
-/** Counts for as long as the scope is open. */
+/** Counts until the scope closes. */
 export const count: Effect.Effect<StoreReads, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {

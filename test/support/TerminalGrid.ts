@@ -1,4 +1,4 @@
-/** TerminalGrid: a terminal as far as the board writes to it: cells at places, and whole screens cleared. */
+/** TerminalGrid: a terminal that supports what the board writes: text at a position, and clearing the screen. */
 import { displayWidth } from "../../src/cli/render/Width.ts"
 
 const WRITTEN =
@@ -7,9 +7,9 @@ const WRITTEN =
 
 export class TerminalGrid {
   readonly columns: number
-  /** Characters; empty right of a wide one. */
+  /** The character of each cell; empty in the cell to the right of a wide character. */
   text: Array<string>
-  /** Colours and the like of each character, as the program chose them: `0;1;38;5;214`. */
+  /** The style codes of each cell, as the program wrote them: `0;1;38;5;214`. */
   readonly styles: Array<string> = []
   private style = ""
   private at = 0
@@ -22,7 +22,7 @@ export class TerminalGrid {
 
   take(chunk: string): void {
     const out = this.left + chunk
-    // a sequence may come in two pieces
+    // an escape sequence can be split over two chunks
     const cut = out.lastIndexOf("\u001b")
     // oxlint-disable-next-line no-control-regex
     const isWhole = cut < 0 || /^\u001b(\[[?\d;]*[A-Za-z]|\][^\u0007]*\u0007)/.test(out.slice(cut))

@@ -1,8 +1,7 @@
 /**
- * Told: agents that do what their input tells them: `do: [steps]` is for whoever reads
- * it, `do NAME: [steps]` for one of them. The fakes of Claude Code and ACP and the model's
- * server (ModelCast) all play these steps, so that one script runs on each backend, and a
- * message that is offered again is played again.
+ * Told: test agents that do what their input says. A line `do: [steps]` is for every agent that reads it, `do NAME:
+ * [steps]` for one of them. The fakes of Claude Code and ACP and the model's server (ModelCast) all run these steps. So
+ * one script runs on each backend, and a message that is delivered again is run again.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
@@ -10,41 +9,41 @@ import { createInterface } from "node:readline"
 
 export type Step =
   | { readonly say: string }
-  /** A command, once a person or the policy allows it. */
+  /** Runs a command once a person or the policy allows it. */
   | { readonly ask: string }
-  /** A command without a question. */
+  /** Runs a command without asking. */
   | { readonly run: string }
-  /** A command that goes on until the turn is interrupted. */
+  /** Runs a command that continues until the turn is interrupted. */
   | { readonly stuck: true }
-  /** Works on without a word until the turn is interrupted. */
+  /** Continues without output until the turn is interrupted. */
   | { readonly hold: true }
-  /** ms */
+  /** Pauses, in ms. */
   | { readonly sleep: number }
-  /** Has a command in the background until there is a file of that name; does the steps in a turn of its own then. */
+  /** Runs a background command until the file exists, and then does the steps in a new turn. */
   | { readonly later: readonly [file: string, ...steps: ReadonlyArray<Step>] }
-  /** Works on until there is a file of that name. */
+  /** Continues until the file exists. */
   | { readonly until: string }
-  /** A tool of the server `agentd`, and its arguments. */
+  /** Calls a tool of the MCP server `agentd`, with these arguments. */
   | { readonly mcp: readonly [string, object] }
-  /** A tool of that name, and its input: of a model, or one of Claude Code's that asks. */
+  /** Calls a tool with this input: a tool of a model, or one of Claude Code's that asks. */
   | { readonly tool: readonly [string, object] }
-  /** A request of the Agent Client Protocol's, and its parameters. */
+  /** Sends a request of the Agent Client Protocol, with these parameters. */
   | { readonly acp: readonly [string, object] }
   | { readonly tokens: number }
-  /** A request to its model that takes so many tokens, told at once; not by a model. */
+  /** Reports at once a model request that used this many tokens; not supported by the model backend. */
   | { readonly request: number }
-  /** To its own process. */
+  /** Sends a signal to its own process. */
   | { readonly signal: NodeJS.Signals }
   | { readonly noise: ReadonlyArray<string> }
-  /** Ends the turn so, with what was said until then: a refusal, or an answer that is cut off. */
+  /** Ends the turn with the output so far, as a refusal or as an answer that is cut off. */
   | { readonly end: "refusal" | "max_tokens" }
 
 export const told = (...steps: ReadonlyArray<Step>): string => `do: ${JSON.stringify(steps)}`
 
-/** In a channel: only this agent is meant. */
+/** Steps for one agent of a channel. */
 export const toldTo = (agent: string, ...steps: ReadonlyArray<Step>): string => `do ${agent}: ${JSON.stringify(steps)}`
 
-/** Until there is such a file. */
+/** Waits until the file exists. */
 export const appeared = (path: string): Promise<void> =>
   new Promise((resolve) => {
     const look = () => (existsSync(path) ? resolve() : void setTimeout(look, 20))
@@ -54,8 +53,8 @@ export const appeared = (path: string): Promise<void> =>
 const isTrouble = (step: Step): boolean => "stuck" in step || "hold" in step || "signal" in step || "tokens" in step
 
 /**
- * The steps that an input asks of this agent; in a channel its posts are quoted. Work that is taken up
- * again goes well: its prompt says that it ended early.
+ * The steps in an input for this agent; in a channel, posts are quoted. If the prompt says that the last run or turn
+ * ended early, the steps that cause trouble are omitted, so that the retry succeeds.
  */
 export const stepsIn = (input: string, agent: string | undefined): ReadonlyArray<Step> => {
   const isAgain = /^Your last (run|turn) ended early/m.test(input)
@@ -67,7 +66,7 @@ export const stepsIn = (input: string, agent: string | undefined): ReadonlyArray
   })
 }
 
-/** The last answer, from what was said; in a channel it gives the floor away. */
+/** The text of the last answer; in a channel it also releases the floor. */
 export const answerOf = (input: string, said: ReadonlyArray<string>): string => {
   const isFloor = /^(You have the floor in the channel|In the channel .*, where you have the floor,)/m.test(input)
   const all = isFloor ? [...said, "TURN_COMPLETE"] : said
@@ -80,7 +79,7 @@ export interface Server {
   readonly env: { readonly [name: string]: string }
 }
 
-/** A client of one MCP server, as the fakes have it. */
+/** A client of one MCP server, for the fakes. */
 export class Voice {
   private readonly child: ChildProcess
   private readonly waiting = new Map<number, (answer: { result?: Called; error?: { message: string } }) => void>()
@@ -100,7 +99,7 @@ export class Voice {
     return new Promise((resolve) => this.waiting.set(id, resolve))
   }
 
-  /** The tool's answer, a refusal included. */
+  /** Calls a tool; returns its answer, or the error's message. */
   async call(name: string, input: object): Promise<string> {
     if (this.last === 0) {
       const clientInfo = { name: "fake", version: "1" }

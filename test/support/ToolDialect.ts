@@ -1,9 +1,10 @@
 /**
- * ToolDialect: a checker of tools' schemas by the strictest dialect of providers that is known.
+ * ToolDialect: checks the schemas of tools against the strictest known rules of model providers.
  *
  * Sources: OpenAI "Structured outputs", supported schemas (the root is an object and no anyOf, objects have properties
- * and "additionalProperties": false, no not, allOf, oneOf or if); Anthropic's Messages API (input_schema has type object
- * and at its top no oneOf, allOf or anyOf); Gemini function declarations (arrays have items, enums are of strings).
+ * and "additionalProperties": false, no not, allOf, oneOf or if); Anthropic's Messages API (input_schema has type
+ * object and at its top no oneOf, allOf or anyOf); Gemini function declarations (arrays have items, enums are of
+ * strings).
  */
 export type Json = { readonly [keyword: string]: unknown }
 const NEVER = [
@@ -19,7 +20,7 @@ const NEVER = [
 ]
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Rules that the schema breaks, each with its place. */
+/** Rules that the schema breaks, each with its place in the schema. */
 export const broken = (schema: Json, root: Json = schema, place = "#"): ReadonlyArray<string> => {
   const said = (rule: string) => `${place}: ${rule}`
   const inner = (value: unknown, at: string) =>

@@ -1,7 +1,7 @@
 /**
- * Unreached: the legal cells that the daemon never comes to, each with its reason. One list,
- * shared by the tests of the tables and the simulator: a cell that is not in it is reached
- * by a test of its table. What no world comes to besides is a gap, which Coverage names.
+ * Unreached: the legal cells that the daemon never reaches, each with its reason. The list is shared by the tests of
+ * the tables and the simulator. A cell that is not in it is reached by a test of its table. A cell that no simulated
+ * world reaches is also a gap, which Coverage names.
  */
 
 interface Reasons {
@@ -29,6 +29,6 @@ export const unreached = {
   }
 } as const satisfies { readonly [machine: string]: Reasons }
 
-/** Why no daemon comes to the cell; undefined for a cell that one comes to. */
+/** The reason why no daemon reaches the cell; undefined for a cell that a daemon can reach. */
 export const whyNot = (machine: keyof typeof unreached, cell: string): string | undefined =>
   (unreached[machine] as Reasons)[cell]

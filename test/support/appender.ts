@@ -1,6 +1,6 @@
 /**
- * Appends runes to a store until it is killed, and prints each id once it is
- * acknowledged. Usage: node appender.ts FILE WRITERS
+ * appender: appends runes to a store until it is killed, and prints each id once it is acknowledged. Usage: node
+ * appender.ts FILE WRITERS
  */
 import { Effect, Layer } from "effect"
 import { Redact } from "../../src/core/event-log/Redact.ts"
@@ -15,7 +15,7 @@ const append = (writer: number) =>
     const log = yield* EventLog
     for (let n = 0; ; n++) {
       const runes = yield* log.append(
-        // Two to a call, so that a torn call would show.
+        // Two runes per call, so that a call that is only partly stored would be noticed.
         [n, n].map((number) => ({
           stream: `stream-${writer % 3}`,
           kind: "inbox.received",

@@ -1,6 +1,6 @@
 /**
- * A process that stands for the daemon: it starts one command with a reaper beside it
- * and lives until it is killed. Arguments: store, run id, folder, grace in ms, shell line.
+ * backend-daemon: a process in place of the daemon: it starts one command together with a reaper, and lives until it is
+ * killed. Arguments: store, run id, folder, grace in ms, shell line.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"

@@ -1,6 +1,6 @@
 /**
- * backend-run: real processes under a mark of the test's own, and the promise that none of
- * them is left when the test ends, however it ends; shared by the backends' tests.
+ * backend-run: starts real processes with a mark of the test; none of them is left when the test ends, however it ends.
+ * For the tests of the backends.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Duration, Effect, Layer, Schedule, Stream } from "effect"
@@ -18,7 +18,7 @@ import { PATIENCE } from "./Patience.ts"
 
 export const layer = Layer.mergeAll(ProcessTree.layer, Reaper.layerNone, NodeFileSystem.layer, Sandbox.layerNone)
 
-/** A folder and a store of the test's own; at the end every process with the store's mark is killed. */
+/** A new folder and store id for the test; at the end every process with the store's mark is killed. */
 export const world = Effect.acquireRelease(
   Effect.sync(() => ({
     store: `test-${randomUUID()}`,
@@ -33,7 +33,7 @@ export const world = Effect.acquireRelease(
     }).pipe(Effect.orDie)
 )
 
-/** Polls until the condition holds; the deadline is generous, and none of what a test asserts. */
+/** Polls until the condition is true. The timeout is long, because no test asserts a time. */
 export const until = (condition: () => boolean) =>
   Effect.sync(condition).pipe(
     Effect.repeat({ until: (held: boolean) => held, schedule: Schedule.spaced("10 millis") }),
@@ -41,7 +41,7 @@ export const until = (condition: () => boolean) =>
     Effect.orDie
   )
 
-/** Scripts append the pids that they start to the file `pids`: what the tests know without a search. */
+/** Pids of the processes that a script has started: it appends them to the file `pids`, so no search is needed. */
 export const pidsIn = (folder: string): ReadonlyArray<ProcessTable.ProcessId> => {
   const file = path.join(folder, "pids")
   if (!fs.existsSync(file)) return []
@@ -53,7 +53,7 @@ export const pidsIn = (folder: string): ReadonlyArray<ProcessTable.ProcessId> =>
     .filter(({ start }) => start > 0)
 }
 
-/** The pids that the script has noted, once there are so many. */
+/** The pids that the script has written, once there are at least `count`. */
 export const pids = (folder: string, count: number) =>
   Effect.map(
     until(() => pidsIn(folder).length >= count),
@@ -77,13 +77,13 @@ export const command = (
   ...options
 })
 
-/** A run of the command in the world's folder. */
+/** Starts a run of the command in the world's folder. */
 export const start = Effect.fnUntraced(function* (
   { store, folder }: { readonly store: string; readonly folder: string },
   config: CommandBackend.CommandConfig,
   spec: { readonly prompt?: string; readonly cwd?: string; readonly runId?: string } = {}
 ) {
-  // the tests stand for the daemon's entry, which hands its environment over
+  // like the daemon's entry, the tests pass their environment on
   const backend = yield* CommandBackend.make(config, { store, environment: process.env })
   return yield* backend.start({
     runId: spec.runId ?? "run-1",
@@ -103,5 +103,5 @@ export const events = (run: Run) =>
 export const lines = (all: ReadonlyArray<RunEvent>, stream: "stdout" | "stderr" = "stdout") =>
   all.flatMap((event) => (event._tag === "Delta" && event.stream === stream ? [event.text] : []))
 
-/** Without what an agent says that it offers, which comes beside all else. */
+/** Tags of the events without `Offers`, which can come at any time. */
 export const tags = (all: ReadonlyArray<RunEvent>) => all.map(({ _tag }) => _tag).filter((tag) => tag !== "Offers")

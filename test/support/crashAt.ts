@@ -1,10 +1,9 @@
 /**
- * crashAt: loaded into a daemon before its own code (NODE_OPTIONS), this kills the daemon with SIGKILL
- * at the n-th boundary of a kind: AGENTD_CRASH_AT="commit: before 7". The program itself is as people
- * run it. Where AGENTD_CRASH_COUNTS names a file, a daemon that ends in order writes there how
- * often each of its threads came to which boundary.
+ * crashAt: is loaded into a daemon before its own code (NODE_OPTIONS), and kills it with SIGKILL at the n-th boundary
+ * of a kind: AGENTD_CRASH_AT="commit: before 7". The program itself is not changed. If AGENTD_CRASH_COUNTS names a
+ * file, a daemon that ends in order writes there how often each of its threads passed each boundary.
  *
- * A boundary lies around a call that leaves the process: `before` it is made, `after` it has returned.
+ * A boundary is around a call that leaves the process: `before` the call is made, and `after` it has returned.
  */
 import * as childProcess from "node:child_process"
 import * as fs from "node:fs"
@@ -14,7 +13,7 @@ import { DatabaseSync, StatementSync } from "node:sqlite"
 import { threadId } from "node:worker_threads"
 
 type Call = (this: unknown, ...args: Array<any>) => unknown
-/** A function's boundary; undefined: the call is none. */
+/** The name of a call's boundary; undefined if the call is no boundary. */
 type Named = (self: unknown, args: ReadonlyArray<unknown>) => string | undefined
 
 const kill = process.kill.bind(process)
@@ -43,15 +42,15 @@ const around = (on: object, method: string, named: Named): void => {
   }
 }
 
-/** The peer that is written to: a person or a run's voice, a mail server or a model's, an agent's process. */
+/** The boundary for the peer of a socket: a client (`answer`), a server (`tcp`), or an agent's process (`stdin`). */
 const listener = (self: unknown): string | undefined => {
   const { fd = 3, remotePort, server } = self as { fd?: number; remotePort?: number; server?: object | null }
   if (fd <= 2) return undefined
-  // null: this end has connected, or is a pipe
+  // null: this side made the connection, or the socket is a pipe
   return (server ?? null) !== null ? "answer" : remotePort !== undefined ? "tcp" : "stdin"
 }
 
-/** The boundary around what a database is told: `rewrite` commits the erasure of one rune's texts. */
+/** The boundary of an SQL statement: `rewrite` commits the erasure of one rune's texts. */
 const told = (sql: string): string | undefined => {
   if (sql === "COMMIT") return "index"
   if (sql === "DELETE FROM erasing; COMMIT") return "rewrite"
@@ -62,7 +61,7 @@ const FILES = ["rename", "renameSync", "fsync", "fsyncSync", "unlink", "unlinkSy
 const WRITES = ["write", "writev", "writeFile", "writeFileSync"]
 
 const install = (): void => {
-  // the modules as other modules see them are copies of these
+  // only changes of the CommonJS objects reach the ES modules, by syncBuiltinESMExports
   const require = createRequire(import.meta.url)
   around(StatementSync.prototype, "run", (self) =>
     (self as StatementSync).sourceSQL === "COMMIT" ? "commit" : undefined
@@ -83,6 +82,6 @@ const install = (): void => {
     process.on("exit", () => writeFileSync(`${file}.${threadId}`, JSON.stringify(Object.fromEntries(counts))))
 }
 
-// its threads are its own, its children are not
+// installed in the daemon's threads too, but not in its child processes
 if (process.argv.includes("up")) process.env["AGENTD_CRASH_PID"] = String(process.pid)
 if (process.env["AGENTD_CRASH_PID"] === String(process.pid)) install()

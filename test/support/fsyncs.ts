@@ -1,6 +1,6 @@
 /**
- * Appends so many runes one after another, each when the one before it is durable.
- * Usage: node fsyncs.ts FILE COUNT
+ * fsyncs: appends COUNT runes one after another, each when the one before it is durable. Usage: node fsyncs.ts FILE
+ * COUNT
  */
 import { Effect, Layer } from "effect"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"

@@ -1,6 +1,6 @@
 /**
- * Holds the lock of a store until it is killed, and prints `held` once it does.
- * Usage: node lockHolder.ts FOLDER SOCKET
+ * lockHolder: holds the lock of a store until it is killed, and prints `held` once it has the lock. Usage: node
+ * lockHolder.ts FOLDER SOCKET
  */
 import { Effect } from "effect"
 import * as StoreLock from "../../src/core/event-log/StoreLock.ts"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# recordLogs.sh [NAME …]: recordLogs.ts in namespaces of its own, where home is /home/dev,
-# the user is dev, the host is `dev`, and no port is taken. Needs root.
+# recordLogs.sh [NAME …]: runs recordLogs.ts in separate namespaces, where home is /home/dev,
+# the user is dev, the host is `dev`, and every port is free. Needs root.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)
 exec unshare --mount --uts --net sh -eu -c '

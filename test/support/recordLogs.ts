@@ -1,7 +1,6 @@
 /**
- * recordLogs: records what the daemon writes, once: fixtures that are there are never
- * written again. Run it with recordLogs.sh, in a world whose paths are anybody's.
- * Usage: recordLogs.ts [NAME …]
+ * recordLogs: records once what the daemon writes: an existing fixture is never written again. Run it with
+ * recordLogs.sh, whose namespaces hide this machine's paths. Usage: recordLogs.ts [NAME …]
  */
 import { Effect } from "effect"
 import { existsSync } from "node:fs"

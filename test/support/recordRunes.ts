@@ -1,7 +1,6 @@
 /**
- * Records a rune log as a fixture, once: a log of an older schema is replayed
- * forever, so one that is there is never written again.
- * Usage: node recordRunes.ts VERSION
+ * recordRunes: records a rune log as a fixture, once. A log of an older schema must be replayable forever, so an
+ * existing fixture is never written again. Usage: node recordRunes.ts VERSION
  */
 import { Effect, Layer } from "effect"
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -22,7 +21,7 @@ const stream = "shop-1a2b3c4d"
 const fixture = new URL(`../fixtures/runes/v${process.argv[2]}.sql`, import.meta.url)
 if (existsSync(fixture)) throw new Error(`${fixture.pathname} is there already: it is never changed`)
 
-/** The runes of a machine that is told these events, each of which moves it. */
+/** The runes of a machine that gets these events; each event must move it. */
 const life = (
   machine: AnyMachine,
   actor: string,
@@ -114,7 +113,7 @@ const drafts: ReadonlyArray<RuneDraft> = [
 const quoted = (value: unknown): string =>
   value === null ? "NULL" : typeof value === "string" ? `'${value.replaceAll("'", "''")}'` : String(value)
 
-/** The file as SQL that makes it again. */
+/** The database as SQL statements that create it again. */
 const dump = (file: string): string => {
   const database = new DatabaseSync(file, { readOnly: true })
   const tables = database.prepare("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name").all()

@@ -1,6 +1,4 @@
-/**
- * Repairs a store. Usage: node --import crashAt.ts repairer.ts FILE up ("up" lets crashAt kill it)
- */
+/** repairer: repairs a store. Usage: node --import crashAt.ts repairer.ts FILE up (with "up", crashAt can kill it) */
 import { Effect } from "effect"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import * as Repair from "../../src/core/event-log/Repair.ts"

@@ -1,6 +1,6 @@
 /**
- * Appends runes to a store and seals its oldest ones, again and again, until it is killed; prints each id once it is
- * acknowledged. Usage: node sealer.ts FILE
+ * sealer: appends runes to a store and seals its oldest ones, again and again, until it is killed; prints each id once
+ * it is acknowledged. Usage: node sealer.ts FILE
  */
 import { Effect, Layer } from "effect"
 import { Redact } from "../../src/core/event-log/Redact.ts"

@@ -1,7 +1,6 @@
 /**
- * toolbox: a home with secrets, a workspace in it, a daemon's environment that knows no other
- * home, and a marked run whose processes are gone when the test ends; shared by the tests of
- * agentd's own tools.
+ * toolbox: a home with secrets, a workspace in it, and the environment of a daemon that knows only this home. Also a
+ * marked run whose processes are ended with the test. For the tests of agentd's own tools.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer, Schema } from "effect"
@@ -31,7 +30,7 @@ export const yard = Effect.gen(function* () {
   fs.writeFileSync(at("outside", "secret"), SECRET)
   fs.writeFileSync(at("home", ".ssh", "id_ed25519"), SECRET)
   fs.writeFileSync(at("home", ".local", "state", "agentd", "runes.db"), SECRET)
-  // not what a package manager puts there: the checkout may lie in a folder that is to be private
+  // without the entries of package managers: the checkout can be in a folder that the sandbox hides
   const PATH = (process.env["PATH"] ?? "").split(":").filter((entry) => !entry.includes("node_modules"))
   const environment = { PATH: PATH.join(":"), HOME: home, OPENAI_API_KEY: SECRET, LANG: "C.UTF-8" }
   const host: Host = { store, environment }
@@ -50,10 +49,10 @@ export const yard = Effect.gen(function* () {
 
 export const services = Layer.mergeAll(ProcessTree.layer, Reaper.layerNone, NodeFileSystem.layer)
 
-/** A layer for what has been found out already. */
+/** A layer for a mechanism that was found before. */
 export const sandboxOf = (mechanism: Mechanism) => Layer.succeed(Sandbox, { mechanism: Effect.succeed(mechanism) })
 
-/** Mechanisms that work on this machine: each kind of sandbox is tried, and each absence told. */
+/** The result of trying each kind of sandbox on this machine; a missing kind has the kind `none` and a note. */
 export const mechanisms: ReadonlyArray<Mechanism> = await Promise.all(
   (["bubblewrap", "namespaces"] as const).map((kind) => Effect.runPromise(probe(process.env, [kind])))
 )
@@ -63,7 +62,7 @@ export const held = mechanisms.filter((one) => one.kind !== "none")
 export const missing = mechanisms.filter((one) => one.kind === "none").map(({ note }) => note)
 for (const note of missing) process.stderr.write(`SKIPPED, no sandbox of this kind on this machine: ${note}\n`)
 
-/** Makes a call; `told` takes the output of its run. */
+/** Calls a tool; its output while it runs is added to `told`. */
 export const call = (tool: Tool | undefined, input: unknown, told: Array<string> = []): Effect.Effect<ToolOutcome> =>
   tool === undefined
     ? Effect.die(new Error("there is no such tool"))

@@ -2,20 +2,20 @@
 # withSystemd.sh [--bind PATH]... -- COMMAND [ARG ...]
 # withSystemd.sh [--bind PATH]... --hold
 #
-# Runs COMMAND as root on a machine with a real systemd as PID 1, journald and
-# logind included: a throwaway container booted over a copy-on-write view of
-# this machine's root, in the same working directory. Every write is discarded
-# at the end, except below a PATH named with --bind. Never bind /tmp: a boot
-# clears it. The network is private:
-# loopback only. The exit status is COMMAND's, or 125 where systemd did not
-# come up. With --hold nothing is run: it says "held PID", the one of
-# systemd-nspawn, and keeps the machine until its input ends; the machine may
-# boot again meanwhile.
+# Runs COMMAND as root on a machine with a real systemd as PID 1, including
+# journald and logind: a temporary container that boots over a copy-on-write
+# view of this machine's root, in the same working directory. Every write is
+# discarded at the end, except below a PATH named with --bind. Never bind /tmp:
+# a boot clears it. The network is private, with only a loopback interface.
+# The exit status is COMMAND's, or 125 if systemd did not come up.
+# With --hold no command runs: the script prints "held PID", the pid of
+# systemd-nspawn, and keeps the machine until its input ends. The machine can
+# boot again during that time.
 #
 # Needs root and Debian's packages systemd-container, dbus, dbus-user-session.
 set -u
 
-# A mount namespace of its own, so that nothing it mounts outlives it.
+# Runs in a separate mount namespace, so that its mounts end with it.
 [ "${WITH_SYSTEMD_NS:-}" = 1 ] || exec env WITH_SYSTEMD_NS=1 unshare --mount -- "$0" "$@"
 
 binds=()
@@ -40,7 +40,7 @@ for unit in systemd-sysctl systemd-modules-load systemd-udevd systemd-binfmt \
             systemd-timesyncd apparmor e2scrub_reap postgresql postgresql@; do
   ln -sf /dev/null "$base/root/etc/systemd/system/$unit.service"
 done
-# whatever the one of this machine is like
+# /dev/null must be writable, even if this machine's is not
 echo 'z /dev/null 0666 root root' >"$base/root/etc/tmpfiles.d/null.conf"
 rm -f "$base/root/etc/machine-id" && : > "$base/root/etc/machine-id"
 
@@ -60,7 +60,7 @@ finish() {
 trap finish EXIT
 
 if [ -n "${hold:-}" ]; then
-  # it ends when the machine is to boot again
+  # systemd-nspawn ends when the machine reboots
   while kill -0 "$nspawn" 2>/dev/null || boot; do
     echo "held $nspawn"
     while kill -0 "$nspawn" 2>/dev/null; do

@@ -1,10 +1,9 @@
 /**
- * Recorder: the store of a daemon that is gone, as one compressed file of JSON lines: the
- * tables' text, the projects' files, the archives, then a line for each rune.
+ * Recorder: writes the store of a daemon that has ended into one compressed file of JSON lines: the SQL of the tables,
+ * the projects' configs, the archives, and a line for each rune.
  *
- * Guarantees: a payload that was archived stands in its line, too, so that the store
- * can be made again as it was before; a recording that is there is never written again;
- * nothing is recorded that names the machine.
+ * Guarantees: an archived payload is in its rune's line too, so that the store can be restored as it was before
+ * archiving. An existing recording is never written again. No recording contains a name of this machine.
  */
 import { Effect } from "effect"
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -14,19 +13,19 @@ import { gunzipSync, gzipSync } from "node:zlib"
 import type { Stage } from "../Stage.ts"
 import { fileOf, type Head, type Line } from "../Recording.ts"
 
-/** Ends the stage's daemon with kill -9 and keeps what it left; of these projects the config as well. */
+/** Kills the stage's daemon with SIGKILL, and records its store and the configs of these projects. */
 export type Keep = (
   name: string,
   stage: Stage,
   projects: { readonly [name: string]: object }
 ) => Effect.Effect<void, never>
 
-/** Texts that no fixture may hold. */
+/** Texts that must not be in a fixture. */
 const FOREIGN = [/\/work\b/, /\/root\b/, /\/tmp\//]
 
 const column = (value: unknown) => value as Line[number]
 
-/** The payloads of an archived stream, by rune. */
+/** The archive files, and the payloads in them by event id. */
 const archived = (folder: string): { readonly files: Head["archives"]; readonly payloads: Map<number, string> } => {
   const payloads = new Map<number, string>()
   const files: { [name: string]: string } = {}
@@ -84,14 +83,14 @@ const read = (state: string): Omit<Head, "name" | "configs" | "appends"> & { rea
   return { tables, archives: files, sealed, lines }
 }
 
-/** Writes what lies in the state folder as the recording of that name. */
+/** Writes the store in a state directory as the recording of that name. */
 export const write = (
   name: string,
   state: string,
   more: {
     readonly configs?: Head["configs"]
     readonly appends?: Head["appends"]
-    /** A kind: what comes after it was never written. */
+    /** A kind of rune: every rune after the last one of this kind is omitted. */
     readonly lastOf?: string | undefined
   } = {}
 ): void => {

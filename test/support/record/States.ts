@@ -1,6 +1,6 @@
 /**
- * States: what the daemon that wrote a recording makes of it, at its end and at moments in
- * between: written once beside it, as what changes from one moment to the next.
+ * States: records the states that the daemon folds from a recording, at its end and at moments in between. They are
+ * written once into a file next to the recording, as the changes from one moment to the next.
  */
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
@@ -10,7 +10,10 @@ import type { Folded } from "../../event-log/recorded/Folded.ts"
 import { foldedAt } from "../../event-log/recorded/Replayed.ts"
 import { fileOf, type Moment, open, type Recording } from "../Recording.ts"
 
-/** After each append, where that was noted; else where a kind of machine makes a move, or writes a kind of rune, for the first time. */
+/**
+ * The moments: after each recorded append, after each first move of a kind of machine, after each first rune of a kind,
+ * and after the last rune.
+ */
 const momentsOf = ({ appends, name, runes }: Recording): ReadonlyArray<Pick<Moment, "after" | "why">> => {
   const seen = new Set<string>()
   const found = runes.flatMap(({ actor, eventId, from, kind, to, trigger }) => {

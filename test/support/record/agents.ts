@@ -1,6 +1,4 @@
-/**
- * agents: lives of agents under real daemons, each of which ends with kill -9 in the middle of things.
- */
+/** agents: records agents under real daemons, each of which is killed with SIGKILL while they work. */
 import { Effect } from "effect"
 import * as Stage from "../Stage.ts"
 import { told } from "../Told.ts"
@@ -29,7 +27,7 @@ const crewConfig = (stage: Stage.Stage) => ({
   }
 })
 
-/** Turns and calls of every kind, with a daemon that dies in the midst of them. */
+/** Turns and calls of every kind. */
 const crewWorks = Effect.fnUntraced(function* (shop: Stage.Project) {
   yield* Stage.onEach((on) =>
     Effect.gen(function* () {
@@ -70,7 +68,7 @@ const crewWorks = Effect.fnUntraced(function* (shop: Stage.Project) {
   yield* lenient(shop.start("looper"))
 })
 
-/** Nothing of it ends before the daemon does. */
+/** Starts work that does not end before the daemon is killed. */
 const crewIsBusy = Effect.fnUntraced(function* (shop: Stage.Project, from: string) {
   const before = yield* shop.log("turn.started")
   const turnsOf = (agent: string) => before.filter(({ actor }) => actor === `turn/${agent}`).length
@@ -92,7 +90,7 @@ export const crew = Effect.fnUntraced(function* (keep: Keep) {
   yield* crewIsBusy(shop, "c")
   yield* dies(stage)
   yield* stage.up
-  // what asked is asked anew, what was stuck is taken up again without its trouble
+  // the call that asked asks again, and the stuck turn is retried without its stuck step
   yield* shop.answer((yield* shop.asked("c-acp")).callId, "allow")
   yield* shop.answers("c-model", 1)
   yield* shop.answers("c-claude", 1)
@@ -118,7 +116,7 @@ export const crew = Effect.fnUntraced(function* (keep: Keep) {
   yield* keep("crew", stage, { shop: crewConfig(stage) })
 })
 
-/** Questions that are answered when their run is over: one answer is taken up, the other one waits to be. */
+/** Calls that are answered after their run has ended: one project resumes with its answers, the other still waits. */
 export const grants = Effect.fnUntraced(function* (keep: Keep) {
   const stage = yield* Stage.make
   const config = { agents: stage.trio("a") }
@@ -141,7 +139,7 @@ export const grants = Effect.fnUntraced(function* (keep: Keep) {
   yield* keep("grants", stage, { shop: config, other: config })
 })
 
-/** A daemon that is asked to end, and does. */
+/** A daemon that ends in order. */
 export const stopped = Effect.fnUntraced(function* (keep: Keep) {
   const stage = yield* Stage.make
   const config = { agents: { a: shell("exec sleep 300", { mode: "loop", prompt: "x" }), b: shell("cat") } }

@@ -1,6 +1,4 @@
-/**
- * channels: channels under a real daemon, and what happens seldom to seats, calls and workers.
- */
+/** channels: records channels under a real daemon, and rare events of seats, calls and workers. */
 import { Effect } from "effect"
 import * as Stage from "../Stage.ts"
 import { toldTo } from "../Told.ts"
@@ -79,13 +77,13 @@ export const channels = Effect.fnUntraced(function* (keep: Keep) {
   yield* speaks("cut", "cut-acp", 2)
   yield* call((client) => client.SkipFloor({ name: "cut", caller: shop.caller }))
   yield* silent("cut")
-  // what it had said by then is kept, and not posted
+  // its output until then is recorded, but not posted
   yield* post("lost", "begin", toldTo("lost", { hold: true }))
   yield* speaks("lost", "lost")
   yield* shop.of("lost", 1, "turn.assistant_delta")
   yield* call((client) => client.SkipFloor({ name: "lost", caller: shop.caller }))
   yield* shop.until("it is withheld", shop.log("channel.withheld"), (runes) => runes.length > 0)
-  // what it was told and has not heard yet is taken back
+  // a message that it has not received yet is withdrawn
   yield* shop.send("tardy", "begin")
   yield* shop.row("tardy", "is done", ({ inbox, sessionSeq }) => inbox === 0 && sessionSeq === 2)
   yield* post("tardy", "and now?")
@@ -113,7 +111,7 @@ export const channels = Effect.fnUntraced(function* (keep: Keep) {
   yield* dies(stage)
   yield* stage.up
   yield* silent("room")
-  // one that waits, one that has the floor, one whose turn asks for something, one that is paused, one whose agent is gone
+  // seats that wait, a seat with the floor, one whose turn asks, a paused channel, and a seat whose agent is stopped
   yield* post(
     "wait",
     "wait",
@@ -163,7 +161,7 @@ const corner = (stage: Stage.Stage) => ({
   }
 })
 
-/** Seats that lose their turn or end their wait in each of the ways that there are. */
+/** Seats that lose their turn, or end their wait, in every possible way. */
 const seatsEnd = Effect.fnUntraced(function* (stage: Stage.Stage, shop: Stage.Project) {
   const call = stage.rpc.bind(stage)
   const post = (name: string, ...lines: ReadonlyArray<string>) =>
@@ -202,7 +200,7 @@ const seatsEnd = Effect.fnUntraced(function* (stage: Stage.Stage, shop: Stage.Pr
   yield* moved("rests", "MessageArrived")
 })
 
-/** Calls that run out of time, workers that are stopped where they stand, conversations that are closed as they are. */
+/** Calls that time out, workers that are stopped in different states, and conversations that are closed in them. */
 export const corners = Effect.fnUntraced(function* (keep: Keep) {
   const stage = yield* Stage.make
   const shop = stage.home(corner(stage))

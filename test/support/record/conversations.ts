@@ -1,5 +1,6 @@
 /**
- * conversations: whole conversations under a real daemon: budgets, pauses, ends, sub-agents, voices, mail.
+ * conversations: records whole conversations under a real daemon: budgets, pauses, ends, sub-agents, agents' tools,
+ * mail.
  */
 import { Effect } from "effect"
 import * as SmtpStand from "../../alerts/SmtpStand.ts"
@@ -57,7 +58,7 @@ const town = {
   })
 }
 
-/** Budgets, errors in a row, pauses, and what is mailed of it. */
+/** Budgets, errors in a row, pauses, and the mails about them. */
 const heldBack = Effect.fnUntraced(function* (
   stage: Stage.Stage,
   ports: { readonly good: number; readonly bad: number }
@@ -101,7 +102,9 @@ const heldBack = Effect.fnUntraced(function* (
   yield* calm.of("b", 1, "turn.interrupted")
 })
 
-/** Makes a conversation that is closed and archived, its successor, and one that is being closed when the daemon dies. */
+/**
+ * A conversation that is closed and archived, its successor, and one that is being closed when the daemon is killed.
+ */
 const ended = Effect.fnUntraced(function* (stage: Stage.Stage) {
   const done = stage.project("done", town.done(stage))
   repository(done.root)
@@ -135,7 +138,7 @@ const ended = Effect.fnUntraced(function* (stage: Stage.Stage) {
   yield* slow.until("it is being closed", slow.conversation, ({ state }) => state === "closing")
 })
 
-/** Sub-agents, those that wait for a place too, and what agents say for themselves. */
+/** Sub-agents, including those that wait for a free place, and the calls that agents make to agentd's tools. */
 const spoken = Effect.fnUntraced(function* (stage: Stage.Stage, port: number) {
   const family = stage.project("family", town.family(stage))
   yield* family.register
@@ -171,7 +174,7 @@ export const conversations = Effect.fnUntraced(function* (keep: Keep) {
   yield* heldBack(stage, { good: good.port, bad: bad.port })
   yield* ended(stage)
   yield* spoken(stage, good.port)
-  // some mail is on its way still
+  // some mails are still being sent
   yield* Effect.sleep(3000)
   yield* keep("conversations", stage, {
     poor: town.poor(stage),

@@ -1,6 +1,4 @@
-/**
- * goals: goals under a real daemon, left in every state, and ended in every way.
- */
+/** goals: records goals under a real daemon, in every state and with every end. */
 import { Effect, Fiber } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -12,7 +10,7 @@ const planOf = (...tasks: ReadonlyArray<readonly [id: string, ...dependsOn: Read
   tasks: tasks.map(([id, ...dependsOn]) => ({ id, title: id, dependsOn }))
 })
 
-/** `bad…` fails, `once…` fails until it is told of it, `slow…` never ends. */
+/** A task `bad…` fails, `once…` fails until its prompt mentions the failure, and `slow…` never ends. */
 const WORKER = `p=$(cat); id=$(printf '%s\\n' "$p" | sed -n 's/.*Task \\([a-z0-9-]*\\): .*/\\1/p' | head -n 1); sleep 0.1
 case $id in bad*) [ -e "$SANDBOX/$id" ] || { echo "it is broken" >&2; exit 3; };; slow*) sleep 600;;
 once*) case $p in *"The last try ended"*) ;; *) exit 3;; esac;; esac
@@ -63,7 +61,7 @@ const giver = (stage: Stage.Stage, shop: Stage.Project) => ({
     )
 })
 
-/** A goal in each state that one can be left in. */
+/** A goal in each state that it can be in when the daemon is killed. */
 const goalsAreLeft = Effect.fnUntraced(function* (stage: Stage.Stage, shop: Stage.Project) {
   const { give, is, page } = giver(stage, shop)
   const file = (name: string, ...tasks: ReadonlyArray<object>) => {
@@ -124,7 +122,7 @@ export const goals = Effect.fnUntraced(function* (keep: Keep) {
   yield* stage.up
   yield* shop.register
   yield* give({ goal: "Open a shop", planner: "pm", critic: "critic", checks: ["ls c.txt"] })
-  // revised plans wait for a person, too
+  // revised plans wait for a person's approval too
   const approving = yield* Effect.forkChild(
     Effect.forever(
       Effect.andThen(
@@ -151,7 +149,7 @@ export const goals = Effect.fnUntraced(function* (keep: Keep) {
   yield* keep("goals", stage, { shop: workshop })
 })
 
-/** Goals that a person cancels wherever they stand, and one that is ended by a budget. */
+/** Goals that a person cancels in different states, and one that a budget ends. */
 export const cancelled = Effect.fnUntraced(function* (keep: Keep) {
   const stage = yield* Stage.make
   const config = {

@@ -1,6 +1,4 @@
-/**
- * parts: what the recorded lives have in common.
- */
+/** parts: helpers that the recordings share. */
 import { Effect } from "effect"
 import { execFileSync } from "node:child_process"
 import type * as Stage from "../Stage.ts"
@@ -19,7 +17,7 @@ export const shell = (script: string, { backend = {}, ...more }: Stage.More = {}
   ...more
 })
 
-/** A repository with a first commit. */
+/** Makes a repository with a first commit. */
 export const repository = (folder: string) => {
   const git = (...args: ReadonlyArray<string>) => execFileSync("git", ["-C", folder, ...args], { stdio: "pipe" })
   git("init", "-q", "-b", "main")
@@ -28,7 +26,7 @@ export const repository = (folder: string) => {
   git("commit", "-q", "--allow-empty", "-m", "first")
 }
 
-/** A command that may come too late changes nothing. */
+/** Ignores the failure of a command, which can come too late. */
 export const lenient = <A, E>(effect: Effect.Effect<A, E>) => Effect.ignore(effect)
 
 export const mail = (port: number) => ({
@@ -38,7 +36,7 @@ export const mail = (port: number) => ({
   digestWindow: "0ms"
 })
 
-/** SIGKILL, and nothing of it is left. */
+/** Kills the daemon with SIGKILL, and waits until none of its processes is left. */
 export const dies = (stage: Stage.Stage) =>
   Effect.andThen(
     stage.box.kill9,

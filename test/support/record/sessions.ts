@@ -1,6 +1,4 @@
-/**
- * sessions: sessions that hooks tell a real daemon of, in each state and by each hook.
- */
+/** sessions: records sessions that hooks report to a real daemon, in each state and by each hook. */
 import { Effect } from "effect"
 import { join } from "node:path"
 import { post as hookTo } from "../../../src/api/http/Client.ts"
@@ -100,7 +98,7 @@ export const plates = Effect.fnUntraced(function* (keep: Keep) {
   yield* to("/plates/register", { plate_id: "starting", cwd: shop.root })
   yield* to("/events", { event_type: "no_such_thing", session_id: "s", cwd: "/" })
   yield* to("/hooks/claude", { hook_event_name: "Stop" })
-  // runs of its own have plates, too
+  // runs of the daemon's own agents have plates too
   yield* shop.tell("a-claude", { ask: "echo run" }, { say: "done" })
   yield* shop.answer((yield* shop.asked("a-claude")).callId, "allow")
   yield* shop.answers("a-claude", 1)
@@ -110,7 +108,7 @@ export const plates = Effect.fnUntraced(function* (keep: Keep) {
   yield* keep("plates", stage, { shop: config })
 })
 
-/** Every hook that was ever captured, and every event that can be posted, to a session in each state. */
+/** Sends every captured hook, and every event that can be posted, to a session in each state. */
 export const sessions = Effect.fnUntraced(function* (keep: Keep) {
   const stage = yield* Stage.make
   const shop = stage.home({ agents: {} })

@@ -1,7 +1,7 @@
 /**
- * worlds: lives of real actors over a real store in this process, where every append is
- * seen: what stands between two of them is what a daemon leaves that dies there. And the
- * kinds that only an edge writes, each by what writes it.
+ * worlds: records real actors with a real store in this process, in which every append is seen. The state between two
+ * appends is the one that a daemon leaves if it is killed there. Also records the kinds of runes that only modules at
+ * the edges write.
  */
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
@@ -22,11 +22,11 @@ import { write } from "./Recorder.ts"
 interface Store {
   readonly folder: string
   readonly log: TestLog
-  /** The last rune of each append so far. */
+  /** Event id of the last rune of each append so far. */
   readonly appends: Array<number>
 }
 
-/** A log in a file, used; then kept under that name. */
+/** Makes a log in a file, uses it, and records it under that name. */
 const stored = Effect.fnUntraced(function* <E>(
   name: string,
   use: (store: Store) => Effect.Effect<void, E, Scope.Scope>,
@@ -35,7 +35,7 @@ const stored = Effect.fnUntraced(function* <E>(
     lastOf
   }: {
     readonly configs?: () => { readonly [path: string]: string }
-    /** The daemon died when it had written this. */
+    /** Kind of the last rune that the killed daemon had written. */
     readonly lastOf?: string
   } = {}
 ) {
@@ -66,7 +66,7 @@ const registered = {
   payload: { config: "/home/dev/shop/agentd.jsonc", name: "shop" }
 }
 
-/** An agent's life: approved, interrupted, steered; each message once. */
+/** An agent that is approved, interrupted and steered; each message is delivered once. */
 export const life = () =>
   stored("life", ({ log }) =>
     Effect.gen(function* () {
@@ -80,7 +80,7 @@ export const life = () =>
     })
   )
 
-/** The runes of `send` and its like, with the conversation that the agent lives in. */
+/** The runes of `send` and similar commands, with the agent's conversation. */
 export const sends = () => {
   let file = ""
   return stored(
@@ -132,7 +132,7 @@ export const sends = () => {
   )
 }
 
-/** The runes that no ordinary day writes: each by what writes it, and `run.started`, which nothing writes any more. */
+/** Rare runes, each written by its own module, and `run.started`, which no code writes any more. */
 export const edges = () =>
   stored(
     "edges",
@@ -163,7 +163,7 @@ export const edges = () =>
           Effect.map(Effect.orDie(log.tail({ kinds: ["actor.dead_letter"] }, 10)), (runes) => runes.length),
           (count) => count === 6
         )
-        // the end of a turn that never began: the guard refuses it, and says so
+        // the end of a turn that never began: the guard refuses it and reports it
         const event = { _tag: "response_done", turnId: "t9", finalOutput: "", usage: {} }
         const end = { stream: STREAM, kind: "turn.completed", actor: "turn/builder", trigger: "response_done" }
         yield* Effect.exit(log.append([{ ...end, payload: { event, turn_id: "t9", agent_id: "builder" } }]))
@@ -171,7 +171,7 @@ export const edges = () =>
           { stream: DAEMON_STREAM, kind: "daemon.stopping", actor: "daemon", payload: { reason: "stop" } },
           { stream: DAEMON_STREAM, kind: "daemon.stopped", actor: "daemon", payload: { pid: 1 } }
         ])
-        // more than the buffer holds, at once
+        // at once more than the buffer can hold
         const output = (n: number) => ({
           stream: STREAM,
           kind: "run.output",
