@@ -5,8 +5,8 @@
  * error, and ends in bounded time; no error contains a secret. After a crash, the same message can come again, under
  * the same id.
  *
- * A build of agentd can add a channel: `Layer.succeed(AlertChannels, [...others, mine])`; a config names it by `{
- * "type": "other", "name": "mine", "settings": … }`.
+ * A build of agentd can add a channel: `Layer.succeed(AlertChannels, [...others, mine])`; a config names it by
+ * `{ "type": "other", "name": "mine", "settings": … }`.
  */
 import { Context, type Effect } from "effect"
 import type { ChannelConfig, NoticeKind } from "../config/NotifyConfig.ts"

@@ -95,7 +95,7 @@ export const Overtaken = Schema.Struct({
   /** Ids of the batches that the notices are removed from, and of the removed alerts. */
   drops: Schema.Array(Schema.String),
   alertIds: Schema.Array(Schema.String),
-  /** `once` keys of the dropped notices, which may be used again: a notice's facts can be newer than its rune. */
+  /** `once` keys of the dropped notices, which can be used again: a notice's facts can be newer than its rune. */
   once: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
