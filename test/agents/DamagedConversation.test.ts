@@ -110,7 +110,7 @@ describe("a conversation whose stream is damaged", () => {
       assert.strictEqual((yield* box.cli("repair")).code, 2)
       const done = yield* box.cli("repair", "--yes")
       assert.strictEqual(done.code, 0, done.stderr)
-      assert.match(done.stdout, /The store is repaired\. As it was, it is in .*damaged/)
+      assert.match(done.stdout, /The store is repaired\. The old store is in .*damaged/)
       const verified = yield* box.cli("verify")
       assert.strictEqual(verified.code, 0, verified.stdout)
       yield* box.up()

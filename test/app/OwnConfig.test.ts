@@ -56,7 +56,7 @@ long.live("a typo is told, stops no notice and no daemon, and is over once the f
     assert.match((yield* box.cli("waiting")).stdout, rowOf)
     const joined = yield* box.cli("start")
     assert.strictEqual(joined.code, 78)
-    assert.match(joined.stdout, /config\.jsonc cannot be used; what was in force before stays in force/)
+    assert.match(joined.stdout, /config\.jsonc cannot be used; the last good version stays in force/)
     yield* box.cli("send", "two", "fail")
     yield* box.until("also after that", Effect.sync(heard), (text) => /shop\/two/.test(text))
 

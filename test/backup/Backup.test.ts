@@ -306,7 +306,7 @@ describe("restore", () => {
       }
       const refused = yield* agentd(["--state", state, "restore", join(base, "d4"), "--yes"])
       assert.strictEqual(refused.code, 4)
-      assert.match(refused.err, /All is as it was before/)
+      assert.match(refused.err, /Nothing was changed/)
     })
   )
 

@@ -366,7 +366,7 @@ describe("agentd attach", () => {
       const { child, ended, out } = attached
       yield* eventually(() => out().includes("when the daemon is back"))
       child.stdin.write("one\n/interrupt\ntwo\n")
-      yield* eventually(() => out().match(/this is kept, and sent when it is back/g)?.length === 2)
+      yield* eventually(() => out().match(/this is queued, and sent when it is back/g)?.length === 2)
       expect(out()).toMatch(/No daemon is running/)
       expect(world.commands).toEqual([])
       yield* serveAt(state, world, drafts)

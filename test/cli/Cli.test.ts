@@ -302,7 +302,7 @@ describe("with a daemon", () => {
       expect(yield* ids("--internal")).toEqual({ ids: [1, 2], err: "" })
       expect(yield* ids("--kind", "hook.refused")).toEqual({
         ids: [],
-        err: "agentd: what is there is internal: it is shown with --internal.\n"
+        err: "agentd: the runes found are internal; --internal shows them.\n"
       })
       expect(yield* ids("--kind", "hook.refused", "--internal")).toEqual({ ids: [2], err: "" })
     })

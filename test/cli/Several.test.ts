@@ -102,7 +102,7 @@ it.live.each([
   ["stop", "stops"],
   ["restart", "restarts"],
   ["interrupt", "interrupts"],
-  ["dismiss", "lets go what is open of"],
+  ["dismiss", "discards messages of"],
   ["set --mode plan", "sets the model or mode of"]
 ])(
   "%s outside a project asks before it acts on a bare name, also on one; a script gets the whole name",

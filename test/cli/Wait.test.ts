@@ -151,7 +151,7 @@ it.live("returns when it is so, is told of it, and says what has failed, what is
     yield* append(draft())
     expect(yield* lost.ended).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/is there no more|Nothing is called/)
+      err: expect.stringMatching(/no longer exists|Nothing is called/)
     })
     world.agents[0] = agentInfo({ mode: "loop", detail: "runs its command" })
     expect(yield* at("builder")).toMatchObject({

@@ -76,7 +76,10 @@ describe("a file to be sent", () => {
       const limit = path("limit.txt", "x".repeat(MAX_FILE))
       assert.strictEqual((yield* FilesToSend.read([limit]))[0]!.content.length, MAX_FILE)
       const error = yield* refusal(path("program.png", Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0])))
-      assert.match(`${error.message} ${error.remedy}`, /program\.png is of no kind.*PNG, JPEG.*name its path/)
+      assert.match(
+        `${error.message} ${error.remedy}`,
+        /program\.png has a type that agents do not take\. They take PNG, JPEG.*name its path/
+      )
     })
   )
 

@@ -108,7 +108,7 @@ describe("agentd service", () => {
         `systemctl --user --quiet enable ${unit} ${unit}.socket`,
         `systemctl --user start ${unit}`
       ])
-      assert.match(first.out, /So that it stays: loginctl enable-linger \S+/)
+      assert.match(first.out, /To keep it running: loginctl enable-linger \S+/)
       assert.strictEqual((yield* run("install")).code, 0)
       assert.notInclude(readFileSync(file, "utf8"), "LoadCredential")
     })

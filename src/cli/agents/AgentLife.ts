@@ -26,8 +26,8 @@ export const start = act({
   path: ["start"],
   description: "Start the daemon in the background with the project of this folder, or stopped agents",
   examples: [
-    { command: "agentd start", description: "Under systemd where there is one; the project of this folder joins it" },
-    { command: "agentd start --name shop-two", description: "Where another project has the folder's name" },
+    { command: "agentd start", description: "Under systemd if available; the project of this folder joins it" },
+    { command: "agentd start --name shop-two", description: "If another project already has the folder's name" },
     { command: "agentd start builder", description: "Start an agent again, with fresh error counters" }
   ],
   args: {
@@ -46,17 +46,17 @@ export const start = act({
 
 export const stop = act({
   path: ["stop"],
-  description: "Stop the daemon in order, or agents until they are started again",
+  description: "Stop the daemon gracefully, or agents until they are started again",
   examples: [
     { command: "agentd stop", description: "In a project's folder it asks: the daemon, or the project?" },
     {
       command: "agentd stop --daemon --yes",
-      description: "Every run is ended, and runs again after agentd start; without --yes it asks while agents work"
+      description: "Every run ends, and continues after agentd start; without --yes it asks if agents work"
     },
     { command: "agentd stop web/builder", description: "Stop one agent of another project" },
-    { command: "agentd stop 'web/*'", description: "All that fit: lists them, and asks" }
+    { command: "agentd stop 'web/*'", description: "All matching agents: lists them, and asks" }
   ],
-  args: { names, labels, yes, daemon: off("The daemon, in a project's folder, too") },
+  args: { names, labels, yes, daemon: off("Stop the daemon, even in a project's folder") },
   several: { kind: "agent", ends: () => "stops", changes: () => "stops" },
   wrong: (input) => (input.daemon && isOfAgent(input) ? daemonToo : undefined),
   rpc: ({ names }, caller) => send("Stop", { name: oneOf(names), caller }),
@@ -67,12 +67,12 @@ export const restart = act({
   path: ["restart"],
   description: "Restart the daemon, or agents with fresh error counters",
   examples: [
-    { command: "agentd restart", description: "After an upgrade: runs of claude and of commands go on meanwhile" },
-    { command: "agentd restart --drain", description: "First wait until no agent is in the midst of a turn" },
-    { command: "agentd restart 'web/*' --yes", description: "All agents of a project, without being asked" },
-    { command: "agentd restart -l backend", description: "All that have this label in agentd.jsonc" }
+    { command: "agentd restart", description: "After an upgrade: runs of claude and of commands continue" },
+    { command: "agentd restart --drain", description: "First wait until no agent is in a turn" },
+    { command: "agentd restart 'web/*' --yes", description: "All agents of a project, without confirmation" },
+    { command: "agentd restart -l backend", description: "All agents with this label in agentd.jsonc" }
   ],
-  args: { names, labels, yes, drain: off("Wait until no agent is in the midst of a turn") },
+  args: { names, labels, yes, drain: off("Wait until no agent is in a turn") },
   several: { kind: "agent", ends: () => "restarts", changes: () => "restarts" },
   rpc: ({ names }, caller) => send("Restart", { name: oneOf(names), caller }),
   quick: isOfAgent

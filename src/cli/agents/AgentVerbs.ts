@@ -37,7 +37,7 @@ const attach = Command.make(
       }, messageOf),
       Flag.withDefault(3)
     ),
-    stdin: off("stdin", "Take lines of standard input, when it is no terminal, as what is typed")
+    stdin: off("stdin", "Read lines from standard input if it is not a terminal, as if typed")
   },
   verb(() => import("../tui/Attach.ts"))
 ).pipe(
@@ -61,7 +61,7 @@ export const mcp = Command.make(
       command: "claude mcp add agentd -- agentd mcp",
       description: "Your Claude Code sees your agents and speaks to them"
     },
-    { command: "agentd mcp", description: "The daemon gives it to each run; it is that agent's voice then" }
+    { command: "agentd mcp", description: "The daemon gives it to each run; it then speaks for that agent" }
   ])
 )
 
@@ -72,21 +72,19 @@ export const conformance = Command.make(
       Argument.withDescription("The backend's program and its arguments"),
       Argument.atLeast(1)
     ),
-    asks: textFlag("asks", "TEXT", "Words that make it use a tool for which it asks"),
-    long: textFlag("long", "TEXT", "Words that keep it busy for some seconds"),
-    timeout: readFlag("timeout", ["TIME", "The longest time of a step: 90s, 10m. Default: 1m"], spanOf).pipe(
+    asks: textFlag("asks", "TEXT", "Prompt that makes it use a tool that needs approval"),
+    long: textFlag("long", "TEXT", "Prompt that keeps it busy for some seconds"),
+    timeout: readFlag("timeout", ["TIME", "Maximum time of a step: 90s, 10m. Default: 1m"], spanOf).pipe(
       Flag.withDefault(60_000)
     )
   },
   verb(() => import("./Conformance.ts"))
 ).pipe(
-  Command.withDescription(
-    "Try whether a program keeps the contract of a backend of the type exec (docs/exec-backend.md)"
-  ),
+  Command.withDescription("Test whether a program meets the contract of an exec backend (docs/exec-backend.md)"),
   Command.withExamples([
     {
       command: "agentd conformance -- python3 my-backend.py",
-      description: "Each check by its name; exit code 1 where one fails"
+      description: "Lists each check by its name; exit code 1 if one fails"
     }
   ])
 )
@@ -97,7 +95,7 @@ const server = Argument.String("server").pipe(
 
 export const login = Command.make(
   "login",
-  { server, browser: off("browser", "Log in on a page of this machine's browser, even where a code would do") },
+  { server, browser: off("browser", "Log in with this machine's browser, even if a code would be enough") },
   verb(() => import("../mcp/Login.ts"))
 ).pipe(
   Command.withDescription("Log in at a remote MCP server of this project's model agents"),
@@ -111,12 +109,15 @@ export const wait = Command.make(
   "wait",
   {
     names: Argument.String("name").pipe(
-      Argument.withDescription("Names or patterns, as agentd ps has them: builder, 'shop/*'"),
+      Argument.withDescription("Names or patterns, as agentd ps shows them: builder, 'shop/*'"),
       Argument.atLeast(0)
     ),
-    labels: labels("All agents of this label, of those that are named; repeatable"),
-    aim: Flag.Literals("for", AIMS).pipe(Flag.withDescription("What is waited for"), Flag.withDefault("idle" as const)),
-    timeout: maybe(readFlag("timeout", ["TIME", "The longest wait: 90s, 10m, 2 hours. Default: none"], spanOf))
+    labels: labels("All agents with this label, among those named; repeatable"),
+    aim: Flag.Literals("for", AIMS).pipe(
+      Flag.withDescription("The status to wait for"),
+      Flag.withDefault("idle" as const)
+    ),
+    timeout: maybe(readFlag("timeout", ["TIME", "Maximum wait: 90s, 10m, 2 hours. Default: none"], spanOf))
   },
   verb(() => import("./Wait.ts"))
 ).pipe(
@@ -140,38 +141,38 @@ const logs = Command.make(
     ),
     follow: Flag.Boolean("follow").pipe(
       Flag.withAlias("f"),
-      Flag.withDescription("Go on with what comes"),
+      Flag.withDescription("Keep printing new lines"),
       Flag.withDefault(false)
     ),
     lines: maybe(
       readFlag(
         "lines",
-        ["N", "Only the newest N lines of what is there (10 with -f, else all)"],
+        ["N", "Only the newest N lines (10 with -f, else all)"],
         readAs(linesOf, "a number from 0 to 10000")
       ).pipe(Flag.withAlias("n"))
     ),
     grep: maybe(
       readFlag(
         "grep",
-        ["PATTERN", "Only lines that fit; without capitals it finds both cases"],
+        ["PATTERN", "Only lines that match; without capitals it ignores case"],
         readAs(patternOf, "a regular expression")
       ).pipe(Flag.withAlias("g"))
     ),
-    since: maybe(readFlag("since", ["TIME", `Only since then: ${MomentText.FORM}`], point)),
-    until: maybe(readFlag("until", ["TIME", "Only up to then"], point)),
+    since: maybe(readFlag("since", ["TIME", `Only since this time: ${MomentText.FORM}`], point)),
+    until: maybe(readFlag("until", ["TIME", "Only up to this time"], point)),
     level: maybe(
       readFlag(
         "priority",
         [
           "LEVEL",
-          "Only what is as bad: err (failures), warning (with stderr and questions), notice (with decisions), info"
+          "Only this level or worse: err (failures), warning (with stderr and questions), notice (with decisions), info"
         ],
         readAs(levelOf, `a level: ${LEVELS.join(", ")}`)
       ).pipe(Flag.withAlias("p"))
     ),
     only: maybe(
       Flag.Literals("only", ["output", "decisions"]).pipe(
-        Flag.withDescription("Only what the agents' programs said, or only what was decided about them"),
+        Flag.withDescription("Only output of the agents' programs, or only decisions about them"),
         Flag.map((only) => (only === "output" ? ("output" as const) : ("decision" as const)))
       )
     ),
@@ -184,19 +185,19 @@ const logs = Command.make(
     ),
     style: Flag.Literals("output", ["short", "short-iso", "json", "cat"]).pipe(
       Flag.withAlias("o"),
-      Flag.withDescription("How a line looks; cat: its text alone"),
+      Flag.withDescription("Format of a line; cat: its text alone"),
       Flag.withDefault("short" as const)
     ),
-    utc: off("utc", "Times as of UTC"),
-    ascii: off("ascii", "No characters but those of ASCII as marks")
+    utc: off("utc", "Times in UTC"),
+    ascii: off("ascii", "Use only ASCII characters as marks")
   },
   verb(() => import("../log/Logs.ts"))
 ).pipe(
   Command.unlisted,
   Command.withDescription("Print what agents said, and what was decided about them, line by line"),
   Command.withExamples([
-    { command: "agentd log --text -f", description: "All agents, as it comes" },
-    { command: "agentd log --text builder --run last", description: "The whole of its newest run" },
+    { command: "agentd log --text -f", description: "All agents, live" },
+    { command: "agentd log --text builder --run last", description: "All of its newest run" },
     {
       command: "agentd log --text 'shop/*' -p err --since yesterday",
       description: "What failed; works without the daemon, too"
@@ -219,11 +220,11 @@ const history = Command.make(
       Flag.withAlias("n"),
       Flag.withDefault(50)
     ),
-    since: maybe(readFlag("since", ["TIME", `Only since then: ${MomentText.FORM}`], point)),
+    since: maybe(readFlag("since", ["TIME", `Only since this time: ${MomentText.FORM}`], point)),
     grep: maybe(
       readFlag(
         "grep",
-        ["PATTERN", "Only what fits: its text, its outcome, or who asked"],
+        ["PATTERN", "Only messages that match by text, outcome or sender"],
         readAs(patternOf, "a regular expression")
       ).pipe(Flag.withAlias("g"))
     ),
@@ -232,7 +233,7 @@ const history = Command.make(
   verb(() => import("../log/History.ts"))
 ).pipe(
   Command.unlisted,
-  Command.withDescription("List what people asked of agents, goals and channels, by whom, and what came of it"),
+  Command.withDescription("List what people asked agents, goals and channels, by whom, and the outcome"),
   Command.withExamples([
     { command: "agentd log --messages builder", description: "The newest last" },
     { command: "agentd log --messages --since yesterday -g deploy --csv", description: "For a spreadsheet" }

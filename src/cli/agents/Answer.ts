@@ -19,9 +19,7 @@ import {
 } from "../parse/DeclaredVerb.ts"
 import { asking, view as waiting } from "../daemon/Waiting.ts"
 
-const call = maybeWord(
-  "A tool call's id, a session's request or its plate, or a beginning; an agent's name; none: list what waits"
-)
+const call = maybeWord("Id of a tool call, request or plate, or its beginning; an agent's name; none: list what waits")
 
 interface Given {
   readonly call: string | undefined
@@ -51,7 +49,7 @@ export const answer = declare({
   path: ["answer"],
   description: "Answer what an agent asks you to choose",
   examples: [
-    { command: "agentd answer", description: "What waits, with the options" },
+    { command: "agentd answer", description: "List open questions with their options" },
     { command: "agentd answer 01k9 2", description: "The second option" },
     { command: 'agentd answer 01k9 1 "1,3" "neither"', description: "Three questions: an answer for each" }
   ],
@@ -65,11 +63,14 @@ export const answer = declare({
 
 export const approve = declare({
   path: ["approve"],
-  description: "Let a tool call run, or allow what a session asks for; whoever answers first wins",
+  description: "Approve a tool call, or what a session asks for; the first answer counts",
   examples: [
-    { command: "agentd approve", description: "What waits, with what each call would do" },
+    { command: "agentd approve", description: "List what waits, with what each call would do" },
     { command: "agentd approve 01k9", description: "Shows the whole call, and asks on a terminal" },
-    { command: "agentd approve 01k9 HASH", description: "What was seen; a call that is another one by now is refused" }
+    {
+      command: "agentd approve 01k9 HASH",
+      description: "Approve the call that was shown; if it has changed, it is refused"
+    }
   ],
   args: { call, hash: maybeWord("The hash that was shown with the call", "hash") },
   rpc: (input, caller) => rpc({ ...input, decision: "allow" }, caller),
@@ -79,9 +80,11 @@ export const approve = declare({
 
 export const deny = declare({
   path: ["deny"],
-  description: "Refuse a tool call, or what a session asks for",
-  examples: [{ command: 'agentd deny 01k9 --reason "not on main"', description: "It goes on without" }],
-  args: { call, reason: option("TEXT", "What the agent or the session is told") },
+  description: "Deny a tool call, or what a session asks for",
+  examples: [
+    { command: 'agentd deny 01k9 --reason "not on main"', description: "The agent continues without the call" }
+  ],
+  args: { call, reason: option("TEXT", "Reason that the agent or the session sees") },
   rpc: (input, caller) => rpc({ ...input, decision: "deny" }, caller),
   view
 })

@@ -25,13 +25,13 @@ export const run = Effect.fnUntraced(function* ({ call: name = "" }: { readonly 
   )
   if (questions !== undefined)
     return yield* undecided(
-      `${plain(id)} asks you to choose, and not for leave.`,
+      `${plain(id)} asks you to choose an option, not to approve a call.`,
       `Give the number of an option, or a text: agentd answer ${plain(id)} 1`
     )
   if (json || !interactive)
     return yield* undecided(
-      "Nothing was approved: nobody is here to be asked.",
-      `Once you have seen it: ${ApprovalView.command(asked)}`
+      "Nothing was approved: this is not a terminal.",
+      `To approve what you have seen: ${ApprovalView.command(asked)}`
     )
   if (!(yield* Prompt.run(Prompt.Confirm({ message: `Let ${plain(tool)} run?`, initial: false }))))
     return yield* undecided("Nothing was approved.", `It still waits. To refuse it: agentd deny ${plain(id)}`)

@@ -22,14 +22,16 @@ const usage = (message: string, remedy: string): Wrong => ({ message, remedy, ex
 
 const partsOf = (all: ReadonlyArray<string>, span: string | undefined): Parts | Wrong => {
   const place = all.findIndex((one) => VERBS.includes(one))
-  if (place === -1) return usage("What is to be done then is not said.", `Say send or goal: ${USAGE}`)
+  if (place === -1) return usage("The action is missing.", `Give send or goal: ${USAGE}`)
   const time = all.slice(0, place).join(" ")
-  if (time !== "" && span !== undefined)
-    return usage("A time and --in exclude each other.", "Give the one that is meant.")
+  if (time !== "" && span !== undefined) return usage("A time and --in exclude each other.", "Use only one of them.")
   const given = span === undefined ? time : `in ${span}`
   const coming = Coming.parse(given)
   if (coming === undefined) {
-    return usage(given === "" ? "There is no time." : `"${plain(given)}" is no time to come.`, `Say ${Coming.FORM}.`)
+    return usage(
+      given === "" ? "The time is missing." : `Cannot read "${plain(given)}" as a future time.`,
+      `Say ${Coming.FORM}.`
+    )
   }
   return { coming, verb: all[place]!, rest: all.slice(place + 1) }
 }
@@ -44,27 +46,27 @@ interface Given {
 const wrongOf = (given: Given & GoalFlags.Given): Wrong | undefined => {
   const parts = partsOf(given.words, given.in)
   if (!("coming" in parts)) return parts
-  if (textOf(parts).trim() === "") return usage("There is no text.", `Say what is to be said: ${USAGE}`)
+  if (textOf(parts).trim() === "") return usage("The text is missing.", `Give the text: ${USAGE}`)
   if (parts.verb === "send" && Object.keys(GoalFlags.given(given)).length > 0)
-    return usage("A message has no options of goals.", `Leave them out, or give a goal: ${USAGE}`)
+    return usage("send takes no options of goals.", `Leave them out, or give a goal: ${USAGE}`)
   const trouble = troubleIn(textOf(parts))
   return trouble === undefined ? undefined : { ...trouble, exitCode: ExitCode.usage }
 }
 
 export const at = declare({
   path: ["at"],
-  description: "Send a message, or submit a goal, at one time to come",
+  description: "Send a message, or submit a goal, once at a later time",
   examples: [
     { command: 'agentd at 9:00 send builder "Look at the night\'s errors"', description: "The next nine o'clock" },
     { command: 'agentd at fri 17:30 goal "Release 2.0" --auto-start', description: "A goal with its options" },
     { command: 'agentd at --in 20m send builder "Is it done?"', description: "In twenty minutes" },
-    { command: "agentd schedule rm at-1", description: "Takes it back" }
+    { command: "agentd schedule rm at-1", description: "Cancels it" }
   ],
   args: {
     words: words(`The time (${Coming.FORM}), then send AGENT TEXT, or goal TEXT`, "time-and-what"),
-    in: option("TIME", "In so long from now: 20m, 1h30m"),
+    in: option("TIME", "Time from now: 20m, 1h30m"),
     catchUp: {
-      ...choice(["once", "none"], "once", "Where nobody can act at that time: once: as soon as one can; none: nothing"),
+      ...choice(["once", "none"], "once", "If the time is missed: once: run as soon as possible; none: do not run"),
       name: "catch-up"
     },
     ...GoalFlags.flags
@@ -84,6 +86,6 @@ export const at = declare({
     }))
   },
   view: ({ due, message, name }, { now }) => [
-    `${plain(message)} Due ${moment(due, now)}. Take it back: agentd schedule rm ${plain(name)}`
+    `${plain(message)} Due ${moment(due, now)}. Cancel it: agentd schedule rm ${plain(name)}`
   ]
 })

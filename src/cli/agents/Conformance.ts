@@ -46,8 +46,8 @@ export const run = Effect.fnUntraced(function* ({ asks, command, long, timeout }
   else yield* Console.log(`${outcomes.length - failed - skipped} ok, ${failed} failed, ${skipped} skipped.`)
   if (failed > 0)
     return yield* new VerbFailed({
-      message: `It does not keep the contract: ${failed} of ${outcomes.length} checks failed.`,
-      remedy: "See docs/exec-backend.md for what each asks, then try again.",
+      message: `It does not meet the contract: ${failed} of ${outcomes.length} checks failed.`,
+      remedy: "See docs/exec-backend.md for what each check expects, then try again.",
       exitCode: ExitCode.failed
     })
 })

@@ -36,7 +36,7 @@ export const summary = ({ files, isCut, more }: DiffInfo): ReadonlyArray<DiffLin
     ...files.map(({ added, path, removed }) => ({ text: `${counted(added, removed).padEnd(wide)}  ${plain(path)}` })),
     ...(more > 0 ? [{ text: `and ${count(more, "new file")} more that are not shown`, look: "faint" as const }] : []),
     ...(isCut
-      ? [{ text: "The patch is longer than is shown here: see git diff in its folder.", look: "faint" as const }]
+      ? [{ text: "The patch is cut here. See all of it: git diff in the agent's folder.", look: "faint" as const }]
       : [])
   ]
 }
@@ -50,7 +50,7 @@ const NOTHING = "has changed nothing."
 
 export const diff = declare({
   path: ["diff"],
-  description: "Show what an agent has changed in its folder: committed and not",
+  description: "Show an agent's changes in its folder, committed or not",
   examples: [
     { command: "agentd diff builder", description: "The files, and the patch" },
     { command: "agentd diff builder --stat", description: "The files alone" }

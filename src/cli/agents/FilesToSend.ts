@@ -42,10 +42,10 @@ const kindOf = (stat: Stats): string =>
           : "no file"
 
 const tooLarge = (path: string) =>
-  failed(`${path} has more than ${sizeInWords(GivenFile.MAX_FILE)}, the most of one file.`, PLACE)
+  failed(`${path} has more than ${sizeInWords(GivenFile.MAX_FILE)}, the maximum of one file.`, PLACE)
 
 const changed = (path: string) =>
-  failed(`${path} changed while it was read.`, "Wait until it is whole, then send it again.")
+  failed(`${path} changed while it was read.`, "Wait until it is complete, then send it again.")
 
 /** The whole content of an open file. Fails if the file changes while it is being read. */
 const contentOf = async (path: string, file: FileHandle): Promise<Uint8Array> => {
@@ -61,7 +61,7 @@ const contentOf = async (path: string, file: FileHandle): Promise<Uint8Array> =>
   }
   const after = await file.stat()
   // some system files (as in /proc) report size 0 but have content
-  if (before.size === 0 && has === 0) throw failed(`${path} is empty.`, "Give a file that holds something.")
+  if (before.size === 0 && has === 0) throw failed(`${path} is empty.`, "Give a file that is not empty.")
   if (has !== before.size || after.size !== before.size || after.mtimeMs !== before.mtimeMs) throw changed(path)
   return content.subarray(0, has)
 }
@@ -74,13 +74,13 @@ const readOne = async (path: string): Promise<Read> => {
   const file = await open(whole, FLAGS).catch(async (error: unknown) => {
     const target = await readlink(whole).catch(() => undefined)
     throw target === undefined
-      ? failed(`${path} cannot be read: ${troubleOf(error)}.`, "See that it is there, and that you may read it.")
-      : failed(`${path} is a link to ${target}.`, "If that is what you mean, give its own path.")
+      ? failed(`${path} cannot be read: ${troubleOf(error)}.`, "Check that it exists and that you can read it.")
+      : failed(`${path} is a link to ${target}.`, "To send that file, give its own path.")
   })
   try {
     const content = await contentOf(path, file)
     if (GivenFile.mediaTypeOf(content) === undefined)
-      throw failed(`${path} is of no kind that agents take: they take ${GivenFile.KINDS}.`, PLACE)
+      throw failed(`${path} has a type that agents do not take. They take ${GivenFile.KINDS}.`, PLACE)
     const filename = basename(whole)
     if (filename.length > GivenFile.MAX_NAME)
       throw failed(
@@ -111,7 +111,7 @@ export const read = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
     size += file.content.length
     if (size > GivenFile.MAX_MESSAGE)
       return yield* failed(
-        `With ${path} the files have more than ${sizeInWords(GivenFile.MAX_MESSAGE)}, the most of one message.`,
+        `With ${path} the files have more than ${sizeInWords(GivenFile.MAX_MESSAGE)}, the maximum of one message.`,
         "Send some of them with a message of their own."
       )
     files.push(file)

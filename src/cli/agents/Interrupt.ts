@@ -4,10 +4,10 @@ import { agents, labels, nobody, yes } from "../parse/Names.ts"
 
 export const interrupt = act({
   path: ["interrupt"],
-  description: "End an agent's turn, or its run where there are no turns; counts no error",
+  description: "End an agent's turn, or its run if it has no turns; counts no error",
   examples: [
-    { command: "agentd interrupt builder", description: "Let it take up its inbox anew" },
-    { command: "agentd interrupt 'shop/*'", description: "All that fit: lists them, and asks" }
+    { command: "agentd interrupt builder", description: "It then reads its inbox again" },
+    { command: "agentd interrupt 'shop/*'", description: "All matching agents: lists them, and asks" }
   ],
   args: { names: agents, labels, yes },
   several: { kind: "agent", ends: () => "interrupts", changes: () => "interrupts" },

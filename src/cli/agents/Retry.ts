@@ -3,7 +3,7 @@ import { act, off, oneOf, option, send } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { agents, labels, nobody, yes } from "../parse/Names.ts"
 
-const message = option("ID", "Only the message of this id, as agentd waiting --json has it; none: all of them")
+const message = option("ID", "Only the message with this id (see agentd waiting --json); none: all of them")
 
 /** The form of a message's id; no agent has such a name. */
 const ID = /^0[0-9a-hjkmnp-tv-z]{25}$/
@@ -25,22 +25,22 @@ const many = (input: Meant) =>
   meant(input).names.some((name) => ID.test(name))
     ? {
         message: "More than one message is named.",
-        remedy: "Name one, or none for all of them; see what there is: agentd waiting",
+        remedy: "Name one, or none for all of them. See them: agentd waiting",
         exitCode: ExitCode.usage
       }
     : undefined
 
 const both = {
-  message: "--held lets all go that the agent holds: it takes no message.",
-  remedy: "Leave one of the two out; see what there is: agentd waiting",
+  message: "--held discards all queued messages: it takes no message id.",
+  remedy: "Leave one of the two out. See the messages: agentd waiting",
   exitCode: ExitCode.usage
 }
 
 export const retry = act({
   path: ["retry"],
-  description: "Ask an agent again what came to no answer: a refusal, a limit, an error",
+  description: "Retry messages that got no answer: refused, over a limit, or failed",
   examples: [
-    { command: "agentd retry shop/builder", description: "All that agentd waiting shows of it" },
+    { command: "agentd retry shop/builder", description: "All of its messages in agentd waiting" },
     { command: "agentd retry 'shop/*'", description: "Of all agents of a project" },
     { command: "agentd retry shop/builder 01kb0c3x5r8y2w4v6t7s9q1p0n", description: "One message of it" }
   ],
@@ -54,20 +54,20 @@ export const retry = act({
   }
 })
 
-const LETS_GO = "lets go what is open of"
+const LETS_GO = "discards messages of"
 
 export const dismiss = act({
   path: ["dismiss"],
-  description: "Let go what came to no answer, or what a stopped agent holds",
+  description: "Discard unanswered messages, or those queued for a stopped agent",
   examples: [
-    { command: "agentd dismiss shop/builder", description: "It is in agentd waiting no more; the log keeps it" },
-    { command: "agentd dismiss shop/builder --held", description: "Messages that wait for an agent that is stopped" }
+    { command: "agentd dismiss shop/builder", description: "agentd waiting no longer lists them; the log keeps them" },
+    { command: "agentd dismiss shop/builder --held", description: "Messages queued for a stopped agent" }
   ],
   args: {
     names: agents,
     labels,
     message,
-    held: off("The messages that it holds, instead: they are never told it"),
+    held: off("Discard queued messages instead; the agent never sees them"),
     yes
   },
   several: { kind: "agent", ends: () => LETS_GO, changes: () => LETS_GO },

@@ -6,7 +6,7 @@ const name = word("Its name in this project, or project/name", { name: "schedule
 
 export const ls = declare({
   path: ["schedule", "ls"],
-  description: "List the schedules of this project: when each is due next, how the last time went",
+  description: "List the schedules of this project: when each is due next, and its last outcome",
   examples: [{ command: "agentd schedule ls --all", description: "Of all projects; the next one first" }],
   args: { all: off("Those of all projects") },
   rpc: ({ all }, caller) => read("Schedules", { all, caller }),
@@ -15,7 +15,7 @@ export const ls = declare({
 
 export const rm = act({
   path: ["schedule", "rm"],
-  description: "Take back what agentd at has asked for; one of agentd.jsonc goes with its lines there",
+  description: "Cancel what agentd at scheduled; to remove any other, edit agentd.jsonc",
   examples: [{ command: "agentd schedule rm at-1", description: "Nothing is sent" }],
   args: { name },
   rpc: ({ name }, caller) => send("ScheduleRemove", { name, caller })
@@ -23,7 +23,7 @@ export const rm = act({
 
 export const run = act({
   path: ["schedule", "run"],
-  description: "Run it now, besides its times; refused while its last run is under way",
+  description: "Run a schedule now; refused while its last run is in progress",
   examples: [{ command: "agentd schedule run nightly", description: "To see what it does" }],
   args: { name },
   rpc: ({ name }, caller) => send("ScheduleRun", { name, caller })
@@ -31,16 +31,16 @@ export const run = act({
 
 export const pause = act({
   path: ["schedule", "pause"],
-  description: "Let its times pass until it is resumed; nothing is caught up",
-  examples: [{ command: "agentd schedule pause nightly", description: "Also over restarts of the daemon" }],
+  description: "Pause a schedule: skip its times until it is resumed",
+  examples: [{ command: "agentd schedule pause nightly", description: "It stays paused when the daemon restarts" }],
   args: { name },
   rpc: ({ name }, caller) => send("SchedulePause", { name, caller })
 })
 
 export const resume = act({
   path: ["schedule", "resume"],
-  description: "Let a paused schedule go on",
-  examples: [{ command: "agentd schedule resume nightly", description: "Its next time is due again" }],
+  description: "Resume a paused schedule",
+  examples: [{ command: "agentd schedule resume nightly", description: "It runs again at its next time" }],
   args: { name },
   rpc: ({ name }, caller) => send("ScheduleResume", { name, caller })
 })

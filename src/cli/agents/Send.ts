@@ -6,7 +6,7 @@ import { troubleIn } from "../render/PlainText.ts"
 
 const both = {
   message: "--urgent and --steer exclude each other.",
-  remedy: "--steer ends the turn, --urgent the run: give the one that is meant.",
+  remedy: "--steer ends the turn, --urgent the run: use only one of them.",
   exitCode: ExitCode.usage
 }
 
@@ -26,7 +26,7 @@ export const wrong = ({ steer, text = "", urgent }: Manner & { readonly text?: s
 /** A message with files needs `SendFiles`, which uploads their contents first. */
 export const send = act({
   path: ["send"],
-  description: "Put a message into an agent's inbox; its next turn or run carries it",
+  description: "Send a message to an agent's inbox; its next turn or run gets it",
   examples: [
     {
       command: 'agentd send builder "Fix the failing test"',
@@ -41,17 +41,17 @@ export const send = act({
       description: "Images, PDFs and texts"
     },
     { command: "git diff | agentd send web/reviewer", description: "From a pipe" },
-    { command: "agentd send 'web/*' \"Commit what you have\"", description: "To all that fit" },
-    { command: "agentd send '*' -l backend \"Commit what you have\"", description: "To all of this label" },
+    { command: "agentd send 'web/*' \"Commit what you have\"", description: "To all that match" },
+    { command: "agentd send '*' -l backend \"Commit what you have\"", description: "To all with this label" },
     { command: "agentd send builder -- --verbose breaks it", description: "A text that begins with a dash" }
   ],
   args: {
     name: word("Its name in this project, project/agent, or a pattern: 'shop/*'", { name: "agent" }),
-    text: text("The message; - or nothing: what comes on standard input"),
-    urgent: off("End the run that is under way; the next one carries the message"),
+    text: text("The message; - or nothing: read standard input"),
+    urgent: off("End the current run; the next one gets the message"),
     yes,
     labels,
-    steer: off("End the turn that is under way at a safe boundary; the message is the next turn"),
+    steer: off("End the current turn at a safe boundary; the message is the next turn"),
     file: options("file", "PATH", "Send this file with it: an image, a PDF or a text; repeatable")
   },
   wrong,

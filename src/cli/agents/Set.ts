@@ -9,8 +9,8 @@ import { cut, paint, plain } from "../render/Output.ts"
 
 const KNOWN = {
   live: "",
-  before: "as its last run has told",
-  "not yet": "it has told of nothing yet: its first run does"
+  before: "as its last run reported",
+  "not yet": "nothing is reported yet: its first run reports it"
 } as const
 
 /** Maximum number of entries shown per list; --json has all. */
@@ -71,7 +71,7 @@ export const set = declare({
   path: ["set"],
   description: "Choose an agent's model or mode, until you choose another; a restart keeps it",
   examples: [
-    { command: "agentd set builder", description: "What can be chosen, and the agent's own commands" },
+    { command: "agentd set builder", description: "List the choices, and the agent's own commands" },
     { command: "agentd set builder --mode plan", description: "It plans, and asks before it begins" },
     { command: "agentd set builder tester --model opus", description: "As the agents call it" },
     { command: "agentd set builder --reset", description: "As agentd.jsonc says again" }
@@ -80,7 +80,7 @@ export const set = declare({
     names: agents,
     labels,
     model: option("MODEL", "The model, as the agent calls it"),
-    mode: option("MODE", "The mode of the agent's own"),
+    mode: option("MODE", "The mode, as the agent calls it"),
     reset: off("Forget what was chosen before")
   },
   several: { kind: "agent", changes: (input) => (isChoice(input) ? "sets the model or mode of" : undefined) },

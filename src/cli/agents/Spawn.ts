@@ -5,14 +5,17 @@ export const spawn = act({
   path: ["spawn"],
   description: "Give a running agent a sub-agent with a task; it ends with its parent",
   examples: [
-    { command: 'agentd spawn builder tester "Run the tests and report"', description: "Else it is as its parent" }
+    {
+      command: 'agentd spawn builder tester "Run the tests and report"',
+      description: "It is otherwise like its parent"
+    }
   ],
   args: {
     parent: word("The running agent that it is a sub-agent of"),
-    name: word("What it is called in this project"),
+    name: word("Its name in this project"),
     task: word("Its first message"),
-    role: option("TEXT", "What it is, in a few words; default: as its parent"),
-    instructions: option("TEXT", "What goes into each of its prompts; default: as its parent")
+    role: option("TEXT", "Its role, in a few words; default: its parent's"),
+    instructions: option("TEXT", "Text added to each of its prompts; default: its parent's")
   },
   rpc: ({ instructions, name, parent, role, task }, caller) =>
     send("Spawn", {

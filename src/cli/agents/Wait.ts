@@ -99,7 +99,7 @@ export const unclear = (
   const [lost] = before.filter(({ id }) => !rows.some((row) => row.id === id))
   const home = rows.find(({ conversation, kind }) => kind === "project" && conversation === lost?.conversation)
   if (lost !== undefined)
-    return { message: `${nameOf(lost)} is there no more: ${home?.says ?? "it was removed"}.`, remedy }
+    return { message: `${nameOf(lost)} no longer exists: ${home?.says ?? "it was removed"}.`, remedy }
   const own = unknown.find((name) => !name.includes("/"))
   if (own !== undefined && isUnstarted(rows, config)) return unstarted(config, own)
   return { message: `Nothing is called ${unknown.map((name) => `"${name}"`).join(", ")}.`, remedy }
@@ -113,7 +113,7 @@ const never = (row: BoardRow, aim: Aim): Unclear => ({
 
 const late = (timeout: number, row: BoardRow | undefined) =>
   new VerbFailed({
-    message: `After ${age(timeout)} ${row === undefined ? "it is not known how it stands" : `${nameOf(row)} ${predicate({ word: row.word }, 0)}`}.`,
+    message: `After ${age(timeout)} ${row === undefined ? "its status is not known" : `${nameOf(row)} ${predicate({ word: row.word }, 0)}`}.`,
     remedy: "Wait longer with --timeout, or see it: agentd ps",
     exitCode: ExitCode.failed
   })

@@ -37,7 +37,7 @@ const GOAL = /(^|\/)g\d{1,9}$/
 
 export const why = declare({
   path: ["why"],
-  description: "Say in plain words what led an agent or a goal to where it stands",
+  description: "Explain how an agent or a goal got its current status",
   examples: [
     { command: "agentd why builder", description: "Why did it stop?" },
     { command: "agentd why g3", description: "Why does the goal not go on?" }

@@ -60,20 +60,20 @@ export const show = declare({
 
 export const post = act({
   path: ["channel", "post"],
-  description: "Say something in a channel; for a word to one agent there is agentd send",
+  description: "Post in a channel; to write to only one agent, use agentd send",
   examples: [
     {
       command: 'agentd channel post reviews "Look at #42"',
-      description: "What it does to a turn in progress is config"
+      description: "The config decides what it does to a turn in progress"
     }
   ],
-  args: { name, text: text("What is said; - or nothing: standard input") },
+  args: { name, text: text("The text; - or nothing: read standard input") },
   rpc: ({ name, text }, caller) => send("PostToChannel", { name, text, caller })
 })
 
 export const begin = act({
   path: ["channel", "new"],
-  description: "Make a channel in the project of this folder; agentd.jsonc can name them, too",
+  description: "Create a channel in the project of this folder; agentd.jsonc can, too",
   examples: [
     { command: 'agentd channel new reviews pm dev --topic "review of #42"', description: "Two agents that take turns" }
   ],
@@ -81,7 +81,7 @@ export const begin = act({
     name,
     agents,
     order: choice(ORDERS, "round-robin", "Who has the floor next: in turn, the highest priority, or whom you give it"),
-    topic: option("TEXT", "What it is for; each agent is told")
+    topic: option("TEXT", "Its purpose; each agent sees it")
   },
   rpc: ({ agents, name, order, topic }, caller) =>
     send("NewChannel", { name, agents, order, topic: topic ?? "", caller })
@@ -98,28 +98,31 @@ export const assign = act({
 export const remove = act({
   path: ["channel", "remove"],
   description: "Take an agent's seat away; if it has the floor, the next one gets it",
-  examples: [{ command: "agentd channel remove reviews qa", description: "Its turn is ended" }],
+  examples: [{ command: "agentd channel remove reviews qa", description: "Ends its turn" }],
   args: { name, agent },
   rpc: ({ agent, name }, caller) => send("RemoveSeat", { name, agent, caller })
 })
 
 export const order = act({
   path: ["channel", "order"],
-  description: "Change how the floor goes on, and who stands first in the queue",
+  description: "Change the order of turns, and who is first in the queue",
   examples: [
     {
       command: "agentd channel order reviews round-robin qa dev",
       description: "qa is next, then dev, then the others"
     },
-    { command: "agentd channel order reviews manual", description: "Only whom you give it with agentd channel grant" }
+    {
+      command: "agentd channel order reviews manual",
+      description: "Only agents that you name with agentd channel grant"
+    }
   ],
-  args: { name, order: pick(ORDERS, "How the next one is found"), agents },
+  args: { name, order: pick(ORDERS, "How the next agent is chosen"), agents },
   rpc: ({ agents, name, order }, caller) => send("OrderChannel", { name, order, agents, caller })
 })
 
 export const grant = act({
   path: ["channel", "grant"],
-  description: "Give the floor to an agent now; who has it loses it, who waits goes on",
+  description: "Give the floor to an agent now; the agent that has it loses it",
   examples: [{ command: "agentd channel grant reviews dev", description: "Its turn begins" }],
   args: { name, agent },
   rpc: ({ agent, name }, caller) => send("GrantFloor", { name, agent, caller })
@@ -127,7 +130,7 @@ export const grant = act({
 
 export const skip = act({
   path: ["channel", "skip"],
-  description: "Take the floor from who has it; the next one gets it",
+  description: "Take the floor from the agent that has it; the next one gets it",
   examples: [{ command: "agentd channel skip reviews", description: "Its turn is interrupted" }],
   args: { names },
   several: { kind: "channel" },
@@ -137,7 +140,7 @@ export const skip = act({
 
 export const requeue = act({
   path: ["channel", "requeue"],
-  description: "End an agent's wait, or its turn: it goes to the end of the queue, like after its turn",
+  description: "End an agent's wait or turn; it goes to the end of the queue",
   examples: [
     {
       command: "agentd channel requeue reviews dev",
@@ -150,8 +153,8 @@ export const requeue = act({
 
 export const pause = act({
   path: ["channel", "pause"],
-  description: "Give the floor to nobody until it is resumed; the turn in progress ends by itself",
-  examples: [{ command: "agentd channel pause reviews", description: "What is said meanwhile is kept" }],
+  description: "Pause a channel until it is resumed; the turn in progress ends by itself",
+  examples: [{ command: "agentd channel pause reviews", description: "Posts are kept until then" }],
   args: { names },
   several: { kind: "channel" },
   wrong: none("pause"),
@@ -160,7 +163,7 @@ export const pause = act({
 
 export const resume = act({
   path: ["channel", "resume"],
-  description: "Go on after a pause, or where the channel rests since its agents only talked to each other",
+  description: "Resume a channel after a pause, or after too many posts by agents alone",
   examples: [{ command: "agentd channel resume reviews", description: "The next one gets the floor" }],
   args: { names },
   several: { kind: "channel" },

@@ -13,9 +13,9 @@ export type Asked =
 export const HELP: ReadonlyArray<string> = [
   "text           say it to all",
   "/grant AGENT   give it the floor now",
-  "/skip          take the floor from who has it",
+  "/skip          take the floor from the agent that has it",
   "/requeue AGENT end its wait or its turn: it goes to the end of the queue",
-  "/pause         give the floor to nobody",
+  "/pause         give no turns until /resume",
   "/resume        go on after a pause or a rest",
   "//text         say a text that begins with /",
   "/quit          leave; the channel goes on"
@@ -47,6 +47,6 @@ export const parse = (line: string): Asked => {
     case "q":
       return { _tag: "Quit" }
     default:
-      return { _tag: "Wrong", message: `There is no /${verb}. /help names what there is; //… says such a text.` }
+      return { _tag: "Wrong", message: `There is no /${verb}. /help lists the commands; //… posts such a text.` }
   }
 }

@@ -13,13 +13,11 @@ const join = Command.make(
   { name },
   verb(() => import("./ChannelJoin.ts"))
 ).pipe(
-  Command.withDescription(
-    "Sit in a channel: what is said, who has the floor and for how long, and a line to say something"
-  ),
+  Command.withDescription("Join a channel: follow its posts and its floor, and post in it"),
   Command.withExamples([
     {
       command: "agentd channel join reviews",
-      description: "/help names what can be typed, Ctrl-C leaves; off a terminal each line of input is posted"
+      description: "/help lists the commands, Ctrl-C leaves; without a terminal it posts each line of input"
     }
   ])
 )

@@ -6,13 +6,13 @@ const HEAD = ["ID", "RIGHT", "LABEL", "SINCE", "BY"]
 
 export const ls = declare({
   path: ["access", "ls"],
-  description: "List the pages and programs that may come in over HTTP, each with its right",
+  description: "List the pages and programs with access over HTTP, each with its rights",
   examples: [{ command: "agentd access ls", description: "Made by agentd open and agentd access new" }],
   args: {},
   rpc: () => read("Accesses", null),
   view: (rows, world) =>
     rows.length === 0
-      ? ["No page and no program may come in. Open the page: agentd open"]
+      ? ["No page or program has access. Open the page: agentd open"]
       : table(
           HEAD,
           rows.map(({ by, id, label, right, since }) =>
@@ -31,7 +31,10 @@ export const make = declare({
     { command: "agentd access new dashboard", description: "It may read" },
     { command: "agentd access new ci --act", description: "It may do all that you may" }
   ],
-  args: { label: word("The program that has it", { name: "LABEL" }), act: off("It may act, not read alone") },
+  args: {
+    label: word("Name of the program that uses it", { name: "LABEL" }),
+    act: off("Allow it to act, not only to read")
+  },
   rpc: ({ act, label }, caller) => send("Grant", { right: act ? "act" : "view", label, caller }),
   view: ({ address, id }) => [
     `Token ${plain(id)}, shown this once; send it as "authorization: Bearer …" to ${plain(address)}/v1/VERB:`
@@ -41,7 +44,7 @@ export const make = declare({
 
 export const revoke = act({
   path: ["access", "revoke"],
-  description: "Take a token back: what it opened ends at once",
+  description: "Revoke a token: its connections end at once",
   examples: [{ command: "agentd access revoke 3kq9", description: "By its id or the beginning of it" }],
   args: { id: word("Its id or the beginning of it", { name: "ID" }) },
   rpc: ({ id }, caller) => send("Revoke", { name: id, caller })

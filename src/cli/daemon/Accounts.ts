@@ -7,7 +7,7 @@ import { age, type Cell, clock, cut, paint, plain, table } from "../render/Outpu
 const skies: { readonly [state in AccountRow["state"]]: string } = {
   Available: "",
   Degraded: "a request has failed",
-  Unavailable: "cannot be had",
+  Unavailable: "is not available",
   LimitedUntil: "has reached its limit",
   LoginNeeded: "needs a login"
 }
@@ -38,7 +38,7 @@ export const lines = (rows: ReadonlyArray<AccountRow>, world: World): ReadonlyAr
     return parts.length === 0 ? [] : [`${plain(row.provider)} (${plain(row.account)}): ${parts.join("; ")}`]
   })
 
-const HEAD = ["ACCOUNT", "WINDOW", "USED", "BEGINS ANEW", "TOLD", "AGENTS"]
+const HEAD = ["ACCOUNT", "WINDOW", "USED", "RESETS", "TOLD", "AGENTS"]
 
 const MAX_NAMED = 3
 
@@ -50,7 +50,7 @@ const named = (agents: ReadonlyArray<string>): string => {
 const cells = (row: AccountRow, { now }: World): ReadonlyArray<ReadonlyArray<Cell>> => {
   const who = `${plain(row.provider)} (${plain(row.account)})`
   const said = trouble(row, now, 60)
-  const first = said ?? (row.windows.length === 0 ? "tells of no windows" : undefined)
+  const first = said ?? (row.windows.length === 0 ? "reports no usage limits" : undefined)
   const above = first === undefined ? [] : [["", first, "", ""]]
   const each = row.windows.map((window) => {
     const { at, name, resetsAt } = window
@@ -64,13 +64,13 @@ const cells = (row: AccountRow, { now }: World): ReadonlyArray<ReadonlyArray<Cel
 
 export const accounts = declare({
   path: ["accounts"],
-  description: "Show the accounts with providers of models: what of their limits is used, until when, and by whom",
-  examples: [{ command: "agentd accounts", description: "As their providers told it last" }],
+  description: "Show the accounts with model providers: usage of their limits, resets, agents",
+  examples: [{ command: "agentd accounts", description: "As last reported by their providers" }],
   args: {},
   rpc: () => read("Accounts", null),
   view: (rows, world) =>
     rows.length === 0
-      ? ["No agent asks a provider of models."]
+      ? ["No agent uses a model provider."]
       : table(
           HEAD,
           rows.flatMap((row) => cells(row, world)),

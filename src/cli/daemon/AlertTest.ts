@@ -3,11 +3,11 @@ import { act, maybeWord, send } from "../parse/DeclaredVerb.ts"
 
 export const alertTest = act({
   path: ["alert", "test"],
-  description: "Send a test mail, or a message by a channel, now, and say what its receiver answered",
+  description: "Send a test mail, or a message by a channel, and show the server's answer",
   examples: [
-    { command: "agentd alert test", description: "A mail down the path that real alerts take" },
-    { command: "agentd alert test phone", description: "By a channel; do it once after setting it up" }
+    { command: "agentd alert test", description: "A mail, sent as real alerts are sent" },
+    { command: "agentd alert test phone", description: "By a channel; try it once after you set it up" }
   ],
-  args: { name: maybeWord("The channel, as the config calls it; none: the mail", "NAME") },
+  args: { name: maybeWord("Name of the channel in the config; none: the mail", "NAME") },
   rpc: ({ name }) => (name === undefined ? send("AlertTest", null) : send("NotifyTest", { name }))
 })

@@ -22,9 +22,9 @@ const mailed = (row: AlertRow, now: number): string => {
     case "failed":
       return `not sent to ${list(to)}: ${tried}; next try ${next}`
     case "given up":
-      return `never sent: ${tried}. Mend the mail section, then: agentd alert test`
+      return `never sent: ${tried}. Fix the mail section, then: agentd alert test`
     case "nobody":
-      return "nobody was told: no address is configured. How: agentd schema"
+      return "not sent: no address is configured. How: agentd schema"
     case "waiting":
       return `goes to ${list(to)} ${next}`
   }
@@ -47,18 +47,18 @@ const lines = (row: AlertRow, { colour, now }: World): ReadonlyArray<string> => 
 
 export const alerts = declare({
   path: ["alert", "ls"],
-  description: "List what people were told: what, to whom, whether it came to them, and what helps",
+  description: "List alerts: to whom each was sent, whether it arrived, and what helps",
   examples: [
     { command: "agentd alert ls", description: "The newest first" },
-    { command: "agentd alert ls --failed", description: "What could not be told, with the next try" }
+    { command: "agentd alert ls --failed", description: "Those that could not be sent, with the next try" }
   ],
   args: {
-    count: count("So many", DEFAULT, { least: 1, most: MOST, alias: "n" }),
-    failed: off("Only what could not be told")
+    count: count("Maximum number of alerts", DEFAULT, { least: 1, most: MOST, alias: "n" }),
+    failed: off("Only those that could not be sent")
   },
   rpc: ({ count, failed }) => read("Alerts", { count, failed }),
   view: (rows, world) =>
     rows.length === 0
-      ? ["Nobody was told of anything. Whether mail arrives: agentd alert test"]
+      ? ["No alert was sent yet. Test whether mail arrives: agentd alert test"]
       : rows.flatMap((row) => lines(row, world))
 })

@@ -38,7 +38,7 @@ export const run = Effect.fnUntraced(function* ({ file: given, force }: Input) {
   const say = (yield* Console.Console).error
   const talks = columns !== null && !json
   const file = resolve(given)
-  if (talks) say("Copying the log as it stands …")
+  if (talks) say("Copying the log …")
   const made = yield* BackupFile.make({
     state: paths.state,
     file,
@@ -46,9 +46,9 @@ export const run = Effect.fnUntraced(function* ({ file: given, force }: Input) {
     version: VERSION,
     progress: progressOf(talks, say)
   })
-  const told = yield* hint(`Read it back, which asks first: agentd restore '${file}'`)
+  const told = yield* hint(`To restore it (asks first): agentd restore '${file}'`)
   yield* print(made, () => [
-    `${file}: ${count(made.head, "rune")}, ${count(made.items, "file")}, ${sizeOf(made.bytes)}. It holds what people and agents wrote: keep it for yourself.`,
+    `${file}: ${count(made.head, "rune")}, ${count(made.items, "file")}, ${sizeOf(made.bytes)}. It holds what people and agents wrote: keep it private.`,
     told
   ])
 })

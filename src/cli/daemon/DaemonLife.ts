@@ -114,7 +114,7 @@ export const checkStart = Effect.gen(function* () {
   yield* StateFolder.check(paths.state)
   yield* checkLength(paths.socket)
   yield* Effect.mapError(loadUser(paths.userConfig), ({ message }) => {
-    const remedy = `Mend ${paths.userConfig}: the daemon was not stopped, and what is in force stays in force.`
+    const remedy = `Fix ${paths.userConfig}: the daemon was not stopped, and the last good version stays in force.`
     return new VerbFailed({ message, remedy, exitCode: ExitCode.config })
   })
 })

@@ -73,7 +73,7 @@ export const run = Effect.fnUntraced(function* ({ label, ownPort, print: isPrint
   yield* print({ url, right, opened: isShown }, () => [
     url,
     isShown
-      ? "Opened in your browser. The link is used up: it is good for one page."
-      : "Open it within two minutes: it is good for one page, which keeps its right until: agentd access ls"
+      ? "Opened in your browser. The link works only once."
+      : "The link works once, within two minutes. Sign the page out later: agentd access revoke ID"
   ])
 })

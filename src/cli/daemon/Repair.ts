@@ -68,7 +68,7 @@ type Plan = Pick<Cuts, "behind" | "blanked" | "cuts" | "unknown">
 /** The losses of a repair as sentences. */
 export const linesOf = (plan: Plan, losses: Losses): ReadonlyArray<string> => [
   ...[...plan.cuts.values()].map((one) => lineOf(one, losses)),
-  ...(plan.behind === undefined ? [] : [`${plan.behind}. What is missing there comes back with a backup alone.`]),
+  ...(plan.behind === undefined ? [] : [`${plan.behind}. Only a backup can bring it back.`]),
   ...(plan.unknown === 0 ? [] : [`${count(plan.unknown, "rune")} of which nothing can be read any more are lost.`]),
   ...(plan.blanked.length === 0
     ? []
@@ -146,24 +146,22 @@ export const run = Effect.fnUntraced(function* ({ conversation, dryRun, yes }: I
   const losses = new Losses()
   const plan = yield* RepairStore.look(inputOf(losses))
   const lines = linesOf(plan, losses)
-  const sides = "The files beside the store are made anew."
+  const sides = "The files beside the store are made again."
   if (dryRun) {
     return yield* print(jsonOf(plan, losses, null), () =>
-      plan.isWell
-        ? ["Each rune is as it was written: there is nothing to cut off."]
-        : ["A repair would do this:", ...lines]
+      plan.isWell ? ["Every rune is intact: there is nothing to repair."] : ["A repair would do this:", ...lines]
     )
   }
   const fact = plan.isWell
-    ? `Each rune is as it was written. A repair writes the store anew, without a loss. ${sides}`
-    : `${lines.join("\n")}\nThe store as it is now is kept beside. ${sides}`
+    ? `Every rune is intact. A repair rewrites the store without loss. ${sides}`
+    : `${lines.join("\n")}\nA copy of the current store is kept. ${sides}`
   yield* confirm(yes, fact, "Repair it?")
   const done = yield* RepairStore.run(inputOf(new Losses()), yield* Clock.currentTimeMillis)
   yield* print(jsonOf(done.plan, losses, done.beside), () => [
     ...lines,
     plan.isWell
-      ? `The store is written anew, and nothing is lost. As it was, it is in ${done.beside}: remove that when nobody needs it.`
-      : `The store is repaired. As it was, it is in ${done.beside}; what is lost can be read in ${join(done.beside, "lost.jsonl")}.`,
-    "See that all is well: agentd verify"
+      ? `The store is rewritten, and nothing is lost. The old store is in ${done.beside}: remove it when you no longer need it.`
+      : `The store is repaired. The old store is in ${done.beside}; lost runes can be read in ${join(done.beside, "lost.jsonl")}.`,
+    "Check the result: agentd verify"
   ])
 }, Effect.scoped)

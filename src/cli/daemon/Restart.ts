@@ -35,7 +35,7 @@ const cutShort = Effect.map(busy, (rows) => {
   const cut = rows.filter(({ backend, outlives = !ENDING.has(backend) }) => !outlives)
   if (cut.length === 0) return undefined
   const who = cut.length === 1 ? "agent is" : "agents are"
-  return `${cut.length} ${who} in the midst of a turn that ends with the daemon, and is begun again after it: ${namesOf(cut, MAX_NAMES)}.`
+  return `${cut.length} ${who} in a turn that ends with the daemon and begins again after the restart: ${namesOf(cut, MAX_NAMES)}.`
 })
 
 const ask = Effect.fnUntraced(function* (yes: boolean) {

@@ -42,7 +42,7 @@ const checkSound = (file: string, { problems, runes }: Verdict) => {
   return Effect.fail(
     new BackupRefused({
       message: `The log in ${file} is damaged: ${count(problems.length, "problem")} in ${count(runes, "rune")}; rune ${first.eventId} of ${first.stream}: ${first.message}.`,
-      remedy: "All is as it was before. Take an older backup.",
+      remedy: "Nothing was changed. Use an older backup.",
       exitCode: ExitCode.problems
     })
   )
@@ -109,7 +109,7 @@ const restoring = Effect.fnUntraced(function* ({ file: given, yes }: Input) {
   const { runes, streams } = verdict
   yield* print({ file, state, agentd, at, head, headAt, items, runes, streams, aside: left ?? null, revoked }, () => [
     `Restored into ${state}: ${count(runes, "rune")} in ${count(streams, "stream")}, each hash follows from the one before.`,
-    ...(left === undefined ? [] : [`The store that was there is in ${left}. Remove it when nobody needs it.`]),
+    ...(left === undefined ? [] : [`The store that was there is in ${left}. Remove it when you no longer need it.`]),
     ...(revoked === 0
       ? []
       : [

@@ -27,7 +27,7 @@ const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
   ...(project.problems.length === 0
     ? []
     : [
-        "Its config cannot be used; what was in force before stays in force:",
+        "Its config cannot be used; the last good version stays in force:",
         ...project.problems.flatMap(plainLines).map((line) => `  ${line}`)
       ])
 ]
@@ -116,7 +116,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   const { ownConfig } = status.daemon
   if (ownConfig !== undefined) {
     lines.push(
-      `${ownConfig.path} cannot be used; what was in force before stays in force:`,
+      `${ownConfig.path} cannot be used; the last good version stays in force:`,
       ...plainLines(ownConfig.problem).map((line) => `  ${line}`)
     )
   }
@@ -127,7 +127,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   )
   if (project !== null && project.waits !== undefined) {
     return yield* new VerbFailed({
-      message: `${project.config} has changed and waits: what was in force before stays in force.`,
+      message: `${project.config} has changed and waits: the version before stays in force.`,
       remedy: `Look at the change, and put it into force: agentd trust ${project.name}`,
       exitCode: ExitCode.config
     })
@@ -135,7 +135,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   if (ownConfig !== undefined && (project === null || project.problems.length === 0)) {
     return yield* new VerbFailed({
       message: `${ownConfig.path} has problems.`,
-      remedy: "Mend it: it is read again when it changes.",
+      remedy: "Fix it: it is read again when it changes.",
       exitCode: ExitCode.config
     })
   }
@@ -149,7 +149,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   }
   return yield* new VerbFailed({
     message: `${project.config} has problems.`,
-    remedy: "Mend it: it is read again when it changes.",
+    remedy: "Fix it: it is read again when it changes.",
     exitCode: ExitCode.config
   })
 })

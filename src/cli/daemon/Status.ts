@@ -10,7 +10,7 @@ import { LOOKS } from "../../domain/Words.ts"
 import { age, clock, type Colour, count, lookColour, paint, plain, plainLines } from "../render/Output.ts"
 
 const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: string, colour: Colour] } = {
-  recovering: ["recovering: it reads its log, and answers meanwhile", "yellow"],
+  recovering: ["recovering: it reads its log, and already answers", "yellow"],
   ready: ["ready", "green"],
   stopping: ["stopping", "yellow"]
 }
@@ -133,7 +133,7 @@ export const view = (status: StatusReply, world: World): ReadonlyArray<string> =
       problems.length === 0
         ? []
         : [
-            line("", paint(colour, "yellow", "its file cannot be used; what was in force before stays in force:")),
+            line("", paint(colour, "yellow", "its file cannot be used; the last good version stays in force:")),
             ...problems.flatMap(plainLines).map((problem) => line("", `  ${paint(colour, "yellow", problem)}`))
           ]
     )

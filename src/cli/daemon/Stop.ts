@@ -33,7 +33,7 @@ const ask = Effect.fnUntraced(function* (yes: boolean) {
   if (yes) return
   const count = yield* working
   if (count === 0) return
-  const fact = `${count} ${count === 1 ? "agent works" : "agents work"}; each run is ended and taken up again after the next start.`
+  const fact = `${count} ${count === 1 ? "agent works" : "agents work"}; each run ends, and continues after the next start.`
   yield* confirm(yes, fact, "Stop the daemon?")
 })
 
@@ -94,9 +94,7 @@ const stopReturn = Effect.gen(function* () {
 
 const stopDaemon = Effect.gen(function* () {
   const stopped = yield* DaemonLife.stop("agentd stop")
-  const told = yield* hint(
-    `The daemon has stopped (pid ${stopped.pid}). What should run runs again after: agentd start`
-  )
+  const told = yield* hint(`The daemon has stopped (pid ${stopped.pid}). Its agents run again after: agentd start`)
   const { returnsBy } = stopped
   yield* print({ ...stopped, returnsBy: returnsBy ?? null }, () => [
     told,

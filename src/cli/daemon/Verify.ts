@@ -38,8 +38,8 @@ export const unreadable = Effect.fnUntraced(function* (file: string) {
   if (isTorn(dirname(file))) {
     return new StorageError({
       reason: "torn",
-      message: `A restore of ${file} was cut off: files of two stores lie there.`,
-      remedy: "A start undoes it, and all is as it was before: agentd start"
+      message: `A restore of ${file} was interrupted: the folder has files of two stores.`,
+      remedy: "The next start undoes the restore: agentd start"
     })
   }
   if (yield* Effect.orElseSucceed(fs.exists(file), () => false)) return undefined
@@ -86,7 +86,7 @@ export const run = Effect.fnUntraced(function* () {
   return yield* new VerbFailed({
     message: `${count(problems.length, "problem")} in ${count(runes, "rune")}.`,
     remedy:
-      "See what can be kept: agentd repair --dry-run. It keeps the store as it is beside; a backup may have more.",
+      "See what a repair would lose: agentd repair --dry-run. A repair keeps the old store; a backup may have more.",
     exitCode: ExitCode.problems
   })
 })

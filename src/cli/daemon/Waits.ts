@@ -4,9 +4,8 @@ import { view } from "./Waiting.ts"
 
 export const waiting = declare({
   path: ["waiting"],
-  description:
-    "List what waits for you: what asks, work that was dropped or is held, what is suspended, blocked or at rest",
-  examples: [{ command: "agentd waiting", description: "Each with the command that helps, as it stands" }],
+  description: "List what waits for you: approvals, dropped or queued work, and what is blocked",
+  examples: [{ command: "agentd waiting", description: "Each with the command that helps" }],
   args: {},
   rpc: () => read("Waiting", null),
   view

@@ -10,14 +10,14 @@ const VERB = /^[a-z-]{1,40}$/u
 const wrongOf = (text: string | undefined, plan: string | undefined): Wrong | undefined => {
   if (text === undefined || text.trim() === "")
     return {
-      message: "There is no goal.",
+      message: "The goal is missing.",
       remedy: 'Say what is to be achieved: agentd goal "…". See those that there are: agentd goal ls',
       exitCode: ExitCode.usage
     }
   return plan === undefined && VERB.test(text)
     ? {
         message: `goal has no subcommand "${text}", and a goal is more than a word.`,
-        remedy: "See those that there are: agentd goal --help. Or say what is to be achieved in a sentence.",
+        remedy: "See the subcommands: agentd goal --help. Or describe the goal in a sentence.",
         exitCode: ExitCode.usage
       }
     : undefined
@@ -33,7 +33,7 @@ export const goal = act({
     { command: "agentd goal show g1", description: "Its tasks, and who has them" }
   ],
   args: {
-    text: maybeText("What is to be achieved; - reads standard input"),
+    text: maybeText("The goal, in a sentence; - reads standard input"),
     plan: option("FILE", "Its plan, as JSON; default: the planner makes one"),
     ...GoalFlags.flags,
     wait: off("Wait until it ends: 0: it is met; 1: it stopped; 5: it waits for a person")

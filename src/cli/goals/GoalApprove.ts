@@ -90,10 +90,10 @@ export const run = Effect.fnUntraced(function* (name: string) {
   const id = `${asked.project}/${asked.goalId}`
   if (json || !interactive)
     return yield* undecided(
-      "Nothing was approved: nobody is here to be asked.",
-      `Once you have seen it: agentd goal approve ${line(id)} ${CallHash.short(asked.hash)}`
+      "Nothing was approved: this is not a terminal.",
+      `To approve what you have seen: agentd goal approve ${line(id)} ${CallHash.short(asked.hash)}`
     )
-  if (!(yield* Prompt.run(Prompt.Confirm({ message: "Let it be carried out?", initial: false }))))
+  if (!(yield* Prompt.run(Prompt.Confirm({ message: "Carry it out?", initial: false }))))
     return yield* undecided("Nothing was approved.", `It still waits. To send it back: agentd goal reject ${line(id)}`)
   const done = yield* call(paths.socket, (client) => client.GoalApprove({ name: id, hash: asked.hash, caller }))
   return yield* printLines([plain(done.message)])

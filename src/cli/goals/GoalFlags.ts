@@ -7,11 +7,11 @@ export const flags = {
   checks: options(
     "check",
     "COMMAND",
-    "Must succeed before the critic looks; may be given more than once; default: goals.checks"
+    "Command that must succeed before the critic reviews; repeatable; default: goals.checks"
   ),
   autoStart: { ...off("Carry the plan out without asking"), name: "auto-start" },
-  rounds: maybeCount("Reviews that may not pass before a person is asked", { least: 0, most: 1_000_000 }),
-  target: option("BRANCH", "What the work is to be merged into")
+  rounds: maybeCount("Number of failed reviews before a person is asked", { least: 0, most: 1_000_000 }),
+  target: option("BRANCH", "Branch that the work is merged into")
 } as const
 
 export interface Given {

@@ -20,12 +20,12 @@ const reason = option("TEXT", "Why; it is kept in the log")
 
 export const approve = act({
   path: ["goal", "approve"],
-  description: "Let a plan be carried out",
+  description: "Approve a plan: its tasks begin",
   examples: [
     { command: "agentd goal approve g3", description: "Shows the whole plan, and asks on a terminal" },
     {
       command: "agentd goal approve g3 HASH",
-      description: "What was seen; a plan that is another one by now is refused"
+      description: "Approve the plan that was shown; if it has changed, it is refused"
     }
   ],
   args: { name, hash: maybeWord("The hash that was shown with the plan", "hash") },
@@ -36,7 +36,9 @@ export const approve = act({
 export const reject = act({
   path: ["goal", "reject"],
   description: "Send a plan back to its planner",
-  examples: [{ command: 'agentd goal reject g3 --reason "no new dependencies"', description: "It is told" }],
+  examples: [
+    { command: 'agentd goal reject g3 --reason "no new dependencies"', description: "The planner gets the reason" }
+  ],
   args: { names, reason },
   several: { kind: "goal" },
   wrong: none("reject"),
@@ -53,7 +55,7 @@ export const plan = act({
 
 export const cancel = act({
   path: ["goal", "cancel"],
-  description: "Stop a goal for good; turns under way are ended, commits are kept by name",
+  description: "Stop a goal for good; its turns end, its commits are kept by name",
   examples: [{ command: 'agentd goal cancel g3 --reason "done by hand"', description: "In any state" }],
   args: { names, reason, yes },
   several: { kind: "goal", ends: () => "cancels" },
@@ -63,7 +65,7 @@ export const cancel = act({
 
 export const retry = act({
   path: ["goal", "retry"],
-  description: "Let a blocked goal go on: what failed is tried again",
+  description: "Resume a blocked goal: retry what failed",
   examples: [{ command: "agentd goal retry g3 parser", description: "One task, with a clean slate" }],
   args: { name, task: maybeWord("Only this task; default: all that failed") },
   several: { kind: "goal" },

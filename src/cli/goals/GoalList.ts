@@ -6,7 +6,7 @@ import * as GoalView from "./GoalView.ts"
 export const ls = declare({
   path: ["goal", "ls"],
   description: "List the goals of this project, newest first",
-  examples: [{ command: "agentd goal ls --all", description: "What waits for a person stands out" }],
+  examples: [{ command: "agentd goal ls --all", description: "Goals that wait for a person are highlighted" }],
   args: { all: off("Those of all projects") },
   rpc: ({ all }, caller) => read("Goals", { all, caller }),
   view: (goals, { colour, columns, now }) => GoalView.list(goals, now, { colour, columns })

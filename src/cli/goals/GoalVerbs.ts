@@ -17,7 +17,9 @@ const watch = Command.make(
   verb(() => import("./GoalWatch.ts"))
 ).pipe(
   Command.withDescription("Show a goal as it changes, until it ends; exit code 0: it is met"),
-  Command.withExamples([{ command: "agentd goal watch g3 && agentd goal merge g3", description: "Take what is done" }])
+  Command.withExamples([
+    { command: "agentd goal watch g3 && agentd goal merge g3", description: "Merge it when it is met" }
+  ])
 )
 
 const merge = Command.make(
@@ -26,11 +28,11 @@ const merge = Command.make(
     name,
     into: maybe("into", "BRANCH", "Default: the goal's target, else the branch that is checked out"),
     unreviewed: off("unreviewed", "Even if the goal is not met"),
-    all: off("all", "With what its branches hold of no task of the goal")
+    all: off("all", "Include commits that belong to no task of the goal")
   },
   verb(() => import("./GoalMerge.ts"))
 ).pipe(
-  Command.withDescription("Merge done work into a branch; what conflicts is named and left alone"),
+  Command.withDescription("Merge finished work into a branch; conflicts are listed and left out"),
   Command.withExamples([
     { command: "agentd goal merge g3 --into main", description: "Exit code 1: something conflicts" }
   ])

@@ -62,7 +62,7 @@ export const watching = Effect.fnUntraced(function* (name: string, isOver: (page
       yield* Console.log(json ? jsonOf(page.goal) : yield* hint(line(page, now)))
     }
   })
-  const away = "The daemon is away; it is waited for. See: agentd status"
+  const away = "The daemon does not answer; waiting for it. See: agentd status"
   const lost = Effect.suspend(() => {
     const known = before === away
     before = away
@@ -96,7 +96,7 @@ export const outcome = Effect.fnUntraced(function* (page: GoalPage) {
   if (page.goal.state === "goal_met") return
   return yield* new VerbFailed({
     message: `${page.goal.goalId} stopped: ${page.goal.reason ?? "no reason"}`,
-    remedy: `See what was done: agentd goal show ${page.goal.goalId}; give it anew: agentd goal "…"`,
+    remedy: `See what was done: agentd goal show ${page.goal.goalId}; submit it again: agentd goal "…"`,
     exitCode: ExitCode.failed
   })
 })

@@ -27,7 +27,7 @@ const checkNone = Effect.fnUntraced(function* (client: Client, asked: LogSelecti
   const any = (of: Partial<LogSelection>) =>
     Stream.runCollect(client.Log({ ...of, internal: true, tail: 1, follow: false, caller }))
   if (asked.internal !== true && (yield* any(asked)).length > 0)
-    return yield* Console.error("agentd: what is there is internal: it is shown with --internal.")
+    return yield* Console.error("agentd: the runes found are internal; --internal shows them.")
   const { stream } = asked
   if (stream === undefined || (yield* any({ stream })).length > 0) return
   const streams = [DAEMON_STREAM, ...(yield* client.Conversations()).map(({ conversation }) => conversation)]

@@ -79,18 +79,18 @@ export const lineOf = (
 const LINES = 10_000
 
 const args = {
-  follow: off("Go on with what comes", "f"),
+  follow: off("Keep printing new runes", "f"),
   stream: option("STREAM", "Only this stream: a conversation's id, a plate's, or daemon"),
-  of: maybeWord("Only what this agent's machines did: runs, turns, tool calls, inbox", "agent"),
+  of: maybeWord("Only runes of this agent: runs, turns, tool calls, inbox", "agent"),
   agent: option("AGENT", "The same"),
-  since: moment("TIME", "Only since then:"),
+  since: moment("TIME", "Only since this time:"),
   kinds: options("kind", "KIND", "Only runes of this kind, such as worker.moved; may be given more than once"),
   internal: off("Internal runes, too"),
   text: off("What agents said, and what was decided about them, line by line: agentd log --text --help"),
-  messages: off("What people asked, and what came of it: agentd log --messages --help"),
+  messages: off("What people asked, and the outcome: agentd log --messages --help"),
   runs: off("The runs of agents, the newest first: agentd log --runs --help"),
   channel: option("CHANNEL", "Every move of its seats: agentd log --channel --help"),
-  lines: maybeCount("Only the newest N of what is there (50 unless --since says otherwise)", {
+  lines: maybeCount("Only the newest N (50, unless --since is given)", {
     least: 0,
     most: LINES,
     alias: "n"
@@ -118,7 +118,7 @@ export const selectionOf = (input: LogInput, caller: Caller, now: number): LogSe
 /** Declaration of `agentd log`. `Log.ts` checks for mistyped kinds and streams, and follows. */
 export const log = declare({
   path: ["log"],
-  description: "Print the log of everything that was decided, one rune a line",
+  description: "Print the log of all decisions, one rune a line",
   examples: [
     { command: "agentd log -f builder", description: "Watch one agent" },
     { command: "agentd log --since 10m --kind worker.moved --json", description: "For scripts, one JSON value a line" }

@@ -247,7 +247,7 @@ export const runs = declare({
   },
   view: ({ csv: isCsv, rows }, { colour, columns, now }: World) => {
     if (isCsv) return csv(FIELDS, rows)
-    if (rows.length === 0) return ["No run is there."]
+    if (rows.length === 0) return ["There are no runs."]
     const cells = rows.map((row): ReadonlyArray<Cell> => {
       const number = row.seq === null ? "-" : String(row.seq)
       return [

@@ -71,7 +71,7 @@ const byCode = Effect.fnUntraced(function* ({ client, issuer, scope, server }: A
   yield* tell(
     `Open ${device.verification_uri_complete ?? device.verification_uri}`,
     `and type in: ${device.user_code}`,
-    `It is waited for; Ctrl-C gives up.`
+    `Waiting; Ctrl-C gives up.`
   )
   const until = (yield* Clock.currentTimeMillis) + device.expires_in * 1000
   let interval = Math.max(1, device.interval ?? 5)
@@ -91,13 +91,16 @@ const byCode = Effect.fnUntraced(function* ({ client, issuer, scope, server }: A
     if (typeof said !== "string" && said !== undefined) return { clientId, tokens: said }
     if (said === "slow_down") interval += 5
   }
-  return yield* failed("Nobody typed the code in within its time.", "Try again: agentd login")
+  return yield* failed("The code expired before it was typed in.", "Try again: agentd login")
 })
 
 const byBrowser = Effect.fnUntraced(function* ({ client, issuer, scope, server }: At, endpoint: string) {
   const methods = issuer.code_challenge_methods_supported
   if (methods !== undefined && !methods.includes("S256"))
-    return yield* failed("The issuer takes no proof of who began a login (PKCE).", "Ask whoever runs the server.")
+    return yield* failed(
+      "The issuer does not support PKCE (proof of who began a login).",
+      "Ask the operator of the server."
+    )
   const drawn = yield* Effect.sync(() => randomBytes(32).toString("base64url"))
   const verifier = yield* Effect.sync(() => randomBytes(48).toString("base64url"))
   const { address, returned } = yield* LoopbackRedirect.listen(drawn)
@@ -114,13 +117,13 @@ const byBrowser = Effect.fnUntraced(function* ({ client, issuer, scope, server }
     ...scope
   }
   for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value)
-  yield* tell("Open in a browser of this machine:", url.href, "It is waited for; Ctrl-C gives up.")
+  yield* tell("Open in a browser of this machine:", url.href, "Waiting; Ctrl-C gives up.")
   const back = yield* Effect.timeoutOrElse(returned, {
     duration: PATIENCE,
     orElse: () => Effect.fail(failed("Nobody logged in within 10 minutes.", "Try again: agentd login"))
   })
   if (back.issuer !== undefined && back.issuer !== issuer.issuer)
-    return yield* failed("The login came back from another issuer, and was not believed.", "Try again: agentd login")
+    return yield* failed("The login came back from another issuer, and was rejected.", "Try again: agentd login")
   const tokens = yield* OAuth.tokens(client, issuer.token_endpoint, {
     grant_type: "authorization_code",
     code: back.code,
@@ -150,7 +153,7 @@ const login = Effect.fnUntraced(function* (name: string, browser: boolean) {
   yield* McpGrant.write(join(paths.state, "logins"), grant)
   const { expiresAt = null, refreshToken } = grant
   yield* print({ server: name, url: server.url, expiresAt, renews: refreshToken !== undefined }, () => [
-    plain(`Logged in at ${name} (${server.url}). Its agents take it from their next try on.`)
+    plain(`Logged in at ${name} (${server.url}). Its agents use it from their next try on.`)
   ])
 })
 

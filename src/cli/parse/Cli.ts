@@ -34,7 +34,7 @@ const up = Command.make(
 ).pipe(
   Command.withDescription("Run the daemon in the foreground, with the project of this folder"),
   Command.withExamples([
-    { command: "agentd up", description: "It runs here; Ctrl-C stops it in order" },
+    { command: "agentd up", description: "It runs here; Ctrl-C stops it gracefully" },
     { command: "agentd --state /tmp/try up", description: "With a state directory of its own, to try things" }
   ])
 )
@@ -93,41 +93,39 @@ const verify = Command.make(
 const repair = Command.make(
   "repair",
   {
-    conversation: maybeWord("conversation", "The whole id of the one conversation to mend; none: all that is damaged"),
+    conversation: maybeWord("conversation", "Full id of the one conversation to repair; none: all that are damaged"),
     dryRun: off("dry-run", "Say what would be lost, and change nothing"),
     yes
   },
   verb(() => import("../daemon/Repair.ts"))
 ).pipe(
-  Command.withDescription("Mend a damaged log while no daemon runs: what is damaged goes on from its last good rune"),
+  Command.withDescription("Repair a damaged log while no daemon runs: cut each stream after its last good rune"),
   Command.withExamples([
     { command: "agentd repair --dry-run", description: "What would be lost: runes, messages and turns" },
-    { command: "agentd repair", description: "Asks; the store as it was is kept beside, in damaged/" }
+    { command: "agentd repair", description: "Asks first; the old store is kept in damaged/" }
   ])
 )
 
 const backup = Command.make(
   "backup",
   {
-    file: Argument.String("file").pipe(Argument.withDescription("The file that is made, such as agentd.tar.zst")),
-    force: off("force", "Replace a file that is there")
+    file: Argument.String("file").pipe(Argument.withDescription("File to create, such as agentd.tar.zst")),
+    force: off("force", "Replace an existing file")
   },
   verb(() => import("../daemon/Backup.ts"))
 ).pipe(
-  Command.withDescription(
-    "Copy the store, and what it needs beside its log, into one file; while the daemon works, too"
-  ),
+  Command.withDescription("Copy the store, with the files that it needs, into one file; the daemon may run"),
   Command.withExamples([
-    { command: "agentd backup ~/agentd.tar.zst", description: "One moment of the store; nobody waits for it" }
+    { command: "agentd backup ~/agentd.tar.zst", description: "A consistent copy; nothing waits for it" }
   ])
 )
 
 const restore = Command.make(
   "restore",
-  { file: Argument.String("file").pipe(Argument.withDescription("A file that agentd backup has made")), yes },
+  { file: Argument.String("file").pipe(Argument.withDescription("File made by agentd backup")), yes },
   verb(() => import("../daemon/Restore.ts"))
 ).pipe(
-  Command.withDescription("Put a backup in the place of the store, which is moved aside; the daemon has to be stopped"),
+  Command.withDescription("Restore a backup; the current store is moved aside. The daemon must be stopped"),
   Command.withExamples([
     { command: "agentd restore ~/agentd.tar.zst", description: "Reads and verifies all of it first, and asks" },
     { command: "agentd --state /tmp/try restore ~/agentd.tar.zst", description: "Into another state directory" }
@@ -137,31 +135,31 @@ const restore = Command.make(
 const gc = Command.make(
   "gc",
   {
-    dryRun: off("dry-run", "Say what would go, and remove nothing"),
+    dryRun: off("dry-run", "List what would be removed, and remove nothing"),
     days: Flag.Int("days").pipe(
       Flag.withMetavar("DAYS"),
-      Flag.withDescription("Only what has not changed for so long (14)"),
+      Flag.withDescription("Only what has not changed for this many days (14)"),
       Flag.withDefault(14)
     ),
     yes
   },
   verb(() => import("../setup/Gc.ts"))
 ).pipe(
-  Command.withDescription("Remove what nothing needs any more: work trees whose work is merged, old logs, leftovers"),
+  Command.withDescription("Remove what is no longer needed: work trees with merged work, old logs, leftovers"),
   Command.withExamples([
-    { command: "agentd gc --dry-run", description: "With sizes; and what stays, and why" },
+    { command: "agentd gc --dry-run", description: "Lists sizes, and what stays and why" },
     { command: "agentd gc --days 90", description: "Lists it, and asks" }
   ])
 )
 
 const uninstall = Command.make(
   "uninstall",
-  { dryRun: off("dry-run", "Say what would go, and remove nothing"), yes },
+  { dryRun: off("dry-run", "List what would be removed, and remove nothing"), yes },
   verb(() => import("../setup/Uninstall.ts"))
 ).pipe(
-  Command.withDescription("End the daemon and remove what it has made; work trees that hold work stay"),
+  Command.withDescription("Stop the daemon and remove what it made; work trees with work stay"),
   Command.withExamples([
-    { command: "agentd uninstall --dry-run", description: "What would go, and what stays" },
+    { command: "agentd uninstall --dry-run", description: "Lists what would be removed, and what stays" },
     { command: "agentd uninstall", description: "Shows it, and asks" }
   ])
 )
@@ -177,7 +175,7 @@ const erase = Command.make(
 ).pipe(
   Command.withDescription("Erase the texts of one rune for good: from the log and its snapshots"),
   Command.withExamples([
-    { command: "agentd erase 1207", description: "Says what would go, and asks; agentd verify stays green" },
+    { command: "agentd erase 1207", description: "Says what would be erased, and asks; agentd verify still passes" },
     { command: "agentd erase 1207 --yes", description: "In a script: without --yes it exits 2" }
   ])
 )
@@ -189,7 +187,7 @@ const doctor = Command.make(
   },
   verb(() => import("../setup/Doctor.ts"))
 ).pipe(
-  Command.withDescription("Check everything that agentd needs, and say what to do about what is missing"),
+  Command.withDescription("Check everything that agentd needs, and say how to fix what is missing"),
   Command.withExamples([
     { command: "agentd doctor", description: "Exit code 4: something has to be done" },
     {
@@ -208,16 +206,16 @@ const alert = Command.make("alert").pipe(
 
 const config = Command.make("config").pipe(
   Command.withDescription("Configs of projects: what a change would do"),
-  Command.withExamples([{ command: "agentd config diff", description: "Nothing is put into force by it" }]),
+  Command.withExamples([{ command: "agentd config diff", description: "It changes nothing" }]),
   Command.withSubcommands(commandsOf(Declared.configs))
 )
 
 const open = Command.make(
   "open",
   {
-    view: off("view", "It may read, and do nothing"),
+    view: off("view", "Allow it to read only"),
     print: off("print", "Print the link alone, and open no browser"),
-    ownPort: off("own-port", "A port of its own, for a browser that finds no names below localhost"),
+    ownPort: off("own-port", "A separate port, for a browser that cannot resolve names below localhost"),
     label: Flag.String("label").pipe(
       Flag.withDescription("The name by which the page is listed and logged"),
       Flag.withDefault("page")
@@ -227,14 +225,14 @@ const open = Command.make(
 ).pipe(
   Command.withDescription("Open the page in a browser: all that the board shows and does, and more"),
   Command.withExamples([
-    { command: "agentd open", description: "A link that is good once, within two minutes" },
-    { command: "agentd open --view --label wall", description: "A page that reads and does nothing" }
+    { command: "agentd open", description: "A link that works once, within two minutes" },
+    { command: "agentd open --view --label wall", description: "A page that can only read" }
   ])
 )
 
 const access = Command.make("access").pipe(
-  Command.withDescription("Pages and programs that may come in over HTTP"),
-  Command.withExamples([{ command: "agentd access ls", description: "Each with its right, and since when" }]),
+  Command.withDescription("Pages and programs with access over HTTP"),
+  Command.withExamples([{ command: "agentd access ls", description: "Each with its rights, and since when" }]),
   Command.withSubcommands(commandsOf(Declared.access))
 )
 
@@ -242,19 +240,19 @@ const schema = Command.make(
   "schema",
   {
     of: Argument.Literals("of", ["goal"]).pipe(
-      Argument.withDescription("goal: of the file of a goal's plan instead"),
+      Argument.withDescription("goal: print the schema of a plan file instead"),
       Argument.optional,
       Argument.map(Option.getOrUndefined)
     ),
-    user: off("user", "Of the user's own config.jsonc instead"),
-    openapi: off("openapi", "Of what the daemon answers over HTTP instead, as OpenAPI 3.1")
+    user: off("user", "Print the schema of the user's own config.jsonc instead"),
+    openapi: off("openapi", "Print the daemon's HTTP API as OpenAPI 3.1 instead")
   },
   verb(() => import("../daemon/Schema.ts"))
 ).pipe(
   Command.withDescription("Print the JSON Schema of agentd.jsonc, for editors"),
   Command.withExamples([
     { command: "agentd schema > agentd.schema.json", description: 'Then name it as "$schema"' },
-    { command: "agentd schema --openapi > agentd.openapi.json", description: "For programs that ask the daemon" },
+    { command: "agentd schema --openapi > agentd.openapi.json", description: "For programs that call the daemon" },
     { command: "agentd schema goal > plan.schema.json", description: "For planners, and editors of plans" }
   ])
 )
@@ -266,10 +264,7 @@ const init = Command.make(
       Flag.withDescription("Which agent works here; default: one that is logged in"),
       Flag.optional
     ),
-    role: Flag.Literals("role", ROLES).pipe(
-      Flag.withDescription("Which agents there are to be; several are named one after the other"),
-      Flag.atLeast(0)
-    ),
+    role: Flag.Literals("role", ROLES).pipe(Flag.withDescription("Agents to write; repeatable"), Flag.atLeast(0)),
     yes
   },
   (input) =>
@@ -279,19 +274,19 @@ const init = Command.make(
       yes: input.yes
     })
 ).pipe(
-  Command.withDescription("Write an agentd.jsonc for the agents that are here; one that is there is left alone"),
+  Command.withDescription("Write an agentd.jsonc for the installed agents; an existing one is left alone"),
   Command.withExamples([
     { command: "agentd init && agentd start", description: "Begin" },
-    { command: "agentd init --yes --role builder --role reviewer", description: "Without being asked" }
+    { command: "agentd init --yes --role builder --role reviewer", description: "Without questions" }
   ])
 )
 
 const demo = Command.make(
   "demo",
-  { stop: off("stop", "End it, and remove all of it") },
+  { stop: off("stop", "Stop the demo, and remove all of it") },
   verb(() => import("../setup/Demo.ts"))
 ).pipe(
-  Command.withDescription("Try agentd with scripted agents, in a daemon of its own that stays"),
+  Command.withDescription("Try agentd with scripted agents, in a separate daemon"),
   Command.withExamples([
     { command: "agentd demo", description: "Says which commands to try" },
     { command: "agentd demo --stop", description: "Leaves nothing behind" }
@@ -301,7 +296,7 @@ const demo = Command.make(
 const completions = Command.make(
   "completions",
   {
-    shell: Argument.Literals("shell", ["bash", "zsh", "fish"]).pipe(Argument.withDescription("For which shell"))
+    shell: Argument.Literals("shell", ["bash", "zsh", "fish"]).pipe(Argument.withDescription("The shell"))
   },
   ({ shell }) => verb(() => import("./Completions.ts"))({ shell, root: whole(), modes })
 ).pipe(

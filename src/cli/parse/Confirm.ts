@@ -17,13 +17,13 @@ export const confirm = Effect.fnUntraced(function* (
   fact: string,
   question: string,
   /** Remedy for a script, in which nobody can be asked. */
-  remedy = "Give --yes to do it without being asked."
+  remedy = "Give --yes to do it without confirmation."
 ) {
   const { interactive } = yield* Invocation
   if (yes) return
   if (!interactive) {
     return yield* new VerbFailed({
-      message: `${fact} Nobody is here to be asked, so nothing was done.`,
+      message: `${fact} This is not a terminal, so nothing was done.`,
       remedy,
       exitCode: ExitCode.usage
     })

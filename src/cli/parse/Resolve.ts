@@ -72,7 +72,7 @@ const unlabelled = (all: ReadonlyArray<Named>, kind: Kind, labels: ReadonlyArray
   const known = [...new Set(all.flatMap(({ labels = [] }) => labels))].toSorted()
   const near = labels.flatMap((label) => didYouMean(label, known) ?? [])
   return {
-    message: `No ${kind} that is meant has the ${labels.length === 1 ? "label" : "labels"} ${quoted(labels)}: nothing was done.`,
+    message: `No ${kind} that was named has the ${labels.length === 1 ? "label" : "labels"} ${quoted(labels)}: nothing was done.`,
     remedy:
       known.length === 0
         ? `Give agents labels in agentd.jsonc: "labels": [${quoted(labels)}]`

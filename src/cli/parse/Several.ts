@@ -123,7 +123,7 @@ export const each = Effect.fnUntraced(function* <A, E, R>(
   if (lost.length === 0) return
   return yield* new VerbFailed({
     message: `${lost.length} of ${results.length} failed: ${lost.map(({ name }) => name).join(", ")}.`,
-    remedy: "The others are done. See how they stand: agentd ps",
+    remedy: "The others are done. See them: agentd ps",
     exitCode: ExitCode.failed
   })
 })

@@ -20,17 +20,17 @@ export const diff = declare({
   view: ({ config, hash, kept, project, problems, ...change }, { colour, now }) => {
     if (hash === null)
       return [
-        `${plain(config)} cannot be used, and counts for nothing:`,
+        `${plain(config)} has an error and is not used:`,
         ...problems.map((problem) => `  ${plain(problem)}`),
-        `Mend it; until then what was in force before stays in force.`
+        `Fix it; until then the last good version stays in force.`
       ]
-    if (!change.waits) return [`${plain(config)} is in force as it stands: nothing waits.`]
+    if (!change.waits) return [`${plain(config)} is in force: no change waits.`]
     return [
       ...ConfigRows.change({ config, ...change }, colour),
       ...(kept === undefined
         ? []
         : [
-            `${plain(kept.by)} put this aside ${age(Math.max(0, now - kept.at))} ago: it asks no more until the file changes again.`
+            `${plain(kept.by)} put this aside ${age(Math.max(0, now - kept.at))} ago: you are asked again when the file changes.`
           ]),
       `Nothing was put into force. To do so: agentd trust ${plain(project)}   or exactly this: agentd trust ${plain(hash)}`,
       ...(kept === undefined ? [`To keep what is in force: agentd config keep ${plain(project)}`] : [])
@@ -40,7 +40,7 @@ export const diff = declare({
 
 export const keep = act({
   path: ["config", "keep"],
-  description: "Keep what is in force: a changed agentd.jsonc asks no more until it changes again",
+  description: "Keep what is in force: ask about agentd.jsonc only when it changes again",
   examples: [
     { command: "agentd config keep", description: "Of this folder's project" },
     { command: "agentd config diff shop && agentd config keep shop", description: "Look at it first" }

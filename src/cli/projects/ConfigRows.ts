@@ -19,7 +19,7 @@ export const rows = (all: ReadonlyArray<ProjectInfo>, now: number, colour: boole
     const { name, waits } = project
     const what =
       waits === undefined
-        ? `agentd.jsonc of ${name} cannot be used, and counts for nothing: agentd status`
+        ? `agentd.jsonc of ${name} cannot be used; the last good version stays in force: agentd status`
         : `agentd.jsonc of ${name} has changed and waits for you (${age(now - waits.since)}), the one before is in force: agentd trust ${called(project, all)}`
     return paint(colour, "yellow", plain(what))
   })

@@ -147,7 +147,7 @@ type Listed =
 
 export const ls = declare({
   path: ["project", "ls"],
-  description: "List the projects: how each stands, its agents by word, its cost today, its folder",
+  description: "List the projects with status, agents, cost today and folder",
   examples: [
     { command: "agentd project ls", description: "Of this user's daemon" },
     { command: "agentd project ls --all --json", description: "With those whose conversation is closed" },
@@ -180,7 +180,7 @@ export const names = words("Names or patterns; default: that of this folder", "p
 export const start = act({
   path: ["project", "start"],
   description: "Start a project that is stopped: the agents that were stopped with it",
-  examples: [{ command: "agentd project start shop", description: "One that was stopped before stays so" }],
+  examples: [{ command: "agentd project start shop", description: "An agent that was stopped before stays stopped" }],
   args: { names },
   several: { kind: "project" },
   rpc: ({ names }, caller) => send("StartProject", { name: oneOf(names), caller })
@@ -188,10 +188,13 @@ export const start = act({
 
 export const stop = act({
   path: ["project", "stop"],
-  description: "End a project's agents, and keep them stopped until it is started again",
+  description: "Stop a project's agents until it is started again",
   examples: [
-    { command: "agentd project stop shop", description: "Also over a restart of the daemon; what is sent to it waits" },
-    { command: "agentd project stop '*' --yes", description: "All projects, without being asked" }
+    {
+      command: "agentd project stop shop",
+      description: "Also after a restart of the daemon; messages to it are queued"
+    },
+    { command: "agentd project stop '*' --yes", description: "All projects, without confirmation" }
   ],
   args: { names, yes },
   several: { kind: "project", ends: () => "stops" },
@@ -201,12 +204,12 @@ export const stop = act({
 
 export const pause = act({
   path: ["project", "pause"],
-  description: "Let no turn of a project begin until it is resumed; its agents stay",
-  examples: [{ command: "agentd project pause shop --complete", description: "Turns under way come to their end" }],
+  description: "Pause a project: no new turns until it is resumed; its agents stay",
+  examples: [{ command: "agentd project pause shop --complete", description: "Turns in progress can finish" }],
   args: {
     names,
     reason: option("TEXT", "Why; it is kept in the log"),
-    complete: off("Let turns that are under way come to their end; else they are interrupted")
+    complete: off("Let turns in progress finish; otherwise they are interrupted")
   },
   several: { kind: "conversation" },
   rpc: ({ complete, names, reason }, caller) =>
@@ -215,8 +218,8 @@ export const pause = act({
 
 export const resume = act({
   path: ["project", "resume"],
-  description: "Let a project go on after a pause or a suspension",
-  examples: [{ command: "agentd project resume shop", description: "What waited in its inboxes is taken up" }],
+  description: "Resume a project after a pause or a suspension",
+  examples: [{ command: "agentd project resume shop", description: "Its agents take up their inboxes" }],
   args: { names },
   several: { kind: "conversation" },
   rpc: ({ names }, caller) => send("Resume", { name: oneOf(names), caller })

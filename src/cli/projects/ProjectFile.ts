@@ -33,7 +33,7 @@ const written = Effect.fnUntraced(function* (path: string, text: string) {
 const io = (path: string) => (error: PlatformError.PlatformError) =>
   new VerbFailed({
     message: `${path} cannot be changed: ${troubleOf(error)}`,
-    remedy: remedyOf(error, "See that the file is yours."),
+    remedy: remedyOf(error, "Check that you own the file."),
     exitCode: ExitCode.failed
   })
 
@@ -45,7 +45,7 @@ export const checkName = (name: string, command: (name: string) => string) =>
     ? Effect.void
     : Effect.fail(
         new VerbFailed({
-          message: `"${name}" is no name of a project: lower-case letters, digits, "-", "_" and "." are, 40 at most.`,
+          message: `"${name}" is not a valid project name: use at most 40 lower-case letters, digits, "-", "_" and ".".`,
           remedy: `Try: ${command(slug(name))}`,
           exitCode: ExitCode.usage
         })

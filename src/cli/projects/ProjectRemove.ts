@@ -59,6 +59,6 @@ export const run = Effect.fnUntraced(function* ({ force, name, reason, yes }: In
   )
   yield* print(done, () => [
     plain(`${found.project} is removed. ${done.message}`),
-    plain(`Begin it anew: agentd project new, in ${dirname(found.config)}`)
+    plain(`Begin it again: agentd project new, in ${dirname(found.config)}`)
   ])
 })

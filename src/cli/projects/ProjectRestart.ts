@@ -81,7 +81,7 @@ const rolling = Effect.fnUntraced(function* (
       const late = row === undefined || standing(row) === "lost" ? "" : `, still after ${age(timeout)}`
       return yield* new VerbFailed({
         message: `${called} ${how}${because}${late}. ${done.length} of ${agents.length} are restarted; not touched: ${left.length === 0 ? "none" : left.join(", ")}.`,
-        remedy: `See why: agentd why ${called}. Once it is mended: agentd project restart ${project} --rolling`,
+        remedy: `See why: agentd why ${called}. When it is fixed: agentd project restart ${project} --rolling`,
         exitCode: ExitCode.failed
       })
     }

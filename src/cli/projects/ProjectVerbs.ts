@@ -41,15 +41,15 @@ const restart = Command.make(
   "restart",
   {
     name: name.pipe(Argument.optional, Argument.map(Option.getOrUndefined)),
-    rolling: off("rolling", "One agent after the other: the next one once the former is up"),
-    timeout: readFlag("timeout", ["TIME", "Rolling: how long one may take to come up: 30s, 2m"], spanOf).pipe(
+    rolling: off("rolling", "One agent after the other: each waits until the one before is up"),
+    timeout: readFlag("timeout", ["TIME", "With --rolling: maximum time for one to come up: 30s, 2m"], spanOf).pipe(
       Flag.withDefault(120_000)
     ),
     yes
   },
   verb(() => import("./ProjectRestart.ts"))
 ).pipe(
-  Command.withDescription("Restart all agents of a project with fresh error counters; who was stopped stays so"),
+  Command.withDescription("Restart all agents of a project with fresh error counters, except stopped ones"),
   Command.withExamples([
     {
       command: "agentd project restart shop --rolling",
@@ -63,8 +63,8 @@ const rename = Command.make(
   { from: name, to: Argument.String("name").pipe(Argument.withDescription("Its new name")) },
   verb(() => import("./ProjectRename.ts"))
 ).pipe(
-  Command.withDescription("Give a project another name, in its agentd.jsonc; its history stays its own"),
-  Command.withExamples([{ command: "agentd project rename shop store", description: "Agents go on meanwhile" }])
+  Command.withDescription("Rename a project, in its agentd.jsonc; it keeps its history"),
+  Command.withExamples([{ command: "agentd project rename shop store", description: "Its agents keep running" }])
 )
 
 const remove = Command.make(
@@ -84,6 +84,6 @@ const remove = Command.make(
 )
 
 export const project = Command.make("project").pipe(
-  Command.withDescription("Projects as wholes: how each stands, its stop and start, its name, its end"),
+  Command.withDescription("Whole projects: list, start, stop, rename, remove"),
   Command.withSubcommands(commandsOf(Declared.projects, [stopping, closing, archiving, restart, rename, remove]))
 )

@@ -47,7 +47,10 @@ const byHash = Effect.fnUntraced(function* (hash: string) {
   const projects = yield* call(paths.socket, (client) => client.Projects())
   const found = projects.find(({ kept, waits }) => (waits ?? kept)?.hash === hash)
   if (found === undefined) {
-    return yield* failed("No config waits under this hash: it has changed since, or is in force.", "Look: agentd trust")
+    return yield* failed(
+      "No config waits under this hash: it has changed since, or is in force.",
+      "See the change: agentd trust"
+    )
   }
   const project = yield* agree(found.config, hash)
   yield* print(project, () => said(project))
@@ -60,13 +63,13 @@ const decide = Effect.fnUntraced(function* (change: ConfigChangeInfo, hash: stri
   if (json) return
   if (!interactive) {
     return yield* failed(
-      "Nobody is here to be asked, so nothing was trusted.",
+      "This is not a terminal, so nothing was trusted.",
       `To put exactly this into force: agentd trust ${hash}`,
       ExitCode.usage
     )
   }
   if (!(yield* Prompt.run(Prompt.Confirm({ message: "Put it into force?", initial: false })))) {
-    return yield* failed("Nothing was trusted: what was in force stays in force.", "Mend the file, or answer yes.")
+    return yield* failed("Nothing was trusted: what was in force stays in force.", "Fix the file, or answer yes.")
   }
   const project = yield* agree(change.config, hash)
   yield* print(project, () => said(project))
@@ -84,10 +87,10 @@ export const run = Effect.fnUntraced(function* ({ what }: { readonly what: strin
   if (change.hash === null) {
     return yield* failed(
       ["The file cannot be used:", ...change.problems.flatMap(plainLines)].join("\n"),
-      `Mend ${change.config}; until then what was in force before stays in force.`,
+      `Fix ${change.config}; until then the last good version stays in force.`,
       ExitCode.config
     )
   }
   if (change.waits) return yield* decide(change, change.hash)
-  yield* print(change, () => [plain(`${change.config} is in force as it stands: nothing waits.`)])
+  yield* print(change, () => [plain(`${change.config} is in force: no change waits.`)])
 })

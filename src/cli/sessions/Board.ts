@@ -116,7 +116,7 @@ const READABLE = 32
 
 const NOTHING = [
   "No agents yet. Describe some in agentd.jsonc (agentd init writes a sample), then run agentd start there.",
-  "No sessions either. Let Claude Code tell of them: agentd hooks install"
+  "No sessions either. Let Claude Code report them: agentd hooks install"
 ]
 
 export const BY = ["state", "project", "label"] as const

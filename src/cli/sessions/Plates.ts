@@ -10,6 +10,6 @@ export const plates = declare({
   rpc: ({ all }) => read("Plates", { all }),
   view: (plates, { colour, columns, now }) =>
     plates.length === 0
-      ? ["No sessions are known. Let Claude Code tell of them: agentd hooks install"]
+      ? ["No sessions are known. Let Claude Code report them: agentd hooks install"]
       : SessionTable.full(plates, now, { colour, columns })
 })

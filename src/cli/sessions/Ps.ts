@@ -36,34 +36,34 @@ const FIELDS: ReadonlyArray<Field<BoardRow>> = [
 
 export const ps = declare({
   path: ["ps"],
-  description: "List agents, sessions, goals and channels by who acts next: you, nobody, or they themselves",
+  description: "List everything that is running, items waiting for you first",
   examples: [
-    { command: "agentd ps", description: "What needs you stands first, each with the command that helps" },
-    { command: "agentd ps 'shop/*' --is failed", description: "Of one project, what has failed" },
-    { command: "agentd ps --label web --by project", description: "Of a label, project by project" },
+    { command: "agentd ps", description: "Items that need you come first, each with the command that helps" },
+    { command: "agentd ps 'shop/*' --is failed", description: "Failed agents and goals of one project" },
+    { command: "agentd ps --label web --by project", description: "All with one label, project by project" },
     { command: "agentd ps -w", description: "Stay, and show what changes" },
     { command: "agentd ps --csv", description: "For a spreadsheet" }
   ],
   args: {
     names: words("Names or patterns: builder, shop, 'shop/*'", "NAME"),
-    project: option("NAME", "Only what is of this project"),
-    labels: options("label", "LABEL", "Only agents of this label; repeatable", "l"),
-    is: choice(["any", ...TYPED], "any", "Only what is so"),
+    project: option("NAME", "Only rows of this project"),
+    labels: options("label", "LABEL", "Only agents with this label; repeatable", "l"),
+    is: choice(["any", ...TYPED], "any", "Only rows with this status"),
     sort: choice(["state", "name", "age", "cost"], "state", "The order within each group"),
     by: choice(BY, "state", "What rows are grouped by"),
     all: off("Also what ended more than a day ago", "a"),
     watch: off("Stay, and show what changes: the board", "w"),
     bell: off("With --watch: ring the terminal's bell when a session starts to wait"),
-    notify: off("With --watch: show a desktop notification then, where notify-send is there"),
+    notify: off("With --watch: show a desktop notification then, if notify-send is installed"),
     plates: off("All that is known of each session instead: agentd ps --plates --help"),
     csv: off("As comma-separated values"),
-    ascii: off("No characters but those of ASCII as marks")
+    ascii: off("Use only ASCII characters as marks")
   },
   wrong: (input) => {
     const { bell, notify, watch } = input
     if (!watch && (bell || notify)) {
       return {
-        message: `--${bell ? "bell" : "notify"} is for the board that stays.`,
+        message: `--${bell ? "bell" : "notify"} works only with the board.`,
         remedy: "Give --watch with it: agentd ps --watch --bell",
         exitCode: ExitCode.usage
       }

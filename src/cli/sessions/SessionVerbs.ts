@@ -23,9 +23,9 @@ const run = Command.make(
   },
   verb(() => import("../agents/Run.ts"))
 ).pipe(
-  Command.withDescription("Run a program in this terminal, and let the board know of its beginning and its end"),
+  Command.withDescription("Run a program in this terminal, and show it on the board"),
   Command.withExamples([
-    { command: "agentd run -- claude --continue", description: "The terminal and the exit code are the program's own" }
+    { command: "agentd run -- claude --continue", description: "agentd exits with the exit code of the program" }
   ])
 )
 
@@ -49,7 +49,7 @@ const install = Command.make(
     ...scope,
     approvals: Flag.Boolean("approvals").pipe(
       Flag.withDescription(
-        "Let agentd approve and deny answer permission requests, too (--no-approvals: no more; left out: as it was)"
+        "Let agentd approve and deny answer permission requests, too (--no-approvals: off; neither: no change)"
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)
@@ -71,7 +71,7 @@ const install = Command.make(
 const uninstall = Command.make("uninstall", scope, (input) =>
   verb(() => import("../setup/Hooks.ts"))({ action: "uninstall", approvals: undefined, http: false, ...input })
 ).pipe(
-  Command.withDescription("Take them out again, and nothing else"),
+  Command.withDescription("Remove agentd's hooks from the settings, and nothing else"),
   Command.withExamples([{ command: "agentd hooks uninstall --project", description: "Only those of this folder" }])
 )
 
@@ -84,8 +84,8 @@ const status = Command.make("status", {}, () =>
     user: false
   })
 ).pipe(
-  Command.withDescription("Show where hooks are installed, and which sessions were heard from and when"),
-  Command.withExamples([{ command: "agentd hooks status", description: "What is written is not yet what arrives" }])
+  Command.withDescription("Show where hooks are installed, and which sessions have reported and when"),
+  Command.withExamples([{ command: "agentd hooks status", description: "Installed hooks may still not arrive" }])
 )
 
 export const hooks = Command.make("hooks").pipe(
@@ -101,7 +101,7 @@ export const hook = Command.make(
   },
   verb(() => import("./Hook.ts"))
 ).pipe(
-  Command.withDescription("Tell the daemon of one event of a session: for the hooks of other programs"),
+  Command.withDescription("Report one event of a session to the daemon: for the hooks of other programs"),
   Command.withExamples([
     { command: "agentd hook stop < event.json", description: "Always exits 0, within a second, daemon or not" }
   ])

@@ -78,7 +78,7 @@ const ran = Effect.fnUntraced(function* (at: Places, [program = "", ...args]: Re
     stdin: "ignore",
     forceKillAfter: "5 seconds"
   } as const
-  const broken = (why: string) => failed(`The demo broke: ${why}`, "Begin anew: agentd demo --stop && agentd demo")
+  const broken = (why: string) => failed(`The demo broke: ${why}`, "Start again: agentd demo --stop && agentd demo")
   const said = Effect.gen(function* () {
     const child = yield* spawner.spawn(ChildProcess.make(program, args, options))
     const text = (bytes: typeof child.stdout) => Stream.mkString(Stream.decodeText(bytes))
@@ -165,7 +165,7 @@ const TRY: ReadonlyArray<readonly [command: string, shows: string]> = [
   ["goal watch shop/g1", "five tasks, two workers in branches of their own, a critic that sends one back"],
   ["goal merge shop/g1", "takes in what they made, once it is met"],
   ["channel join shop/counter", "two agents take turns; say something"],
-  ["log --text -f", "all of it, as it comes"],
+  ["log --text -f", "everything, live"],
   ["open", "the same as a page in your browser"]
 ]
 

@@ -91,7 +91,7 @@ const checked = Effect.gen(function* () {
   if (failed === 0) return
   return yield* new VerbFailed({
     message: `${failed} of ${checks.length} checks failed.`,
-    remedy: "Do what the arrows say, then run agentd doctor again.",
+    remedy: "Follow the lines with an arrow, then run agentd doctor again.",
     exitCode: ExitCode.problems
   })
 })

@@ -146,7 +146,7 @@ const install = Effect.fnUntraced(function* (input: Input) {
         ]),
     ...(backup === null ? [] : [`What was there before: ${backup}`]),
     ...obstacles.map((obstacle) => `But ${obstacle}.`),
-    "Sessions that are open now take them up when they are started again. See who was heard from: agentd hooks status"
+    "Open sessions use them when you start them again. See which have reported: agentd hooks status"
   ])
 })
 
@@ -243,10 +243,10 @@ const status = Effect.gen(function* () {
     }),
     "",
     ...(heard._tag === "Failure"
-      ? [`Who was heard from cannot be told: ${heard.failure.message} ${heard.failure.remedy}`]
+      ? [`Cannot list the sessions that have reported: ${heard.failure.message} ${heard.failure.remedy}`]
       : heard.success.length === 0
         ? [
-            "No session was heard from yet. Start one, or look whether its folder is trusted: untrusted ones run no hooks."
+            "No session has reported yet. Start one, or look whether its folder is trusted: untrusted ones run no hooks."
           ]
         : table(
             ["PLATE", "STATUS", "HEARD", "BY", "SESSION", "FOLDER"],

@@ -196,7 +196,7 @@ export const told = Effect.gen(function* () {
   if (refused === 0) return
   return yield* new VerbFailed({
     message: `${refused} of ${count(agents.length, "agent")} would not run.`,
-    remedy: "Do what is said of each, then run agentd doctor --security again.",
+    remedy: "Fix each one as described, then run agentd doctor --security again.",
     exitCode: ExitCode.problems
   })
 })

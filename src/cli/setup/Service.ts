@@ -102,7 +102,7 @@ const checkManager = Effect.fnUntraced(function* (manager: "user" | "system") {
   }
   if (yield* Unit.hasManager(manager)) return
   return yield* failed(
-    manager === "user" ? "There is no systemd of yours here that takes orders." : "systemd does not run here.",
+    manager === "user" ? "There is no systemd user session on this machine." : "systemd does not run here.",
     "Without it, start the daemon in the background: agentd start"
   )
 })
@@ -131,7 +131,7 @@ const write = Effect.fnUntraced(function* (file: string, text: string) {
       fs.makeDirectory(NodePath.dirname(file), { recursive: true }),
       Effect.andThen(fs.writeFileString(`${file}.new`, text, { mode: 0o644 }), fs.rename(`${file}.new`, file))
     ),
-    ({ message }) => failed(`${file} could not be written: ${message}`, "See that its folder is yours.")
+    ({ message }) => failed(`${file} could not be written: ${message}`, "Check that you own its folder.")
   )
 })
 
@@ -237,7 +237,7 @@ const install = Effect.fnUntraced(function* (input: Input) {
       ...(isUp && !isOurs ? ["A daemon runs that is not this service. Let it take over: agentd restart"] : []),
       ...(lingers
         ? []
-        : [`It ends with your last logout, and does not start at boot. So that it stays: ${lingerCommand(user)}`])
+        : [`It ends with your last logout, and does not start at boot. To keep it running: ${lingerCommand(user)}`])
     ]
   )
 })
@@ -261,7 +261,7 @@ const uninstall = Effect.fnUntraced(function* ({ system, yes }: Input) {
   for (const file of [at.file, at.failure, at.socketFile, at.pageFile]) yield* Effect.ignore(fs.remove(file))
   yield* ordered([...ctl, "daemon-reload"], `See why: ${at.words} status`)
   yield* print({ unit: at.unit, manager: at.manager, removed: true }, () => [
-    `${at.file} is removed. What the daemon knows stays in its state folder; without systemd: agentd start`
+    `${at.file} is removed. The daemon's data stays in its state directory; without systemd: agentd start`
   ])
 })
 
@@ -295,7 +295,7 @@ const status = Effect.fnUntraced(function* ({ system }: Input) {
       ? [`systemd started it again ${known.restarts} times; last: ${known.result}`]
       : []),
     ...(lingers === false
-      ? [`It ends with your last logout. So that it stays: ${lingerCommand(userInfo().username)}`]
+      ? [`It ends with your last logout. To keep it running: ${lingerCommand(userInfo().username)}`]
       : []),
     ...(isThere ? [] : [`To install it: agentd service install${system ? " --system" : ""}`])
   ])

@@ -33,7 +33,10 @@ const install = Command.make(
 ).pipe(
   Command.withDescription("Write the daemon's unit, enable and start it"),
   Command.withExamples([
-    { command: "agentd service install --linger", description: "Yours: from boot on, logged in or not" },
+    {
+      command: "agentd service install --linger",
+      description: "For your user: runs from boot, also when you are logged out"
+    },
     {
       command: "agentd service install --credential smtp=/home/ada/.config/agentd/smtp-password",
       description: 'Then "passwordCredential": "smtp" in the mail section'
@@ -45,7 +48,7 @@ const install = Command.make(
 const uninstall = Command.make("uninstall", { ...scope, yes }, (input) =>
   inService({ action: "uninstall", ...NOTHING, ...input })
 ).pipe(
-  Command.withDescription("Stop the service and remove its unit; what the daemon knows stays"),
+  Command.withDescription("Stop the service and remove its unit; the daemon's data stays"),
   Command.withExamples([{ command: "agentd service uninstall", description: "It asks first; --yes in a script" }])
 )
 

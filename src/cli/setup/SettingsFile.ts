@@ -37,7 +37,7 @@ export interface Found {
 const io = (path: string) => (error: PlatformError.PlatformError) =>
   new SettingsRefused({
     message: `${path} cannot be used: ${troubleOf(error)}`,
-    remedy: remedyOf(error, "See that the file and its folder are yours.")
+    remedy: remedyOf(error, "Check that you own the file and its folder.")
   })
 
 const textOf = Effect.fnUntraced(function* (path: string) {
@@ -59,7 +59,7 @@ export const read = Effect.fnUntraced(function* (path: string) {
   if (document === undefined) {
     return yield* new SettingsRefused({
       message: `${path} is not a JSON object; it was left as it was.`,
-      remedy: "Mend it (Claude Code reads no comments and no trailing commas there), then run this again."
+      remedy: "Fix it (Claude Code reads no comments and no trailing commas there), then run this again."
     })
   }
   return { path: real, text, mode, document } satisfies Found

@@ -78,7 +78,7 @@ const linesOf = ({ hooks, items, kept, strange }: Looked, daemon: string | undef
 /** Lines about everything that this command does not remove, and how to remove it. */
 const rest = (userConfig: string, program: string): ReadonlyArray<string> => [
   `Not touched: your own ${userConfig}, the agentd.jsonc of projects, branches agentd/… in your repositories.`,
-  "A line for completions, or of PATH, in your shell's own file is yours to take out.",
+  "Remove lines for completions or PATH from your shell's own file yourself.",
   program
 ]
 

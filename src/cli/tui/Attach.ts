@@ -34,7 +34,7 @@ export interface Input {
 const WINDOW = 500
 const WITHOUT_TURNS = 20
 const MAX_SEEN = 1_000
-const AGAIN_TO_APPROVE = "This was not shown before. If it is to run, type it again."
+const AGAIN_TO_APPROVE = "This call was not shown before. To approve it, type it again."
 const CHOOSE = "It asks you to choose: /answer and the number of an option."
 
 /** Indexes of the runes at which turns begin, once per turn. */

@@ -13,12 +13,12 @@ export type Asked =
   | { readonly _tag: "Wrong"; readonly message: string }
 
 export const HELP: ReadonlyArray<string> = [
-  "text               send it, for when it is free",
+  "text               send it; the agent reads it when it is free",
   "/steer text        end its turn at a boundary, then this",
   "/urgent text       end its run; the next one carries this",
   "/interrupt         end its turn",
-  "/approve [id]      let the call run that asks (the oldest)",
-  "/deny [id] reason  refuse it",
+  "/approve [id]      approve the call that asks (the oldest)",
+  "/deny [id] reason  deny it",
   "/answer [id] text  answer what it asks you to choose; the number of an option alone does it, too",
   "//text             send a text that begins with /",
   "/quit              leave; the agent goes on"
@@ -54,7 +54,7 @@ export const parse = (line: string): Asked => {
     case "q":
       return { _tag: "Quit" }
     default:
-      return { _tag: "Wrong", message: `There is no /${verb}. /help names what there is; //… sends such a text.` }
+      return { _tag: "Wrong", message: `There is no /${verb}. /help lists the commands; //… sends such a text.` }
   }
 }
 

@@ -47,10 +47,11 @@ export const make = Effect.fnUntraced(function* (
       inOrder.withPermit
     )
   const keep = Effect.fnUntraced(function* (asked: Asked): Effect.fn.Return<Lines> {
-    if (count >= MAX_KEPT) return [{ text: `${MAX_KEPT} messages wait already: this one is not kept.`, colour: "red" }]
+    if (count >= MAX_KEPT)
+      return [{ text: `${MAX_KEPT} messages are queued already: this one was discarded.`, colour: "red" }]
     count++
     yield* Effect.forkIn(later(asked), scope)
-    return [{ text: "The daemon is away: this is kept, and sent when it is back.", colour: "yellow" }]
+    return [{ text: "The daemon does not answer: this is queued, and sent when it is back.", colour: "yellow" }]
   })
   const kept: Kept = {
     count: () => count,

@@ -336,7 +336,7 @@ const drawFoot = (brush: Brush, state: BoardState): void => {
     const room = cells.columns - x - 20
     const typed = [...input].slice(-Math.max(1, room)).join("")
     cells.put(cells.put(x, y, typed, {}, room), y, "▏", of(brush, "working"))
-    cells.right(cells.columns - 1, y, "↵ send  esc not", faint(brush))
+    cells.right(cells.columns - 1, y, "↵ send  esc cancel", faint(brush))
     return
   }
   if (note !== undefined && now - note.at < NOTE) {

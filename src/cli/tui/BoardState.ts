@@ -511,7 +511,7 @@ export class BoardState {
 
   private openCall(now: number): ReadonlyArray<Act> {
     const id = this.row?.asks[0] ?? this.asks[0]
-    return id === undefined ? this.refuse("Nobody asks you for leave.", now) : this.turnTo(id)
+    return id === undefined ? this.refuse("Nothing asks for your approval.", now) : this.turnTo(id)
   }
 
   private turnTo(id: string): ReadonlyArray<Act> {
@@ -556,7 +556,7 @@ export class BoardState {
         return []
       case "a":
         return isQuestion
-          ? this.refuse("It asks you to choose: 1 to 9, or d for words of yours.", now)
+          ? this.refuse("It asks you to choose: 1 to 9, or d to type an answer.", now)
           : this.answer("allow", "", now)
       case "d":
         this.mode = isQuestion ? "words" : "deny"
