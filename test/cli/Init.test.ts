@@ -142,7 +142,7 @@ describe("agentd init", () => {
         done.out,
         `Found opencode: ${home}/bin/opencode, logged in by ${home}/.local/share/opencode/auth.json.`
       )
-      assert.include(done.out, `Found claude: ${home}/bin/claude, not logged in, as it seems.`)
+      assert.include(done.out, `Found claude: ${home}/bin/claude, probably not logged in.`)
       assert.include(done.out, "agentd.jsonc: builder, reviewer, by opencode.")
       assert.match(done.out, /Next: agentd start, then: agentd send builder "/)
       const text = fs.readFileSync(join(project, "agentd.jsonc"), "utf8")

@@ -254,7 +254,7 @@ const channelLog = Command.make(
   verb(() => import("../channels/ChannelLog.ts"))
 ).pipe(
   Command.unlisted,
-  Command.withDescription("Print every move of a channel's seats: who, from what to what, and why"),
+  Command.withDescription("Print every state change of a channel's seats, with the reason"),
   Command.withExamples([
     { command: "agentd log --channel reviews --json", description: "One state_transition a line, with all its fields" }
   ])

@@ -55,7 +55,7 @@ export const answer = declare({
   ],
   args: {
     call,
-    answers: words("An option's number or label, or a text; a comma between several, one for each question", "answer")
+    answers: words("An option's number or label, or a text; commas between several; one per question", "answer")
   },
   rpc: (input, caller) => rpc({ ...input, decision: "allow" }, caller),
   view

@@ -73,7 +73,7 @@ export const post = act({
 
 export const begin = act({
   path: ["channel", "new"],
-  description: "Create a channel in the project of this folder; agentd.jsonc can, too",
+  description: "Create a channel in this folder's project; agentd.jsonc can define them, too",
   examples: [
     { command: 'agentd channel new reviews pm dev --topic "review of #42"', description: "Two agents that take turns" }
   ],

@@ -33,7 +33,7 @@ export const make = declare({
   ],
   args: {
     label: word("Name of the program that uses it", { name: "LABEL" }),
-    act: off("Allow it to act, not only to read")
+    act: off("Allow the program to act, not only to read")
   },
   rpc: ({ act, label }, caller) => send("Grant", { right: act ? "act" : "view", label, caller }),
   view: ({ address, id }) => [

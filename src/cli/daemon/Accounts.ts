@@ -38,7 +38,7 @@ export const lines = (rows: ReadonlyArray<AccountRow>, world: World): ReadonlyAr
     return parts.length === 0 ? [] : [`${plain(row.provider)} (${plain(row.account)}): ${parts.join("; ")}`]
   })
 
-const HEAD = ["ACCOUNT", "WINDOW", "USED", "RESETS", "TOLD", "AGENTS"]
+const HEAD = ["ACCOUNT", "WINDOW", "USED", "RESETS", "REPORTED", "AGENTS"]
 
 const MAX_NAMED = 3
 

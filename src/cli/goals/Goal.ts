@@ -25,7 +25,7 @@ const wrongOf = (text: string | undefined, plan: string | undefined): Wrong | un
 
 export const goal = act({
   path: ["goal"],
-  description: "Give the agents of this project a goal: it is planned, worked off, and reviewed",
+  description: "Give the agents of this project a goal: it is planned, carried out and reviewed",
   examples: [
     { command: 'agentd goal "Port the parser to Rust" --check "npm test"', description: "The planner makes a plan" },
     { command: 'agentd goal "Release 2.0" --plan plan.json --auto-start', description: "A plan of your own" },

@@ -265,14 +265,14 @@ export const FIELDS: ReadonlyArray<Field<Named>> = [
   { name: "detail", of: ({ detail }) => plain(detail) }
 ]
 
-const HEAD = ["AT", "BY", "WHAT", "TO", "OUTCOME", "MESSAGE AND OUTCOME"]
+const HEAD = ["AT", "BY", "WHAT", "TO", "OUTCOME", "MESSAGE AND ANSWER"]
 
 /** `columns`: width of the terminal; null: lines are not cut. */
 export const linesOf = (
   rows: ReadonlyArray<Named>,
   { colour, columns, now }: { readonly colour: boolean; readonly columns: number | null; readonly now: number }
 ): ReadonlyArray<string> => {
-  if (rows.length === 0) return ["The log holds no messages of people."]
+  if (rows.length === 0) return ["No messages found."]
   const cells = rows.map(({ at, by, detail, name, text, what, word }): ReadonlyArray<Cell> => [
     { text: clock(at, now), colour: "dim" },
     { text: plain(by) },

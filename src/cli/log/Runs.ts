@@ -215,7 +215,7 @@ const isOne = (names: ReadonlyArray<string>): boolean => names.length === 1 && !
 
 export const runs = declare({
   path: ["log", "--runs"],
-  description: "List the runs of agents, the newest first: when they began, how long they went on, how they ended",
+  description: "List the runs of agents, newest first: start, duration and outcome",
   examples: [
     {
       command: "agentd log --runs builder",

@@ -75,7 +75,7 @@ const trust = Command.make(
   Command.withExamples([
     {
       command: "agentd trust",
-      description: "What the change does, the dangerous first, and how the text differs; then it asks"
+      description: "Shows the change, dangerous parts first, and the diff; then asks"
     },
     { command: "agentd trust --json", description: "The change with its hash, for scripts; nothing is put into force" }
   ])
@@ -167,8 +167,8 @@ const uninstall = Command.make(
 const erase = Command.make(
   "erase",
   {
-    rune: Argument.Int("rune").pipe(Argument.withDescription("Its number, as agentd log --json says it (eventId)")),
-    also: off("also", "With the runes of its conversation that repeat its texts"),
+    rune: Argument.Int("rune").pipe(Argument.withDescription("Its number: eventId in agentd log --json")),
+    also: off("also", "Erase also the runes of its conversation that repeat its texts"),
     yes
   },
   verb(() => import("../daemon/Erase.ts"))
@@ -213,7 +213,7 @@ const config = Command.make("config").pipe(
 const open = Command.make(
   "open",
   {
-    view: off("view", "Allow it to read only"),
+    view: off("view", "Allow the page only to read"),
     print: off("print", "Print the link alone, and open no browser"),
     ownPort: off("own-port", "A separate port, for a browser that cannot resolve names below localhost"),
     label: Flag.String("label").pipe(
@@ -264,7 +264,10 @@ const init = Command.make(
       Flag.withDescription("Which agent works here; default: one that is logged in"),
       Flag.optional
     ),
-    role: Flag.Literals("role", ROLES).pipe(Flag.withDescription("Agents to write; repeatable"), Flag.atLeast(0)),
+    role: Flag.Literals("role", ROLES).pipe(
+      Flag.withDescription("Role of an agent to write; repeatable"),
+      Flag.atLeast(0)
+    ),
     yes
   },
   (input) =>

@@ -4,7 +4,7 @@ import { ExitCode } from "./ExitCode.ts"
 
 export const agents = words("Names in this project, project/agent, or patterns: builder, 'shop/*'", "agent")
 
-export const labels = options("label", "LABEL", "All agents of this label, as agentd.jsonc gives them; repeatable", "l")
+export const labels = options("label", "LABEL", "All agents with this label in agentd.jsonc; repeatable", "l")
 
 export const yes = off("Do not ask", "y")
 

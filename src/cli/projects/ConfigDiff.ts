@@ -10,7 +10,7 @@ const project = maybeWord("A project's name; none: the project of this folder", 
 
 export const diff = declare({
   path: ["config", "diff"],
-  description: "Show what a changed agentd.jsonc would do, the dangerous first; nothing is put into force",
+  description: "Show what a changed agentd.jsonc would do, dangerous parts first; changes nothing",
   examples: [
     { command: "agentd config diff", description: "Of this folder's project" },
     { command: "agentd config diff shop --json", description: "With the hash that agentd trust takes" }

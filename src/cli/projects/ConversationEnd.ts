@@ -10,7 +10,7 @@ export const isSure = ({ yes }: { readonly yes: boolean }): boolean => yes
 
 export const close = act({
   path: ["project", "close"],
-  description: "End a project's conversation for good: its agents stop in order, its log is sealed",
+  description: "End a project's conversation for good: its agents stop gracefully, its log is sealed",
   examples: [
     { command: "agentd project close web", description: "Asks first; without a terminal it needs --yes, or exits 2" }
   ],
@@ -18,7 +18,7 @@ export const close = act({
     names,
     reason: option("TEXT", "Why; it is kept in the log"),
     yes,
-    force: off("Do not wait for turns that are under way")
+    force: off("Do not wait for turns in progress")
   },
   several: { kind: "conversation", ends: () => "closes", always: true },
   rpc: ({ force, names, reason }, caller) => send("Close", { name: oneOf(names), reason: reason ?? "", force, caller }),

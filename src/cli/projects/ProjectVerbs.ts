@@ -73,7 +73,7 @@ const remove = Command.make(
     name,
     reason: maybe("reason", "TEXT", "Why; it is kept in the log"),
     yes,
-    force: off("force", "Do not wait for turns that are under way")
+    force: off("force", "Do not wait for turns in progress")
   },
   verb(() => import("./ProjectRemove.ts"))
 ).pipe(

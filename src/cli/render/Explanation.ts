@@ -60,7 +60,7 @@ export const explain = (error: unknown): Explanation => {
   }
 }
 
-const REPORT = "Run it again with AGENTD_DEBUG=1 to see the details, and report it if it is not yours."
+const REPORT = "Run it again with AGENTD_DEBUG=1 to see the details, and report it if agentd is at fault."
 
 /** The error as it is printed: two lines, or one line of JSON. */
 export const told = ({ code, exitCode, message, remedy, tag }: Explanation, json: boolean): string =>

@@ -4,7 +4,7 @@ import * as SessionTable from "./SessionTable.ts"
 
 export const plates = declare({
   path: ["ps", "--plates"],
-  description: "List the sessions with all that is known of each",
+  description: "List the sessions with all known details",
   examples: [{ command: "agentd ps --plates --all", description: "Closed ones fade from ps after a day" }],
   args: { all: off("With those that closed more than a day ago") },
   rpc: ({ all }) => read("Plates", { all }),

@@ -39,8 +39,8 @@ const focus = Command.make(
 )
 
 const scope = {
-  project: off("project", "In the settings.local.json of this folder, which is not committed"),
-  user: off("user", "In the user's own settings, for all sessions (unless --project is given)")
+  project: off("project", "Use the settings.local.json of this folder, which is not committed"),
+  user: off("user", "Use the user's own settings, for all sessions (unless --project is given)")
 }
 
 const install = Command.make(
@@ -61,10 +61,13 @@ const install = Command.make(
   },
   (input) => verb(() => import("../setup/Hooks.ts"))({ action: "install", ...input })
 ).pipe(
-  Command.withDescription("Write agentd's hooks into Claude Code's settings, beside what is there"),
+  Command.withDescription("Add agentd's hooks to Claude Code's settings; what is there stays"),
   Command.withExamples([
     { command: "agentd hooks install", description: "Every session of yours appears on the board from now on" },
-    { command: "agentd hooks install --approvals", description: "And can be answered from elsewhere" }
+    {
+      command: "agentd hooks install --approvals",
+      description: "Permission requests can also be answered from elsewhere"
+    }
   ])
 )
 
@@ -85,7 +88,9 @@ const status = Command.make("status", {}, () =>
   })
 ).pipe(
   Command.withDescription("Show where hooks are installed, and which sessions have reported and when"),
-  Command.withExamples([{ command: "agentd hooks status", description: "Installed hooks may still not arrive" }])
+  Command.withExamples([
+    { command: "agentd hooks status", description: "Installed hooks do not prove that events arrive" }
+  ])
 )
 
 export const hooks = Command.make("hooks").pipe(

@@ -53,7 +53,7 @@ const collecting = Effect.fnUntraced(function* ({ days, dryRun, yes }: Input) {
   const stays = kept.map(({ bytes, path, why }) => `stays: ${plain(path)} (${sizeOf(bytes)}): ${plain(why)}`)
   const listed = [
     ...(leftovers.length === 0
-      ? [`Nothing in ${paths.state} that is older than ${count(days, "day")} can go.`]
+      ? [`Nothing in ${paths.state} that is older than ${count(days, "day")} can be removed.`]
       : table(["WHAT", "SIZE", "AGE", "WHERE"], rowsOf(leftovers, now), { colour, columns })),
     ...stays,
     ...(Result.isFailure(log) ? [log.failure.message] : KeptLog.words(segments, keepLog)).map(plain)

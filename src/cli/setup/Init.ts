@@ -29,7 +29,7 @@ const NONE: Found = { id: "claude", program: null, login: null, key: null, logIn
 const nameOf = ({ id, program }: Found): string => (id === "model" ? "a model behind its API" : (program ?? id))
 
 const loginOf = ({ id, login }: Found): string =>
-  login === null ? "not logged in, as it seems" : id === "model" ? `with ${login}` : `logged in by ${login}`
+  login === null ? "probably not logged in" : id === "model" ? `with ${login}` : `logged in by ${login}`
 
 /** The agent to use: the one named by a flag, the only one, or a person's choice. */
 const chosen = Effect.fnUntraced(function* (found: ReadonlyArray<Found>, named: AgentId | undefined, asks: boolean) {
@@ -60,7 +60,7 @@ const rolesOf = Effect.fnUntraced(function* (given: ReadonlyArray<Role>, asks: b
   if (!asks) return ["builder"] as const
   const picked = yield* Prompt.run(
     Prompt.MultiSelect<Role>({
-      message: "Who is to be there? (space picks)",
+      message: "Which roles do you want? (space selects)",
       min: 1,
       choices: ROLES.map((role) => ({ value: role, title: `${role}: ${TITLES[role]}`, selected: role === "builder" }))
     })

@@ -4,8 +4,8 @@ import type { Input } from "./Service.ts"
 import { off, verb, yes } from "../parse/Verb.ts"
 
 const scope = {
-  user: off("user", "Of this user's systemd (unless --system is given)"),
-  system: off("system", "Of the system's, with a user of its own: for servers; needs root")
+  user: off("user", "Use this user's systemd (unless --system is given)"),
+  system: off("system", "Use the system's, with a separate user: for servers; needs root")
 }
 
 const NOTHING: Omit<Input, "action" | "system"> = { as: "agents", credential: [], linger: false, yes: false }
@@ -70,7 +70,7 @@ const mail = Command.make(
   "mail",
   {
     unit: Argument.String("unit").pipe(Argument.withDescription("The unit that has failed")),
-    once: off("once", "Nothing, where this failure was mailed and no daemon has begun since: what the unit does")
+    once: off("once", "Skip it if this failure was mailed and no daemon has started since, as the unit does")
   },
   verb(() => import("./Service.ts").then(({ mail }) => mail))
 ).pipe(

@@ -280,7 +280,7 @@ const hintsOf = (state: BoardState): ReadonlyArray<Hint> => {
         ]
       : [
           ["1-9", "choose"],
-          ["d", "words of yours"],
+          ["d", "your answer"],
           ["j k", "next"],
           ["esc", "back"]
         ]
@@ -420,7 +420,7 @@ const HELP: ReadonlyArray<Hint> = [
   ["J K", "scroll the pane; the wheel over it, too"],
   ["Ctrl+K", "go to anything by its name"],
   ["a", "look at the call, and there: approve once"],
-  ["d", "deny with a reason; words of yours to a question"],
+  ["d", "deny with a reason; type an answer to a question"],
   ["1-9", "choose an answer"],
   ["s", "send; ! first: urgent, > first: the turn ends for it"],
   ["i i  r r  x x", "interrupt, restart or start, stop for good: the key twice"],
