@@ -34,7 +34,7 @@ describe("a flipped bit", () => {
         const { file, flip, size } = yield* copyOf(original, "runes.db")
         const unseen: Array<string> = []
         const counts = { named: 0, unused: 0, ignored: 0 }
-        for (let n = 0; n < sample(1_000, 12); n++) {
+        for (let n = 0; n < sample(1_000, 40); n++) {
           // every eighth one in the head
           const at = yield* Random.nextIntBetween(0, n % 8 === 7 ? 99 : size - 1)
           const where = yield* flip(at)
