@@ -27,7 +27,7 @@ import * as AgentWeather from "../agents/actors/AgentWeather.ts"
 import { Weather } from "../domain/Weather.ts"
 import { AgentsPlace, type Services } from "./AgentsPlace.ts"
 import { Bus } from "./service/Bus.ts"
-import type { ConversationActor, Resident } from "./ConversationActor.ts"
+import type { ConversationActor, LivingAgent } from "./ConversationActor.ts"
 import { SubAgentTree } from "./SubAgentTree.ts"
 import { apply, type ProjectRecord, recoverAgent } from "./Recovery.ts"
 import * as Calendar from "../domain/Calendar.ts"
@@ -62,19 +62,19 @@ const MAX_ENDED = 20
 const THE_FILE = "the project's file"
 
 interface Member {
-  readonly tree: AgentScope
+  readonly agentScope: AgentScope
   readonly scope: Scope.Closeable
 }
 
 type Moved = Effect.Effect<void, CommandRefused | StorageError>
 
 /** The functions with which limits read and end the agent's turn. */
-const turnOf = (tree: AgentScope): Pick<Spender, "interrupt" | "turn"> => ({
-  turn: () => (isActive(tree.turn()) ? (tree.turn().data.turnId ?? undefined) : undefined),
+const turnOf = (agentScope: AgentScope): Pick<Spender, "interrupt" | "turn"> => ({
+  turn: () => (isActive(agentScope.turn()) ? (agentScope.turn().data.turnId ?? undefined) : undefined),
   interrupt: (reason, keep, turnId) =>
     turnId === undefined
-      ? tree.control.interruptTurn("agentd", reason, keep)
-      : Effect.ignore(tree.tellInbox({ _tag: "Bound", text: reason, turnId }))
+      ? agentScope.control.interruptTurn("agentd", reason, keep)
+      : Effect.ignore(agentScope.tellInbox({ _tag: "Bound", text: reason, turnId }))
 })
 
 export class AgentRegistry {
@@ -96,8 +96,8 @@ export class AgentRegistry {
       record,
       file,
       life,
-      tree: (agent) => this.members.get(agent)?.tree,
-      residents: () => this.residents,
+      agentScope: (agent) => this.members.get(agent)?.agentScope,
+      livingAgents: () => this.livingAgents,
       quiet: this.lock.withPermit(Effect.void),
       scope
     })
@@ -114,7 +114,7 @@ export class AgentRegistry {
   private spawnedAs(agent: string): AgentConfig | undefined {
     const spawned = this.of.record.life.spawned.get(agent)
     if (spawned === undefined) return undefined
-    const parent = this.subAgentTree.named(spawned.parent) ?? this.members.get(spawned.parent)?.tree.config()
+    const parent = this.subAgentTree.named(spawned.parent) ?? this.members.get(spawned.parent)?.agentScope.config()
     return SubAgents.settled(spawned.config, spawned.parent, parent)
   }
 
@@ -132,9 +132,9 @@ export class AgentRegistry {
   /** Tells a person: with a row that waits if they must look at it, otherwise with a notice in the log. */
   private tells(agent: string): Workplace.Workplace["tell"] {
     return (text, needs) => {
-      const tree = this.members.get(agent)?.tree
-      if (needs && tree !== undefined) return Effect.ignore(tree.tellInbox({ _tag: "Bound", text }))
-      const payload = { runId: tree?.worker()?.data.runId ?? "", text }
+      const agentScope = this.members.get(agent)?.agentScope
+      if (needs && agentScope !== undefined) return Effect.ignore(agentScope.tellInbox({ _tag: "Bound", text }))
+      const payload = { runId: agentScope?.worker()?.data.runId ?? "", text }
       return this.log.appendLazy([{ stream: this.conversation, kind: "run.notice", actor: workerName(agent), payload }])
     }
   }
@@ -157,20 +157,20 @@ export class AgentRegistry {
     )
   }
 
-  get residents(): ReadonlyArray<Resident> {
-    return [...this.members].map(([name, { tree }]) => ({
+  get livingAgents(): ReadonlyArray<LivingAgent> {
+    return [...this.members].map(([name, { agentScope }]) => ({
       name,
-      control: tree.control,
-      grace: tree.config().interruptGrace,
+      control: agentScope.control,
+      grace: agentScope.config().interruptGrace,
       clear:
-        tree.worker() === undefined
+        agentScope.worker() === undefined
           ? Effect.void
-          : Effect.catch(this.clear(name, tree.config()), (error) => Effect.logError(`${name}: ${error.message}`))
+          : Effect.catch(this.clear(name, agentScope.config()), (error) => Effect.logError(`${name}: ${error.message}`))
     }))
   }
 
   /** Agents in the order in which they must end. Waits for the agents of the log, and for running changes. */
-  readonly leaving: Effect.Effect<ReadonlyArray<Resident>> = Effect.suspend(() =>
+  readonly leaving: Effect.Effect<ReadonlyArray<LivingAgent>> = Effect.suspend(() =>
     Effect.andThen(Deferred.await(this.arrived), this.lock.withPermit(Effect.sync(() => this.subAgentTree.inOrder)))
   )
 
@@ -186,8 +186,8 @@ export class AgentRegistry {
       const who = { conversation: this.conversation, agent }
       const { files, mcp, recoveredTo, waiting } = yield* AgentsPlace
       const named = this.settings(agent, config)
-      const living: { tree?: AgentScope } = {}
-      const settings = () => chosenIn(named(), living.tree?.life().chosen)
+      const living: { agentScope?: AgentScope } = {}
+      const settings = () => chosenIn(named(), living.agentScope?.life().chosen)
       const record = this.of.record.agents.get(agent) ?? freshAgent(agent)
       this.of.record.agents.set(agent, record)
       const scope = yield* Scope.fork(this.of.scope)
@@ -228,56 +228,56 @@ export class AgentRegistry {
         report: (report) => Effect.andThen(handedOver(report), bus.report(report)),
         mcp: (runId) => mcp(runId, settings())
       })
-      const tree = yield* AgentScope.make(record).pipe(
+      const agentScope = yield* AgentScope.make(record).pipe(
         Effect.provideService(AgentSetting, setting),
         Scope.provide(scope)
       )
-      living.tree = tree
+      living.agentScope = agentScope
       const spender: Spender = {
         ...who,
         limits: () => ({ agent: Budget.of(settings()), project: this.of.file().conversation.budget }),
-        ...turnOf(tree),
+        ...turnOf(agentScope),
         exhaust: ({ limit, resource, spent }) =>
-          tree.actors.life.tell({ _tag: "budget_exhausted", resource, spent, limit })
+          agentScope.actors.life.tell({ _tag: "budget_exhausted", resource, spent, limit })
       }
       yield* Scope.provide(allowances.join(spender), scope)
-      yield* this.of.supervisor.add(tree.child)
-      this.members.set(agent, { tree, scope })
-      yield* this.startDue(agent, config, tree, record)
+      yield* this.of.supervisor.add(agentScope.child)
+      this.members.set(agent, { agentScope, scope })
+      yield* this.startDue(agent, config, agentScope, record)
     },
     (adopted) => Effect.provide(adopted, this.of.services)
   )
 
   /** Starts an agent that was added, if it must run. In a project that is stopped as a whole, no agent starts. */
-  private startDue(agent: string, config: AgentConfig, tree: AgentScope, record: AgentRecord): Moved {
+  private startDue(agent: string, config: AgentConfig, agentScope: AgentScope, record: AgentRecord): Moved {
     const { stopped } = this.of.record
-    if (stopped !== null) return this.keepStopped(tree, stopped.by)
+    if (stopped !== null) return this.keepStopped(agentScope, stopped.by)
     // never started, or stopped only because the file did not name it for a while
     const due = record.worker.now === undefined || record.worker.now.data.stoppedBy === THE_FILE
     if (this.subAgentTree.isClosing || !due || record.broken !== undefined || !config.autostart) return Effect.void
-    return this.subAgentTree.named(agent) === undefined ? Effect.void : Effect.asVoid(tree.start(this.theFile))
+    return this.subAgentTree.named(agent) === undefined ? Effect.void : Effect.asVoid(agentScope.start(this.theFile))
   }
 
   /** Stops an agent of a project that is stopped as a whole: the previous daemon may have died before it did so. */
-  private keepStopped(tree: AgentScope, by: string): Moved {
-    const worker = tree.worker()
+  private keepStopped(agentScope: AgentScope, by: string): Moved {
+    const worker = agentScope.worker()
     return worker === undefined || worker.state === "Stopped"
       ? Effect.void
-      : Effect.asVoid(tree.stop({ by: ProjectStop.authorOf(by), config: null }))
+      : Effect.asVoid(agentScope.stop({ by: ProjectStop.authorOf(by), config: null }))
   }
 
   /** Ends all running agents, including one that is being added; answers with their names. */
   halt(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {
-    const runs = ([name, { tree }]: readonly [string, Member]) =>
+    const runs = ([name, { agentScope }]: readonly [string, Member]) =>
       this.subAgentTree.parentOf(name) === undefined &&
-      tree.worker() !== undefined &&
-      tree.worker()?.state !== "Stopped"
+      agentScope.worker() !== undefined &&
+      agentScope.worker()?.state !== "Stopped"
     return Effect.andThen(
       this.lock.withPermit(Effect.void),
       Effect.suspend(() =>
         Effect.forEach(
           [...this.members].filter(runs),
-          ([name, { tree }]) => Effect.as(this.subAgentTree.stop(tree, caller), name),
+          ([name, { agentScope }]) => Effect.as(this.subAgentTree.stop(agentScope, caller), name),
           { concurrency: "unbounded" }
         )
       )
@@ -288,23 +288,23 @@ export class AgentRegistry {
   wake(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {
     return Effect.suspend(() =>
       Effect.forEach(
-        [...this.members].filter(([name, { tree }]) => this.isDue(name, tree)),
-        ([name, { tree }]) => Effect.as(tree.start(caller), name),
+        [...this.members].filter(([name, { agentScope }]) => this.isDue(name, agentScope)),
+        ([name, { agentScope }]) => Effect.as(agentScope.start(caller), name),
         { concurrency: "unbounded" }
       )
     )
   }
 
-  private isDue(name: string, tree: AgentScope): boolean {
+  private isDue(name: string, agentScope: AgentScope): boolean {
     const config = this.subAgentTree.named(name)
-    const worker = tree.worker()
+    const worker = agentScope.worker()
     return config !== undefined && (worker === undefined ? config.autostart : ProjectStop.isWith(worker.data.stoppedBy))
   }
 
   /** Agents in the config that are stopped. */
   get still(): ReadonlyArray<string> {
-    return [...this.members].flatMap(([name, { tree }]) =>
-      this.subAgentTree.named(name) !== undefined && tree.worker()?.state === "Stopped" ? [name] : []
+    return [...this.members].flatMap(([name, { agentScope }]) =>
+      this.subAgentTree.named(name) !== undefined && agentScope.worker()?.state === "Stopped" ? [name] : []
     )
   }
 
@@ -312,12 +312,12 @@ export class AgentRegistry {
     const member = this.members.get(agent)
     if (member === undefined) return
     yield* this.subAgentTree.endChildren(agent, Infinity)
-    yield* member.tree.stop(this.theFile, "no longer in the config")
+    yield* member.agentScope.stop(this.theFile, "no longer in the config")
     // their sender gives these messages to another agent, so this one must not work on them when it returns
-    for (const { alone, messageId } of Inbox.known(member.tree.inbox().data))
-      if (alone === true) yield* member.tree.withdraw([messageId])
+    for (const { alone, messageId } of Inbox.known(member.agentScope.inbox().data))
+      if (alone === true) yield* member.agentScope.withdraw([messageId])
     yield* this.release(agent, member)
-    yield* this.clear(agent, member.tree.config())
+    yield* this.clear(agent, member.agentScope.config())
   })
 
   /** Releases an agent that leaves the conversation. Its record is read from the log again. */
@@ -374,7 +374,7 @@ export class AgentRegistry {
   get look(): Effect.Effect<void> {
     return Effect.suspend(() =>
       Effect.andThen(
-        Effect.forEach(this.members.values(), ({ tree }) => tree.look, { discard: true }),
+        Effect.forEach(this.members.values(), ({ agentScope }) => agentScope.look, { discard: true }),
         Context.get(this.of.services as Context.Context<never>, Allowance).wake
       )
     )
@@ -389,7 +389,7 @@ export class AgentRegistry {
         (agent) =>
           this.members
             .get(agent)!
-            .tree.admit({ by: `agent:${this.subAgentTree.parentOf(agent)}`, config: this.theFile.config }),
+            .agentScope.admit({ by: `agent:${this.subAgentTree.parentOf(agent)}`, config: this.theFile.config }),
         { discard: true }
       )
     )
@@ -435,8 +435,8 @@ export class AgentRegistry {
       const closed = this.of.refusal()
       if (closed !== undefined) return yield* closed
       const project = this.of.file().name
-      const tree = this.members.get(parent)?.tree
-      if (tree === undefined || !this.subAgentTree.isRunning(parent)) {
+      const agentScope = this.members.get(parent)?.agentScope
+      if (agentScope === undefined || !this.subAgentTree.isRunning(parent)) {
         return yield* refuse(
           "conflict",
           `${project}/${parent} does not run: only a running agent has sub-agents.`,
@@ -454,9 +454,14 @@ export class AgentRegistry {
       const asked = { request, parent: `${project}/${parent}`, inFile, all: this.subAgentTree.subAgents, depth, today }
       const refused = SubAgents.refusal(asked)
       const bound = SubAgents.boundOf(asked)
-      if (bound !== undefined) yield* tree.tellInbox({ _tag: "Bound", text: bound })
+      if (bound !== undefined) yield* agentScope.tellInbox({ _tag: "Bound", text: bound })
       if (refused !== undefined) return yield* refused
-      const eventId = yield* this.bring(parent, SubAgents.configOf(parent, tree.config(), request), request, caller.by)
+      const eventId = yield* this.bring(
+        parent,
+        SubAgents.configOf(parent, agentScope.config(), request),
+        request,
+        caller.by
+      )
       const waits = this.subAgentTree.stands(name) === "queued"
       const message = waits
         ? `${project}/${name} waits for a place: it starts when another sub-agent has ended.`

@@ -25,7 +25,7 @@ import { type Cause, causeOf, type RuneRef } from "../core/event-log/Rune.ts"
 type Act = Acting<ConversationSnapshot, ConversationMachine.Event>
 
 /** A live agent of this conversation. */
-export interface Resident {
+export interface LivingAgent {
   readonly name: string
   readonly control: AgentControl
   /** Grace period for its end. */
@@ -47,9 +47,9 @@ export interface Around {
   /** The current config. */
   readonly config: () => ConversationConfig
   /** Lists the agents that are alive: a plain read. */
-  readonly residents: () => ReadonlyArray<Resident>
+  readonly livingAgents: () => ReadonlyArray<LivingAgent>
   /** Agents in the order in which they must end. Waits for agents that are being added or removed. */
-  readonly leaving: Effect.Effect<ReadonlyArray<Resident>>
+  readonly leaving: Effect.Effect<ReadonlyArray<LivingAgent>>
   /** Called when an agent has ended: its sub-agents end too. */
   readonly ended: (agent: string) => Effect.Effect<void>
   /** Called when the budget is reset, with the rune that did so. */
@@ -235,7 +235,7 @@ export class ConversationActor {
       const reason = `the conversation ${standing(this.snapshot)}`
       const by = suspension === null ? (because?.by ?? "agentd") : "agentd"
       return Effect.forEach(
-        this.around.residents().filter(({ control }) => turnIds.includes(control.turnId() ?? "")),
+        this.around.livingAgents().filter(({ control }) => turnIds.includes(control.turnId() ?? "")),
         ({ control }) => Effect.forkIn(control.interruptTurn(by, reason, true), this.scope),
         { discard: true }
       )
@@ -243,11 +243,13 @@ export class ConversationActor {
 
   /** Announces each agent; what the agents report comes back as messages. */
   readonly announce: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.forEach(this.around.residents(), ({ control }) => control.announce, { discard: true })
+    Effect.forEach(this.around.livingAgents(), ({ control }) => control.announce, { discard: true })
   )
 
   private readonly wake: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.forEach(this.around.residents(), ({ control }) => Effect.forkIn(control.wake, this.scope), { discard: true })
+    Effect.forEach(this.around.livingAgents(), ({ control }) => Effect.forkIn(control.wake, this.scope), {
+      discard: true
+    })
   )
 
   private perform(action: ConversationMachine.Action, { cause }: Act): Effect.Effect<void> {
@@ -293,7 +295,7 @@ export class ConversationActor {
    */
   readonly tellAgain = (failures: ReadonlyArray<Failure>): Effect.Effect<void> =>
     Effect.suspend(() => {
-      const alive = new Set(this.around.residents().map(({ name }) => name))
+      const alive = new Set(this.around.livingAgents().map(({ name }) => name))
       const lost = [...this.life.turns].filter(
         ([, { agent, begun, outcome }]) => !begun || outcome !== undefined || !alive.has(agent)
       )
@@ -349,13 +351,13 @@ export class ConversationActor {
    * Ends one agent: in order, by force after its grace period, at last by abandoning it. Completes even if the caller
    * disconnects; concurrent callers wait for the same end.
    */
-  readonly end = (resident: Resident, by: string, reason: string): Effect.Effect<void, StorageError> =>
+  readonly end = (livingAgent: LivingAgent, by: string, reason: string): Effect.Effect<void, StorageError> =>
     Effect.suspend(() => {
-      const { name } = resident
+      const { name } = livingAgent
       const before = this.endings.get(name)
       if (before !== undefined) return Fiber.join(before)
       const ending = Effect.ensuring(
-        Effect.interruptible(this.ending(resident, by, reason)),
+        Effect.interruptible(this.ending(livingAgent, by, reason)),
         Effect.sync(() => void this.endings.delete(name))
       )
       return Effect.flatMap(Effect.forkIn(ending, this.scope), (fiber) => {
@@ -366,8 +368,8 @@ export class ConversationActor {
 
   private readonly ending = Effect.fnUntraced(
     { self: this },
-    function* (this: ConversationActor, resident: Resident, by: string, reason: string) {
-      const { grace, name, control } = resident
+    function* (this: ConversationActor, livingAgent: LivingAgent, by: string, reason: string) {
+      const { grace, name, control } = livingAgent
       const begin = (force: boolean) =>
         Effect.forkIn(contained(name, control.terminate({ by, reason, force })), this.scope)
       const gently = yield* begin(Deferred.isDoneUnsafe(this.force))
@@ -376,7 +378,7 @@ export class ConversationActor {
       const ended = yield* Effect.timeoutOption(Fiber.await(last), ABANDONED_AFTER)
       if (ended._tag === "None") return yield* Effect.logError(`${name} does not end: it is abandoned`)
       if (Exit.isFailure(ended.value)) return yield* ended.value
-      yield* resident.clear
+      yield* livingAgent.clear
     }
   )
 
@@ -386,8 +388,8 @@ export class ConversationActor {
     function* (this: ConversationActor, { self, state }: Act) {
       const { by, reason } = state.data.because ?? { by: "agentd", reason: "" }
       const leaving = yield* this.around.leaving
-      for (const resident of leaving) {
-        yield* this.end(resident, by, `the conversation is closed${reason === "" ? "" : `: ${reason}`}`)
+      for (const livingAgent of leaving) {
+        yield* this.end(livingAgent, by, `the conversation is closed${reason === "" ? "" : `: ${reason}`}`)
       }
       const { fatalStops, turnErrors, turns } = this.snapshot.data
       const stats = { agents: leaving.length, turns, turnErrors, fatalStops, spent: this.life.spent }

@@ -49,7 +49,7 @@ const plural = (count: number, what: string): string => `${count} ${what}${count
 /** Describes what happens to the current work. A run that is being started has no turn yet, and gets none. */
 const underWay = ({ members }: Project, turns: number, inFlight: "interrupt" | "complete"): string => {
   const starting = [...members.values()].filter(
-    ({ tree }) => tree.worker()?.state === "Spawning" && tree.turn().state === "idle"
+    ({ agentScope }) => agentScope.worker()?.state === "Spawning" && agentScope.turn().state === "idle"
   ).length
   const parts = [
     ...(turns === 0

@@ -52,19 +52,19 @@ const mayGo = ({ kind, payload, trigger }: Rune): boolean =>
 /** States in which a worker needs no prompt. */
 const RESTS: ReadonlySet<string> = new Set(["Stopped", "CoolingDown", "SessionComplete"])
 
-const neededBy = (trees: ReadonlyArray<AgentScope>): Needed => {
+const neededBy = (agentScopes: ReadonlyArray<AgentScope>): Needed => {
   const messages = new Set<string>()
   let since = Number.POSITIVE_INFINITY
-  for (const tree of trees) {
-    const turn = tree.turn()
+  for (const agentScope of agentScopes) {
+    const turn = agentScope.turn()
     const isUndone = isActive(turn) || turn.state === "interrupted" || turn.data.unfinished.length > 0
-    for (const { first, messageId } of NeededFiles.neededMessages({ inbox: tree.inbox(), turn }))
+    for (const { first, messageId } of NeededFiles.neededMessages({ inbox: agentScope.inbox(), turn }))
       messages.add(first ?? messageId)
     for (const messageId of turn.data.unfinished) messages.add(messageId)
     if (isUndone) since = Math.min(since, turn.data.startedAt ?? 0)
-    const worker = tree.worker()
+    const worker = agentScope.worker()
     if (worker !== undefined && !RESTS.has(worker.state)) since = Math.min(since, worker.at)
-    for (const call of tree.calls()) since = Math.min(since, call.since)
+    for (const call of agentScope.calls()) since = Math.min(since, call.since)
   }
   return { messages, since }
 }
@@ -138,7 +138,7 @@ export const make = (projects: Projects, log: EventLog["Service"], files: Messag
       const keep = config.keepPrompts ?? usual
       const isBroken = [...record.agents.values()].some(({ broken }) => broken !== undefined)
       if (keep === undefined || isBroken || isOver !== undefined) continue
-      const needed = neededBy([...members.values()].map(({ tree }) => tree))
+      const needed = neededBy([...members.values()].map(({ agentScope }) => agentScope))
       settled += yield* batch(conversation, now - Duration.toMillis(keep), needed)
     }
     for (const { reason, record } of projects.notLiving) {

@@ -100,7 +100,7 @@ export const end = (
           conversation,
           system: yield* ActorSystem,
           config: () => config,
-          residents: () => [],
+          livingAgents: () => [],
           leaving: Effect.succeed([]),
           ended: () => Effect.void,
           renewed: () => Effect.void,

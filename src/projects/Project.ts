@@ -81,7 +81,7 @@ export class Project {
         conversation: record.conversation,
         system: Context.get(services, ActorSystem),
         config: () => this.config.conversation,
-        residents: () => this.registry.residents,
+        livingAgents: () => this.registry.livingAgents,
         leaving: Effect.suspend(() => this.registry.leaving),
         ended: (agent) => Effect.asVoid(Effect.forkIn(this.registry.afterEnd(agent), this.scope)),
         renewed: (ref) => Context.get(services as Context.Context<never>, Allowance).renewed(record.conversation, ref),
@@ -149,7 +149,7 @@ export class Project {
   }
 
   private get unmetered(): { readonly unmetered?: ReadonlyArray<string> } {
-    const all = [...this.members].flatMap(([agent, { tree }]) => this.gapsOf(agent, tree.config()))
+    const all = [...this.members].flatMap(([agent, { agentScope }]) => this.gapsOf(agent, agentScope.config()))
     return all.length === 0 ? {} : { unmetered: all }
   }
 

@@ -105,7 +105,7 @@ export class Projects {
   /** Every live agent. */
   get found(): ReadonlyArray<Finder.Found> {
     return [...this.living.values()].flatMap((project) =>
-      [...project.members.values()].map(({ tree }) => ({ project, tree }))
+      [...project.members.values()].map(({ agentScope }) => ({ project, agentScope }))
     )
   }
 
@@ -114,8 +114,8 @@ export class Projects {
     return (this.living.get(conversation)?.life ?? known?.life)?.snapshot.state
   }
 
-  tree({ agent, conversation }: Address) {
-    return this.living.get(conversation)?.members.get(agent)?.tree
+  agentScope({ agent, conversation }: Address) {
+    return this.living.get(conversation)?.members.get(agent)?.agentScope
   }
 
   /** Opens a project: its conversation and agents come to life, and its file is watched. */
@@ -405,51 +405,53 @@ export class Projects {
       return over.life.snapshot.entered
     }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
-  readonly agentInfo = ({ project, tree }: Finder.Found, now: number): AgentInfo => {
-    const place = tree.worker()?.data.fallback ?? 0
+  readonly agentInfo = ({ project, agentScope }: Finder.Found, now: number): AgentInfo => {
+    const place = agentScope.worker()?.data.fallback ?? 0
     return AgentView.row({
       conversation: project.conversation,
       project: project.name,
-      agent: tree.name,
-      config: tree.config(),
-      worker: tree.worker(),
-      turn: tree.turn(),
-      calls: tree.calls(),
-      inbox: tree.inbox().data,
-      inboxAt: tree.inbox().at,
-      queued: project.registry.subAgentTree.isQueued(tree.name),
-      parent: tree.setting.parent,
-      heard: tree.live.heard,
-      line: tree.live.line,
-      retries: tree.live.retries,
-      answeredAt: tree.actors.tools.state.answeredAt,
-      asked: tree.live.meter.newest,
-      outlives: tree.live.run === undefined ? undefined : tree.live.run.outlives?.() === true,
-      lacks: [...tree.live.lacks],
-      mode: tree.live.run === undefined ? undefined : tree.live.offers.mode,
-      background: tree.live.beside,
-      trouble: tree.setting.weather.trouble(),
-      windows: tree.setting.weather.near(tree.worker()?.data.fallback ?? 0),
-      allowance: tree.setting.allowance.standing(),
-      same: isActive(tree.turn()) ? repeated(tree.actors.tools.state, tree.turn().data.turnId) : undefined,
-      gap: project.gapOf(tree.name, tree.config(), place),
-      broken: project.recordOf(tree.name)?.broken,
+      agent: agentScope.name,
+      config: agentScope.config(),
+      worker: agentScope.worker(),
+      turn: agentScope.turn(),
+      calls: agentScope.calls(),
+      inbox: agentScope.inbox().data,
+      inboxAt: agentScope.inbox().at,
+      queued: project.registry.subAgentTree.isQueued(agentScope.name),
+      parent: agentScope.setting.parent,
+      heard: agentScope.live.heard,
+      line: agentScope.live.line,
+      retries: agentScope.live.retries,
+      answeredAt: agentScope.actors.tools.state.answeredAt,
+      asked: agentScope.live.meter.newest,
+      outlives: agentScope.live.run === undefined ? undefined : agentScope.live.run.outlives?.() === true,
+      lacks: [...agentScope.live.lacks],
+      mode: agentScope.live.run === undefined ? undefined : agentScope.live.offers.mode,
+      background: agentScope.live.beside,
+      trouble: agentScope.setting.weather.trouble(),
+      windows: agentScope.setting.weather.near(agentScope.worker()?.data.fallback ?? 0),
+      allowance: agentScope.setting.allowance.standing(),
+      same: isActive(agentScope.turn())
+        ? repeated(agentScope.actors.tools.state, agentScope.turn().data.turnId)
+        : undefined,
+      gap: project.gapOf(agentScope.name, agentScope.config(), place),
+      broken: project.recordOf(agentScope.name)?.broken,
       home: { conversation: project.conversation, state: project.state, since: project.since },
       now
     })
   }
 
   /** Undefined if the agent never had a session. */
-  readonly session = ({ project, tree }: Finder.Found): AgentSession | undefined => {
-    const worker = tree.worker()
+  readonly session = ({ project, agentScope }: Finder.Found): AgentSession | undefined => {
+    const worker = agentScope.worker()
     if (worker === undefined) return undefined
     const { fallback = 0, pid, runId, sessionId } = worker.data
     const isAlive = ["Spawning", "Running", "Interrupting"].includes(worker.state)
     return {
-      agent: `${project.name}/${tree.name}`,
+      agent: `${project.name}/${agentScope.name}`,
       runId: isAlive ? runId : null,
       isUp: worker.state === "Running" || (worker.state === "Interrupting" && pid !== null),
-      turns: backendAt(tree.config(), fallback).type !== "command",
+      turns: backendAt(agentScope.config(), fallback).type !== "command",
       sessionId,
       pid
     }
@@ -457,11 +459,11 @@ export class Projects {
 
   readonly facts = ({ agent, conversation }: Address, now: number): AgentFacts => {
     const project = this.living.get(conversation)
-    const tree = project?.members.get(agent)?.tree
-    if (project === undefined || tree === undefined)
+    const agentScope = project?.members.get(agent)?.agentScope
+    if (project === undefined || agentScope === undefined)
       return { conversation, agent, info: undefined, backlog: undefined, calls: [] }
-    const info = this.agentInfo({ project, tree }, now)
-    return { conversation, agent, info, backlog: Backlog.of(tree), calls: tree.calls() }
+    const info = this.agentInfo({ project, agentScope }, now)
+    return { conversation, agent, info, backlog: Backlog.of(agentScope), calls: agentScope.calls() }
   }
 
   /** The config that applies to a conversation, including a closed one whose project has a newer conversation. */

@@ -14,7 +14,7 @@ import { AGENTS } from "../agents/machines/ConversationMachine.ts"
 import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
 import type { AgentScope } from "../agents/actors/AgentScope.ts"
 import * as ChildNews from "./ChildNews.ts"
-import type { ConversationActor, Resident } from "./ConversationActor.ts"
+import type { ConversationActor, LivingAgent } from "./ConversationActor.ts"
 import { hopsOf, MAX_WAITING, type Message } from "../agents/machines/Inbox.ts"
 import { inboxName } from "../agents/machines/AgentStates.ts"
 import type { ProjectRecord } from "./Recovery.ts"
@@ -22,48 +22,48 @@ import * as SubAgents from "./SubAgents.ts"
 import { outputOf, troubleOf } from "../agents/actors/TurnActor.ts"
 
 /** The surroundings of the tree: its conversation and the agents that live in it. */
-export interface House {
+export interface Surroundings {
   readonly log: EventLog["Service"]
   readonly record: ProjectRecord
   /** The config in force. */
   readonly file: () => ConfigFile.Project
   readonly life: ConversationActor
-  readonly tree: (agent: string) => AgentScope | undefined
+  readonly agentScope: (agent: string) => AgentScope | undefined
   /** In the order in which they began. */
-  readonly residents: () => ReadonlyArray<Resident>
+  readonly livingAgents: () => ReadonlyArray<LivingAgent>
   /** Waits for agents that are being added or removed. */
   readonly quiet: Effect.Effect<void>
   readonly scope: Scope.Scope
 }
 
 export class SubAgentTree {
-  private readonly house: House
+  private readonly surroundings: Surroundings
 
-  constructor(house: House) {
-    this.house = house
+  constructor(surroundings: Surroundings) {
+    this.surroundings = surroundings
   }
 
   get isClosing(): boolean {
-    const { state } = this.house.life.snapshot
+    const { state } = this.surroundings.life.snapshot
     return state === "closing" || state === "closed"
   }
 
   /** The agent's entry in the config in force. Names are chosen by people, so "constructor" is a valid name. */
   named(agent: string): AgentConfig | undefined {
-    const { agents } = this.house.file()
+    const { agents } = this.surroundings.file()
     return Object.hasOwn(agents, agent) ? agents[agent] : undefined
   }
 
   parentOf(agent: string): string | undefined {
-    return this.named(agent)?.parent ?? this.house.record.life.spawned.get(agent)?.parent
+    return this.named(agent)?.parent ?? this.surroundings.record.life.spawned.get(agent)?.parent
   }
 
   stands(agent: string): SubAgents.SubAgent["stands"] {
-    const { record } = this.house
+    const { record } = this.surroundings
     const { ended, spawned } = record.life
     // an agent's life ends before its worker does
     if ((ended.get(agent) ?? 0) > this.begins(agent)) return "ended"
-    const worker = this.house.tree(agent)?.worker()
+    const worker = this.surroundings.agentScope(agent)?.worker()
     // an earlier agent of this name may have left a worker
     const isOld = this.incarnationOf(agent) < (spawned.get(agent)?.eventId ?? 0)
     if (worker === undefined || isOld) return "queued"
@@ -80,10 +80,10 @@ export class SubAgentTree {
 
   /** Sub-agents that were requested, oldest first. */
   get subAgents(): ReadonlyArray<SubAgents.SubAgent> {
-    const { spawned } = this.house.record.life
+    const { spawned } = this.surroundings.record.life
     // called for every view of the board, and most projects have no sub-agents
     if (spawned.size === 0) return []
-    return this.house.residents().flatMap(({ name }) => {
+    return this.surroundings.livingAgents().flatMap(({ name }) => {
       const parent = this.named(name) === undefined ? spawned.get(name)?.parent : undefined
       return parent === undefined ? [] : [{ name, parent, stands: this.stands(name) }]
     })
@@ -91,21 +91,23 @@ export class SubAgentTree {
 
   isQueued(agent: string): boolean {
     return (
-      this.named(agent) === undefined && this.house.record.life.spawned.has(agent) && this.stands(agent) === "queued"
+      this.named(agent) === undefined &&
+      this.surroundings.record.life.spawned.has(agent) &&
+      this.stands(agent) === "queued"
     )
   }
 
   isRunning(agent: string): boolean {
-    return this.house.tree(agent) !== undefined && this.stands(agent) === "running"
+    return this.surroundings.agentScope(agent) !== undefined && this.stands(agent) === "running"
   }
 
-  get inOrder(): ReadonlyArray<Resident> {
-    const all = new Map(this.house.residents().map((resident) => [resident.name, resident]))
+  get inOrder(): ReadonlyArray<LivingAgent> {
+    const all = new Map(this.surroundings.livingAgents().map((livingAgent) => [livingAgent.name, livingAgent]))
     return SubAgents.leaving([...all.keys()], (name) => this.parentOf(name)).map((name) => all.get(name)!)
   }
 
   /** An agent's sub-agents and their sub-agents, in the order in which they must end. */
-  offspring(agent: string): ReadonlyArray<Resident> {
+  offspring(agent: string): ReadonlyArray<LivingAgent> {
     const order = this.inOrder
     const descendants = new Set([agent])
     for (const { name } of order.toReversed()) if (descendants.has(this.parentOf(name) ?? "")) descendants.add(name)
@@ -119,22 +121,22 @@ export class SubAgentTree {
 
   /** The first rune of its newest incarnation. */
   private incarnationOf(agent: string): number {
-    return this.house.tree(agent)?.began() ?? this.house.record.agents.get(agent)?.worker.began ?? 0
+    return this.surroundings.agentScope(agent)?.began() ?? this.surroundings.record.agents.get(agent)?.worker.began ?? 0
   }
 
   begins(agent: string): number {
-    return Math.max(this.house.record.life.spawned.get(agent)?.eventId ?? 0, this.incarnationOf(agent))
+    return Math.max(this.surroundings.record.life.spawned.get(agent)?.eventId ?? 0, this.incarnationOf(agent))
   }
 
   /** Ends the sub-agents of an agent that began before `before`. Answers when no process of them is left. */
   endChildren(agent: string, before: number): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
-      const ends = ({ name }: Resident) => this.lives(name) && this.begins(name) < before
+      const ends = ({ name }: LivingAgent) => this.lives(name) && this.begins(name) < before
       return Effect.forEach(
         this.isClosing ? [] : this.offspring(agent).filter(ends),
         (child) => {
           const parent = this.parentOf(child.name)
-          return this.house.life.end(child, `agent:${parent}`, `its parent ${parent} has ended`)
+          return this.surroundings.life.end(child, `agent:${parent}`, `its parent ${parent} has ended`)
         },
         { concurrency: AGENTS.hard, discard: true }
       )
@@ -150,7 +152,7 @@ export class SubAgentTree {
       const children = this.endChildren(name, Infinity)
       const [done] = yield* Effect.all([agent.stop(caller, reason), children], { concurrency: 2 })
       // a sub-agent may have been spawned in the meantime
-      yield* Effect.andThen(this.house.quiet, children)
+      yield* Effect.andThen(this.surroundings.quiet, children)
       yield* this.gone(name)
       if (count === 0) return done
       const ended = count === 1 ? "Its sub-agent has" : `Its ${count} sub-agents have`
@@ -161,7 +163,8 @@ export class SubAgentTree {
   /** Waits for sub-agents that other callers have just ended. */
   private gone(agent: string): Effect.Effect<void, CommandRefused | StorageError> {
     const over = this.offspring(agent).filter(({ name }) => !this.lives(name))
-    const gone = ({ name }: Resident) => this.house.tree(name)?.stop({ by: `agent:${agent}`, config: null })
+    const gone = ({ name }: LivingAgent) =>
+      this.surroundings.agentScope(name)?.stop({ by: `agent:${agent}`, config: null })
     return Effect.forEach(over, (one) => gone(one) ?? Effect.succeed(undefined), {
       concurrency: AGENTS.hard,
       discard: true
@@ -171,7 +174,7 @@ export class SubAgentTree {
   /** Handles the end of an agent: its parent is told, and its sub-agents end. */
   afterEnd(agent: string): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
-      const { log, record } = this.house
+      const { log, record } = this.surroundings
       const end = record.life.ended.get(agent) ?? 0
       const ofIt = { stream: record.conversation, actor: inboxName(agent), kinds: ["inbox.received"] }
       return Effect.all([log.tail({ ...ofIt, after: this.begins(agent) }, MAX_WAITING), log.get(end)]).pipe(
@@ -186,19 +189,19 @@ export class SubAgentTree {
 
   private note(name: string, rune: Rune): void {
     const child = { name, parent: this.parentOf(name) ?? null, began: this.begins(name) }
-    ChildNews.apply(this.house.record.life.news, rune, child)
+    ChildNews.apply(this.surroundings.record.life.news, rune, child)
   }
 
   /** Takes a rune that a sub-agent's parent may have to be told of. The parent is told in the background. */
   readonly heard = (name: string, rune: Rune): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.note(name, rune)
-      return Effect.asVoid(Effect.forkIn(this.tellParents, this.house.scope))
+      return Effect.asVoid(Effect.forkIn(this.tellParents, this.surroundings.scope))
     })
 
   /** The parent that gets a turn's answer, if it asked and no report tells of the turn. A plain read. */
   hearer(name: string, turnId: string, asked: ReadonlyArray<Message>): string | undefined {
-    const { news, spawned } = this.house.record.life
+    const { news, spawned } = this.surroundings.record.life
     const parent = this.parentOf(name)
     if (parent === undefined || this.isClosing || news.told.get(name)?.turnId === turnId) return undefined
     const task = spawned.get(name)?.task ?? null
@@ -208,7 +211,7 @@ export class SubAgentTree {
   /** Tells the parent of a durable answer. */
   readonly answered = (name: string, eventId: number): Effect.Effect<void> =>
     Effect.catch(
-      Effect.flatMap(this.house.log.get(eventId), (rune) =>
+      Effect.flatMap(this.surroundings.log.get(eventId), (rune) =>
         rune === undefined ? Effect.void : this.heard(name, rune)
       ),
       (error) => Effect.logWarning(error.message)
@@ -219,7 +222,7 @@ export class SubAgentTree {
    * next daemon. An inbox accepts each only once.
    */
   readonly tellParents: Effect.Effect<void> = Effect.suspend(() => {
-    const { owed } = this.house.record.life.news
+    const { owed } = this.surroundings.record.life.news
     const telling = Effect.suspend(() =>
       Effect.forEach(
         this.isClosing ? [] : [...owed],
@@ -234,19 +237,19 @@ export class SubAgentTree {
       )
     )
     // after a restart, a child may live before its parent does
-    return Effect.andThen(this.house.quiet, telling)
+    return Effect.andThen(this.surroundings.quiet, telling)
   })
 
   private readonly tellParent = Effect.fnUntraced(
     { self: this },
     function* (this: SubAgentTree, messageId: string, { child, eventId, to }: ChildNews.Owed) {
-      const { log, record, tree } = this.house
+      const { log, record, agentScope } = this.surroundings
       const rune = yield* log.get(eventId)
-      const parent = tree(to)
+      const parent = agentScope(to)
       // an end is of no use to a parent that began later or has ended
       const isOver = !this.isRunning(to) || this.begins(to) > eventId
       if (rune === undefined || parent === undefined || (ChildNews.isEnd(rune) && isOver)) return
-      const last = (tree(child)?.turn() ?? record.agents.get(child)?.turn)?.ended.at(-1)?.eventId ?? 0
+      const last = (agentScope(child)?.turn() ?? record.agents.get(child)?.turn)?.ended.at(-1)?.eventId ?? 0
       const said = ChildNews.isEnd(rune)
         ? yield* log.get(last)
         : rune.cause === null
@@ -255,7 +258,7 @@ export class SubAgentTree {
       const answer = said !== undefined && said.eventId > this.begins(child) ? outputOf(said) : ""
       const trouble = ChildNews.isEnd(rune) || said === undefined ? undefined : troubleOf(said)
       const text = ChildNews.text(rune, child, answer, trouble)
-      const heard = tree(child)?.inbox().data
+      const heard = agentScope(child)?.inbox().data
       const hops = ChildNews.isEnd(rune) || heard === undefined ? {} : { hops: hopsOf(heard) }
       yield* parent.hear({ messageId, from: ChildNews.sender(rune, child), text, ...hops })
     }
@@ -263,8 +266,8 @@ export class SubAgentTree {
 
   /** Ended parents whose sub-agents the previous daemon left alive. */
   get unfinishedEnds(): ReadonlyArray<string> {
-    const { life } = this.house.record
-    const living = this.house.residents().filter(({ name }) => this.lives(name))
+    const { life } = this.surroundings.record
+    const living = this.surroundings.livingAgents().filter(({ name }) => this.lives(name))
     return [...life.ended].flatMap(([parent, at]) =>
       living.some(({ name }) => this.parentOf(name) === parent && this.begins(name) < at) ? [parent] : []
     )

@@ -11,15 +11,15 @@ import { type AgentScope, refuse } from "./AgentScope.ts"
 import * as Choice from "./Choice.ts"
 
 /** The models, modes and commands that a person can name for an agent, and the current choice. */
-export const offered = (tree: AgentScope): OffersInfo => {
-  const { backend } = tree.config()
-  const { offers, run } = tree.live
+export const offered = (agentScope: AgentScope): OffersInfo => {
+  const { backend } = agentScope.config()
+  const { offers, run } = agentScope.live
   const { commands = [], models = [], modes } = offers
-  const { mode, model } = tree.life().chosen ?? Choice.NONE
+  const { mode, model } = agentScope.life().chosen ?? Choice.NONE
   return {
-    conversation: tree.setting.conversation,
-    project: tree.setting.project(),
-    agent: tree.name,
+    conversation: agentScope.setting.conversation,
+    project: agentScope.setting.project(),
+    agent: agentScope.name,
     backend: backend.type,
     model,
     mode,
@@ -31,14 +31,14 @@ export const offered = (tree: AgentScope): OffersInfo => {
 }
 
 export const choose = Effect.fnUntraced(function* (
-  tree: AgentScope,
+  agentScope: AgentScope,
   given: Choice.Choice & { readonly reset: boolean },
   { by }: Caller
 ) {
-  const { fullName, live, slot } = tree
-  const before = given.reset ? Choice.NONE : (tree.life().chosen ?? Choice.NONE)
+  const { fullName, live, slot } = agentScope
+  const before = given.reset ? Choice.NONE : (agentScope.life().chosen ?? Choice.NONE)
   const choice: Choice.Choice = { model: given.model ?? before.model, mode: given.mode ?? before.mode }
-  const refusal = Choice.objection(tree.config().backend, choice)
+  const refusal = Choice.objection(agentScope.config().backend, choice)
   if (refusal !== undefined)
     return yield* new CommandRefused({ code: "unsupported", ...refusal, message: `${fullName}: ${refusal.message}.` })
   const { run } = live
@@ -50,7 +50,7 @@ export const choose = Effect.fnUntraced(function* (
         new CommandRefused({ code: "unavailable", message: `${fullName}: ${message}.`, remedy: `${remedy}.` })
     )
   const { eventId } = yield* Effect.catch(
-    tree.actors.life.ask<{ readonly eventId: number }>({ _tag: "Choose", choice, by }),
+    agentScope.actors.life.ask<{ readonly eventId: number }>({ _tag: "Choose", choice, by }),
     refuse
   )
   const done = (when: string) => ({ eventId, message: `${fullName}: ${Choice.words(choice)}, ${when}.` })

@@ -16,7 +16,7 @@ import { MAX_WAITING } from "../../agents/machines/Inbox.ts"
 export interface Surroundings {
   readonly log: EventLog["Service"]
   /** All live agents. */
-  readonly trees: () => ReadonlyArray<AgentScope>
+  readonly agentScopes: () => ReadonlyArray<AgentScope>
   readonly find: (of: Pick<VoiceOf, "agent" | "conversation">) => AgentScope | undefined
   /** Tells the agent's parent of its report. */
   readonly heard: (of: VoiceOf, rune: Rune) => Effect.Effect<void>
@@ -26,14 +26,17 @@ export interface Surroundings {
 type Voices = Pick<Agents["Service"], "calls" | "askedCall" | "answerCall" | "voice" | "report" | "ask" | "inbox">
 
 /** The agent that made the call, by the call's id or a unique prefix of it. */
-const owner = (trees: ReadonlyArray<AgentScope>, name: string): readonly [AgentScope, string] | CommandRefused => {
-  const exact = trees.find((tree) => tree.knows(name))
+const owner = (
+  agentScopes: ReadonlyArray<AgentScope>,
+  name: string
+): readonly [AgentScope, string] | CommandRefused => {
+  const exact = agentScopes.find((agentScope) => agentScope.knows(name))
   if (exact !== undefined) return [exact, name]
-  const found = trees.flatMap((tree) =>
-    tree
+  const found = agentScopes.flatMap((agentScope) =>
+    agentScope
       .calls()
       .filter(({ callId }) => name !== "" && callId.startsWith(name))
-      .map(({ callId }) => [tree, callId] as const)
+      .map(({ callId }) => [agentScope, callId] as const)
   )
   if (found.length === 1) return found[0]!
   return found.length === 0
@@ -98,27 +101,27 @@ const OVER = refuse(
 export const make = (around: Surroundings): Voices => ({
   calls: Effect.sync(() =>
     around
-      .trees()
-      .flatMap((tree) => tree.calls())
+      .agentScopes()
+      .flatMap((agentScope) => agentScope.calls())
       .toSorted(asksFirst)
   ),
   askedCall: (name) =>
     Effect.suspend(() => {
-      const found = owner(around.trees(), name)
+      const found = owner(around.agentScopes(), name)
       const asked = found instanceof CommandRefused ? found : found[0].asked(found[1])
       return asked instanceof CommandRefused ? Effect.fail(asked) : Effect.succeed(asked)
     }),
   answerCall: (name, decision, caller: Caller) =>
     Effect.suspend(() => {
-      const found = owner(around.trees(), name)
+      const found = owner(around.agentScopes(), name)
       if (found instanceof CommandRefused) return Effect.fail(found)
-      const [tree, callId] = found
-      return tree.answer(callId, decision, caller)
+      const [agentScope, callId] = found
+      return agentScope.answer(callId, decision, caller)
     }),
   voice: (runId) =>
     Effect.suspend(() => {
-      for (const tree of around.trees()) {
-        const voice = tree.voice(runId)
+      for (const agentScope of around.agentScopes()) {
+        const voice = agentScope.voice(runId)
         if (voice !== undefined) return Effect.succeed(voice)
       }
       return Effect.fail(OVER)
@@ -126,9 +129,9 @@ export const make = (around: Surroundings): Voices => ({
   report: (of, report) => Effect.uninterruptible(reporting(around, of, report)),
   ask: (of, question) =>
     Effect.suspend(() => {
-      const tree = around.find(of)
-      if (tree === undefined) return Effect.fail(OVER)
-      return Effect.map(tree.tellInbox({ _tag: "Ask", question, turnId: of.turnId }), ({ eventId }): Done => ({
+      const agentScope = around.find(of)
+      if (agentScope === undefined) return Effect.fail(OVER)
+      return Effect.map(agentScope.tellInbox({ _tag: "Ask", question, turnId: of.turnId }), ({ eventId }): Done => ({
         eventId,
         message: "A person is asked; the answer will come as a message."
       }))

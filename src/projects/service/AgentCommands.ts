@@ -105,28 +105,31 @@ const conversations = (
 }
 
 /** Begins the agent, and names its limits that do not hold. An agent that waits for a place stays queued. */
-const inItsPlace = <E>(project: Project, tree: Finder.Found["tree"], begin: Effect.Effect<Done, E>) =>
+const inItsPlace = <E>(project: Project, agentScope: Finder.Found["agentScope"], begin: Effect.Effect<Done, E>) =>
   Effect.suspend(() => {
     const { registry, name } = project
     const { subAgentTree } = registry
-    if (!subAgentTree.isQueued(tree.name)) {
-      const gaps = project.gapsOf(tree.name, tree.config())
+    if (!subAgentTree.isQueued(agentScope.name)) {
+      const gaps = project.gapsOf(agentScope.name, agentScope.config())
       return Effect.map(begin, (done): Done =>
         gaps.length === 0 ? done : { ...done, message: [done.message, ...gaps].join(" ") }
       )
     }
-    return Effect.succeed<Done>({ eventId: subAgentTree.begins(tree.name), message: `${name}/${tree.name} ${QUEUED}.` })
+    return Effect.succeed<Done>({
+      eventId: subAgentTree.begins(agentScope.name),
+      message: `${name}/${agentScope.name} ${QUEUED}.`
+    })
   })
 
 /**
  * Refuses a run that restarts an agent a second time within a turn, directly or in return. Each restart would begin the
  * turn again.
  */
-const mayRestart = (tree: Finder.Found["tree"], { by }: Caller): Effect.Effect<void, CommandRefused> => {
-  const { actors, fullName, setting } = tree
+const mayRestart = (agentScope: Finder.Found["agentScope"], { by }: Caller): Effect.Effect<void, CommandRefused> => {
+  const { actors, fullName, setting } = agentScope
   // a sub-agent is begun by its parent
   const isRun = by.startsWith("agent:") && by !== `agent:${setting.parent}`
-  if (!isRun || actors.worker.state.by !== by || tree.life().data.stats.completed > 0) return Effect.void
+  if (!isRun || actors.worker.state.by !== by || agentScope.life().data.stats.completed > 0) return Effect.void
   return Effect.fail(
     refuse(
       "not_allowed",
@@ -136,10 +139,10 @@ const mayRestart = (tree: Finder.Found["tree"], { by }: Caller): Effect.Effect<v
   )
 }
 
-const again = ({ registry }: Project, tree: Finder.Found["tree"], caller: Caller) =>
-  Effect.suspend(() => mayRestart(tree, caller)).pipe(
-    Effect.andThen(registry.subAgentTree.stop(tree, caller, "restart")),
-    Effect.andThen(tree.start(caller))
+const again = ({ registry }: Project, agentScope: Finder.Found["agentScope"], caller: Caller) =>
+  Effect.suspend(() => mayRestart(agentScope, caller)).pipe(
+    Effect.andThen(registry.subAgentTree.stop(agentScope, caller, "restart")),
+    Effect.andThen(agentScope.start(caller))
   )
 
 /** Length of the chain of agent messages that led to the caller's message; undefined for a person. */
@@ -147,7 +150,7 @@ const hopsOf = (projects: Projects, caller: Caller): number | undefined => {
   const [, name] = /^agent:(.*)$/.exec(caller.by) ?? []
   if (name === undefined) return undefined
   const found = Finder.agent(projects.entries, name, caller)
-  return found instanceof CommandRefused ? 1 : Inbox.hopsOf(found.tree.inbox().data)
+  return found instanceof CommandRefused ? 1 : Inbox.hopsOf(found.agentScope.inbox().data)
 }
 
 /** `changes`: the command ends or changes the agent, so outside a project it requires the full name. */
@@ -195,24 +198,25 @@ const messages = (
   onAgent: OnAgent
 ): Pick<Agents["Service"], "send" | "backlog" | "retry" | "dismiss"> => ({
   send: (name, { files: given = [], text, how }, caller) =>
-    onAgent(name, caller, ({ project, tree }) =>
+    onAgent(name, caller, ({ project, agentScope }) =>
       Effect.gen(function* () {
         if (project.refusal !== undefined) return yield* project.refusal
         const files = yield* described(contents, given)
-        return yield* tree.send(text, how, caller, hopsOf(projects, caller), files)
+        return yield* agentScope.send(text, how, caller, hopsOf(projects, caller), files)
       })
     ),
-  backlog: Effect.sync(() => projects.found.flatMap(({ tree }) => Backlog.of(tree) ?? [])),
+  backlog: Effect.sync(() => projects.found.flatMap(({ agentScope }) => Backlog.of(agentScope) ?? [])),
   retry: (name, message, caller) =>
-    onAgent(name, caller, ({ project, tree }) => project.isOver ?? Backlog.retry(tree, message, caller)),
-  dismiss: (name, what, caller) => onAgent(name, caller, ({ tree }) => Backlog.dismiss(tree, what, caller), true)
+    onAgent(name, caller, ({ project, agentScope }) => project.isOver ?? Backlog.retry(agentScope, message, caller)),
+  dismiss: (name, what, caller) =>
+    onAgent(name, caller, ({ agentScope }) => Backlog.dismiss(agentScope, what, caller), true)
 })
 
 /** The start of the oldest open work, ms since the epoch; 0 if an agent's state cannot be read. */
 const openIn = (projects: Projects): number => {
   const living = [...projects.living.values()].filter(({ isOver }) => isOver === undefined)
   if (living.some(({ record }) => [...record.agents.values()].some(({ broken }) => broken !== undefined))) return 0
-  return openSince(living.flatMap(({ members }) => [...members.values()].map(({ tree }) => tree)))
+  return openSince(living.flatMap(({ members }) => [...members.values()].map(({ agentScope }) => agentScope)))
 }
 
 const lists = (
@@ -225,7 +229,7 @@ const lists = (
   all: Effect.map(Clock.currentTimeMillis, (now) => projects.found.map((one) => projects.agentInfo(one, now))),
   sessions: Effect.sync(() => projects.found.flatMap((one) => projects.session(one) ?? [])),
   addresses: Effect.sync(() =>
-    projects.found.map(({ project, tree }) => ({ conversation: project.conversation, agent: tree.name }))
+    projects.found.map(({ project, agentScope }) => ({ conversation: project.conversation, agent: agentScope.name }))
   ),
   some: (agents) => Effect.map(Clock.currentTimeMillis, (now) => [...agents].map((one) => projects.facts(one, now)))
 })
@@ -234,11 +238,11 @@ const lists = (
 const diffs = (onAgent: OnAgent, one = Semaphore.makeUnsafe(1)): Pick<Agents["Service"], "diff"> => ({
   diff: (name, caller) =>
     spoken(
-      onAgent(name, caller, ({ project, tree }) =>
-        Effect.map(one.withPermit(project.registry.diff(tree.name, tree.config())), (found) => ({
+      onAgent(name, caller, ({ project, agentScope }) =>
+        Effect.map(one.withPermit(project.registry.diff(agentScope.name, agentScope.config())), (found) => ({
           conversation: project.record.conversation,
           project: project.name,
-          agent: tree.name,
+          agent: agentScope.name,
           ...found
         }))
       )
@@ -248,8 +252,35 @@ const diffs = (onAgent: OnAgent, one = Semaphore.makeUnsafe(1)): Pick<Agents["Se
 const choices = (onAgent: OnAgent): Pick<Agents["Service"], "choose" | "offers" | "diff"> => ({
   ...diffs(onAgent),
   choose: (name, choice, caller) =>
-    onAgent(name, caller, ({ project, tree }) => project.refusal ?? AgentChoice.choose(tree, choice, caller), true),
-  offers: (name, caller) => spoken(onAgent(name, caller, ({ tree }) => Effect.sync(() => AgentChoice.offered(tree))))
+    onAgent(
+      name,
+      caller,
+      ({ project, agentScope }) => project.refusal ?? AgentChoice.choose(agentScope, choice, caller),
+      true
+    ),
+  offers: (name, caller) =>
+    spoken(onAgent(name, caller, ({ agentScope }) => Effect.sync(() => AgentChoice.offered(agentScope))))
+})
+
+/** Begin and end of an agent, and of its turn. */
+const lives = (onAgent: OnAgent): Pick<Agents["Service"], "interrupt" | "restart" | "start" | "stop"> => ({
+  start: (name, caller) =>
+    onAgent(
+      name,
+      caller,
+      ({ project, agentScope }) => project.isStill ?? inItsPlace(project, agentScope, agentScope.start(caller))
+    ),
+  stop: (name, caller) =>
+    onAgent(name, caller, ({ project, agentScope }) => project.registry.subAgentTree.stop(agentScope, caller), true),
+  restart: (name, caller) =>
+    onAgent(
+      name,
+      caller,
+      ({ project, agentScope }) =>
+        project.isStill ?? inItsPlace(project, agentScope, again(project, agentScope, caller)),
+      true
+    ),
+  interrupt: (name, caller) => onAgent(name, caller, ({ agentScope }) => agentScope.interrupt(caller), true)
 })
 
 /** The commands. Those on agents wait until the log is folded. */
@@ -261,8 +292,8 @@ export const make = (projects: Projects, ready: Ready) =>
     const recovered = Deferred.await(ready)
     const voices = AgentApi.make({
       log,
-      trees: () => projects.found.map(({ tree }) => tree),
-      find: (of) => projects.tree(of),
+      agentScopes: () => projects.found.map(({ agentScope }) => agentScope),
+      find: (of) => projects.agentScope(of),
       heard: ({ agent, conversation }, rune) =>
         projects.living.get(conversation)?.registry.subAgentTree.heard(agent, rune) ?? Effect.void,
       report: bus.report
@@ -291,23 +322,12 @@ export const make = (projects: Projects, ready: Ready) =>
         spoken(
           onAgent(name, caller, (found) => Effect.map(Clock.currentTimeMillis, (now) => projects.agentInfo(found, now)))
         ),
-      start: (name, caller) =>
-        onAgent(name, caller, ({ project, tree }) => project.isStill ?? inItsPlace(project, tree, tree.start(caller))),
-      stop: (name, caller) =>
-        onAgent(name, caller, ({ project, tree }) => project.registry.subAgentTree.stop(tree, caller), true),
-      restart: (name, caller) =>
-        onAgent(
-          name,
-          caller,
-          ({ project, tree }) => project.isStill ?? inItsPlace(project, tree, again(project, tree, caller)),
-          true
-        ),
+      ...lives(onAgent),
       ...messages(projects, files, onAgent),
       ...contentsOf(projects, log, files, recovered),
       ...choices(onAgent),
-      interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller), true),
       spawn: (parent, request, caller) =>
-        onAgent(parent, caller, ({ project, tree }) => project.registry.spawn(tree.name, request, caller)),
+        onAgent(parent, caller, ({ project, agentScope }) => project.registry.spawn(agentScope.name, request, caller)),
       expire: Expiry.make(projects, log, files),
       openSince: Effect.sync(() => openIn(projects)),
       forgetInputs: (callIds) => Effect.forEach(callIds, (callId) => waiting.drop(callId), { discard: true }),
@@ -375,15 +395,18 @@ export const layer = (options: Options) =>
       )
       yield* Effect.all([Clock.currentTimeMillis, Clock.monotonicTimeNanos]).pipe(
         Effect.flatMap(([now, nanos]) =>
-          Effect.forEach(projects.found, ({ tree }) => tree.sweep(now, Number(nanos) / 1e6), { discard: true })
+          Effect.forEach(projects.found, ({ agentScope }) => agentScope.sweep(now, Number(nanos) / 1e6), {
+            discard: true
+          })
         ),
         Effect.schedule(Schedule.spaced(TurnMachine.SWEEP_INTERVAL)),
         Effect.forkScoped
       )
       const agentPort = LiveAgentPort.make({
-        find: (of) => projects.tree(of),
+        find: (of) => projects.agentScope(of),
         info: (of, now) => projects.facts(of, now).info,
-        of: (conversation) => [...(projects.living.get(conversation)?.members.values() ?? [])].map(({ tree }) => tree),
+        of: (conversation) =>
+          [...(projects.living.get(conversation)?.members.values() ?? [])].map(({ agentScope }) => agentScope),
         reports: bus.reports,
         // a log that cannot be folded ends the daemon, so nothing waits for it
         recovered: Effect.catch(Deferred.await(ready), () => Effect.never)

@@ -27,24 +27,24 @@ const withFiles = ({ files = [], text }: Inbox.Message): string =>
   files.length === 0 ? text : `[${files.map(words).join(", ")}] ${text}`
 
 /** Messages that wait, or that an interrupted turn left unfinished. */
-const heldBy = (tree: AgentScope): ReadonlyArray<Inbox.Message> => {
-  const { carried, waiting } = tree.inbox().data
-  const turn = tree.turn()
+const heldBy = (agentScope: AgentScope): ReadonlyArray<Inbox.Message> => {
+  const { carried, waiting } = agentScope.inbox().data
+  const turn = agentScope.turn()
   const left = isActive(turn) ? [] : carried.filter(({ messageId }) => turn.data.unfinished.includes(messageId))
   return [...left, ...waiting]
 }
 
 /** Undefined if nothing is unanswered. */
-export const of = (tree: AgentScope): BacklogInfo | undefined => {
-  const { dropped, more } = Inbox.droppedOf(tree.inbox().data)
-  const held = heldBy(tree)
-  const { bounds = [], questions = [] } = tree.inbox().data
+export const of = (agentScope: AgentScope): BacklogInfo | undefined => {
+  const { dropped, more } = Inbox.droppedOf(agentScope.inbox().data)
+  const held = heldBy(agentScope)
+  const { bounds = [], questions = [] } = agentScope.inbox().data
   if (dropped.length + more + held.length + questions.length + bounds.length === 0) return undefined
-  const { conversation, project } = tree.setting
+  const { conversation, project } = agentScope.setting
   return {
     conversation,
     project: project(),
-    agent: tree.name,
+    agent: agentScope.name,
     dropped: dropped.map(({ at, errorType, message, reason }) => ({
       messageId: message.messageId,
       from: message.from,
@@ -76,30 +76,30 @@ const nothing = ({ fullName }: AgentScope, which: string | undefined) =>
   )
 
 const settling = Effect.fnUntraced(function* (
-  tree: AgentScope,
+  agentScope: AgentScope,
   which: string | undefined,
   asked: Effect.Effect<Settled, CommandRefused | StorageError>,
   words: (count: number) => string
 ): Effect.fn.Return<Done, CommandRefused | StorageError> {
   const { count, eventId } = yield* asked
-  return count === 0 ? yield* nothing(tree, which) : { eventId, message: words(count) }
+  return count === 0 ? yield* nothing(agentScope, which) : { eventId, message: words(count) }
 })
 
 /** Asks dropped messages again: one, or all that are stored. */
-export const retry = Effect.fnUntraced(function* (tree: AgentScope, which: string | undefined, { by }: Caller) {
+export const retry = Effect.fnUntraced(function* (agentScope: AgentScope, which: string | undefined, { by }: Caller) {
   const as = yield* Ids.messageId
-  const { fullName } = tree
+  const { fullName } = agentScope
   const goesOn =
-    Inbox.heldBy(tree.inbox().data) !== undefined && Inbox.droppedOf(tree.inbox().data).dropped.length === 0
-  const isStopped = (tree.worker()?.state ?? "Stopped") === "Stopped"
-  const barred = tree.setting.home.barred()
+    Inbox.heldBy(agentScope.inbox().data) !== undefined && Inbox.droppedOf(agentScope.inbox().data).dropped.length === 0
+  const isStopped = (agentScope.worker()?.state ?? "Stopped") === "Stopped"
+  const barred = agentScope.setting.home.barred()
   const rest =
     barred !== undefined
       ? `, which waits: ${barred}.`
       : isStopped
-        ? `, which is stopped. Start it: ${ProjectStop.startOf(fullName, tree.worker()?.data.stoppedBy)}`
+        ? `, which is stopped. Start it: ${ProjectStop.startOf(fullName, agentScope.worker()?.data.stoppedBy)}`
         : "."
-  return yield* settling(tree, which, tree.tellInbox({ _tag: "AskAgain", which, as, by }), (count) =>
+  return yield* settling(agentScope, which, agentScope.tellInbox({ _tag: "AskAgain", which, as, by }), (count) =>
     goesOn
       ? `${fullName} goes on${rest}`
       : `${counted(count)} ${count === 1 ? "is" : "are"} asked again of ${fullName}${rest}`
@@ -107,12 +107,14 @@ export const retry = Effect.fnUntraced(function* (tree: AgentScope, which: strin
 }, Effect.uninterruptible)
 
 /** Discards queued messages that no turn works on. */
-const letGo = Effect.fnUntraced(function* (tree: AgentScope): Effect.fn.Return<Done, CommandRefused | StorageError> {
-  const { fullName } = tree
-  const ids = heldBy(tree).flatMap(({ alone, messageId }) => (alone === true ? [] : [messageId]))
-  if (ids.length > 0 && (yield* tree.withdraw(ids)))
+const letGo = Effect.fnUntraced(function* (
+  agentScope: AgentScope
+): Effect.fn.Return<Done, CommandRefused | StorageError> {
+  const { fullName } = agentScope
+  const ids = heldBy(agentScope).flatMap(({ alone, messageId }) => (alone === true ? [] : [messageId]))
+  if (ids.length > 0 && (yield* agentScope.withdraw(ids)))
     return {
-      eventId: tree.inbox().entered,
+      eventId: agentScope.inbox().entered,
       message: `${counted(ids.length)} of ${fullName} ${ids.length === 1 ? "is" : "are"} let go.`
     }
   return yield* refuse(
@@ -124,16 +126,16 @@ const letGo = Effect.fnUntraced(function* (tree: AgentScope): Effect.fn.Return<D
 
 /** Discards dropped messages: one, or all. `held`: discards the queued messages instead. */
 export const dismiss = Effect.fnUntraced(function* (
-  tree: AgentScope,
+  agentScope: AgentScope,
   { held, which }: { readonly which: string | undefined; readonly held: boolean },
   { by }: Caller
 ) {
-  if (held) return yield* letGo(tree)
+  if (held) return yield* letGo(agentScope)
   return yield* settling(
-    tree,
+    agentScope,
     which,
-    tree.tellInbox({ _tag: "Dismiss", which, by }),
+    agentScope.tellInbox({ _tag: "Dismiss", which, by }),
     (count) =>
-      `${count === 1 ? "One matter" : `${count} matters`} of ${tree.fullName} ${count === 1 ? "is" : "are"} let go.`
+      `${count === 1 ? "One matter" : `${count} matters`} of ${agentScope.fullName} ${count === 1 ? "is" : "are"} let go.`
   )
 }, Effect.uninterruptible)

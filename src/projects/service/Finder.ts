@@ -15,10 +15,10 @@ export type Entry = { readonly _tag: "Open"; readonly record: ProjectRecord; rea
 
 export const isClosed = (entry: Entry): boolean => entry._tag === "NotLiving" && entry.reason === "closed"
 
-/** An agent (`tree`) and its project. */
+/** An agent (`agentScope`) and its project. */
 export interface Found {
   readonly project: Project
-  readonly tree: AgentScope
+  readonly agentScope: AgentScope
 }
 
 const MAX_LISTED = 20
@@ -109,7 +109,7 @@ const inFolder = (mine: Entry | undefined, config: string, name: string): Found 
   if (mine._tag !== "Open") return refusalOf(mine)
   const { project } = mine
   const member = project.members.get(name)
-  if (member !== undefined) return { project, tree: member.tree }
+  if (member !== undefined) return { project, agentScope: member.agentScope }
   const all = [...project.members.keys()]
   return unknown(name, all.length === 0 ? ELSEWHERE : listed(all))
 }
@@ -133,10 +133,11 @@ export const agent = (
     entry._tag !== "Open"
       ? []
       : [...entry.project.members.values()]
-          .filter(({ tree }) => isCalled(entry, tree.name, name))
-          .map(({ tree }) => ({ project: entry.project, tree }))
+          .filter(({ agentScope }) => isCalled(entry, agentScope.name, name))
+          .map(({ agentScope }) => ({ project: entry.project, agentScope }))
   )
-  const called = ({ project, tree }: Found): string => `${isBare ? project.name : project.conversation}/${tree.name}`
+  const called = ({ project, agentScope }: Found): string =>
+    `${isBare ? project.name : project.conversation}/${agentScope.name}`
   if (matches.length > 1) {
     return new CommandRefused({
       code: "ambiguous",

@@ -31,12 +31,12 @@ export const needsOf = (info: AgentInfo | undefined, calls: ReadonlyArray<CallIn
 }
 
 export const make = ({ find, info, of, recovered, reports }: Agents): AgentPort["Service"] => {
-  const on = <A>(to: Address, act: (tree: AgentScope) => Effect.Effect<A, CommandRefused | StorageError>) =>
+  const on = <A>(to: Address, act: (agentScope: AgentScope) => Effect.Effect<A, CommandRefused | StorageError>) =>
     Effect.andThen(
       recovered,
       Effect.suspend(() => {
-        const tree = find(to)
-        return tree === undefined
+        const agentScope = find(to)
+        return agentScope === undefined
           ? Effect.fail(
               refuse(
                 "not_found",
@@ -45,20 +45,20 @@ export const make = ({ find, info, of, recovered, reports }: Agents): AgentPort[
               )
             )
           : // callers do not know StorageError
-            Effect.mapError(act(tree), (error) => refusedBy(error))
+            Effect.mapError(act(agentScope), (error) => refusedBy(error))
       })
     )
   return AgentPort.of({
-    post: (to, message) => on(to, (tree) => tree.post(message)),
-    withdraw: (to, messageIds) => on(to, (tree) => tree.withdraw(messageIds)),
-    fate: (to, messageId) => on(to, (tree) => tree.fate(messageId)),
-    interrupt: (to, messageId, reason) => on(to, (tree) => tree.interruptMessage(messageId, reason)),
-    steer: (to, message) => on(to, (tree) => tree.steer(message)),
+    post: (to, message) => on(to, (agentScope) => agentScope.post(message)),
+    withdraw: (to, messageIds) => on(to, (agentScope) => agentScope.withdraw(messageIds)),
+    fate: (to, messageId) => on(to, (agentScope) => agentScope.fate(messageId)),
+    interrupt: (to, messageId, reason) => on(to, (agentScope) => agentScope.interruptMessage(messageId, reason)),
+    steer: (to, message) => on(to, (agentScope) => agentScope.steer(message)),
     members: (conversation) =>
       Effect.map(Clock.currentTimeMillis, (now) =>
-        of(conversation).map((tree) => {
-          const member = tree.member(now)
-          return { ...member, needs: needsOf(info(member, now), tree.calls()) }
+        of(conversation).map((agentScope) => {
+          const member = agentScope.member(now)
+          return { ...member, needs: needsOf(info(member, now), agentScope.calls()) }
         })
       ),
     waits: (to) => {

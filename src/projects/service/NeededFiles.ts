@@ -32,7 +32,7 @@ const needed = (projects: Projects): ReadonlySet<string> | undefined => {
     .filter(({ reason }) => reason === "lost")
     .map(({ record }) => ({ record, members: new Map<string, never>() }))
   for (const { members, record } of [...projects.living.values(), ...lost]) {
-    for (const { tree } of members.values()) stands.push({ inbox: tree.inbox(), turn: tree.turn() })
+    for (const { agentScope } of members.values()) stands.push({ inbox: agentScope.inbox(), turn: agentScope.turn() })
     for (const [name, agent] of record.agents) {
       if (agent.broken !== undefined) return undefined
       if (!members.has(name)) stands.push(agent)

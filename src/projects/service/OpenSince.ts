@@ -12,22 +12,22 @@ import { droppedOf } from "../../agents/machines/Inbox.ts"
 const RESTS: ReadonlySet<string> = new Set(["Stopped", "CoolingDown", "SessionComplete", "BuildingPrompt"])
 
 /** ms since the epoch; infinite if nothing is open. */
-export const openSince = (trees: Iterable<AgentScope>): number => {
+export const openSince = (agentScopes: Iterable<AgentScope>): number => {
   let since = Number.POSITIVE_INFINITY
   const open = (at: number | null) => {
     since = Math.min(since, at ?? 0)
   }
-  for (const tree of trees) {
-    const { data } = tree.inbox()
-    const turn = tree.turn()
+  for (const agentScope of agentScopes) {
+    const { data } = agentScope.inbox()
+    const turn = agentScope.turn()
     const isUndone = isActive(turn) || turn.state === "interrupted" || turn.data.unfinished.length > 0
     for (const { at } of [...data.waiting, ...(isUndone ? data.carried : [])]) open(at)
     for (const { message } of droppedOf(data).dropped) open(message.at)
     for (const { at } of [...(data.questions ?? []), ...(data.bounds ?? [])]) open(at)
     if (isUndone) open(turn.data.startedAt)
-    const worker = tree.worker()
+    const worker = agentScope.worker()
     if (worker !== undefined && !RESTS.has(worker.state)) open(worker.at)
-    for (const call of tree.calls()) open(call.since)
+    for (const call of agentScope.calls()) open(call.since)
   }
   return since
 }

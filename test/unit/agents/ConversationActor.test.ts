@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Duration, Effect, Layer, Schema, type Scope, Stream } from "effect"
 import { ActorSystem } from "../../../src/core/event-actor/ActorSystem.ts"
 import * as Supervisor from "../../../src/core/supervision/Supervisor.ts"
-import { ConversationActor, type Resident } from "../../../src/projects/ConversationActor.ts"
+import { ConversationActor, type LivingAgent } from "../../../src/projects/ConversationActor.ts"
 import * as ConversationRecovery from "../../../src/projects/ConversationRecovery.ts"
 import { leaving } from "../../../src/projects/SubAgents.ts"
 import { ConversationConfig } from "../../../src/config/Config.ts"
@@ -35,7 +35,7 @@ class Double {
     return Effect.sync(() => void this.said.push(`${this.name} ${what}`))
   }
 
-  get resident(): Resident {
+  get livingAgent(): LivingAgent {
     return {
       name: this.name,
       grace: Duration.millis(20),
@@ -86,8 +86,8 @@ class World {
         conversation: STREAM,
         system: Context.get(context, ActorSystem),
         config: () => this.config,
-        residents: () => this.agents.map(({ resident }) => resident),
-        leaving: Effect.sync(() => this.agents.map(({ resident }) => resident).toReversed()),
+        livingAgents: () => this.agents.map(({ livingAgent }) => livingAgent),
+        leaving: Effect.sync(() => this.agents.map(({ livingAgent }) => livingAgent).toReversed()),
         ended: (agent) => Effect.sync(() => void this.ended.push(agent)),
         renewed: () => Effect.void,
         recoveredTo: yield* log.head

@@ -30,7 +30,7 @@ describe("keepPrompts", () => {
             : Effect.sync(() => void gone.push(eventId))
       }
       const inbox = { data: { waiting: [{ messageId: "waits" }], carried: [] } }
-      const tree = {
+      const agentScope = {
         inbox: () => inbox,
         turn: () => ({ state: "idle", data: { unfinished: [], startedAt: null } }),
         worker: () => undefined,
@@ -39,7 +39,7 @@ describe("keepPrompts", () => {
       const project = {
         config: { keepPrompts: Duration.minutes(1) },
         isOver: undefined,
-        members: new Map([["ann", { tree }]]),
+        members: new Map([["ann", { agentScope }]]),
         record: { agents: new Map() }
       }
       const projects = { living: new Map([[STREAM, project]]), notLiving: [], configOf: () => undefined }
