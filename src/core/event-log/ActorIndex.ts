@@ -1,11 +1,11 @@
 /**
- * ActorIndex: which runes an actor has, by kind, in the file beside the store, so that the newest
- * runes of one agent are found in a long log without an index on the table that is appended to.
+ * ActorIndex: records which runes each actor has, by kind, in the file next to the store. The newest runes of one agent
+ * are found in a long log without an index on the table that is appended to.
  *
- * The tables are filled by the log's thread in small steps, mostly while nobody appends, and have a position of their
- * own: what lies beyond the position is found in the log itself. Nothing in them is the truth: whoever
- * reads by them looks at the runes. What they say of runes that a person's setting has deleted is taken out in steps. In
- * doubt they are emptied, and filled anew; while somebody else has the file locked, the filling waits.
+ * The log's thread fills the tables in small steps, mostly while nothing is appended. The tables have a position of
+ * their own; runes beyond that position are searched in the log itself. The tables are never the truth: a reader checks
+ * the runes that they name. Entries of runes that a person's setting has deleted are removed in steps. If the tables
+ * cannot be trusted, they are emptied and filled again. While another connection has the file locked, filling waits.
  */
 import { type Chore, STEP } from "./Chore.ts"
 import { isLocked } from "./GroupCommit.ts"
@@ -14,20 +14,29 @@ import { FILED_VERSION, type SideFile } from "./SideFile.ts"
 import type { Database, Statement } from "./Sqlite.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
 
-/** Runes that wait to be filled in: beyond them it is done between appends, too. */
+/** If more runes than this wait to be filled in, they are filled in between appends, too. */
 const MANY = 20_000
 
-/** Steps in a row that may find the file locked: somebody who begins to read it locks it for a moment. Then it waits for the next append. */
+/**
+ * Maximum number of consecutive steps that find the file locked; then the work waits for the next append. A reader that
+ * opens the file locks it for a moment.
+ */
 const MAX_LOCKED = 20
 
-/** Threads that a step looks at for deleted runes, and entries that it takes out. */
+/**
+ * Per step: threads that are checked for deleted runes, and entries that are removed. A thread is an actor, a stream
+ * and a kind.
+ */
 const THREADS = 64
 const ENTRIES = 1_000
 
-/** Threads whose numbers are remembered. */
+/** Maximum number of threads whose ids are cached. */
 const REMEMBERED = 4_096
 
-/** Actors below another (`tool/builder/7`) are many: they are filed together (`tool/builder/`). */
+/**
+ * The name under which an actor is filed. Actors like `tool/builder/7` are many, so they share the name
+ * `tool/builder/`.
+ */
 export const filedUnder = (actor: string): string => {
   const end = actor.indexOf("/", actor.indexOf("/") + 1)
   return end === -1 || !actor.includes("/") ? actor : actor.slice(0, end + 1)
@@ -35,13 +44,13 @@ export const filedUnder = (actor: string): string => {
 
 const HAS = "SELECT 1 FROM entries WHERE thread = ? AND event_id = ?"
 
-/** Whether the file knows of each rune up to its place; what lies beyond the place is not asked. */
+/** Checks that the file has an entry for each rune up to its position, and no others. Later runes are not checked. */
 export class FiledCheck {
   private readonly threads = new Map<string, number>()
   private readonly find: Statement
   private readonly count: Statement
   private readonly place: number
-  /** From the first rune that the log still has. */
+  /** Number of entries from the first rune that the log still has up to `place`. */
   private entries = 0
   private seen = 0
   private isWrong = false
@@ -108,16 +117,16 @@ export class ActorIndex implements Chore {
   private readonly threads = new Map<string, number>()
   /** The newest rune that is filled in. */
   private place = 0
-  /** The last thread that says nothing of deleted runes; undefined: none says anything of them. */
+  /** Id of the last thread without entries of deleted runes; undefined if no thread has such entries. */
   private cleared: number | undefined
-  /** So many steps in a row found the file locked. */
+  /** Number of consecutive steps that found the file locked. */
   private locked = 0
   private last: number
 
   constructor(of: {
     readonly side: SideFile
     readonly store: SqliteStore
-    /** Of the segments. */
+    /** Folder of the segments. */
     readonly folder: string
     readonly newest: number
   }) {
@@ -144,7 +153,7 @@ export class ActorIndex implements Chore {
     return this.current === undefined ? -1 : this.place
   }
 
-  /** Whether so much waits that it cannot wait for a rest. */
+  /** Whether too many runes wait: filling them in cannot wait until appends pause. */
   get isFarBehind(): boolean {
     return !this.isDone && this.newest - this.filled > MANY
   }
@@ -157,18 +166,20 @@ export class ActorIndex implements Chore {
       this.locked = 0
     } catch (error) {
       if (isLocked(error)) return void (this.locked += 1)
-      // the next begins with tables that are looked at anew
+      // the next step checks the tables again
       this.opened = undefined
       throw error
     }
   }
 
-  /** The statements of the file as it is now: it may have been made anew. */
+  /** The statements, if they belong to the present file; the file can have been recreated. */
   private get current(): Opened | undefined {
     return this.opened?.database === this.side.database ? this.opened : undefined
   }
 
-  /** Whether the file knows of the rune, where it has come so far. */
+  /**
+   * Whether the file has an entry for the rune. True for a rune beyond the position, and if the file is not open yet.
+   */
   holds({ actor, event_id, kind, stream }: Omit<Row, "hash">): boolean {
     if (this.current === undefined || event_id > this.place) return true
     const { find, has } = this.current
@@ -176,13 +187,13 @@ export class ActorIndex implements Chore {
     return thread !== undefined && has.get(thread, event_id) !== undefined
   }
 
-  /** The oldest runes are deleted. */
+  /** Call this when the oldest runes were deleted: later steps remove their entries. */
   forget(): void {
     this.cleared = 0
     this.locked = 0
   }
 
-  /** Empties the tables: what is there is not to be trusted. */
+  /** Empties the tables, because their content cannot be trusted. */
   discard(): void {
     this.side.forgetActors()
     this.opened = undefined
@@ -199,7 +210,7 @@ export class ActorIndex implements Chore {
     }
   }
 
-  /** Looks at the tables, whose place must name a rune of this very store. */
+  /** Opens the tables. Throws if their version differs, or if their position names no rune of this very store. */
   private attempt(): Opened {
     const { database } = this.side
     const place = database.prepare("SELECT version, event_id, hash FROM filed").get() as unknown as {
@@ -238,14 +249,14 @@ export class ActorIndex implements Chore {
     return (there?.["hash"] ?? this.segments.row(event_id)?.hash) === hash
   }
 
-  /** As they are now; listed anew where the store lists others. */
+  /** The present segments, listed again if the store's list has changed. */
   private get segments(): Segments {
     const listed = listedIn(this.store.database)
     if (JSON.stringify(listed) !== JSON.stringify(this.known.listed)) this.known.list(listed)
     return this.known
   }
 
-  /** The next runes: those that have left the store lie in segments. */
+  /** The next runes to fill in. Runes that have left the store are read from segments. */
   private next({ page }: Opened): ReadonlyArray<Row> {
     const left = this.place < this.store.left ? this.segments.after(this.place) : []
     return left.length > 0 ? left : (page.all(this.place) as unknown as ReadonlyArray<Row>)
@@ -265,20 +276,23 @@ export class ActorIndex implements Chore {
         setPlace.run(last.event_id, last.hash)
       })
     } catch (error) {
-      // some were never written
+      // the cache can name threads that were never written
       this.threads.clear()
       throw error
     }
     this.place = last.event_id
   }
 
-  /** Entries of deleted runes go, some at a time. Answers the last thread that has none. */
+  /**
+   * Removes some entries of deleted runes. Returns the last thread that has none; undefined if no thread is left to
+   * check.
+   */
   private takeOut({ close, takeOut, threads }: Opened, after: number): number | undefined {
     const { deleted } = this.segments
     const next = threads.all(after)
     if (next.length === 0) return undefined
     let cleared = after
-    // some are no more
+    // the cache can name threads that are removed here
     this.threads.clear()
     this.side.write(() => {
       let room = ENTRIES

@@ -1,10 +1,10 @@
 /**
- * ActorLookup: the file beside the store, for those who read the log: where the runes of a selection are, as
- * `ActorIndex` fills it in, snapshots, and how far subscribers have come.
+ * ActorLookup: reads the file next to the store: where the runes of a selection are (filled in by `ActorIndex`),
+ * snapshots, and the positions of subscribers.
  *
- * Guarantees: a look reads a bounded number of entries; up to its place the file leaves out no rune of the
- * selection, and may name others, so that the runes themselves are to be looked at; without the file, or where it
- * cannot be read, there is no answer, and the log is searched itself. The file is opened when it is asked for first.
+ * Guarantees: a look-up reads a bounded number of entries. Up to its position the file leaves out no rune of the
+ * selection, but it can name others, so the caller must check the runes themselves. If the file is missing or cannot be
+ * read, there is no answer, and the caller searches the log itself. The file is opened on its first use.
  */
 import { filedUnder } from "./ActorIndex.ts"
 import type { Selection } from "./EventLog.ts"
@@ -13,12 +13,12 @@ import { type Database, nodeSqlite, type Output, type Statement } from "./Sqlite
 import { StorePlace } from "./StorePlace.ts"
 import type { Position } from "./Subscribers.ts"
 
-/** A selection that more threads have is searched in the log itself. */
+/** Maximum number of threads (actor, stream and kind) of a selection. With more, the log itself is searched. */
 const MAX_THREADS = 512
-/** Entries of a thread that are read at once. */
+/** Number of entries of a thread that are read at once. */
 const CHUNK = 64
 
-/** SQLITE_ERROR (no such table), SQLITE_BUSY, SQLITE_CANTOPEN: the file is being made, and is no damaged one. */
+/** SQLITE_ERROR (no such table), SQLITE_BUSY, SQLITE_CANTOPEN: the file is being created, and is not damaged. */
 const WAITED = new Set([1, 5, 14])
 
 type Direction = "back" | "on"
@@ -59,7 +59,10 @@ class Cursor {
   }
 }
 
-/** The name under which all runes of these actors are filed; undefined where there is none. */
+/**
+ * The name under which all runes of an actor, or of all actors below a prefix (`tool/builder/`), are filed. Undefined
+ * if there is no such name.
+ */
 const filedAs = (name: string): string | undefined => {
   if (!name.endsWith("/")) return filedUnder(name)
   return filedUnder(`${name}x`) === name ? name : undefined
@@ -67,7 +70,7 @@ const filedAs = (name: string): string | undefined => {
 
 const namesIn = ({ actor, actors }: Selection) => (actor === undefined ? actors : [actor])
 
-/** The names under which all runes of the selection are filed; undefined where they are not known. */
+/** The names under which all runes of the selection are filed; undefined if they are not known. */
 const filedOf = (selection: Selection): ReadonlyArray<string> | undefined => {
   const names = namesIn(selection)?.map(filedAs)
   return names?.every((name) => name !== undefined) ? [...new Set(names)] : undefined
@@ -79,7 +82,7 @@ export class ActorLookup {
   private database: Database | undefined
   private opened: StorePlace | undefined
 
-  /** `damaged`: the file cannot be read. */
+  /** `damaged` is called if the file cannot be read. */
   constructor(file: string, damaged: () => void) {
     this.file = file
     this.damaged = damaged
@@ -96,7 +99,7 @@ export class ActorLookup {
     return namesIn(selection)?.every((name) => filedAs(name) === name) ?? true
   }
 
-  /** The rune up to which the file is filled; undefined where it is of no use. */
+  /** The position up to which the file is filled; undefined if the file cannot be used. */
   get place(): number | undefined {
     return this.attempt((database) => database.prepare("SELECT event_id FROM filed").get()?.["event_id"] as number)
   }
@@ -115,7 +118,7 @@ export class ActorLookup {
     return this.row("SELECT *, event_id AS eventId FROM snapshots WHERE stream = ? AND name = ?", stream, name)
   }
 
-  /** How far a subscriber has come. */
+  /** The saved position of a subscriber; undefined if there is none, or if the file cannot be read. */
   position(name: string): Position | undefined {
     return this.row("SELECT event_id AS eventId, hash FROM subscribers WHERE name = ?", name)
   }
@@ -174,7 +177,7 @@ export class ActorLookup {
 
   private attempt<A>(read: (database: Database) => A): A | undefined {
     try {
-      // the log's thread has made the file anew
+      // the log's thread has recreated the file
       if (this.opened?.isLeft === true) this.close()
       this.opened ??= new StorePlace(this.file)
       this.database ??= nodeSqlite.open(this.file, { readOnly: true })

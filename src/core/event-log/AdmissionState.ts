@@ -1,12 +1,12 @@
 /**
- * AdmissionState: what decides whether runes may be written: the position and each
- * stream's seq given last, the guard's states, and the streams that take no more.
+ * AdmissionState: decides whether runes may be written. It holds the last assigned position, the last assigned seq of
+ * each stream, the guard's states, and the streams that accept no more runes.
  *
- * The state of a stream is one immutable object; an append that is not durable yet
- * keeps the objects that it replaced, so that a failed append puts them back.
+ * The state of a stream is one immutable object. An append that is not durable yet keeps the objects that it replaced,
+ * so a failed append can restore them.
  *
- * A stream that was there when the log was opened has its guard's states when it is read:
- * up to then it takes only runes that no invariant looks at.
+ * A stream that existed when the log was opened gets its guard's states when it is read. Until then it accepts only
+ * runes that no invariant looks at.
  */
 import { RuneRefused } from "./EventLog.ts"
 import type { InvariantGuard, States } from "./InvariantGuard.ts"
@@ -21,13 +21,16 @@ export interface Stop {
   readonly message: string
 }
 
-/** The guard's states of a stream that nobody has read yet: set once, for all states of the stream that hold it. */
+/**
+ * The guard's states of a stream that was not read yet. They are set once, for all states of the stream that share this
+ * object.
+ */
 export class UnreadGuard {
   states: States | undefined = undefined
 }
 
 export interface StreamState {
-  /** Given last. */
+  /** The last assigned seq. */
   readonly seq: number
   readonly isSealed: boolean
   readonly guard: States | UnreadGuard
@@ -35,12 +38,12 @@ export interface StreamState {
 
 const SEALED: Stop = { rule: "sealed", message: "the conversation is closed, and its stream is sealed" }
 
-/** The streams that one unit moves, and their states after it: nearly always one stream. */
+/** The streams that one unit appends to, and their states after it. Nearly always one stream. */
 class Moves {
   readonly unit: Unit
   stream = ""
   state: StreamState | undefined = undefined
-  /** The streams besides that one. */
+  /** All streams but the first. */
   others: Map<string, StreamState> | undefined = undefined
 
   constructor(unit: Unit) {
@@ -60,7 +63,7 @@ class Moves {
 
 const NONE: ReadonlyArray<never> = []
 
-/** An append on its way: streams and the states that it replaced, in turn. */
+/** Streams and the states that an append has replaced, alternating. An undefined state: the stream was new. */
 type Replaced = ReadonlyArray<string | StreamState | undefined>
 
 const COMPACT_FROM = 1_024
@@ -72,7 +75,7 @@ export class AdmissionState {
   private readonly streams: Map<string, StreamState>
   private readonly halted = new Map<string, Stop>()
   readonly onHalt = new Set<(stream: string, stop: Stop) => void>()
-  /** Oldest first, as the appends are on their way. */
+  /** Replaced states of the appends that are not durable yet, oldest first. */
   private ahead: Array<Replaced | undefined> = []
   private first = 0
   /** Moves of the unit that was checked last. */
@@ -98,7 +101,7 @@ export class AdmissionState {
     return this.streams.get(stream)?.isSealed === true
   }
 
-  /** Whether its chain holds, as far as it was looked at. */
+  /** Whether the stream's chain holds, as far as it was checked. */
   isWhole(stream: string): boolean {
     return !this.halted.has(stream)
   }
@@ -107,12 +110,14 @@ export class AdmissionState {
     return !this.halted.has(stream) && !this.isSealed(stream)
   }
 
-  /** The guard's states of a stream, as stepped; undefined where it is to be read first. */
+  /**
+   * The guard's states of a stream, with runes that are not durable yet. Undefined if the stream must be read first.
+   */
   guardOf(stream: string): States | undefined {
     return this.statesOf(this.streams.get(stream))
   }
 
-  /** The guard's states of a stream that is read up to its newest rune. Whoever comes second is too late. */
+  /** Sets the guard's states of a stream that was read up to its newest rune. Only the first call has an effect. */
   restoreGuard(stream: string, states: States): void {
     const guard = this.streams.get(stream)?.guard
     if (guard instanceof UnreadGuard) guard.states ??= states
@@ -122,7 +127,7 @@ export class AdmissionState {
     return [...this.halted]
   }
 
-  /** Nothing is appended to the stream from here on. */
+  /** Refuses all further appends to the stream. Only the first call for a stream has an effect. */
   halt(stream: string, stop: Stop): void {
     if (this.halted.has(stream)) return
     this.halted.set(stream, stop)
@@ -139,7 +144,7 @@ export class AdmissionState {
     return undefined
   }
 
-  /** The unit is appended. `isDurable`: no failure can undo it. */
+  /** Records an appended unit. `isDurable`: no failure can undo it. */
   take(unit: Unit, isDurable: boolean): void {
     this.inOrder(unit)
     const moves = this.checked?.unit === unit ? this.checked : this.movesOf(unit)
@@ -151,7 +156,7 @@ export class AdmissionState {
     this.head += unit.runes.length
   }
 
-  /** The oldest append on its way is durable. */
+  /** Marks the oldest pending append as durable. */
   landed(): void {
     this.ahead[this.first++] = undefined
     if (this.first === this.ahead.length) {
@@ -163,7 +168,7 @@ export class AdmissionState {
     }
   }
 
-  /** All appends on their way are undone; `durable` is the position that stays. */
+  /** Undoes all appends that are not durable; `durable` is the position that stays. */
   undo(durable: number): void {
     for (let index = this.ahead.length - 1; index >= this.first; index--) {
       const replaced = this.ahead[index]!
@@ -200,7 +205,7 @@ export class AdmissionState {
 
   private move(rune: Rune, state: StreamState | undefined, moves: Moves): void {
     const isSealed = this.kinds.get(rune.kind)?.seals === true
-    // nothing of a sealed stream is open any more
+    // nothing in a sealed stream is open any more
     const guard = isSealed ? this.guard.initial : this.guarded(rune, state)
     moves.set(rune.stream, { seq: rune.seq, isSealed, guard })
   }
@@ -216,7 +221,7 @@ export class AdmissionState {
     return guard instanceof UnreadGuard ? guard.states : guard
   }
 
-  /** To write to a stream that was not recovered is a bug of the caller. */
+  /** Throws if the stream was not recovered: to write to it is a bug of the caller. */
   private read(state: StreamState | undefined, { kind, stream }: Rune): States {
     const states = this.statesOf(state)
     if (states === undefined) throw new Error(`${kind} comes before ${stream} was read: recover it first`)
@@ -229,7 +234,7 @@ export class AdmissionState {
     return moves
   }
 
-  /** A position or seq out of order is a bug of the caller, and would be a hole in the log. */
+  /** Throws if a position or seq is out of order: a bug of the caller that would leave a hole in the log. */
   private inOrder({ runes }: Unit): void {
     let others: Map<string, number> | undefined
     let { head } = this

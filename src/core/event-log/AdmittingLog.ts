@@ -1,7 +1,6 @@
 /**
- * AdmittingLog: what every log does before anything is stored, whatever stores it:
- * drafts are prepared, units are held against guard and stops, and what is durable is
- * told to those that watch.
+ * AdmittingLog: what every log does before anything is stored, whatever stores it. It prepares drafts, checks units
+ * against the guard and the stops, and reports durable units to its watchers.
  */
 import type { AdmissionState, Stop } from "./AdmissionState.ts"
 import type { EventDraft } from "./EventDraft.ts"
@@ -9,9 +8,9 @@ import type { RuneRefused } from "./EventLog.ts"
 import type { Flight, Log, Prepared, Unit } from "./Log.ts"
 import type { RuneDraft } from "./Rune.ts"
 
-/** Hears of durable units, in order, and of refusals. Not told of its own failures: it may not throw. */
+/** Receives durable units, in order, and refusals. A watcher must not throw: nothing handles its errors. */
 export interface Watcher {
-  /** Once for all that has landed together. */
+  /** Called once for all units that became durable together. */
   landed(units: ReadonlyArray<Unit>): void
   refused(unit: Unit, refused: RuneRefused): void
 }
@@ -48,7 +47,7 @@ export abstract class AdmittingLog implements Log {
     return refused
   }
 
-  /** Nothing is appended to the stream from here on. */
+  /** Refuses all further appends to the stream. */
   halt(stream: string, stop: Stop): void {
     this.admission.halt(stream, stop)
   }

@@ -1,12 +1,11 @@
 /**
- * Appender: appends drafts for callers that are no actors: each append is one unit, and
- * its caller waits until the unit is durable. Lazy drafts ride along, and nothing waits
- * for them.
+ * Appender: appends drafts for callers that are not actors. Each append is one unit, and its caller waits until the
+ * unit is durable. Lazy drafts are appended along with them, and no caller waits for lazy drafts.
  *
- * Guarantees: the runes of one append become durable together or not at all, in the order
- * of the calls; a stream that nobody has read is read before what an invariant looks at is
- * appended to it; an append that stood behind one that failed is appended again; an
- * interrupted caller's append is still carried out. What waits is bounded.
+ * Guarantees: the runes of one append become durable together or not at all, in the order of the calls. A stream that
+ * was not read yet is read before a rune that an invariant looks at is appended to it. If an append fails, the appends
+ * behind it are appended again. The append of an interrupted caller is still carried out. The numbers of waiting
+ * appends and lazy runes are bounded.
  */
 import { Deferred, Effect, Exit, Latch, Queue } from "effect"
 import type { AdmittingLog } from "./AdmittingLog.ts"
@@ -18,15 +17,15 @@ import type { Soon } from "./Soon.ts"
 import { causeOf, FORMAT, type Rune, type RuneDraft } from "./Rune.ts"
 
 export interface Options {
-  /** Appends that may be on their way; a caller beyond them waits to get in. */
+  /** Maximum number of appends that are not durable yet. Beyond it, a caller waits to get in. */
   readonly maxWaiting: number
-  /** Lazy runes that may be on their way. */
+  /** Maximum number of lazy runes that are sent to the log and not durable yet. */
   readonly maxLazyAhead: number
-  /** Lazy runes that may wait; beyond them the oldest are dropped. */
+  /** Maximum number of lazy runes in the buffer. Beyond it, the oldest are dropped. */
   readonly maxLazy: number
 }
 
-/** Between two looks at what is on its way. */
+/** Interval between two checks whether runes have become durable. */
 const LOOK = "5 millis"
 
 export const defaultOptions: Options = { maxWaiting: 1024, maxLazyAhead: 512, maxLazy: 4096 }
@@ -35,20 +34,20 @@ export interface Parts {
   readonly log: AdmittingLog
   readonly failure: () => StorageError | undefined
   readonly soon: Soon
-  /** Reads a stream of which the guard knows nothing yet. */
+  /** Reads a stream whose guard states are not known yet. */
   readonly read: (stream: string) => Effect.Effect<void, StorageError>
 }
 
 type Answer = Deferred.Deferred<ReadonlyArray<Rune>, StorageError | RuneRefused>
 
-/** An append, from its caller until it is durable. */
+/** An append, from the call until it is durable. */
 interface Pending {
   readonly drafts: ReadonlyArray<RuneDraft>
   readonly prepared: ReadonlyArray<Prepared>
   readonly at: number
-  /** None for lazy runes. */
+  /** Undefined if no caller waits, as for lazy runes. */
   readonly answer: Answer | undefined
-  /** The refusal that the caller hears instead of the runes. */
+  /** If set, the caller gets this refusal instead of the runes. */
   readonly says: RuneRefused | undefined
 }
 
@@ -67,12 +66,12 @@ export class Appender implements Owner {
   private readonly soon: Soon
   private readonly read: (stream: string) => Effect.Effect<void, StorageError>
   private readonly lazies: LazyBuffer
-  /** Appends to a log without a disk, until its writer's turn. */
+  /** Appends to a log without a disk, queued until its writer runs. */
   private readonly turns: Queue.Queue<() => void>
   private readonly room = Latch.makeUnsafe(true)
   private readonly pending = new Map<Unit, Pending>()
   private lazyAhead = 0
-  /** When the newest lazy draft was given. */
+  /** Time of the newest lazy draft, ms since the epoch. */
   private lazyAt = 0
   private again: Array<Pending> = []
   private isPlanned = false
@@ -88,7 +87,7 @@ export class Appender implements Owner {
     this.soon = soon
     this.lazies = new LazyBuffer(options.maxLazy, rules.home)
     this.turns = Effect.runSync(Queue.bounded<() => void>(options.maxWaiting))
-    // what a run said comes before what follows from it, whoever appends that
+    // the output of a run comes before the runes that follow from it, whatever appends those
     log.beforeAppend = () => {
       if (this.lazies.size > 0) this.flushLazies(options.maxLazyAhead - this.lazyAhead, this.lazyAt)
     }
@@ -124,7 +123,10 @@ export class Appender implements Owner {
       return refused.length === 0 ? Effect.void : Effect.logError("runes: lazy runes refused", ...refused)
     })
 
-  /** Returns once all that was given until now is durable, or dropped. `durable`: up to which id the log is. */
+  /**
+   * Completes when all runes that were passed in until now are durable or dropped. `durable` returns the highest
+   * durable eventId.
+   */
   flushed(durable: () => number): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
       const { given } = this.lazies
@@ -136,7 +138,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** Looks again and again. */
+  /** Waits until `holds` is true, by checking again and again. Fails if the log has failed. */
   private until(holds: () => boolean): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
       const failed = this.failure()
@@ -145,7 +147,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** An actor's append was refused: that is written down, once its step is over. */
+  /** An actor's append was refused: appends a rune that says so, after the actor's step. */
   violated(unit: Unit, refused: RuneRefused, at: number): void {
     const rune = unit.runes.find(({ kind }) => kind === refused.kind) ?? unit.runes[0]!
     this.soon(() => {
@@ -154,7 +156,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** Hands over the waiting appends, and takes nothing more. */
+  /** Hands the waiting appends to the log, and accepts no more. */
   readonly close: Effect.Effect<void> = Effect.sync(() => {
     this.isClosed = true
     for (const take of Effect.runSync(Queue.clear(this.turns))) take()
@@ -188,7 +190,10 @@ export class Appender implements Owner {
 
   rest(): void {}
 
-  /** A stream that is to be read first. One that takes nothing more says so, and may be past reading. */
+  /**
+   * The first stream that must be read before the append. A stream that accepts no more runes is not read: its append
+   * is refused anyway, and it may be impossible to read.
+   */
   private unread(drafts: ReadonlyArray<RuneDraft>): string | undefined {
     const { admission } = this.log
     return drafts.find(
@@ -199,7 +204,7 @@ export class Appender implements Owner {
 
   // --- units
 
-  /** Of a log without a disk: the fiber that appends what has gathered. */
+  /** The fiber that appends what has gathered, for a log without a disk. */
   readonly run: Effect.Effect<void> = Effect.suspend(() =>
     Effect.map(Queue.takeAll(this.turns), (takes) => takes.forEach((take) => take()))
   ).pipe(Effect.forever)
@@ -210,14 +215,14 @@ export class Appender implements Owner {
   ): Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused> {
     return Effect.clockWith((clock) => {
       const at = clock.currentTimeMillisUnsafe()
-      // lazy runes that were given before come before
+      // lazy runes that were passed in before are appended first
       this.flushLazies(this.options.maxLazyAhead - this.lazyAhead, at)
       const answer: Answer = Deferred.makeUnsafe()
       if (this.log.flight !== undefined) {
         this.take(drafts, prepared, at, answer, undefined)
         return Deferred.await(answer)
       }
-      // where everything is durable at once, it is so by a writer's turn all the same, as on a disk
+      // a log without a disk is durable at once, but an append still waits for the writer's turn, as with a disk
       const take = () => this.take(drafts, prepared, at, answer, undefined)
       return Effect.andThen(Queue.offer(this.turns, take), Deferred.await(answer))
     })
@@ -248,7 +253,7 @@ export class Appender implements Owner {
     else if (this.ahead >= this.options.maxWaiting) this.room.closeUnsafe()
   }
 
-  /** Refuses a unit: its caller hears of it when the refusal is written down. */
+  /** Refuses a unit. If a rune reports the refusal, the caller gets the refusal when that rune is durable. */
   private refuse(unit: Unit, refused: RuneRefused, at: number, answer: Answer | undefined): void {
     const rune = unit.runes.find(({ kind }) => kind === refused.kind)!
     const draft = violation(this.rules, refused, rune, (stream) => this.log.admission.isOpen(stream))
@@ -300,7 +305,7 @@ export class Appender implements Owner {
 
   // --- lazy runes
 
-  /** With the next group, also where nothing else is appended. */
+  /** Plans the lazy runes for the next group, also if nothing else is appended. */
   private plan(at: number): void {
     if (this.isPlanned || this.lazies.size === 0) return
     this.isPlanned = true

@@ -1,8 +1,9 @@
 /**
- * Aside: parts of streams that features go on without, since their runes do not fold, or cannot be read.
+ * Aside: parts of streams that features go on without, because their runes do not fold or cannot be read.
  *
- * Guarantees: each is named in `reading` as long as the program runs; the home stream says each once, however often the
- * program is started, until a repair: people are mailed. So many and no more are said at one start.
+ * Guarantees: `reading` names each part as long as the program runs. The home stream reports each part once until a
+ * repair, however often the program starts, because people are mailed about each report. At most `MOST` parts are
+ * reported per start, and at most `MAX_NAMED` are named.
  */
 import { Effect, Semaphore } from "effect"
 import type { Appender } from "./Appender.ts"
@@ -10,7 +11,7 @@ import type { EventLog, SetAside } from "./EventLog.ts"
 import type { Rules } from "./LogRules.ts"
 import { readOwn } from "./OwnKinds.ts"
 
-/** Runes among which it is looked for whether people were told. */
+/** How many recent runes of the home stream are scanned for an earlier report of the part. */
 const LOOK_BACK = 500
 const MOST = 20
 const MAX_NAMED = 1_000

@@ -1,12 +1,12 @@
 /**
- * Beginning: what stands in the place of segments that a person's setting has deleted: where each stream went on from
- * there, and the states that its runes had made.
+ * Beginning: the file that replaces segments that a person's setting has deleted. It holds where each stream continues,
+ * and the states that the deleted runes had produced.
  *
  *     a zstd frame for each state: its JSON
  *     a skippable frame: the newest deleted rune of each stream, and where each state lies
  *
- * Guarantees: a file is there whole, and on the disk, or not at all; nothing of a file that is not as it was made is
- * read. Free of imports at run time but Node's: the log's threads load this file.
+ * Guarantees: a file is complete and on disk, or it does not exist. Nothing is read from a file that differs from the
+ * one that was written. At run time this module needs only Node's own modules: the log's threads load it.
  */
 import { type Made, PartFile, type SegmentFile, type SegmentHead } from "./SegmentFile.ts"
 
@@ -14,22 +14,25 @@ export const isBeginning = (file: string): boolean => /^begins-\d+\.zst$/.test(f
 
 export interface KeptState {
   readonly stream: string
-  /** Of the fold. */
+  /** Name of the fold. */
   readonly name: string
   readonly version: number
 }
 
-/** The facts beside the states. */
+/** The facts in the file other than the states. */
 export interface Summary {
-  /** The newest rune that was deleted, and its time. */
+  /** The newest deleted rune, and its time (ms since the epoch). */
   readonly last: number
   readonly at: number
   readonly heads: ReadonlyArray<SegmentHead>
-  /** The folds that have read the deleted runes, with their versions: a state that is not here is as it began. */
+  /**
+   * The folds that have read the deleted runes, with their versions. A state that is not in the file is the fold's
+   * initial state.
+   */
   readonly folds: { readonly [name: string]: number }
 }
 
-/** Where states lie. */
+/** The summary, and where each state lies in the file (offset and length in bytes). */
 interface Contents extends Summary {
   readonly states: ReadonlyArray<
     readonly [stream: string, name: string, version: number, offset: number, bytes: number]
@@ -48,7 +51,7 @@ export class BeginningWriter {
     this.states.push([stream, name, version, ...this.file.frame(json)])
   }
 
-  /** The file is on the disk when it returns. */
+  /** Completes the file, which is on disk when this method returns. */
   finish(summary: Summary): Made {
     const { last } = summary
     const contents = { ...summary, states: this.states } satisfies Contents
@@ -60,7 +63,7 @@ export class BeginningWriter {
   }
 }
 
-/** A file that is there. A throw means that it is damaged, or gone. */
+/** An existing file. Any access throws if the file is damaged or missing. */
 export class Beginning {
   private readonly file: SegmentFile
   private readonly contents: Contents
@@ -84,18 +87,18 @@ export class Beginning {
     return this.contents.states.map(([stream, name, version]) => ({ stream, name, version }))
   }
 
-  /** The newest deleted rune of a stream; undefined: none of it was deleted. */
+  /** The newest deleted rune of a stream; undefined if no rune of it was deleted. */
   head(stream: string): SegmentHead | undefined {
     return this.heads.get(stream)
   }
 
-  /** The JSON of a state; undefined: it is as it began. */
+  /** The JSON of a state; undefined if it is the fold's initial state. */
   json(stream: string, name: string): string | undefined {
     const place = this.places.get(keyOf(stream, name))
     return place === undefined ? undefined : this.file.text(place[3], place[4])
   }
 
-  /** The version of the fold that has read what is deleted; undefined: the fold is newer than that. */
+  /** The version of the fold that has read the deleted runes; undefined if the fold is newer than the deletion. */
   version(name: string): number | undefined {
     return this.contents.folds[name]
   }

@@ -1,10 +1,10 @@
 /**
- * ChainCheck: the chains of a store that is open, checked behind the start, which has looked
- * at the newest runes alone.
+ * ChainCheck: checks the chains of an open store in the background, because the start has checked only the newest
+ * runes.
  *
- * Guarantees: every rune that was there at the opening is read once, payload and all; each
- * stream that is not as it was written is told of, once, with its first such rune; so is a
- * file that cannot be read. A file of actors that does not know one of these runes is filled anew.
+ * Guarantees: every rune that was in the store when it was opened is read once, with its payload. Each stream that is
+ * not as it was written is reported once, with its first such rune. A file that cannot be read is reported, too. If the
+ * index of actors lacks one of these runes, the index is filled again.
  */
 import type { ActorIndex } from "./ActorIndex.ts"
 import { ChainWalk } from "./ChainWalk.ts"
@@ -25,7 +25,7 @@ export class ChainCheck implements Chore {
   private seen = 0
   isDone: boolean
 
-  /** `told` hears of a stream's first problem. */
+  /** `told` is called with the first problem of each stream. */
   constructor(store: SqliteStore, told: (problem: Problem) => void, actors: Pick<ActorIndex, "holds" | "discard">) {
     this.store = store
     this.actors = actors
@@ -34,7 +34,7 @@ export class ChainCheck implements Chore {
     this.walk = this.begin()
   }
 
-  /** Segments are checked by `verify`. */
+  /** Starts behind the runes that have left the store: `verify` checks segments. */
   private begin(): ChainWalk {
     return new ChainWalk({ after: this.store.left, before: (rune) => this.store.linkBefore(rune) })
   }
@@ -44,7 +44,7 @@ export class ChainCheck implements Chore {
       this.page ??= this.store.database.prepare(
         `SELECT * FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${STEP}`
       )
-      // what has left meanwhile is no gap
+      // runes that have left the store since the last step are not a gap
       if (this.walk.head < this.store.left) this.restart()
       const rows = this.page.all(this.walk.head) as unknown as ReadonlyArray<RuneRow>
       for (const row of rows) this.walk.next(fromRow(row))
@@ -58,7 +58,7 @@ export class ChainCheck implements Chore {
     this.tell()
   }
 
-  /** Whether the file beside the store knows these runes. */
+  /** Whether the file next to the store has entries for these runes. */
   private isFiled(rows: ReadonlyArray<RuneRow>): boolean {
     try {
       return rows.every((row) => this.actors.holds(row))

@@ -1,24 +1,23 @@
 /**
- * ChainWalk: one pass over runes in order, which names each that is not as it was
- * written: positions and seqs without a gap, hashes that follow from content and
- * predecessor. Pure, and free of imports at run time but the hash: the log's threads
- * load this file.
+ * ChainWalk: one pass over runes in order, which reports each rune that is not as it was written. Positions and seqs
+ * must have no gap, and each hash must follow from the content and the previous rune. Pure. At run time this module
+ * imports only the hash: the log's threads load it.
  */
 import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
 import type { Erased, Problem } from "./EventLog.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
-/** A store that is wrong all over is wrong; nobody reads more of it than this. */
+/** Maximum number of reported problems. With more, the store is damaged everywhere, and further reports help no one. */
 const MAX_PROBLEMS = 1_000
 
-/** The walk's knowledge of a stream. */
+/** The newest rune of a stream that the walk has seen. */
 export interface Link {
   readonly eventId: number
   readonly seq: number
   readonly hash: string
 }
 
-/** The kind of the rune that tells of an erasure. */
+/** The kind of the rune that records an erasure. */
 const ERASING = "rune.erasing"
 
 const START: Link = { eventId: 0, seq: 0, hash: GENESIS }
@@ -29,7 +28,7 @@ type Break = Pick<Problem, "rule" | "message">
 
 const NONE: ReadonlyArray<Break> = []
 
-/** Why a rune does not follow from the one before it in its stream; the payload is not looked at. */
+/** Why a rune does not follow from the previous one of its stream; empty if it does. The payload is not checked. */
 export const breaksOf = (rune: StoredRune, last: Link = START): ReadonlyArray<Break> => {
   const number: ReadonlyArray<Break> =
     rune.seq === last.seq + 1
@@ -59,11 +58,11 @@ const unchained = (rune: StoredRune, last: Link): string | undefined => {
 
 export class ChainWalk {
   private readonly links = new Map<string, Link>()
-  /** Of a stream that the walk meets in its middle. */
+  /** The rune before this one, for a stream whose earlier runes the walk has not seen. */
   private readonly before: (rune: StoredRune) => Link | undefined
   readonly problems: Array<Problem> = []
   private readonly changed = new Map<number, { readonly stream: string; readonly hash: string }>()
-  /** The hash of what is left, by the rune whose texts were erased. */
+  /** Hash of what an erasure has left of a payload, by the eventId of the erased rune. */
   readonly erasures = new Map<number, string>()
   runes = 0
   head: number
@@ -73,7 +72,7 @@ export class ChainWalk {
     this.before = options.before ?? (() => undefined)
   }
 
-  /** The runes up to there are deleted; streams go on from these. */
+  /** The runes up to `last` are deleted; the streams continue from these links. */
   begin(last: number, links: ReadonlyArray<Link & { readonly stream: string }>): void {
     for (const { eventId, hash, seq, stream } of links) this.links.set(stream, { eventId, seq, hash })
     this.head = last
@@ -96,7 +95,7 @@ export class ChainWalk {
     this.runes += 1
   }
 
-  /** Of another payload than was appended a later rune may say that it is what an erasure has left. */
+  /** Checks a payload. If it differs from the appended one, a later rune can say that an erasure has left it. */
   private payload(rune: StoredRune, payload: string): void {
     const hash = hashPayload(payload)
     const isChanged = hash !== rune.payloadHash
@@ -106,7 +105,9 @@ export class ChainWalk {
     this.erasures.set(eventId, left)
   }
 
-  /** After the last rune: the payloads that were erased; any other that has changed is a problem. */
+  /**
+   * Call this after the last rune. Returns the erased payloads; every other changed payload is reported as a problem.
+   */
   end(): ReadonlyArray<Erased> {
     const erased: Array<Erased> = []
     for (const [eventId, { hash, stream }] of this.changed) {

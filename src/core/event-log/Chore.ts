@@ -1,35 +1,36 @@
 /**
- * Chore: work of the log's thread that can wait: it is done in small steps, between which appends have their turn.
+ * Chore: work of the log's thread that can wait. It is done in small steps, and appends have their turn between the
+ * steps.
  *
- * Guarantees: a step is short; of several chores that have work each has the same share of the time, however much the
- * others have to do; all together have half of the thread's time at most, and a tenth while somebody appends. A chore
- * that cannot go on stops no append and no other chore, is told of, and is tried again after a pause that grows to an
- * hour: a disk that was full for a moment costs no chore for a year. Nothing that an append needs is left to a chore.
+ * Guarantees: a step is short. Chores that have work share the time equally, however much work the others have. All
+ * chores together use at most half of the thread's time, and at most a tenth while runes are appended. A chore that
+ * cannot go on stops no append and no other chore. It is reported, and retried after a pause that grows to one hour. So
+ * a disk that was full for a moment does not stop a chore for a year. Nothing that an append needs is left to a chore.
  */
 
 export interface Chore {
-  /** Names it where its trouble is told. */
+  /** Name of the chore in reports. */
   readonly chore: string
   readonly isDone: boolean
-  /** A throw means that it cannot go on for now; the next call begins where it can. */
+  /** Throws if the chore cannot go on for now; the next call continues where it can. */
   step(): void
 }
 
-/** Rows that one step looks at: it holds the thread for a few milliseconds. */
+/** Number of rows per step: a step occupies the thread for a few milliseconds. */
 export const STEP = 250
 
-/** ms of the first and the longest pause of one that cannot go on. */
+/** First and longest pause (ms) of a chore that cannot go on. */
 export const FIRST_PAUSE = 10_000
 export const LONGEST_PAUSE = 3_600_000
 
-/** Pauses after a step, in lengths of the step: where nobody appends, and where somebody does. */
+/** Pause after a step, as a multiple of the step's duration: if nothing is being appended, and if something is. */
 const QUIET_PAUSE = 1
 const BUSY_PAUSE = 9
 
-/** ms that a step counts for at least: where the clock stands, turns are by number. */
+/** Minimum time (ms) that a step counts for. If the clock stands still, chores take turns by number of steps. */
 const LEAST = 0.01
 
-/** Troubles that were told of one chore in a row are told no more. */
+/** Number of consecutive failures of a chore that are reported; later ones are not. */
 const TOLD = 3
 
 /** A chore that could not go on. */
@@ -43,28 +44,28 @@ export class Chores {
   private readonly all: ReadonlyArray<Chore>
   private readonly now: () => number
   private readonly pauses = new Map<Chore, Pause>()
-  /** ms that each has had; one that had nothing to do is owed nothing for that time. */
+  /** Time (ms) that each chore has had. A chore is owed nothing for time in which it had no work. */
   private readonly had = new Map<Chore, number>()
-  /** The time that the chore with the last turn had had before it. */
+  /** The time that the chore with the last turn had before that turn. */
   private turn = 0
   private last = { end: Number.NEGATIVE_INFINITY, took: 0 }
-  /** Hears of a chore that cannot go on. */
+  /** Called when a chore cannot go on. */
   onTrouble: (message: string) => void = () => {}
 
-  /** `now`: ms of a clock that nobody steps. */
+  /** `now`: ms of a monotonic clock. */
   constructor(all: ReadonlyArray<Chore>, now: () => number) {
     this.all = all
     this.now = now
   }
 
-  /** ms until a step is of use, and no more than the chores' share; Infinity where nothing is left to do. */
+  /** Time (ms) until a step has work and stays within the chores' share; Infinity if no work is left. */
   due(isBusy = false): number {
     const now = this.now()
     const due = this.all.reduce((due, chore) => Math.min(due, this.dueIn(chore, now)), Number.POSITIVE_INFINITY)
     return Math.max(due, this.last.end + this.last.took * (isBusy ? BUSY_PAUSE : QUIET_PAUSE) - now)
   }
 
-  /** A step of the one that can go on and has had the least time. */
+  /** Runs a step of the chore that can go on and has had the least time. */
   step(): void {
     const begin = this.now()
     let chore: Chore | undefined

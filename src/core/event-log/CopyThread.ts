@@ -1,8 +1,9 @@
 /**
- * CopyThread: a thread that copies a store's database into a new file, as it stands at one moment, beside a daemon
- * that goes on writing: readers block no writer.
+ * CopyThread: a thread that copies a store's database into a new file, as it is at one moment, while a daemon goes on
+ * writing: readers do not block the writer.
  *
- * Guarantees: what was committed before the thread began is in the copy; the copy has nothing of what was erased.
+ * Guarantees: everything that was committed before the thread began is in the copy. The copy contains nothing that was
+ * erased.
  */
 import { DatabaseSync } from "node:sqlite"
 import { parentPort, workerData } from "node:worker_threads"
@@ -11,13 +12,13 @@ import { type Failure, failureOf } from "./GroupCommit.ts"
 
 export interface CopyData {
   readonly file: string
-  /** Not there yet. */
+  /** The new file; it must not exist yet. */
   readonly into: string
 }
 
 export type FromCopy = { readonly _tag: "Copied" } | { readonly _tag: "Failed"; readonly failure: Failure }
 
-/** ms that a lock of the writer's is waited for, which it has while it folds its write-ahead log. */
+/** Maximum wait (ms) for a lock of the writer, which the writer takes while it checkpoints its write-ahead log. */
 const PATIENCE = 10_000
 
 const copy = ({ file, into }: CopyData): void => {
@@ -27,7 +28,7 @@ const copy = ({ file, into }: CopyData): void => {
   } finally {
     database.close()
   }
-  // as a daemon leaves its file that has ended in order: the copy lacks nothing
+  // the file is left as by a daemon that ended in order: the copy lacks nothing
   const made = new DatabaseSync(into)
   try {
     made.exec("PRAGMA journal_mode = WAL")

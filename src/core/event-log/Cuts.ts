@@ -1,8 +1,8 @@
 /**
- * Cuts: where a repair cuts the streams of a damaged store: each after its last rune that is as it was written.
+ * Cuts: decides where a repair cuts the streams of a damaged store: each after its last rune that is as it was written.
  *
- * Guarantees: a lazy rune, which no state is made of, loses its payload alone; of the home stream, which is a list of
- * facts, only the damaged runes are lost. A look changes nothing.
+ * Guarantees: a lazy rune, from which no state is made, loses only its payload. The home stream is a list of facts, so
+ * it loses only its damaged runes. `Cuts` changes nothing in the store.
  */
 import { breaksOf, type Link, PAYLOAD } from "./ChainWalk.ts"
 import { ERASED } from "./Erasure.ts"
@@ -12,18 +12,18 @@ import type { SegmentHead } from "./SegmentFile.ts"
 import type { Segments } from "./Segments.ts"
 import type { Database } from "./Sqlite.ts"
 
-/** A stream that is kept up to a rune. */
+/** A stream that is kept up to one rune. The home stream loses only the damaged ones of its later runes. */
 export interface Cut {
   readonly stream: string
-  /** The last rune that is kept; 0 for none. */
+  /** The last rune that is kept; 0 if none is. */
   readonly eventId: number
   readonly seq: number
   readonly reason: string
-  /** Runes that are lost, of those that can be read. */
+  /** Number of lost runes that can be read. */
   lost: number
 }
 
-/** A position of the log; no row: the rune there cannot be read. */
+/** A position of the log. Without a row, the rune there cannot be read. */
 export interface Place {
   readonly eventId: number
   readonly row: RuneRow | undefined
@@ -32,13 +32,13 @@ export interface Place {
 export interface Options {
   readonly home: string
   readonly isLazy: (kind: string) => boolean
-  /** The hash of what is left, by the rune whose texts were erased. */
+  /** Hash of what an erasure has left of a payload, by the eventId of the erased rune. */
   readonly erasures: ReadonlyMap<number, string>
-  /** Where streams go on whose older runes a person's setting has deleted. */
+  /** Where streams continue whose older runes were deleted by a person's setting. */
   readonly begins?: ReadonlyArray<SegmentHead>
-  /** The stream that alone is looked at; left out: all. */
+  /** The only stream to check; if omitted, all streams. */
   readonly only?: string | undefined
-  /** Why a rune whose chain holds does not fold; undefined: it does. */
+  /** Why a rune whose chain holds does not fold; undefined if it does. */
   readonly folds?: (row: RuneRow) => string | undefined
 }
 
@@ -51,12 +51,12 @@ export class Cuts {
   private readonly damaged = new Set<number>()
   private readonly textless = new Set<number>()
   readonly cuts = new Map<string, Cut>()
-  /** Runes that cannot be read. */
+  /** Number of runes that cannot be read. */
   unknown = 0
   lost = 0
-  /** The first position of which something is lost. */
+  /** The first position that loses something; Infinity if none does. */
   first = Number.POSITIVE_INFINITY
-  /** The store lacks what was acknowledged, in words: no repair brings that back. */
+  /** Says in words that the store lacks acknowledged runes, which no repair brings back. Undefined if it lacks none. */
   behind: string | undefined
 
   constructor(of: Options) {
@@ -68,7 +68,7 @@ export class Cuts {
     return this.lost === 0 && this.textless.size === 0 && this.behind === undefined
   }
 
-  /** Lazy runes that lose their texts. */
+  /** Lazy runes that lose their payloads. */
   get blanked(): ReadonlyArray<number> {
     return [...this.textless]
   }
@@ -101,7 +101,7 @@ export class Cuts {
       this.lose(eventId)
       return
     }
-    // after a damaged rune of the home stream its number says nothing
+    // after a damaged rune of the home stream, seqs are not compared: the damaged rune's seq says nothing
     const reason = this.wrong(row, cut === undefined || before === undefined ? before : { ...before, seq: row.seq - 1 })
     if (reason === undefined) return
     if (reason === PAYLOAD && isLazy(kind)) {
@@ -136,7 +136,7 @@ export class Cuts {
   }
 }
 
-/** Erasures, as the home stream's whole runes tell of them. */
+/** The erasures that intact runes of the home stream record: the hash of what is left, by eventId. */
 export const erasuresIn = (places: Iterable<Place>, home: string): ReadonlyMap<number, string> => {
   const found = new Map<number, string>()
   for (const { row } of places) {
@@ -152,12 +152,12 @@ const attempt = <A>(read: () => A): A | undefined => {
   try {
     return read()
   } catch {
-    // its positions have no rows
+    // the positions of the failed read have no rows
     return undefined
   }
 }
 
-/** The positions of segments behind this one. */
+/** The positions in segments after `after`. */
 export function* inSegments(segments: Segments, after: number): Generator<Place> {
   for (const { content, first, last } of segments.open) {
     if (last <= after) continue
@@ -184,7 +184,7 @@ function* inTable(database: Database, after: number, head: number): Generator<Pl
     const rows = attempt(() => page.all(from, upTo) as unknown as ReadonlyArray<RuneRow>)
     for (const row of rows ?? []) found.set(row.event_id, row)
     for (let eventId = from + 1; eventId <= upTo; eventId++) {
-      // of a page that cannot be read as a whole, each rune that can
+      // if a page cannot be read as a whole, each of its runes is read by itself
       const row =
         rows === undefined ? attempt(() => one.get(eventId) as unknown as RuneRow | undefined) : found.get(eventId)
       yield { eventId, row: row?.event_id === eventId ? row : undefined }
@@ -192,16 +192,16 @@ function* inTable(database: Database, after: number, head: number): Generator<Pl
   }
 }
 
-/** The last position of the store, as far as anything says. */
+/** The last position of the store: from its head, or from its newest row if the head is damaged. */
 export const headOf = (database: Database): number => {
   const said = attempt(() => database.prepare("SELECT event_id AS last FROM head").get()?.["last"])
   const seen = attempt(() => database.prepare("SELECT max(event_id) AS last FROM runes").get()?.["last"])
   const [a, b] = [Number(said ?? 0), Number(seen ?? 0)]
-  // a damaged number that is far too large is none
+  // a number that is far too large is damaged, and ignored
   return b > 0 && (a < b || a > b + 1_000_000) ? b : a
 }
 
-/** All positions of a store behind this one, in order. What a person's setting has deleted is not lost. */
+/** All positions of a store after `after`, in order. Runes that a person's setting has deleted are not lost. */
 export function* placesIn(database: Database, segments: Segments, after = segments.deleted): Generator<Place> {
   yield* inSegments(segments, after)
   yield* inTable(database, Math.max(after, segments.last), headOf(database))

@@ -1,6 +1,7 @@
 /**
- * Definitions: the tables and triggers of a store as SQLite has them written down, and a store where they are damaged,
- * which SQLite would refuse as a whole. Free of imports at run time but Node's: the thread that verifies loads this file.
+ * Definitions: reads the definitions of a store's tables and triggers as SQLite has stored them. Repairs them in a
+ * store where they are damaged, which SQLite would refuse as a whole. At run time this module needs only Node's own
+ * modules: the thread that verifies loads it.
  */
 import { DatabaseSync } from "node:sqlite"
 import { type Database, nodeSqlite, using } from "./Sqlite.ts"
@@ -20,7 +21,7 @@ export const definitionsIn = (database: Database): ReadonlyArray<Definition> =>
     .prepare("SELECT rowid, type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid")
     .all() as unknown as ReadonlyArray<Definition>
 
-/** The same text for the same definitions, wherever SQLite has put them. */
+/** A text that is the same for the same definitions, wherever SQLite has stored them. */
 export const textOf = (definitions: ReadonlyArray<Definition>): string =>
   JSON.stringify(
     definitions
@@ -34,12 +35,15 @@ export const isDefined = (file: string, definitions: ReadonlyArray<Definition>):
     const there = using(nodeSqlite.open(file, { readOnly: true }), definitionsIn)
     return textOf(there) === textOf(definitions)
   } catch {
-    // SQLite reads no definition where one of them is none
+    // if one definition is damaged, SQLite reads none of them
     return false
   }
 }
 
-/** Writes them into a file whose own are damaged: by their numbers, which name the places of the tables. */
+/**
+ * Writes the definitions into a file whose own are damaged. Each row is found by its rowid, because the row also names
+ * the place of its table. Throws (SQLite code 11) if the rowids differ.
+ */
 export const mended = (file: string, definitions: ReadonlyArray<Definition>): void => {
   const database = new DatabaseSync(file, { defensive: false })
   try {

@@ -1,28 +1,28 @@
 /**
- * Erasure: which texts of a payload can be erased, and what is left of the payload. Pure, and
- * free of imports at run time: the log's thread loads this file.
+ * Erasure: decides which texts of a payload can be erased, and what is left of the payload. Pure, and without imports
+ * at run time: the log's thread loads this file.
  *
- * A payload is never erased as a whole: ids, times, amounts and the names of a machine's events
- * are what states are folds of. Only texts go, those of the fields that are named here; each
- * becomes `[erased]`. A payload of other fields alone cannot be erased.
+ * A payload is never erased as a whole: states are folds of its ids, times, amounts and names of a machine's events.
+ * Only the texts of the fields that are named here are erased; each becomes `[erased]`. A payload that has only other
+ * fields cannot be erased.
  *
- * The payload's own hash stays in the chain. The rune `rune.erasing` of the home stream holds
- * the hash of what is left, so that the rest of the payload is as safe from edits as before.
+ * The hash of the original payload stays in the chain. The rune `rune.erasing` of the home stream holds the hash of
+ * what is left. So the rest of the payload is as safe from edits as before.
  */
 
 export const ERASED = "[erased]"
 
-/** A way from the payload to a text. */
+/** The field names that lead from the payload to a text. */
 export type Path = ReadonlyArray<string>
 
-/** An erasure, as its rune tells of it: where the texts were and never what they were. */
+/** An erasure as its rune records it: where the texts were, never the texts. */
 export interface Erasing {
   readonly eventId: number
   readonly stream: string
   readonly fields: ReadonlyArray<Path>
   /** The hash of what is left of the payload. */
   readonly left: string
-  /** The name of the person who asked for it. */
+  /** The name of the person who requested it. */
   readonly by: string
 }
 
@@ -32,10 +32,13 @@ const TEXTS = new Set(
     " "
   )
 )
-/** Fields that hold what tools are called with and answer, of any shape: all of it goes. */
+/** Fields with the arguments and results of tool calls, in any shape: the whole value is erased. */
 const ANYTHING = new Set(["arguments", "output"])
 
-/** A payload that holds more texts than this has none of the shapes that the program writes. */
+/**
+ * Maximum number of texts in a payload. The program writes no payload with more, so no text of such a payload is
+ * erased.
+ */
 export const MAX_FIELDS = 1_000
 const MAX_DEPTH = 12
 
@@ -51,7 +54,7 @@ export const textsIn = (payload: unknown, path: Path = []): ReadonlyArray<Path> 
   })
 }
 
-/** The payload's text without the texts at these places. */
+/** The payload's JSON, with `[erased]` in place of the texts at these paths. */
 export const without = (payload: string, fields: ReadonlyArray<Path>): string => {
   const left = JSON.parse(payload) as unknown
   for (const path of fields) {
@@ -66,7 +69,7 @@ export const without = (payload: string, fields: ReadonlyArray<Path>): string =>
 export const valueAt = (payload: unknown, path: Path): unknown =>
   path.reduce<unknown>((at, name) => (at as { readonly [name: string]: unknown } | undefined)?.[name], payload)
 
-/** Characters that go, for the person who is asked. */
+/** Number of erased characters, for the person who must confirm the erasure. */
 export const sizeOf = (payload: unknown, fields: ReadonlyArray<Path>): number =>
   fields.reduce((size, path) => {
     const value = valueAt(payload, path)

@@ -1,8 +1,9 @@
 /**
- * EventDraft: a draft made ready for the log, in the caller's own time: its kind is
- * known, its payload has the kind's shape and is free of known secrets, it is not
- * too large, and its payload is encoded. What the caller folds is what is read back:
- * where the payload is not plain JSON, it is parsed from the text that is stored.
+ * EventDraft: prepares a draft for the log, in the caller's own time. The kind must be known, and the payload must have
+ * the kind's shape and not be too large. Known secrets are removed, and the payload is encoded.
+ *
+ * A caller folds exactly what is read back later: if the payload is not plain JSON, it is parsed from the text that is
+ * stored.
  */
 import type { KnownKinds } from "./EventKinds.ts"
 import { RuneRefused } from "./EventLog.ts"
@@ -10,15 +11,15 @@ import type { Prepared } from "./Log.ts"
 import { isPlainJson } from "./PlainJson.ts"
 import type { Payload, RuneDraft } from "./Rune.ts"
 
-/** Longest stream, kind, actor, state, trigger or moved machine, in UTF-16 units. */
+/** Maximum length of a stream, kind, actor, state, trigger or moved machine, in UTF-16 units. */
 export const MAX_NAME = 512
-/** Machines that one rune may move besides its actor. */
+/** Maximum number of machines that one rune moves in addition to its actor. */
 export const MAX_MOVES = 64
 
 export interface Limits {
-  /** Of one payload, UTF-8 bytes of its JSON. */
+  /** Maximum size of one payload's JSON, in UTF-8 bytes. */
   readonly maxRuneBytes: number
-  /** Of one append. */
+  /** Maximum number of drafts in one append. */
   readonly maxDrafts: number
 }
 
@@ -32,7 +33,7 @@ const plain = (name: string): boolean =>
   // oxlint-disable-next-line no-control-regex
   name.length <= MAX_NAME && name.isWellFormed() && !/[\u0000-\u001f]/.test(name)
 
-/** Names repeat: this many that were seen to be plain are known. */
+/** Maximum number of plain names that are cached, because names repeat. */
 const MAX_KNOWN = 10_000
 
 class PlainNames {
@@ -68,7 +69,9 @@ class PlainNames {
 const refuse = ({ actor, kind }: RuneDraft, rule: string, message: string): RuneRefused =>
   new RuneRefused({ kind, rule, message: `${kind} (${actor}): ${message}` })
 
-/** Counts bytes only where the text might have too many. */
+/**
+ * The size in bytes if it is more than `most`, else undefined. Bytes are counted only if the text can have too many.
+ */
 const bytesOver = (text: string, most: number): number | undefined => {
   if (text.length * 3 <= most) return undefined
   const bytes = Buffer.byteLength(text)
@@ -115,7 +118,7 @@ export class EventDraft {
     return { payload, text, visibility: draft.visibility ?? entry.visibility }
   }
 
-  /** All of one append, or the first refusal. */
+  /** Prepares all drafts of one append. Returns the first refusal if there is one. */
   prepareAll(drafts: ReadonlyArray<RuneDraft>): ReadonlyArray<Prepared> | RuneRefused {
     const { maxDrafts } = this.limits
     if (drafts.length > maxDrafts) {
@@ -130,7 +133,10 @@ export class EventDraft {
     return all
   }
 
-  /** A draft that its writer does not wait for: no fold may read its kind. */
+  /**
+   * Prepares a draft that its writer does not wait for. No fold may read its kind, so a kind that is not lazy is
+   * refused.
+   */
   prepareLazy(draft: RuneDraft): Prepared | RuneRefused {
     return this.kinds.get(draft.kind)?.lazy === false
       ? refuse(draft, "schema", "the kind is not lazy: it is appended, and waited for")

@@ -1,9 +1,8 @@
 /**
- * EventKinds: kinds of runes, each with its payload's Schema, who may read it by
- * default, and whether it may be appended lazily. A feature declares its kinds in a
- * table; the program makes one registry of all tables.
+ * EventKinds: kinds of runes. Each has the Schema of its payload, who may read it by default, and whether it may be
+ * appended lazily. A feature declares its kinds in a table; the program makes one registry of all tables.
  *
- * What is checked on writing has its type on reading:
+ * A payload that was checked when it was written has its type when it is read:
  *
  *     const kinds = { "lamp.lit": kind(Schema.Struct({ by: Schema.String })), … }
  *     const read = reader(kinds)
@@ -13,8 +12,8 @@
  *         return rune.payload.by // a string
  *     }
  *
- * An unknown kind is refused when it is appended (a bug of the writer) and tolerated
- * when it is read (a newer program wrote it); it is internal then.
+ * An unknown kind is refused when it is appended (a bug of the writer) and tolerated when it is read (a newer program
+ * wrote it). Its visibility is internal then.
  */
 import { Cause, Exit, Schema } from "effect"
 import type { Payload, Rune, Visibility } from "./Rune.ts"
@@ -25,7 +24,7 @@ export type Shape<P = unknown> = Schema.Codec<P, unknown>
 export interface Kind<P = unknown> {
   readonly payload: Shape<P>
   readonly visibility: Visibility
-  /** Nothing that a fold reads: may be appended without waiting, and dropped under load. */
+  /** No fold reads this kind: its runes may be appended without waiting, and dropped under load. */
   readonly lazy: boolean
   /** The stream takes nothing after a rune of this kind. */
   readonly seals: boolean
@@ -56,13 +55,13 @@ export type RuneOf<T extends Table, R extends Said = Rune> = {
 /** Undefined for a rune of another kind, and for one whose payload was erased or archived. */
 export type Reader<T extends Table> = <R extends Said>(rune: R) => RuneOf<T, R> | undefined
 
-/** A payload that is gone reads as nothing, or says only that it lies in an archive. */
+/** Whether a payload is gone: it is empty, or says only that it lies in an archive. */
 const isGone = (payload: Payload): boolean => {
   for (const name in payload) return name === "archived" && payload[name] === true
   return true
 }
 
-/** Reads runes of the table's kinds. Decodes nothing: what was checked when it was written is trusted. */
+/** Reads runes of the table's kinds. Decodes nothing: payloads were checked when they were written. */
 export const reader = <const T extends Table>(table: T): Reader<T> => {
   const names: ReadonlySet<string> = new Set(Object.keys(table))
   return <R extends Said>(rune: R) =>
@@ -70,8 +69,8 @@ export const reader = <const T extends Table>(table: T): Reader<T> => {
 }
 
 /**
- * As `reader`, and checks each payload anew: for what only tells people of runes, where
- * a rune of a newer program must do no harm.
+ * Like `reader`, but checks each payload again. For code that only shows runes to people, where a rune of a newer
+ * program must do no harm.
  */
 export const checkedReader = <const T extends Table>(table: T): Reader<T> => {
   const checks = checksOf(table)
@@ -90,7 +89,7 @@ export interface KnownKinds {
   readonly sealing: ReadonlyArray<string>
   /** Whether the payload has its kind's shape; false for an unknown kind. */
   readonly accepts: (name: string, payload: unknown) => boolean
-  /** Says in words what is wrong with a payload: slow, for the message of a refusal. */
+  /** Says what is wrong with a payload. Slow: only for the message of a refusal. */
   readonly explain: (name: string, payload: unknown) => string
 }
 

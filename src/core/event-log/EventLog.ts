@@ -1,15 +1,14 @@
 /**
- * EventLog: the durable, append-only log that everything is a fold of.
+ * EventLog: the durable, append-only log. All states of the program are folds of its runes.
  *
- * Guarantees: what `append` returned is on disk; the runes of one call become
- * durable together or not at all; ids rise by one over the store; subscribers
- * see committed runes only, each once, without gaps.
+ * Guarantees: the runes that `append` returned are on disk. The runes of one call become durable together or not at
+ * all. Ids rise by one over the whole store. Subscribers see committed runes only, each once, without gaps.
  */
 import { Context, type Effect, Schema, type Stream } from "effect"
 import type { Cause, Rune, RuneDraft } from "./Rune.ts"
 import type { Folds, RecoveredAll, StreamFold } from "./StreamFold.ts"
 
-/** The store does not take writes. `transient` ones were retried before this is seen. */
+/** The store cannot be written, or cannot be read. Errors that can pass were retried before this error is raised. */
 export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
   message: Schema.String,
   remedy: Schema.String,
@@ -17,10 +16,13 @@ export class StorageError extends Schema.TaggedError<StorageError>()("StorageErr
   reason: Schema.String
 }) {}
 
-/** A draft that may not be written: too large, of an unknown shape, or against an invariant. */
+/**
+ * A draft was refused: it is too large, has an unknown shape, or violates an invariant, or its stream is sealed. Also
+ * raised for an `archive` or `erase` that is not possible.
+ */
 export class RuneRefused extends Schema.TaggedError<RuneRefused>()("RuneRefused", {
   kind: Schema.String,
-  /** The id of an invariant, or "schema", "size", "sealed". */
+  /** The id of an invariant, or "schema", "size", "sealed", "unsealed" (by `archive`), "erase" (by `erase`). */
   rule: Schema.String,
   message: Schema.String
 }) {}
@@ -34,7 +36,7 @@ export interface Selection {
   /** Only runes of one of these actors; `tool/builder/` stands for all actors below it. */
   readonly actors?: ReadonlyArray<string>
   readonly kinds?: ReadonlyArray<string>
-  /** ms since the epoch */
+  /** Only runes of this time or later; ms since the epoch. */
   readonly since?: number
 }
 
@@ -42,33 +44,35 @@ export interface Selection {
 export interface StreamHead {
   readonly stream: string
   readonly eventId: number
-  /** Nothing is appended to it any more. */
+  /** Nothing more can be appended to the stream. */
   readonly isSealed: boolean
 }
 
-/** The part of the log that may leave the store. */
+/** The part of the log that may move from the store into a segment. */
 export interface Sealing {
-  /** No rune beyond it. */
+  /** The last position that may move. */
   readonly upTo: number
-  /** The first rune of this time or later stays, and all behind it; ms since the epoch. */
+  /** The first rune of this time or later stays, and so do all runes after it; ms since the epoch. */
   readonly before: number
-  /** Fewer runes make no segment. */
+  /** Minimum number of runes; with fewer, no segment is made. */
   readonly least: number
 }
 
 /** The part of the log that may be deleted: whole segments, the oldest ones first. */
 export interface Forgetting {
-  /** Only what is older goes: since then something is open; ms since the epoch. */
+  /**
+   * Something has been open since this time: only segments whose newest rune is older are deleted. ms since the epoch.
+   */
   readonly openSince: number
-  /** Older runes than this go; ms since the epoch. */
+  /** Segments whose newest rune is older than this are deleted; ms since the epoch. */
   readonly before: number
-  /** Bytes of segments that stay; what is beyond goes, too. */
+  /** Maximum size of all segments in bytes: beyond it, the oldest are deleted, too. */
   readonly keepBytes: number
   /** The person's setting, in words. */
   readonly by: string
 }
 
-/** Where the log begins, if not with its first rune: what was before was deleted by a person's setting. */
+/** Where the log begins, if its oldest runes were deleted by a person's setting. */
 export interface Begins {
   readonly eventId: number
   /** The time of the newest deleted rune, ms since the epoch. */
@@ -89,12 +93,12 @@ export interface Erased {
   readonly stream: string
 }
 
-/** The part of a rune that an erasure would take, or has taken. */
+/** The part of a rune that an erasure would remove, or has removed. */
 export interface Erasable extends Erased {
   readonly kind: string
-  /** Names of the fields, with dots between. */
+  /** Paths of the fields: names separated by dots. */
   readonly fields: ReadonlyArray<string>
-  /** Characters in all. */
+  /** Total number of characters. */
   readonly size: number
 }
 
@@ -106,22 +110,22 @@ export interface SetAside {
   readonly message: string
 }
 
-/** How far the streams of the start are read. */
+/** Progress of reading the streams that existed at the start. */
 export interface Reading {
-  /** Streams that features of the program fold. */
+  /** Number of those streams that features of the program fold. */
   readonly streams: number
   readonly read: number
-  /** So many runes were folded up to now: it rises for as long as the reading goes on. */
+  /** Number of runes read so far; it rises while the reading continues. */
   readonly runes: number
   readonly unreadable: ReadonlyArray<{ readonly stream: string; readonly message: string }>
   readonly aside: ReadonlyArray<SetAside>
-  /** In words: runes that were acknowledged are not there. */
+  /** Says in words that acknowledged runes are missing; absent if none are. */
   readonly behind?: string
-  /** Archives of an older agentd that could not be put back into the log: a line for each conversation, in words. */
+  /** Archives of an older agentd that could not be put back into the log, in words: one line for each conversation. */
   readonly archives?: string
 }
 
-/** A stream whose chain does not hold: it takes nothing more. */
+/** A stream whose chain is broken: it accepts no more runes. */
 export interface Damage {
   readonly stream: string
   readonly message: string
@@ -132,7 +136,7 @@ export interface Verdict {
   readonly streams: number
   /** Runes whose texts were erased, as later runes say. */
   readonly erased: ReadonlyArray<Erased>
-  /** Left out: with the first rune. */
+  /** Absent if the log begins with its first rune. */
   readonly begins?: Begins
   /** Empty when all is well. */
   readonly problems: ReadonlyArray<Problem>
@@ -144,43 +148,56 @@ export interface Checked {
   readonly at: number
   readonly runes: number
   readonly problems: number
-  /** The first problem, in words. */
+  /** The first problem, in words; null if there is none. */
   readonly first: string | null
 }
 
 export class EventLog extends Context.Service<
   EventLog,
   {
-    /** Appends in order and atomically; returns when they are durable, with their positions, seqs and times. */
+    /**
+     * Appends in order and atomically. Returns the runes, with their positions, seqs and times, when they are durable.
+     */
     readonly append: (
       drafts: ReadonlyArray<RuneDraft>
     ) => Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused>
-    /** For kinds that no fold reads (deltas, progress): returns at once, durable with the next group. Drops the oldest when its bounded buffer is full, and says so with a `runes.dropped` rune. */
+    /**
+     * For kinds that no fold reads (deltas, progress). Returns at once; the runes become durable with the next group.
+     * If the bounded buffer is full, the oldest runes are dropped, and a `runes.dropped` rune says so.
+     */
     readonly appendLazy: (drafts: ReadonlyArray<RuneDraft>) => Effect.Effect<void>
-    /** Returns when all that was given until now is durable, lazy runes too, but those that were dropped. */
+    /**
+     * Completes when all runes that were passed in until now are durable, also lazy ones. Dropped runes do not count.
+     */
     readonly flushed: Effect.Effect<void, StorageError>
-    /** Reads the runes that are there now, oldest first. */
+    /** Reads the runes that exist now, oldest first. */
     readonly read: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /** The newest `count` that match, oldest first. */
     readonly tail: (selection: Selection, count: number) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
     readonly get: (eventId: number) => Effect.Effect<Rune | undefined, StorageError>
-    /** By stream and seq, as a cause names it: quick for a rune near the end of its stream, or not long before `near`. */
+    /**
+     * Finds a rune by stream and seq, as a cause names it; undefined if there is none. Fast for a rune near the end of
+     * its stream, or shortly before `near`.
+     */
     readonly find: (cause: Cause, near?: Rune) => Effect.Effect<Rune | undefined, StorageError>
-    /** By their positions, in their order; what is not there is left out. */
+    /** The runes at these positions, in the same order. Missing runes are left out. */
     readonly at: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
     /**
-     * Positions of the newest `count` that match, oldest first, without reading them where that can be. A bounded
-     * search: `whole` is false where older ones may match, too.
+     * Positions of the newest `count` runes that match, oldest first. If possible, the runes are not read. The search
+     * is bounded: `whole` is false if older runes can match, too.
      */
     readonly places: (
       selection: Selection,
       count: number
     ) => Effect.Effect<{ readonly positions: ReadonlyArray<number>; readonly whole: boolean }, StorageError>
-    /** Reads the present runes, then the coming ones, without gap or duplicate. Never blocks the writer: a slow reader reads from disk. */
+    /**
+     * Reads the existing runes, then new ones, without gap or duplicate. Never blocks the writer: a slow reader reads
+     * from disk.
+     */
     readonly subscribe: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /**
-     * For a subscriber that lives over restarts: what matches and it has not taken yet, then what comes. A rune
-     * that `handle` did not complete is handed over again at the next start.
+     * For a subscriber that continues after restarts: hands over the matching runes that it has not taken yet, then new
+     * ones. A rune that `handle` did not complete is handed over again at the next start.
      */
     readonly follow: <E, R>(
       subscriber: string,
@@ -189,59 +206,72 @@ export class EventLog extends Context.Service<
     ) => Effect.Effect<void, E | StorageError, R>
     /** The highest eventId that is durable. */
     readonly head: Effect.Effect<number>
-    /** The highest eventId that was given away: above `head` while runes wait for the disk. */
+    /** The highest assigned eventId: above `head` while runes wait for the disk. */
     readonly assigned: Effect.Effect<number>
     /**
-     * Appends the rune that says that a sealed stream is archived; undefined if it was appended before. No fold reads
-     * the stream from the next start on. Its runes stay in the log.
+     * Appends the rune that says that a sealed stream is archived; undefined if it was appended before. From the next
+     * start on, no fold reads the stream. Its runes stay in the log.
      */
     readonly archive: (stream: string, draft: RuneDraft) => Effect.Effect<Rune | undefined, StorageError | RuneRefused>
-    /** Says what an erasure of the rune would take; refuses a rune that holds no text that can be erased. */
+    /** Returns what an erasure of the rune would remove. Refuses a rune that has no text that can be erased. */
     readonly erasable: (eventId: number) => Effect.Effect<Erasable, StorageError | RuneRefused>
     /**
-     * Erases the texts of a rune in the store, its segment and its snapshots. A rune says so before, with who asked
-     * for it, and another one after: what was begun is finished by the next start. The chain stays whole.
+     * Erases the texts of a rune in the store, its segment and its snapshots. One rune says so before, with the person
+     * who requested it, and another rune after. The next start finishes an erasure that was interrupted. The chain
+     * stays whole.
      */
     readonly erase: (eventId: number, by: string) => Effect.Effect<Erasable, StorageError | RuneRefused>
     /**
-     * Moves the oldest runes out of the store into a file of their own, as far as `sealing` lets them go; the rune
-     * that says so, or undefined where they are too few. Whoever reads finds them as before.
+     * Moves the oldest runes out of the store into a file of their own, as far as `sealing` allows. Returns the rune
+     * that says so; undefined if the runes are too few. Readers find the moved runes as before.
      */
     readonly seal: (sealing: Sealing) => Effect.Effect<Rune | undefined, StorageError | RuneRefused>
-    /** The runes that have left the store, by the newest of them, the bytes of their files, and the newest deleted one. */
+    /**
+     * `last`: the newest rune that has left the store. `bytes`: the size of all segment files. `deleted`: the newest
+     * deleted rune. Each is 0 if there is none.
+     */
     readonly sealed: Effect.Effect<{ readonly last: number; readonly bytes: number; readonly deleted: number }>
     /**
-     * Deletes the oldest segments, as far as `forgetting` lets them go; the rune that says so, or undefined where none
-     * may. The states that their runes had made are kept, and each chain goes on.
+     * Deletes the oldest segments, as far as `forgetting` allows. Returns the rune that says so; undefined if no
+     * segment may be deleted now. The states that their runes had produced are kept, and each chain continues.
      */
     readonly forget: (forgetting: Forgetting) => Effect.Effect<Rune | undefined, StorageError | RuneRefused>
-    /** Completes when the store has given up (a full disk that stayed full, a file that is damaged): nothing is appended any more. */
+    /**
+     * Completes when the store has given up (a full disk that stayed full, a damaged file). From then on nothing can be
+     * appended.
+     */
     readonly failed: Effect.Effect<StorageError>
     /**
-     * The states of one stream, from the folds' snapshots and the runes after them. The first that asks has the
-     * stream read by all the folds that the program has named for it; what the others ask for is there then. A
-     * stream that cannot be read fails alone.
+     * The states of one stream, from the folds' snapshots and the runes after them. The first call for a stream reads
+     * it for all folds that the program has named for it. Later calls find their states ready. If a stream cannot be
+     * read, only its own calls fail.
      */
     readonly recover: <const F extends Folds>(stream: string, folds: F) => Effect.Effect<RecoveredAll<F>, StorageError>
-    /** The streams whose chains do not hold. */
+    /** The streams whose chains are broken. */
     readonly damaged: Effect.Effect<ReadonlyArray<Damage>>
-    /** The same streams, then each that is found later. */
+    /** Emits the damaged streams, then each one that is found later. */
     readonly damages: Stream.Stream<Damage>
-    /** How far the streams that were there at the start have been read. */
+    /** Progress of reading the streams that existed at the start. */
     readonly reading: Effect.Effect<Reading>
-    /** A feature says that it goes on without a part of a stream: `reading` names the part, and people are mailed, once. */
+    /** For a feature that goes on without a part of a stream: `reading` names the part, and people are mailed once. */
     readonly setAside: (part: SetAside) => Effect.Effect<void>
     readonly streams: Effect.Effect<ReadonlyArray<StreamHead>, StorageError>
     /**
-     * Keeps a snapshot of a fold's state at a durable rune of the stream, when the store has time: a saving
-     * of the next start, and never the truth.
+     * Saves a snapshot of a fold's state at a durable rune of the stream, when the store has time. A snapshot makes the
+     * next start faster, and is never the truth.
      */
     readonly keep: <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number) => void
-    /** Re-reads the whole store: hash chains, id order, INV-* rows that are checked by verify. */
+    /**
+     * Reads the whole store again, and checks hash chains, the order of ids, and the invariants that can be checked in
+     * stored runes.
+     */
     readonly verify: Effect.Effect<Verdict, StorageError>
-    /** The same at an idle pace; a rune says how it ended, and one more, of which people are mailed, what was found. */
+    /**
+     * Like `verify`, at an idle pace. A rune records the outcome. If there are problems, another rune reports them, and
+     * people are mailed about it.
+     */
     readonly scrub: Effect.Effect<Checked, StorageError | RuneRefused>
-    /** How the last of these ended; null: there was none since the log began, or was repaired. */
+    /** Outcome of the last check; null if there was none since the log began, or since its last repair. */
     readonly checked: Effect.Effect<Checked | null>
   }
 >()("agentd/event-log/EventLog") {}

@@ -1,13 +1,13 @@
 /**
- * FirstState: the state of a stream where its runes begin: the fold's own, or, where older runes were deleted, what they
- * had made. Pure.
+ * FirstState: the state of a stream where its stored runes begin. This is the fold's initial state, or the state that
+ * older runes had produced before they were deleted. Pure.
  */
 import type { Beginning } from "./Beginning.ts"
 import { type AnyFold, stateOf } from "./StreamFold.ts"
 
 /**
- * A fold that is newer than what was deleted begins with its own. A throw: what is kept is of another version, or
- * cannot be read.
+ * The initial state if the fold is newer than the deletion. Throws if the kept state is of another version that the
+ * fold cannot convert, or if it cannot be read.
  */
 export const firstState = (beginning: Beginning | undefined, stream: string, fold: AnyFold): unknown => {
   const version = beginning?.version(fold.name)

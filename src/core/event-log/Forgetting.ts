@@ -1,10 +1,10 @@
 /**
- * Forgetting: the log's oldest segments are deleted, as a person's setting says. What their runes had made is kept: the
- * states of every stream, and where each goes on (Beginning).
+ * Forgetting: deletes the log's oldest segments, as a person's setting says. It keeps what their runes had produced in
+ * a file (`Beginning`): the states of every stream, and where each stream continues.
  *
- * Guarantees: the states are on the disk and a rune names their file before anything is deleted; a kill between two
- * steps loses nothing else, and the next start finishes; what does not fold, or cannot be read, is not deleted, nor is
- * anything behind it.
+ * Guarantees: the states are on disk, and a rune names their file, before anything is deleted. A kill between two steps
+ * loses nothing else, and the next start finishes. Runes that do not fold or cannot be read are not deleted, nor is any
+ * rune after them.
  */
 import { Effect } from "effect"
 import { join } from "node:path"
@@ -25,10 +25,10 @@ import { firstState } from "./FirstState.ts"
 import { type AnyFold, applyTo, plainOf } from "./StreamFold.ts"
 
 export interface Parts {
-  /** Absolute. */
+  /** Absolute path of the folder of segments. */
   readonly folder: string
   readonly segments: Segments
-  /** Segments as the runes of the home stream tell of them, by their first rune. */
+  /** The segments that runes of the home stream record, by their first position. */
   readonly told: ReadonlyMap<number, Made>
   readonly change: (change: Change) => Effect.Effect<void, StorageError>
 }
@@ -38,18 +38,24 @@ export interface Options {
   readonly rules: Rules
   /** The folds of the program, and the log's own. */
   readonly folds: ReadonlyArray<AnyFold>
-  /** The archive's rune in the home stream says all of it: no state is made of it. */
+  /**
+   * Whether the stream is archived. If so, the archive's rune in the home stream says everything, and no state is made
+   * of it.
+   */
   readonly isArchived: (stream: string) => boolean
 }
 
 const failed = (folder: string) => (cause: unknown) => storageError(folder, cause)
 
-/** A segment that may go: its bytes, and the time of its newest rune. */
+/** A segment that may be deleted, with its size in bytes, and the time of its newest rune (ms since the epoch). */
 export interface Candidate extends Listed {
   readonly at: number
 }
 
-/** The segments that go, oldest first: the first that stays keeps all behind it. `bytes`: of all segments. Pure. */
+/**
+ * The segments to delete, oldest first. The first one that stays keeps all later ones. `bytes`: the size of all
+ * segments. Pure.
+ */
 export const chosen = (
   candidates: Iterable<Candidate>,
   bytes: number,
@@ -65,7 +71,7 @@ export const chosen = (
   return gone
 }
 
-/** The segments that hold runes, each looked at when it is asked for. */
+/** The segments that hold runes. Each is read only when the caller requests it. */
 export function* candidatesIn(segments: Segments): Generator<Candidate> {
   for (const listed of segments.listed) {
     if (listed.last <= segments.deleted) continue
@@ -101,7 +107,7 @@ class States {
   }
 }
 
-/** Folds the runes that go; a block, then a pause. */
+/** Folds the runes that will be deleted, one block at a time. Other work can run between the blocks. */
 const folded = Effect.fnUntraced(function* (
   { segments }: Parts,
   upTo: number,
@@ -123,7 +129,7 @@ const folded = Effect.fnUntraced(function* (
   }
 })
 
-/** Where each stream goes on. */
+/** The newest deleted rune of each stream, after which the stream continues. */
 const headsOf = (segments: Segments, gone: ReadonlyArray<Listed>): ReadonlyArray<SegmentHead> => {
   const heads = new Map((segments.beginning?.summary.heads ?? []).map((head) => [head.stream, head]))
   const files = new Set(gone.map(({ file }) => file))
@@ -133,7 +139,7 @@ const headsOf = (segments: Segments, gone: ReadonlyArray<Listed>): ReadonlyArray
   return [...heads.values()]
 }
 
-/** Writes the file that stands for what goes. */
+/** Writes the file that replaces the segments to delete. */
 const write = Effect.fnUntraced(function* (
   parts: Parts,
   of: Options,
@@ -166,7 +172,7 @@ const write = Effect.fnUntraced(function* (
   }).pipe(Effect.onError(() => Effect.ignore(attempt(() => writer.abandon()))))
 })
 
-/** Deletes what may go, and answers the rune that says so; undefined: nothing may. */
+/** Deletes the segments that may be deleted. Returns the rune that says so; undefined if there are none. */
 export const forget =
   (parts: Parts, of: Options) =>
   (forgetting: Forgetting): Effect.Effect<Rune | undefined, StorageError | RuneRefused> =>
@@ -186,7 +192,7 @@ export const forget =
       return rune
     }).pipe(Effect.uninterruptible)
 
-/** The store lists it, then the files go. Done twice it changes nothing more. */
+/** Lists the new file in the store, then removes the old files. To do this twice changes nothing more. */
 export const finish = Effect.fnUntraced(function* (parts: Parts, made: Made) {
   const { change, segments } = parts
   const stays = segments.listed.filter(({ last }) => last > made.last)

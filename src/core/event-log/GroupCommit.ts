@@ -1,39 +1,42 @@
 /**
- * GroupCommit: appends that are written as one transaction, with one sync.
+ * GroupCommit: writes appends as one transaction, with one sync.
  *
- * Guarantees: appends become durable whole and in their order. An error that may pass
- * is tried again; an append that the store does not take is found by committing the
- * group's appends one by one: those before it are durable, it and those behind it are not.
+ * Guarantees: appends become durable whole and in their order. An error that can pass is retried. An append that the
+ * store refuses is found by committing the group's appends one by one. The appends before it are durable; it and those
+ * behind it are not.
  */
 import type { Row } from "./Row.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
 
-/** Rows of one transaction: with more, nothing gathers while the group is written. */
+/**
+ * Number of rows after which a transaction takes no more appends. With more, nothing gathers while the group is
+ * written.
+ */
 export const MAX_GROUP = 128
 
 export interface Failure {
-  /** SQLite's extended result code, where there is one. */
+  /** SQLite's extended result code; undefined if there is none. */
   readonly code: number | undefined
   readonly message: string
-  /** The store takes nothing more. */
+  /** True if the store accepts nothing more. */
   readonly isFatal: boolean
 }
 
 export interface Outcome {
-  /** Appends that are durable, from the first on. */
+  /** Number of durable appends, counted from the first. */
   readonly done: number
   readonly failure: Failure | undefined
 }
 
-/** SQLite's extended result code of an error, where there is one. */
+/** SQLite's extended result code of an error; undefined if there is none. */
 export const codeOf = (error: unknown): number | undefined =>
   error instanceof Error && "errcode" in error && typeof error.errcode === "number" ? error.errcode : undefined
 
-/** Busy, locked, I/O error, full: another moment may mend it. */
+/** Busy, locked, I/O error, full: a later attempt can succeed. */
 const PASSING = new Set([5, 6, 10, 13])
 /** Too big, constraint, mismatch, range: the append's own fault. */
 const REFUSED = new Set([18, 19, 20, 25])
-/** A primary key, unique or rowid that is taken: another program writes to the store. */
+/** A primary key, unique value or rowid already exists: another program writes to the store. */
 export const TAKEN = new Set([1555, 2067, 2579])
 
 export const isLocked = (error: unknown): boolean => [5, 6].includes((codeOf(error) ?? 0) & 0xff)
@@ -49,11 +52,11 @@ export const failureOf = (error: unknown): Failure => {
   return { code, message: error instanceof Error ? error.message : String(error), isFatal: !isRefused }
 }
 
-/** The error that the error of another thread was. */
+/** Makes an error of a failure in another thread. */
 export const errorOf = ({ code, message }: Failure): Error =>
   Object.assign(new Error(message), code === undefined ? {} : { errcode: code })
 
-/** Yields where a pause may mend the error; false in return gives up. */
+/** Yields if a pause can mend the error; `next(false)` gives up. Returns undefined, or the error. */
 function* attempt(
   store: SqliteStore,
   rows: ReadonlyArray<Row>

@@ -1,14 +1,12 @@
 /**
  * HashChain: one chain of hashes per stream, H(previous ‖ header ‖ H(payload)).
  *
- * The payload enters by its hash alone, so a payload can be erased or archived
- * and the chain stays whole. The chain detects damage and naive edits; a program that
- * can rewrite the whole file can rewrite its hashes too.
+ * Only the payload's hash enters the chain, so a payload can be erased or archived and the chain stays whole. The chain
+ * detects damage and naive edits. A program that can rewrite the whole file can rewrite its hashes, too.
  *
- * Two formats of header exist and always will: format 1 hashed the position in the
- * log and the cause's position; format 2 hashes `seq`, the cause by stream and seq,
- * and the machines that the rune moves, and leaves the position out. Pure, and free
- * of imports at run time: the log's thread loads this file.
+ * Two formats of header exist and always will. Format 1 hashed the position in the log and the cause's position. Format
+ * 2 leaves the position out; it hashes `seq`, the cause by stream and seq, and the machines that the rune moves. Pure.
+ * At run time this module needs only Node's own modules: the log's thread loads it.
  */
 import { hash } from "node:crypto"
 import type { Cause } from "./Rune.ts"
@@ -16,7 +14,7 @@ import type { Cause } from "./Rune.ts"
 /** The hash that precedes the first rune of a stream. */
 export const GENESIS = "0".repeat(64)
 
-/** Everything of a rune but its payload and its hash. */
+/** All parts of a rune except its payload and its hash. */
 export interface Header {
   readonly format: number
   readonly eventId: number
@@ -35,10 +33,10 @@ export interface Header {
   readonly visibility: string
 }
 
-/** Of the payload's text exactly as it is stored. */
+/** SHA-256, in hex, of the payload's text exactly as it is stored. */
 export const hashPayload = (text: string): string => hash("sha256", text, "hex")
 
-/** The header of format 2 from texts that are JSON already: names repeat, and are quoted once. */
+/** The header of format 2, from texts that are already JSON. */
 export const joinHeader = (
   stream: string,
   seq: number,
@@ -58,7 +56,7 @@ export const quote = (name: string | null): string => (name === null ? "null" : 
 
 export const movesText = (moves: ReadonlyArray<string>): string => (moves.length === 0 ? "[]" : JSON.stringify(moves))
 
-/** A JSON array: no two headers, of whatever format, have the same text. */
+/** The header as a JSON array. Two different headers, of whatever format, never have the same text. */
 export const headerText = (header: Header): string =>
   header.format === 1
     ? JSON.stringify([

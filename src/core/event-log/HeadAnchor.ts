@@ -1,11 +1,11 @@
 /**
- * HeadAnchor: a small file beside the store that says which rune is the newest, written after each group of appends and
- * not synced: a store whose write-ahead log is gone, or in whose place an older copy lies, is behind it.
+ * HeadAnchor: a small file next to the store that names the newest rune. It is written after each group of appends, and
+ * not synced. A store is behind it if the write-ahead log is gone, or if an older copy has replaced the store.
  *
- * Guarantees: the file never says more than what is durable in the store; written once a group, before anybody hears
- * that the group is durable, so that a kill leaves it no older than what was acknowledged. A power cut may leave it
- * older, or not whole: then it says less, or nothing. Free of imports at run time but Node's: the log's threads load
- * this file.
+ * Guarantees: the file never names more than what is durable in the store. It is written once per group, before the
+ * group is reported as durable. So a kill leaves it no older than what was acknowledged. A power cut can leave it
+ * older, or incomplete: then it says less, or nothing. At run time this module needs only Node's own modules: the log's
+ * threads load it.
  */
 import { hash } from "node:crypto"
 import * as fs from "node:fs"
@@ -13,7 +13,7 @@ import type { Database } from "./Sqlite.ts"
 
 export const anchorFileOf = (file: string): string => `${file}.head`
 
-/** All that is ever written: the file keeps its length. */
+/** Size of the file in bytes: every write has this length. */
 const BYTES = 128
 
 export interface Anchor {
@@ -23,7 +23,7 @@ export interface Anchor {
 
 const sealOf = ({ eventId, hash: of }: Anchor): string => hash("sha256", `${eventId} ${of}`, "hex").slice(0, 16)
 
-/** The file's word; undefined where there is none, or none that is whole. */
+/** The content of the file; undefined if there is no file, or if its content is not whole. */
 export const anchorIn = (file: string): Anchor | undefined => {
   try {
     const [id = "", of = "", seal = ""] = fs.readFileSync(anchorFileOf(file), "utf8").trimEnd().split(" ")
@@ -34,7 +34,10 @@ export const anchorIn = (file: string): Anchor | undefined => {
   }
 }
 
-/** How the store differs from what the file says of it, in words; undefined where the store has the rune, or does not know any more. */
+/**
+ * Says in words how the store differs from what the file says. Undefined if the store has the rune, or no longer holds
+ * it in its table.
+ */
 export const behind = (database: Database, { eventId, hash: of }: Anchor): string | undefined => {
   const head = (database.prepare("SELECT event_id FROM head").get()?.["event_id"] ?? 0) as number
   if (head < eventId) {
@@ -49,7 +52,7 @@ export const behind = (database: Database, { eventId, hash: of }: Anchor): strin
 export class HeadAnchor {
   private readonly handle: number | undefined
 
-  /** A file that cannot be written is done without: it says less, then. */
+  /** If the file cannot be opened, nothing is written: then it says less. */
   constructor(file: string) {
     try {
       this.handle = fs.openSync(anchorFileOf(file), fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)

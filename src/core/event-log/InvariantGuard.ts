@@ -1,9 +1,9 @@
 /**
- * InvariantGuard: holds checkers against every rune before it is appended. The
- * checkers are given by the program; the guard knows none of its own.
+ * InvariantGuard: runs checkers on every rune before it is appended. The program provides the checkers; the guard has
+ * none of its own.
  *
- * The state is immutable, so that runes that were not committed leave no trace, and
- * one for each stream, so that a sealed stream takes no memory. Pure.
+ * The states are immutable, so runes that were not committed leave no trace. Each stream has states of its own, so a
+ * sealed stream takes no memory. Pure.
  */
 import type { Payload, Rune } from "./Rune.ts"
 import type { StreamFold } from "./StreamFold.ts"
@@ -23,7 +23,7 @@ export interface Violation {
   readonly message: string
 }
 
-/** An invariant that can be seen broken by reading one stream's runes in order. */
+/** An invariant whose violation shows when one stream's runes are read in order. */
 export interface Checker<S> {
   readonly kinds: ReadonlyArray<string>
   readonly initial: S
@@ -32,19 +32,19 @@ export interface Checker<S> {
   apply(state: S, rune: Seen): S
 }
 
-/** A checker whose state's type is forgotten: it sees only states that it made itself. */
+/** A checker without the type of its state: it sees only states that it made itself. */
 export type AnyChecker = Checker<unknown>
 
-/** The states of the checkers over one stream, in their order. */
+/** The states of all checkers over one stream, in the order of the checkers. */
 export type States = ReadonlyArray<unknown>
 
 export class InvariantGuard {
   /** Kinds whose payloads the guard reads. */
   readonly kinds: ReadonlyArray<string>
-  /** Of a stream without runes. */
+  /** The states of a stream without runes. */
   readonly initial: States
   private readonly checkers: ReadonlyArray<AnyChecker>
-  /** Checkers that look at a kind, by its name. */
+  /** Indexes of the checkers that look at a kind, by the kind's name. */
   private readonly interested = new Map<string, ReadonlyArray<number>>()
 
   constructor(checkers: ReadonlyArray<AnyChecker>) {
@@ -68,7 +68,7 @@ export class InvariantGuard {
     return undefined
   }
 
-  /** The same states where no checker looks at the kind. */
+  /** Returns the same object if no checker looks at the kind. */
   apply(states: States, rune: Seen): States {
     const indexes = this.interested.get(rune.kind)
     if (indexes === undefined) return states

@@ -1,9 +1,9 @@
 /**
- * JsonPieces: the JSON of a large value in pieces, so that other work goes on between them.
- * Put together they are what `JSON.stringify` makes of the value.
+ * JsonPieces: the JSON of a large value in pieces, so that other work can run between them. Joined, the pieces are what
+ * `JSON.stringify` makes of the value.
  */
 
-/** Elements of an array that go into one piece. */
+/** Number of array elements in one piece. */
 const ELEMENTS = 256
 
 const isLong = (value: unknown): boolean => Array.isArray(value) && value.length > ELEMENTS

@@ -1,16 +1,19 @@
 /**
- * LazyBuffer: the runes that nothing waits for, until they go with the next group.
- * Bounded: when it is full the oldest is dropped, and a `runes.dropped` rune in its
- * stream says how many are missing.
+ * LazyBuffer: holds the runes that nothing waits for, until they are written with the next group. The buffer is
+ * bounded: if it is full, the oldest rune is dropped, and a `runes.dropped` rune in its stream says how many are
+ * missing.
  */
 import type { Prepared } from "./Log.ts"
 import * as LogRules from "./LogRules.ts"
 import type { RuneDraft } from "./Rune.ts"
 
-/** Streams whose losses are counted apart; those of further ones are told at home. */
+/**
+ * Maximum number of streams whose losses are counted separately. Losses of further streams are reported in the home
+ * stream.
+ */
 const MAX_STREAMS = 1_000
 
-/** A draft that is ready, and when it was given. */
+/** A prepared draft, and the time when it was passed in (ms since the epoch). */
 export interface Lazy {
   readonly draft: RuneDraft
   readonly prepared: Prepared
@@ -20,7 +23,7 @@ export interface Lazy {
 export class LazyBuffer {
   private waiting: Array<Lazy> = []
   private first = 0
-  /** Since the beginning. */
+  /** Number of runes pushed since the beginning. */
   given = 0
   private readonly dropped = new Map<string, number>()
   private readonly capacity: number
@@ -35,7 +38,7 @@ export class LazyBuffer {
     return this.waiting.length - this.first
   }
 
-  /** So many of the given ones wait no more. */
+  /** Number of pushed runes that no longer wait: taken, or dropped. */
   get gone(): number {
     return this.given - this.size
   }
@@ -50,7 +53,7 @@ export class LazyBuffer {
     if (this.first > this.capacity) this.compact()
   }
 
-  /** The oldest ones, at most so many. */
+  /** Removes and returns the oldest runes, at most `most`. */
   take(most: number): ReadonlyArray<Lazy> {
     const taken = this.waiting.slice(this.first, this.first + most)
     this.first += taken.length
@@ -58,7 +61,7 @@ export class LazyBuffer {
     return taken
   }
 
-  /** A word on what is missing before the oldest. */
+  /** Drafts that say how many runes are missing before the oldest one. The counts start again at 0. */
   losses(): ReadonlyArray<RuneDraft> {
     if (this.dropped.size === 0) return []
     const losses = [...this.dropped].map(([stream, count]) => LogRules.dropped(stream, count))

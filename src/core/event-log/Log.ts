@@ -1,21 +1,19 @@
 /**
- * Log: what an actor, or any other that appends, needs of the log, and the part that
- * all logs share.
+ * Log: the interface of the log for actors and for all others that append, and the part that all logs share.
  *
- * Positions and seqs are given on the thread of the callers, while they step: a
- * macrostep is synchronous, so nothing else takes one meanwhile, and a macrostep that
- * is thrown away takes none. Appends reach the store in the order of their positions,
- * always, so positions are dense and rise with the commits, and a reader by cursor
- * misses nothing.
+ * Positions and seqs are assigned on the thread of the callers, while they step. A macrostep is synchronous, so nothing
+ * else takes a position during it, and a macrostep that is discarded takes none. Appends always reach the store in the
+ * order of their positions. So positions are dense and rise with the commits, and a reader with a cursor misses
+ * nothing.
  *
- * A failed append undoes all appends behind it, of every owner: the positions go back
- * to the last durable one, and what was stepped ahead is stepped again.
+ * A failed append undoes all appends behind it, of every owner. The positions go back to the last durable one, and the
+ * undone steps are stepped again.
  */
 import { Context } from "effect"
 import type { RuneRefused } from "./EventLog.ts"
 import type { Payload, Rune, RuneDraft, Visibility } from "./Rune.ts"
 
-/** An atomic append, from stepping until it is durable. */
+/** An atomic append, from the step that makes it until it is durable. */
 export interface Unit {
   readonly owner: Owner
   readonly runes: ReadonlyArray<Rune>
@@ -23,16 +21,19 @@ export interface Unit {
   readonly texts: ReadonlyArray<string>
 }
 
-/** The owner of units, which waits for their durability. */
+/** The owner of units: waits until they are durable. */
 export interface Owner {
-  /** Count of the owner's units that are not durable yet; kept by the log. */
+  /** Number of the owner's units that are not durable yet; the log maintains it. */
   ahead: number
   durable(unit: Unit): void
-  /** `culprit`: the append that the store did not take; the others stood behind it. */
+  /** `culprit`: true for the append that the store refused, false for the appends behind it. */
   failed(unit: Unit, error: unknown, culprit: boolean): void
-  /** After the last `failed` of one failure. */
+  /** Called after the last `failed` of one failure. */
   refold(): void
-  /** More is durable: for what has no runes of its own and waited for another owner's. */
+  /**
+   * Called when a position of another owner is durable for which this owner waited (`Flight.wait`). For steps without
+   * runes of their own.
+   */
   rest(): void
 }
 
@@ -44,51 +45,62 @@ export interface Prepared {
 }
 
 export interface Log {
-  /** The position given last, durable or not. */
+  /** The last assigned position, durable or not. */
   readonly head: number
   readonly durable: number
-  /** The seq given last in the stream, durable or not; 0 for a stream without runes. */
+  /** The last assigned seq of the stream, durable or not; 0 for a stream without runes. */
   seqOf(stream: string): number
-  /** The draft's kind is known, its payload is shaped, encoded, scrubbed and bounded: what is folded is what is stored. */
+  /**
+   * Checks a draft's kind, shape and size, removes known secrets, and encodes the payload. What is folded is what is
+   * stored.
+   */
   prepare(draft: RuneDraft): Prepared | RuneRefused
-  /** Why the unit may not be written: an invariant, a sealed or a halted stream. Nothing was taken. */
+  /**
+   * Why the unit may not be written (an invariant, a sealed or a halted stream); undefined if it may. Takes nothing.
+   */
   refuses(unit: Unit): RuneRefused | undefined
   /**
-   * Takes the unit whole and gives its ids for good. True: it is durable already. A throw means that nothing was
-   * taken. A log whose storage has given up takes units that never become durable: the program is about to end.
+   * Takes the whole unit, with its ids. Returns true if the unit is already durable. A throw means that nothing was
+   * taken. A log whose storage has given up throws: the program is about to end.
    */
   append(unit: Unit): boolean
-  /** Called between appends: what was given before and nobody waits for comes before the next one. */
+  /** To be called before a step that can append: lazy runes that were passed in before are appended first. */
   readonly beforeAppend?: (() => void) | undefined
-  /** How many runes of one owner may be on their way, where so many others are ready; an owner beyond its share waits. */
+  /**
+   * Maximum number of runes of one owner that are not durable yet, if `ready` others are ready. Beyond it, the owner
+   * waits.
+   */
   share(ready: number): number
-  /** Units on their way; none where everything is durable at once. */
+  /** Units that are not durable yet; undefined if every append is durable at once. */
   readonly flight: Flight | undefined
 }
 
 /** The log that a program's actors append to. */
 export const Log = Context.Service<Log>("agentd/event-log/Log")
 
-/** Runes that one owner alone may have on their way: a group on the disk, and more that gather. */
+/**
+ * Maximum number of runes in flight (not durable yet) of an owner that is alone: a group on the disk, and more that
+ * gather.
+ */
 export const ALONE = 384
-/** Runes that all owners together may have on their way: what stands before a newcomer's first rune. */
+/** Number of runes in flight that all owners share: the first rune of a new owner waits behind them. */
 export const TOGETHER = 32
-/** An owner may always have this many on their way. */
+/** Number of runes in flight that an owner may always have. */
 export const LEAST_SHARE = 2
 
 export const shareOf = (owners: number): number =>
   owners <= 1 ? ALONE : Math.max(LEAST_SHARE, Math.floor(TOGETHER / owners))
 
-/** From here on the emptied front of the queue is given back. */
+/** Number of removed entries after which the front of the queue is freed. */
 const COMPACT_FROM = 1_024
 
-/** Appends on their way, oldest first. */
+/** Appends that are not durable yet, oldest first. */
 export class Flight {
   private units: Array<Unit | undefined> = []
   private first = 0
-  /** Owners that have something on its way. */
+  /** Number of owners with appends in flight. */
   owners = 0
-  /** Owners that wait for a position of another owner's. */
+  /** Owners that wait until a position of another owner is durable. */
   private waiting: Array<readonly [eventId: number, owner: Owner]> = []
 
   get size(): number {
@@ -122,7 +134,7 @@ export class Flight {
     this.waiting.push([eventId, owner])
   }
 
-  /** After a group has landed. */
+  /** Call this after a group has become durable. */
   passed(durable: number): void {
     if (this.waiting.length === 0) return
     const all = this.waiting
@@ -130,12 +142,15 @@ export class Flight {
     for (const [eventId, owner] of all) if (eventId <= durable) owner.rest()
   }
 
-  /** The store did not take the oldest append: it and all behind it are undone. */
+  /**
+   * Undoes the oldest append, which the store refused, and all appends behind it. `hasCulprit`: false if no single
+   * append is at fault.
+   */
   fail(error: unknown, hasCulprit = true): void {
     const hit = new Set<Owner>(this.waiting.map(([, owner]) => owner))
     this.waiting = []
     let isCulprit = hasCulprit
-    // only those of now: an owner may append again from `failed`
+    // only the units that are here now: an owner can append again in `failed`
     for (let left = this.size; left > 0; left--) {
       const unit = this.shift()
       hit.add(unit.owner)

@@ -1,14 +1,14 @@
 /**
- * LogControl: the words of memory that the actors' thread and the log's share: by them each wakes the other.
- * Free of imports: a daemon makes them before it loads anything else.
+ * LogControl: the words of memory that the actors' thread and the log's thread share, and through which each wakes the
+ * other. Without imports: a daemon creates the words before it loads anything else.
  */
 
-/** Appends that are durable; the count wraps. */
+/** Word with the number of durable appends; the count wraps. */
 export const DONE = 0
-/** Rises when both ends begin anew. */
+/** Rises when both threads start again after a failure. */
 export const EPOCH = 1
 export const STOP = 2
-/** Rises whenever there is something to do: a message, the end. */
+/** Rises whenever the log's thread has something to do: a message, or the end. */
 export const BELL = 3
 
 export const makeControl = (): Int32Array => new Int32Array(new SharedArrayBuffer(16))

@@ -1,6 +1,6 @@
 /**
- * LogQueries: what is read of a log: from memory where the runes are recent, a stream by
- * its own rows, everything else page by page.
+ * LogQueries: reads the runes of a log. Recent runes are read from memory, a stream by its own rows, and everything
+ * else page by page.
  */
 import { Effect, Option, Stream } from "effect"
 import type { EventLog, Selection, StorageError } from "./EventLog.ts"
@@ -16,40 +16,40 @@ import { matches, type StoredRune, toRunes } from "./StoredRune.ts"
 import { type Snapshots, StreamReader } from "./StreamReader.ts"
 import { verify, type Walk } from "./Verify.ts"
 
-/** The source of reads, and the end of the log. */
+/** The sources of reads, and the end of the log. */
 export interface Source {
   readonly reader: LogReader
-  /** Where an actor's runes are, as far as that is known. */
+  /** Finds the runes of an actor, as far as they are filed. */
   readonly lookup?: ActorLookup
   readonly rules: Rules
   readonly archives: Archives
   readonly snapshots: Snapshots
   readonly walk: Walk
-  /** The same at an idle pace. */
+  /** Like `walk`, at an idle pace. If omitted, `walk` is used. */
   readonly idleWalk?: Walk
   readonly segments?: (() => Segments) | undefined
-  /** The file beside the store is wrong. */
+  /** Called if the file next to the store is wrong, to have it filled again. */
   readonly refill?: () => void
   readonly head: Effect.Effect<number, StorageError>
-  /** All runes after a cursor that are still in memory, if the first of them is. */
+  /** All runes after a cursor, if the first of them is still in memory; undefined if it is not. */
   readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
-  /** The newest durable rune of a stream, 0 for none; undefined where that is not known. */
+  /** The newest durable rune of a stream, 0 if there is none; undefined if it is not known. */
   readonly newestOf: (stream: string) => number | undefined
-  /** The streams that are there when the log is opened. */
+  /** The streams that exist when the log is opened. */
   readonly streams: Iterable<string>
   readonly keep: (order: SnapshotOrder) => void
 }
 
-/** A section of a reader's way from a cursor to the head. */
+/** Some runes, and the cursor from which a reader continues. */
 interface Section {
   readonly runes: ReadonlyArray<Rune>
   readonly cursor: number
 }
 
-/** Runes of a stream that one look back finds. */
+/** Number of positions that one step of a search finds. */
 const LOOK_BACK = 512
 
-/** Looks back in a search for positions: beyond them it says that it did not look at all. */
+/** Maximum number of steps in a search for positions. Beyond it, the result says that it is not whole. */
 const MAX_SEARCHED = 128
 
 export class LogQueries {
@@ -93,7 +93,7 @@ export class LogQueries {
     }
   }
 
-  /** Reads the present runes, then the coming ones. */
+  /** Reads the existing runes, then new ones. */
   subscribe(selection: Selection, recent: RecentEvents): Stream.Stream<Rune, StorageError> {
     return Stream.paginate(selection.after ?? 0, (after) =>
       Effect.flatMap(recent.beyond(after), (more) =>
@@ -140,7 +140,7 @@ export class LogQueries {
     return stream === undefined ? undefined : this.of.newestOf(stream)
   }
 
-  /** Of one stream, found where it is not known. */
+  /** The newest rune of one stream, 0 if there is none. Searched if it is not known. */
   private newest(stream: string): Effect.Effect<number, StorageError> {
     return Effect.suspend(() => {
       const newest = this.of.newestOf(stream)
@@ -162,21 +162,21 @@ export class LogQueries {
     )
   }
 
-  /** The lookup may still name runes that a person's setting has deleted. */
+  /** The position after which the selection can have runes. The lookup can still name deleted ones before it. */
   private afterIn({ after = 0 }: Selection): number {
     return Math.max(after, this.of.segments?.().deleted ?? 0)
   }
 
-  /** Up to which rune the runes of the selection are found without a search; undefined where they are not. */
+  /** The position up to which the lookup finds the runes of the selection; undefined if it does not. */
   private placeFor(selection: Selection): number | undefined {
     return ActorLookup.serves(selection) ? this.of.lookup?.place : undefined
   }
 
-  /** Reads what the lookup knows of, piece by piece. */
+  /** Reads the runes that the lookup knows of, piece by piece. */
   private readFiled(selection: Selection, upTo: number): Stream.Stream<Rune, StorageError> {
     return Stream.paginate(this.afterIn(selection), (after) => {
       const found = this.of.lookup?.oldest(selection, after, upTo, LOOK_BACK)
-      // what it no longer answers is searched
+      // if the lookup no longer answers, the rest is searched
       if (found === undefined) {
         return Effect.map(
           Stream.runCollect(this.readOn({ ...selection, after }, upTo)),
@@ -206,7 +206,7 @@ export class LogQueries {
     )
   }
 
-  /** A stream is read by its own rows, however far apart they lie. */
+  /** Reads a stream by its own rows, however far apart they lie. */
   private readStream(selection: Selection, newest: number): Stream.Stream<Rune, StorageError> {
     return Stream.unwrap(
       Effect.map(this.of.reader.pages(newest, selection.after ?? 0), (pages) =>
@@ -266,7 +266,7 @@ export class LogQueries {
     return rune?.seq === seq ? rune : undefined
   })
 
-  /** The next piece of the way back, newest first. */
+  /** The next piece of a search backwards, newest first. */
   private back(
     selection: Selection,
     before: number,
@@ -276,13 +276,13 @@ export class LogQueries {
     const place = Math.max(downTo, this.placeFor(selection) ?? 0)
     if (place >= before) return this.backFiled(selection, before, downTo, count)
     const newest = this.newestOf(selection)
-    // the lookup has answered up to here and does so no more: what is before is no rune of the stream's for certain
+    // the lookup answered up to here, and no longer does: it is not certain that `before` is a rune of the stream
     const isLost = before < (newest ?? 0) && this.of.lookup !== undefined && ActorLookup.serves(selection)
     if (newest === undefined || isLost) {
       return this.section(this.of.reader.pageBack(selection, before, place, count))
     }
     return Effect.gen({ self: this }, function* () {
-      // one more than is read: where the next piece begins
+      // one position more than is read: the next piece begins there
       const found = yield* this.of.reader.positions(Math.min(newest, before), place, LOOK_BACK + 1)
       const isLast = found.length <= LOOK_BACK
       const looked = isLast ? found : found.slice(1)
@@ -293,7 +293,7 @@ export class LogQueries {
     })
   }
 
-  /** The same where the lookup knows of it. */
+  /** Like `back`, for positions that the lookup knows. */
   private backFiled(
     selection: Selection,
     before: number,
@@ -302,7 +302,7 @@ export class LogQueries {
   ): Effect.Effect<Section, StorageError> {
     const { lookup, reader } = this.of
     const found = lookup?.newest(selection, before, downTo, LOOK_BACK)
-    // what it no longer answers is searched
+    // if the lookup no longer answers, the rest is searched
     if (found === undefined) return this.section(reader.pageBack(selection, before, downTo, count))
     return Effect.gen({ self: this }, function* () {
       const runes = yield* Effect.flatMap(reader.newest(found.toReversed(), selection, count), (stored) =>

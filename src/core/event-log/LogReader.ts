@@ -1,9 +1,8 @@
 /**
- * LogReader: what is read of a store. The log's behaviour is the same over every store.
+ * LogReader: the interface for reading a store. The log behaves the same over every store.
  *
- * Reading is done in pieces: each call looks at a bounded number of runes, so that no
- * reader holds anything open, and a rare filter stops nothing for long. Runes come as
- * they went in, ordered by eventId.
+ * A store is read in pieces: each call looks at a bounded number of runes. So no reader holds anything open, and a
+ * filter that rarely matches blocks nothing for long. Runes come as they were appended, ordered by eventId.
  */
 import type { Effect } from "effect"
 import type { Selection, StorageError } from "./EventLog.ts"
@@ -16,9 +15,12 @@ export interface Page {
 }
 
 export interface LogReader {
-  /** Matches with `after` < eventId ≤ `upTo`, oldest first; a bounded piece of work, so the cursor may stop short. */
+  /**
+   * Matching runes with `after` < eventId ≤ `upTo`, oldest first. The work of a call is bounded, so the cursor can stop
+   * before `upTo`.
+   */
   readonly page: (selection: Selection, after: number, upTo: number) => Effect.Effect<Page, StorageError>
-  /** Matches with `downTo` < eventId ≤ `before`, newest first, at most `count`; as bounded as `page`. */
+  /** Matching runes with `downTo` < eventId ≤ `before`, newest first, at most `count`. Bounded like `page`. */
   readonly pageBack: (
     selection: Selection,
     before: number,
@@ -31,16 +33,16 @@ export interface LogReader {
     after: number,
     count: number
   ) => Effect.Effect<ReadonlyArray<number>, StorageError>
-  /** The positions after `after` as above, all of them, in pieces that are bounded in runes and in bytes of payload. */
+  /** All positions after `after`, like `positions`, in pieces that are bounded in runes and in bytes of payload. */
   readonly pages: (newest: number, after: number) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>>, StorageError>
   /** The runes at these positions, in their order. */
   readonly at: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<StoredRune>, StorageError>
-  /** Of the runes at these positions, which are given oldest first, the newest `count` that match: newest first. */
+  /** The newest `count` matching runes at these positions, newest first. The positions are passed oldest first. */
   readonly newest: (
     positions: ReadonlyArray<number>,
     selection: Selection,
     count: number
   ) => Effect.Effect<ReadonlyArray<StoredRune>, StorageError>
-  /** The eventId that the last commit ended with, as the store itself remembers it. */
+  /** The eventId that the last commit ended with, as the store itself records it. */
   readonly lastCommitted: Effect.Effect<number, StorageError>
 }

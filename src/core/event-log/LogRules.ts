@@ -1,6 +1,6 @@
 /**
- * LogRules: what the log is told of the program that uses it: its kinds, its invariants,
- * and where the program speaks of itself. The log knows no kinds but its own.
+ * LogRules: the facts about a program that its log needs: kinds, invariants, folds, and the home stream, where the
+ * program reports about itself. The log itself knows only its own kinds.
  */
 import { Context } from "effect"
 import type { KnownKinds } from "./EventKinds.ts"
@@ -17,17 +17,22 @@ export interface Rules {
   readonly guard: InvariantGuard
   /** Folds of the program's features: a stream is read by all of its folds together. */
   readonly folds: ReadonlyArray<StreamFold<unknown>>
-  /** The stream of facts about the program itself: it takes what another stream takes no more. */
+  /** The stream of facts about the program itself. Runes for a stream that accepts no more go here. */
   readonly home: string
   /** Undefined for a rule that is no invariant (a rune's size, its schema). */
   readonly severityOf: (rule: string) => Severity | undefined
-  /** The stream whose payloads lie in an archive, by the rune that says so in the home stream. */
+  /**
+   * The kind of the rune in the home stream that says that a stream is archived, and the stream that such a rune names.
+   */
   readonly archives: { readonly kind: string; readonly streamOf: (rune: Pick<Rune, "actor">) => string }
 }
 
 export class LogRules extends Context.Service<LogRules, Rules>()("agentd/event-log/LogRules") {}
 
-/** The rune about a refused rune: in the refused rune's stream, or at home where that takes none. */
+/**
+ * The rune that reports a refused rune: in the same stream, or in the home stream if that one accepts none. Undefined
+ * if the rule is no invariant, or if neither stream accepts runes.
+ */
 export const violation = (
   rules: Rules,
   refused: RuneRefused,

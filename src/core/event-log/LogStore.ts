@@ -1,6 +1,6 @@
 /**
- * LogStore: the store and the file beside it, as the one that owns them uses both: the
- * log's thread, or the fiber that stands in for the thread. All calls are synchronous.
+ * LogStore: the store and the file next to it, for their one owner: the log's thread, or the fiber that stands in for
+ * the thread. All calls are synchronous.
  */
 import { ActorIndex } from "./ActorIndex.ts"
 import { ChainCheck } from "./ChainCheck.ts"
@@ -21,12 +21,12 @@ import { SideFile, sideFileOf } from "./SideFile.ts"
 import { StreamIndex } from "./StreamIndex.ts"
 
 export interface Opened {
-  /** The position given last. */
+  /** The last assigned position. */
   readonly head: number
   readonly heads: ReadonlyArray<readonly [stream: string, head: Head]>
   /** Problems of the newest runes. */
   readonly problems: ReadonlyArray<Problem>
-  /** Runes that were acknowledged are missing, in words. */
+  /** Says in words that acknowledged runes are missing; undefined if none are. */
   readonly behind?: string | undefined
 }
 
@@ -34,23 +34,23 @@ export interface Opened {
 export type Change =
   /** Puts payloads back that an older agentd has moved out of the store. */
   | { readonly _tag: "PutBack"; readonly payloads: PutBack }
-  /** The rune that tells of a segment is durable: its rows go when there is time. */
+  /** The rune that records a segment is durable: its rows are deleted when there is time. */
   | { readonly _tag: "Leave"; readonly made: Made }
-  /** The rune that tells that segments are deleted is durable: one is listed in the place of all up to there. */
+  /** The rune that records deleted segments is durable: one file is listed in place of all segments up to it. */
   | { readonly _tag: "Forget"; readonly made: Made }
-  /** Erases texts of a payload, and the snapshots that may hold them. */
+  /** Erases texts of a payload, and the snapshots that can hold them. */
   | { readonly _tag: "Rewrite"; readonly erasing: Erasing }
 
 /** Work of the store between appends. */
 export type Order =
   | Change
   | { readonly _tag: "Snapshot"; readonly order: SnapshotOrder }
-  /** How far a subscriber has come. */
+  /** Saves the position of a subscriber. */
   | { readonly _tag: "Position"; readonly name: string; readonly eventId: number }
-  /** The file beside the store is damaged. */
+  /** The file next to the store is damaged: it is built again. */
   | { readonly _tag: "Reindex" }
 
-/** Tried again until the reader is gone that has swollen it. */
+/** Retried until the reader is gone that made the write-ahead log grow. */
 const shrinking = (store: SqliteStore): Chore => ({
   chore: "giving back the room of the write-ahead log",
   get isDone() {
@@ -69,10 +69,13 @@ export class LogStore {
   private readonly anchor: HeadAnchor | undefined
   private readonly place: StorePlace | undefined
   readonly opened: Opened
-  /** Hears what is found wrong with older runes. */
+  /** Called with each problem that is found in older runes. */
   onDamage: (problem: Problem) => void = () => {}
 
-  /** `now`: ms of a clock that nobody steps; where it stands, a chore that cannot go on is left to the next opening. */
+  /**
+   * `now`: ms of a monotonic clock. If the clock stands still, a chore that cannot go on waits until the store is
+   * opened again.
+   */
   constructor(options: StoreOptions, sqlite = nodeSqlite, now: () => number = () => 0) {
     this.store = new SqliteStore(options, sqlite)
     let side: SideFile | undefined
@@ -83,7 +86,7 @@ export class LogStore {
       const problems = this.index.restore(this.store)
       let newest = this.store.lastCommitted
       for (const { eventId } of this.store.heads.values()) newest = Math.max(newest, eventId)
-      // a disk that is played has no other files
+      // a simulated disk has no other files
       const anchor = sqlite === nodeSqlite ? anchorIn(options.file) : undefined
       const gap = anchor === undefined ? undefined : behind(this.store.database, anchor)
       this.opened = { head: newest, heads: [...this.store.heads], problems, behind: gap }
@@ -95,7 +98,7 @@ export class LogStore {
       this.anchor = sqlite === nodeSqlite ? new HeadAnchor(options.file) : undefined
       this.place = sqlite === nodeSqlite ? new StorePlace(options.file) : undefined
     } catch (error) {
-      // it is opened once more when the disk is well
+      // the store is opened again when the disk works
       side?.close()
       this.store.close()
       throw error
@@ -104,7 +107,7 @@ export class LogStore {
 
   *commit(appends: ReadonlyArray<ReadonlyArray<Row>>): Generator<void, GroupCommit.Outcome, boolean> {
     const outcome = yield* GroupCommit.commit(this.store, appends)
-    // looked at behind the commit: what is acknowledged is where the next daemon looks for it
+    // checked after the commit: acknowledged runes must be where the next daemon looks for them
     if (outcome.done > 0 && this.place?.isLeft === true) return { done: 0, failure: moved }
     let rows = 0
     const streams = new Set<string>()
@@ -121,7 +124,7 @@ export class LogStore {
     return outcome
   }
 
-  /** Does the work that cannot wait for a rest. */
+  /** Does the work that cannot wait until appends pause. */
   keepUp(): void {
     if (this.store.bytes > MUCH_BYTES) this.store.checkpoint()
     if (this.index.backlog === "much") this.index.flush(this.store)
@@ -137,17 +140,17 @@ export class LogStore {
     this.sealer.begin(sealing, done)
   }
 
-  /** Whether a rest is of use. */
+  /** Whether `rest` has work to do. */
   get isUntidy(): boolean {
     return this.store.bytes > SOME_BYTES || this.index.backlog !== "none"
   }
 
-  /** ms until a chore may go on; Infinity where none has anything to do. `isBusy`: beside appends. */
+  /** Time (ms) until a chore may continue; Infinity if none has work. `isBusy`: runes are being appended. */
   choresDue(isBusy = false): number {
     return this.chores.due(isBusy)
   }
 
-  /** Hears of a chore that cannot go on for now. */
+  /** Called when a chore cannot go on for now. */
   set onTrouble(told: (message: string) => void) {
     this.chores.onTrouble = told
   }
@@ -156,13 +159,13 @@ export class LogStore {
     this.chores.step()
   }
 
-  /** Nothing is appended for a while. */
+  /** Does housekeeping, when nothing is appended for a while. */
   rest(): void {
     if (this.store.bytes > SOME_BYTES) this.store.checkpoint()
     this.index.flush(this.store)
   }
 
-  /** A throw means that it was not done. */
+  /** Throws if the order was not carried out. */
   carryOut(order: Order): void {
     if (order._tag === "Snapshot") this.index.keep(this.store, order.order)
     else if (order._tag === "Position") this.index.keepPosition(this.store, order.name, order.eventId)

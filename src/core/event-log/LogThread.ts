@@ -1,12 +1,11 @@
 /**
- * LogThread: the thread that owns the database. It takes the appends that have come, commits
- * them as one group, and says how many appends are durable. While it waits for the disk,
- * the next group gathers by itself.
+ * LogThread: the thread that owns the database. It takes the appends that have arrived, commits them as one group, and
+ * reports how many appends are durable. While it waits for the disk, the next group gathers by itself.
  *
- * Guarantees: it opens nothing before it is told which store; until then it has only loaded its code.
+ * Guarantees: the thread opens no store before the `Open` message names one. Until then it has only loaded its code.
  *
- * It sleeps in `Atomics.wait`, so a message does not wake it: every order rings the bell
- * of the control words, and is then read from the port.
+ * The thread sleeps in `Atomics.wait`, so a message does not wake it. Every order rings the bell of the control words,
+ * and is then read from the port.
  */
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
 import type { Problem, Sealing } from "./EventLog.ts"
@@ -25,31 +24,31 @@ export type ToThread =
   | { readonly _tag: "Change"; readonly id: number; readonly change: Change }
   | { readonly _tag: "Seal"; readonly id: number; readonly sealing: Sealing }
   | { readonly _tag: "Appends"; readonly appends: ReadonlyArray<ReadonlyArray<Row>> }
-  /** Appends before it are undone. */
+  /** All appends before this message are undone. */
   | { readonly _tag: "Reset" }
 
-/** Comes first: nothing is opened before it. */
+/** The first message: nothing is opened before it. */
 export interface Open {
   readonly _tag: "Open"
   readonly store: StoreOptions
-  /** How long (ms) an error that may pass is waited out. */
+  /** How long (ms) an error that can pass is retried. */
   readonly giveUpAfter: number
 }
 
-/** From the thread, beside the count of durable appends. */
+/** Messages from the thread. The number of durable appends is in shared memory instead. */
 export type FromThread =
   | { readonly _tag: "Up"; readonly opened: Opened }
   | { readonly _tag: "NotUp"; readonly failure: Failure }
   | { readonly _tag: "Failed"; readonly failure: Failure }
   | { readonly _tag: "Carried"; readonly id: number; readonly failure: Failure | undefined }
-  /** A problem of a rune that was there before. */
+  /** A problem of a rune that existed before the start. */
   | { readonly _tag: "Damaged"; readonly problem: Problem }
   /** A chore cannot go on for now. */
   | { readonly _tag: "Troubled"; readonly message: string }
   | { readonly _tag: "Sealed"; readonly id: number; readonly sealed: Sealed }
   | { readonly _tag: "Closed" }
 
-/** ms of the first and the longest pause before an error that may pass is met again. */
+/** First and longest pause (ms) before a retry after an error that can pass. */
 const FIRST_PAUSE = 5
 const LONGEST_PAUSE = 500
 
@@ -84,7 +83,7 @@ class LogThread {
   }
 
   run(): void {
-    // it sleeps only after a look at everything that found nothing: the bell may have rung for two things
+    // the thread sleeps only after a full pass found nothing: one ring of the bell can stand for two things
     let isIdle = false
     for (;;) {
       const told = !isIdle || this.wait(this.pace.patience(performance.now(), this.store))
@@ -104,7 +103,7 @@ class LogThread {
     this.say({ _tag: "Closed" })
   }
 
-  /** Nobody asks for anything at this moment. */
+  /** Called when there are no appends and no orders. */
   private tidy(now: number): void {
     if (this.pace.isQuiet(now)) this.store.rest()
     if (this.pace.isForChores(now, this.store)) this.store.chore()
@@ -138,7 +137,7 @@ class LogThread {
     }
   }
 
-  /** Until the actors' thread has undone what is not durable, nothing more is read. */
+  /** Reports a failure. Nothing more is read until the actors' thread has undone what is not durable. */
   private fail(failure: Failure): void {
     this.hasFailed = failure.isFatal
     const epoch = Atomics.load(this.control, EPOCH)
@@ -161,7 +160,7 @@ class LogThread {
     }
   }
 
-  /** Sleeps until the bell rings, or so long (ms). False: nothing happened. */
+  /** Sleeps until the bell rings, or for `atMost` ms. Returns false if nothing happened. */
   private wait(atMost: number): boolean {
     const told = Atomics.wait(this.control, BELL, this.heard, atMost) !== "timed-out"
     this.heard = Atomics.load(this.control, BELL)
@@ -190,7 +189,7 @@ class LogThread {
   }
 }
 
-/** Sleeps until it is told which store; undefined: none, after all. */
+/** Sleeps until a message names the store; undefined if the thread is stopped first. */
 const told = (port: NonNullable<typeof parentPort>, control: Int32Array): Open | undefined => {
   for (;;) {
     const heard = Atomics.load(control, BELL)

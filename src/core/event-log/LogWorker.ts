@@ -1,13 +1,14 @@
 /**
- * LogWorker: the log's thread as the one that starts it sees it.
+ * LogWorker: the log's thread, as seen by the thread that starts it.
  *
- * Guarantees: the thread opens nothing before `open`; an end that came early is told to the first who listens.
+ * Guarantees: the thread opens nothing before `open`. If the thread ended before a listener was set, the listener still
+ * gets that message.
  */
 import { Worker } from "node:worker_threads"
 import type { FromThread, Open, ToThread } from "./LogThread.ts"
 import { makeControl, ring, STOP } from "./LogControl.ts"
 
-/** The thread is no more, and why. */
+/** The thread has ended, and why. */
 export interface Broken {
   readonly _tag: "Broken"
   readonly reason: string
@@ -20,7 +21,7 @@ export class LogWorker {
   private hasEnded = false
   private hear: ((message: FromThread | Broken) => void) | undefined
 
-  /** `code`: where the thread's is. */
+  /** `code`: the file or URL of the thread's code. */
   constructor(code: string | URL) {
     this.worker = new Worker(code, { workerData: this.control, name: "log" })
     this.worker.on("message", (message: FromThread) => this.hear?.(message))
@@ -45,7 +46,7 @@ export class LogWorker {
     ring(this.control)
   }
 
-  /** Lets the thread finish what it has taken. */
+  /** Stops the thread after it has finished what it has taken. Then calls `ended`. */
   stop(ended: () => void): void {
     if (this.hasEnded) return ended()
     this.worker.once("exit", ended)

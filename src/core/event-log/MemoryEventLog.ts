@@ -1,6 +1,6 @@
 /**
- * MemoryEventLog: the log in memory, for tests and for trying things. Positions, seqs,
- * hashes, guard, subscriptions and refusals are the real ones; only the disk is not there.
+ * MemoryEventLog: the log in memory, for tests and experiments. Positions, seqs, hashes, guard, subscriptions and
+ * refusals are the real ones; only the disk is missing.
  */
 import { Effect, Layer, Context } from "effect"
 import { AdmissionState } from "./AdmissionState.ts"
@@ -19,7 +19,7 @@ import type { Snapshots } from "./StreamReader.ts"
 import type { Position, Positions } from "./Subscribers.ts"
 import { walkHere } from "./Verify.ts"
 
-/** Runes are numbered from 1 without a gap: a rune's place is its position less one. */
+/** Positions rise from 1 without a gap: the index of a rune is its position minus one. */
 const readerOf = (log: MemoryLog): LogReader => {
   const select = (selection: Selection, after: number, upTo: number) =>
     log
@@ -57,7 +57,7 @@ const readerOf = (log: MemoryLog): LogReader => {
   }
 }
 
-/** Snapshots beside the runes, kept as they would be on disk. */
+/** Snapshots in memory, stored as they would be on disk. */
 const snapshotsOf = (log: MemoryLog): Snapshots & { readonly keep: (order: SnapshotOrder) => void } => {
   const rows = new Map<string, SnapshotRow>()
   const keyOf = (stream: string, name: string) => JSON.stringify([stream, name])

@@ -1,6 +1,6 @@
 /**
- * MemoryLog: the log in memory: durable at once, gone with the process. Positions,
- * seqs, guard and refusals are the real ones; the hashes are made when they are read.
+ * MemoryLog: the log in memory. Appends are durable at once, and gone with the process. Positions, seqs, guard and
+ * refusals are the real ones; hashes are made when runes are read.
  */
 import { AdmittingLog } from "./AdmittingLog.ts"
 import { chain, GENESIS, hashPayload, headerText } from "./HashChain.ts"
@@ -16,11 +16,11 @@ interface Kept {
 export class MemoryLog extends AdmittingLog {
   readonly flight = undefined
   private readonly kept: Array<Kept> = []
-  /** As far as hashes have been made. */
+  /** The first runes, as far as hashes have been made. */
   private readonly sealed: Array<StoredRune> = []
   private readonly newest = new Map<string, StoredRune>()
   appends = 0
-  /** For tests: an append for which this answers with an error fails with that error. */
+  /** For tests: if this function returns an error for an append, the append fails with that error. */
   breaks: ((unit: Unit) => unknown) | undefined = undefined
 
   get durable(): number {
@@ -45,7 +45,7 @@ export class MemoryLog extends AdmittingLog {
     return this.kept.map(({ rune }) => rune)
   }
 
-  /** As a store on disk would have them: a rune's place is its position less one. */
+  /** The runes as a store on disk would have them. The index of a rune is its position minus one. */
   stored(): ReadonlyArray<StoredRune> {
     for (let index = this.sealed.length; index < this.kept.length; index++) {
       const { rune, text } = this.kept[index]!

@@ -9,7 +9,7 @@ import { StorageError } from "./EventLog.ts"
 import { isPassing } from "./GroupCommit.ts"
 import { type Database, openStore, using } from "./Sqlite.ts"
 
-/** The condition that one of these columns of a rune changes, as the triggers have it. */
+/** SQL condition of the triggers: one of these columns of a rune changes. */
 const changes = (...columns: ReadonlyArray<string>): string => {
   const of = (row: string) => columns.map((column) => `${row}.${column}`).join(", ")
   return `(${of("NEW")})
@@ -22,9 +22,8 @@ const REFUSES_CHANGE = "BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an append
 const REFUSES_DELETE = "BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an appended rune is never deleted'); END"
 
 /**
- * The hot table has no index beside its key: the writer owns order and
- * uniqueness, and one more index would cost two thirds of the throughput. A
- * payload may be erased; nothing else of a rune may change.
+ * The hot table has no index except its key: the writer ensures order and uniqueness, and one more index would cost two
+ * thirds of the throughput. A payload may be erased; nothing else of a rune may change.
  */
 const runes = `
     CREATE TABLE runes (
@@ -54,8 +53,8 @@ const runes = `
     ${REFUSES_DELETE};`
 
 /**
- * Format 2 of runes. Rows that are there keep their hashes, and are given their seq, the
- * row before them in their stream, and their cause by stream and seq.
+ * Format 2 of runes. Existing rows keep their hashes. They get their seq, the previous row of their stream, and their
+ * cause by stream and seq.
  */
 const streams = `
     ALTER TABLE runes ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
@@ -80,8 +79,8 @@ const streams = `
     ${REFUSES_CHANGE};`
 
 /**
- * Texts of a payload may be erased, where the row of the erasure says so: the hash of the payload stays. The table is
- * filled and emptied within the transaction that erases: a guard against accidents, and no record.
+ * Texts of a payload may be erased if the table `erasing` has a row for the rune. The hash of the payload stays. The
+ * table is filled and emptied within the transaction that erases: it is a guard against accidents, not a record.
  */
 const erasures = `
     CREATE TABLE erasing (event_id INTEGER PRIMARY KEY) STRICT;
@@ -93,7 +92,7 @@ const erasures = `
       OR ${PLACE}
     ${REFUSES_CHANGE};`
 
-/** Runes leave the store for segments: only those of a segment that is listed may be deleted. */
+/** Runes move from the store to segments: only the runes of a listed segment may be deleted. */
 const segments = `
     CREATE TABLE segments (
       first INTEGER PRIMARY KEY, last INTEGER NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL
@@ -118,7 +117,7 @@ const migrations: ReadonlyArray<readonly [name: string, sql: string]> = [
 /** The newest version that this agentd knows. */
 export const SCHEMA_VERSION = migrations.length
 
-/** Has a row for each version. */
+/** The table with a row for each version. */
 export const TABLE = "schema_versions"
 
 const VERSIONS = `CREATE TABLE IF NOT EXISTS "${TABLE}" (
@@ -127,11 +126,11 @@ const VERSIONS = `CREATE TABLE IF NOT EXISTS "${TABLE}" (
   name VARCHAR(255) NOT NULL
 )`
 
-/** The first value that a query answers with, as a number; 0 for none. */
+/** The first value in a query's result, as a number; 0 if there is none. */
 export const numberIn = (database: Database, sql: string): number =>
   Number(Object.values(database.prepare(sql).get() ?? {})[0] ?? 0)
 
-/** The version of the store as it is; 0 for an empty file. */
+/** The present version of the store; 0 for an empty file. */
 export const versionIn = (database: Database): number =>
   numberIn(database, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '${TABLE}'`) === 0
     ? 0
@@ -152,7 +151,10 @@ const check = (database: Database, file: string): number => {
   return version
 }
 
-/** The store's version, where it is older than this agentd's and not empty: what is changed has to be kept before. */
+/**
+ * The store's version, if it is older than this agentd's and the store is not empty; else undefined. Such a store must
+ * be copied before it is changed.
+ */
 export const olderVersion = (database: Database, file: string): number | undefined => {
   const version = check(database, file)
   return version > 0 && version < SCHEMA_VERSION ? version : undefined
@@ -169,12 +171,12 @@ export const requireCurrent = (database: Database, file: string): void => {
   )
 }
 
-/** Bytes that are copied for it, a second or two. */
+/** Maximum size (bytes) of a store that is copied to make the file able to shrink. The copy takes a second or two. */
 const SMALL = 256 * 1024 * 1024
 
 /**
- * The file can shrink. A large one that an older agentd has made is left as it is, its room is used again, until a start
- * finds most of it empty.
+ * Makes the file able to shrink. A large file that an older agentd has made stays as it is, and its free space is used
+ * again. A start changes it when most of it is empty.
  */
 const giveBack = (database: Database, version: number): void => {
   if (numberIn(database, "PRAGMA auto_vacuum") === 2) return
@@ -184,11 +186,11 @@ const giveBack = (database: Database, version: number): void => {
   try {
     database.exec("VACUUM")
   } catch {
-    // without room for the copy it stays as it is
+    // if there is no room for the copy, the file stays as it is
   }
 }
 
-/** Brings the store up to date, or changes nothing: it throws then. */
+/** Brings the store up to date. Throws if it cannot; then nothing was changed. */
 export const migrate = (database: Database, file: string): void => {
   const version = check(database, file)
   giveBack(database, version)
@@ -214,7 +216,7 @@ export const migrate = (database: Database, file: string): void => {
   }
 }
 
-/** The definitions of a store that is made now. */
+/** The definitions of a store that is created now. */
 export const definitions = (): ReadonlyArray<Definition> =>
   using(openStore({ file: ":memory:" }), (database) => {
     migrate(database, ":memory:")

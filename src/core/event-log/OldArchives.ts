@@ -1,14 +1,14 @@
 /**
- * OldArchives: puts payloads back into the log that an older agentd took out of it. That agentd moved the payloads of
- * a closed conversation into `archive/STREAM.jsonl.gz`, beside the store:
+ * OldArchives: puts payloads back into the log that an older agentd took out of it. That agentd moved the payloads of a
+ * closed conversation into `archive/STREAM.jsonl.gz`, next to the store:
  *
  *     {"agentd":"archive","version":1,"stream":"shop-1a2b3c4d"}
  *     {"eventId":7,"payloadHash":"…","payload":{…}}
  *
- * Guarantees: a payload is compared with its hash in the chain before it goes back, into the store or into the segment
+ * Guarantees: a payload is compared with its hash in the chain before it goes back into the store, or into the segment
  * that holds its rune. A file is removed only when no rune of its stream lacks a payload, so a kill loses nothing and
- * the next start goes on. Each archive goes back by itself: one that is damaged, needs a segment that is, or lacks room
- * stays, and is tried again at the next start.
+ * the next start continues. Each archive is put back by itself. An archive stays if it is damaged, needs a damaged
+ * segment, or if disk space is lacking. The next start retries it.
  */
 import { Effect, Schema, type Semaphore, Stream } from "effect"
 import * as fs from "node:fs"
@@ -26,15 +26,15 @@ import { namesIn, remove } from "./SegmentFile.ts"
 import * as SegmentLog from "./SegmentLog.ts"
 import { storageError } from "./StorageFailure.ts"
 
-/** Beside the store. */
+/** Name of the folder next to the store. */
 export const FOLDER = "archive"
 const END = ".jsonl.gz"
 const ACTOR = "log/archives"
-/** Characters of payloads in memory at once: a segment is written anew once for all of them. */
+/** Number of payload characters in memory at once: a segment is rewritten once for all of them. */
 const MOST = 16_000_000
-/** Characters of payloads in one transaction of the store. */
+/** Number of payload characters in one transaction of the store. */
 const PIECE = 500_000
-/** Archives that are told of one by one. */
+/** Maximum number of archives that are reported one by one. */
 const MAX_TOLD = 20
 const LINE = /^\{"eventId":(\d+),"payloadHash":"[^"]*","payload":/
 
@@ -47,7 +47,7 @@ export interface Kept {
 export interface Archives {
   /** Absolute; undefined for a log without a file. */
   readonly folder: string | undefined
-  /** The streams that are archived, as far as the log says. */
+  /** The archived streams, as far as the log says. */
   readonly streams: Set<string>
   /** By stream: archives of an older agentd that could not be put back. */
   readonly kept: Map<string, Kept>
@@ -62,7 +62,7 @@ export interface Parts {
   readonly change: (change: Change) => Effect.Effect<void, StorageError>
   readonly append: Appender["append"]
   readonly home: string
-  /** By the rune whose texts were erased. */
+  /** The erasures, by the eventId of the erased rune. */
   readonly erasures: Effect.Effect<ReadonlyMap<number, Erasing>, StorageError>
   readonly lock: Semaphore.Semaphore
 }
@@ -87,7 +87,10 @@ const streamOf = (name: string): string | undefined => {
   }
 }
 
-/** A problem of the archive of a stream whose runes lack payloads; undefined: the archive waits to be put back. */
+/**
+ * The problem of the archive of a stream whose runes lack payloads. Undefined if the archive only waits to be put back,
+ * or if the log has no file.
+ */
 export const problemOf = ({ folder, kept }: Archives, stream: string): string | undefined => {
   if (folder === undefined) return undefined
   const known = kept.get(stream)
@@ -98,7 +101,10 @@ export const problemOf = ({ folder, kept }: Archives, stream: string): string | 
     : `its payload was in ${path}, the archive of an older agentd, which is missing`
 }
 
-/** For a person, a line for each conversation: its name and, in words, why it waits. Undefined: no archive is left. */
+/**
+ * A text for people, with a line for each conversation: its name, and why its archive waits. Undefined if no archive is
+ * left.
+ */
 export const told = ({ kept }: Archives): string | undefined => {
   if (kept.size === 0) return undefined
   const lines = Array.from(kept, ([stream, { message }]) => `${stream}: ${message}`)
@@ -118,7 +124,7 @@ const bytesOf = async function* (path: string): AsyncGenerator<Uint8Array> {
 const unreadable = (cause: unknown): Unreadable =>
   new Unreadable({ message: cause instanceof Error ? cause.message : String(cause) })
 
-/** Bytes of the file's text, as far as it can be read. */
+/** Size in bytes of the file's uncompressed text, as far as it can be read. */
 const sizeOf = (path: string): Effect.Effect<number> => {
   let size = 0
   return Stream.fromAsyncIterable(bytesOf(path), unreadable).pipe(
@@ -139,7 +145,10 @@ const lackingIn = Effect.fnUntraced(function* ({ newest, reader }: Parts, stream
   return lacking
 })
 
-/** The payload as the log holds it: without the texts that were erased. Undefined: it is not the one that was appended. */
+/**
+ * The payload as the log must hold it: without the texts that were erased. Undefined if it is not the one that was
+ * appended.
+ */
 const checked = (payload: string, hash: string, erasing: Erasing | undefined): string | undefined => {
   const own = hashPayload(payload)
   if (erasing === undefined) return own === hash ? payload : undefined
@@ -147,7 +156,7 @@ const checked = (payload: string, hash: string, erasing: Erasing | undefined): s
   return own === hash ? without(payload, erasing.fields) : undefined
 }
 
-/** Payloads go into the store, or into the segments that hold their runes. */
+/** Writes payloads into the store, or into the segments that hold their runes. */
 const place = Effect.fnUntraced(function* (
   { change, segments, ...parts }: Parts,
   payloads: ReadonlyMap<number, string>
@@ -176,7 +185,10 @@ const place = Effect.fnUntraced(function* (
   }
 })
 
-/** Answers why the file could not be read to its end. */
+/**
+ * Reads an archive and puts its payloads back. Returns why the file could not be read to its end; undefined if it
+ * could.
+ */
 const read = Effect.fnUntraced(function* (parts: Parts, { lacking, path }: Volume) {
   const erasures = yield* parts.erasures
   let payloads = new Map<number, string>()
@@ -213,7 +225,7 @@ const read = Effect.fnUntraced(function* (parts: Parts, { lacking, path }: Volum
 const attempt = <A>(path: string, work: () => A) =>
   Effect.try({ try: work, catch: (cause) => storageError(path, cause) })
 
-/** Answers why the archive stays; undefined: all of it is in the log. */
+/** Puts one archive back. Returns why the archive stays; undefined if all of it is in the log. */
 const restore = Effect.fnUntraced(function* (parts: Parts, path: string, stream: string) {
   const before = yield* lackingIn(parts, stream)
   if (before.size > 0) {
@@ -235,14 +247,20 @@ const restore = Effect.fnUntraced(function* (parts: Parts, path: string, stream:
   return { message, isDamaged: true }
 })
 
-/** Bytes that the disk must have while an archive is put back: the store, its write-ahead log, one segment twice. */
+/**
+ * Free bytes that the disk must have while an archive is put back: for the store, its write-ahead log, and a second
+ * copy of one segment.
+ */
 const neededFor = ({ segments }: Parts, path: string): Effect.Effect<number> =>
   Effect.map(
     sizeOf(path),
     (text) => 2 * text + Math.max(0, ...(segments?.segments.listed ?? []).map(({ bytes }) => bytes))
   )
 
-/** A kill between a segment's new file and the rune that says so leaves a file that the store lists as it was before. */
+/**
+ * Rewrites segments that differ from the store's list. A kill between a segment's new file and the rune that records it
+ * leaves such a file: the store still lists the old one.
+ */
 const relisted = Effect.fnUntraced(function* ({ segments, ...parts }: Parts) {
   if (segments === undefined) return
   const remake = SegmentLog.remake(segments, { ...parts, actor: ACTOR })
@@ -257,7 +275,7 @@ const relisted = Effect.fnUntraced(function* ({ segments, ...parts }: Parts) {
 /** Whether an older agentd has left archives. */
 export const areThere = ({ folder }: Archives): boolean => folder !== undefined && fs.existsSync(folder)
 
-/** Puts back all archives that are there, each by itself. What could not be put back is in `kept`, and its file stays. */
+/** Puts back all archives, each by itself. An archive that could not be put back is in `kept`, and its file stays. */
 export const restoreAll = (parts: Parts): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { folder, kept } = parts.archives

@@ -1,19 +1,20 @@
 /**
- * OpenMark: a mark in a store's database file that says that runes may lie in its write-ahead log, and in which file. A
- * copy of the file alone, made while a daemon has the store open or after it was killed, lacks them: it is recognised,
- * and not taken for an older store.
+ * OpenMark: a mark in a store's database file. It says that the write-ahead log can hold runes, and to which file the
+ * mark belongs. A copy of the file alone lacks these runes: it was made while a daemon had the store open, or after the
+ * daemon was killed. The mark shows such a copy, so that it is not taken for an older store.
  *
- * Guarantees: the file bears the mark whenever its write-ahead log holds what the file does not; a file that bears
- * another file's mark and has no such log beside it is a bare copy. The file itself is none, however its daemon ended:
- * SQLite may have folded the log into it. Free of imports at run time but Node's: the log's threads load this file.
+ * Guarantees: the file has the mark whenever its write-ahead log holds what the file does not. A file with another
+ * file's mark, and without such a log next to it, is a bare copy. The file itself is never a bare copy, however its
+ * daemon ended: SQLite can have moved the log's content into it. At run time this module needs only Node's own modules:
+ * the log's threads load it.
  */
 import * as fs from "node:fs"
 import type { Database } from "./Sqlite.ts"
 
-/** Where SQLite has the user's version in a database file. */
+/** Byte offset of SQLite's `user_version` in a database file. */
 const PLACE = 60
 
-/** A file's own mark: a copy is another file. Never 0. */
+/** The mark of a file, from its inode, because a copy is another file. Never 0. */
 const markOf = (file: string): number => 1 + ((fs.statSync(file, { throwIfNoEntry: false })?.ino ?? 0) % 0x7ffffffe)
 
 /** Puts the mark into the file before anything else is written. */
@@ -22,10 +23,13 @@ export const set = (database: Database, file: string): void => {
   database.exec("PRAGMA wal_checkpoint(PASSIVE)")
 }
 
-/** The next checkpoint that is whole takes the mark out of the file, with all that the log holds. */
+/**
+ * Clears the mark: the next complete checkpoint takes it out of the file, and moves all that the log holds into the
+ * file.
+ */
 export const clear = (database: Database): void => database.exec("PRAGMA user_version = 0")
 
-/** A file of another kind has no mark. */
+/** The mark in a file; 0 if it has none, or if it is no SQLite file. */
 const markIn = (file: string): number => {
   const bytes = Buffer.alloc(PLACE + 4)
   const handle = fs.openSync(file, "r")
@@ -37,18 +41,18 @@ const markIn = (file: string): number => {
   }
 }
 
-/** A file that is there says that the person takes the store as it is. */
+/** Path of a file that a person creates to accept the store as it is. */
 const acceptedBy = (file: string): string => `${file}.as-it-is`
 
 /** Whether the file is a copy without its write-ahead log. */
 export const isBare = (file: string): boolean =>
   fs.existsSync(file) &&
   ![0, markOf(file)].includes(markIn(file)) &&
-  // one in which nothing is will do: the store was copied whole, and all of it was in the file
+  // an empty log is enough: the store was copied whole, and all of it was in the file
   !fs.existsSync(`${file}-wal`) &&
   !fs.existsSync(acceptedBy(file))
 
-/** The person's word holds for one start. */
+/** Removes that file: a person accepts the store for one start only. */
 export const accepted = (file: string): void => fs.rmSync(acceptedBy(file), { force: true })
 
 export const refusal = (file: string) => ({

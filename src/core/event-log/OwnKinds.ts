@@ -1,7 +1,4 @@
-/**
- * OwnKinds: the kinds that the log itself writes; a program's registry holds them beside
- * its own.
- */
+/** OwnKinds: the kinds that the log itself writes. A program's registry contains them together with its own. */
 import { Schema } from "effect"
 import { kind, reader } from "./EventKinds.ts"
 
@@ -19,7 +16,7 @@ export const ownKinds = {
     Schema.Struct({
       rule: Schema.String,
       severity: Schema.Literals(["FATAL", "ERROR", "WARN"]),
-      /** Of the rune that was refused. */
+      /** Kind, actor and stream are those of the refused rune. */
       kind: Schema.String,
       actor: Schema.String,
       stream: Schema.String,
@@ -27,7 +24,9 @@ export const ownKinds = {
     })
   ),
   "runes.dropped": kind(Schema.Struct({ count: Schema.Int }), { visibility: "internal" }),
-  /** Texts of a rune are about to go, by whom; where they were, the hash of what is left, never what they were. */
+  /**
+   * Texts of a rune will be erased: where they are, the hash of what is left, and who requested it; never the texts.
+   */
   "rune.erasing": kind(
     Schema.Struct({
       eventId: Schema.Int,
@@ -37,24 +36,26 @@ export const ownKinds = {
       by: Schema.String
     })
   ),
-  /** Texts of a rune are gone: from the log and its snapshots. */
+  /** Texts of a rune were erased, from the log and its snapshots. */
   "rune.erased": kind(Schema.Struct({ eventId: Schema.Int, stream: Schema.String, by: Schema.String })),
-  /** The oldest runes of the log are in a file of their own: which, the file's hash, and the chains where it ends. */
+  /**
+   * The oldest runes of the log are in a file of their own: their range, the file's hash, and the chains where it ends.
+   */
   "segment.sealed": kind(
     Schema.Struct({
       ...segment,
       streams: Schema.Int,
-      /** The hash of all chains' ends; each of them where they are not too many. */
+      /** The hash of the newest runes of all chains. `heads` lists them, or is empty if they are too many. */
       chains: Schema.String,
       heads: Schema.Array(Schema.Struct({ stream: Schema.String, seq: Schema.Int, hash: Schema.String }))
     }),
     { visibility: "internal" }
   ),
-  /** A segment's file was written anew without a text that was erased. */
+  /** A segment's file was rewritten: without an erased text, or with payloads from an older agentd's archive. */
   "segment.rewritten": kind(Schema.Struct(segment), { visibility: "internal" }),
   /**
-   * The oldest runes were deleted, up to `last`, by a person's setting: what states they had made is in the file. One
-   * stands for all that were deleted before.
+   * The oldest runes, up to `last`, were deleted by a person's setting. The file holds the states that they had
+   * produced. The newest rune of this kind stands for all earlier deletions, too.
    */
   "log.begins": kind(
     Schema.Struct({
@@ -65,37 +66,40 @@ export const ownKinds = {
       by: Schema.String
     })
   ),
-  /** The whole log was read at an idle pace: how many runes, and how many problems; the first in words. */
+  /** The whole log was read at an idle pace: number of runes and of problems, and the first problem in words. */
   "log.verified": kind(
     Schema.Struct({
       runes: Schema.Int,
       streams: Schema.Int,
       problems: Schema.Int,
       first: Schema.NullOr(Schema.String),
-      /** ms. */
+      /** Duration in ms. */
       took: Schema.Finite
     }),
     { visibility: "internal" }
   ),
-  /** In the place of a rune that a repair could not keep. */
+  /** Takes the place of a rune that a repair could not keep. */
   "rune.lost": kind(
     Schema.Struct({
       stream: Schema.NullOr(Schema.String),
       seq: Schema.NullOr(Schema.Int),
       kind: Schema.NullOr(Schema.String),
-      /** Of a repair by an older agentd: the rune stands once more further on. */
+      /** Set by a repair of an older agentd: the rune appears again further on. */
       again: Schema.optionalKey(Schema.Boolean)
     }),
     { visibility: "internal" }
   ),
-  /** Damaged streams were cut; the store as it was is in the folder. Streams that were cut, with their last good runes. */
+  /**
+   * Damaged streams were cut. `folder` holds the store as it was; `streams` lists the cut streams, with their last good
+   * runes.
+   */
   "log.repaired": kind(
     Schema.Struct({
       folder: Schema.String,
       lost: Schema.Int,
-      /** Of those, runes of which nothing could be read. */
+      /** Number of lost runes of which nothing could be read. */
       unknown: Schema.Int,
-      /** Runes of output that lost their texts. */
+      /** Number of output runes that lost their payloads. */
       blanked: Schema.Int,
       streams: Schema.Array(
         Schema.Struct({
@@ -106,11 +110,11 @@ export const ownKinds = {
           lost: Schema.Int
         })
       ),
-      /** The segments that were kept: all others are in the store again. */
+      /** The segments that were kept. The runes of all other segments are in the store again. */
       segments: Schema.optionalKey(Schema.Array(Schema.Struct(segment)))
     })
   ),
-  /** The stream's whole state, in its chain: from here on it is the truth. */
+  /** The stream's whole state, in its chain. From here on, this state is the truth. */
   "stream.checkpoint": kind(
     Schema.Struct({
       states: Schema.Record(Schema.String, Schema.Struct({ version: Schema.Int, state: Schema.Unknown }))

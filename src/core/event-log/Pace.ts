@@ -1,28 +1,28 @@
 /**
- * Pace: when the log's thread turns to what nobody asks for: housekeeping once nobody has asked for anything for a
- * moment, and steps of chores in their share of the time.
+ * Pace: decides when the log's thread does work that no request needs: housekeeping after a moment without requests,
+ * and steps of chores in their share of the time.
  *
- * Guarantees: appends that come again and again put off neither for ever, but housekeeping, which they see to
- * themselves; while the program starts there are no chores. Pure: all times are given.
+ * Guarantees: appends that come again and again do not delay chores for ever. They can delay housekeeping, but they do
+ * it themselves (`LogStore.keepUp`). While the program starts, no chores run. Pure: callers pass in all times.
  */
 
-/** ms in which nobody asks for anything, and there is time for housekeeping. */
+/** Time (ms) without a request after which there is time for housekeeping. */
 export const QUIET = 200
-/** The same, and chores begin for the first time: until then the program starts. */
+/** Time (ms) without a request after which chores begin for the first time. Until then the program is starting. */
 export const SETTLED = 2_000
-/** ms after the start in which chores begin however much is asked for. */
+/** Time (ms) after the start when chores begin, however many requests come. */
 export const AT_LAST = 30_000
 
-/** Work that nobody asks for. */
+/** Work that no request needs. */
 export interface Left {
   readonly isUntidy: boolean
-  /** ms until a chore may go on; Infinity where none has anything to do. */
+  /** Time (ms) until a chore may continue; Infinity if none has work. */
   choresDue(isBusy: boolean): number
 }
 
 export class Pace {
   private readonly start: number
-  /** When somebody asked for something, last. */
+  /** Time of the last request. */
   private asked: number
   private isSettled = false
 
@@ -39,7 +39,7 @@ export class Pace {
     return this.untilQuiet(now) === 0
   }
 
-  /** ms until there is something to do that nobody asks for; Infinity where there is nothing. */
+  /** Time (ms) until there is work that no request needs; Infinity if there is none. */
   patience(now: number, left: Left): number {
     const quiet = this.untilQuiet(now)
     const chores = Math.min(left.choresDue(true), Math.max(quiet, left.choresDue(false)))

@@ -1,9 +1,9 @@
 /**
- * PlainState: the state of a fold as JSON, and back.
+ * PlainState: converts the state of a fold to JSON, and back.
  *
- * What JSON has no word for becomes `{"$": kind, …}`: Map, Set, Effect's HashMap, HashSet
- * and Option, undefined, and numbers that are not finite. An object of a class is a throw:
- * its fold says itself how it becomes plain.
+ * Values that JSON cannot express become `{"$": kind, …}`: Map, Set, Effect's HashMap, HashSet and Option, undefined,
+ * -0, and numbers that are not finite. An object of another class throws: its fold must define how the object becomes
+ * plain.
  */
 import { HashMap, HashSet, Option } from "effect"
 
