@@ -117,7 +117,7 @@ export class ActorIndex implements Chore {
   private readonly threads = new Map<string, number>()
   /** The newest rune that is filled in. */
   private place = 0
-  /** Id of the last thread without entries of deleted runes; undefined if no thread has such entries. */
+  /** No thread up to this id has entries of deleted runes; undefined if no thread at all has such entries. */
   private cleared: number | undefined
   /** Number of consecutive steps that found the file locked. */
   private locked = 0
@@ -284,8 +284,8 @@ export class ActorIndex implements Chore {
   }
 
   /**
-   * Removes some entries of deleted runes. Returns the last thread that has none; undefined if no thread is left to
-   * check.
+   * Removes some entries of deleted runes. Returns the id up to which no thread has any; undefined if no thread is
+   * left.
    */
   private takeOut({ close, takeOut, threads }: Opened, after: number): number | undefined {
     const { deleted } = this.segments

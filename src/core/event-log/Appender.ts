@@ -147,7 +147,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** An actor's append was refused: appends a rune that says so, after the actor's step. */
+  /** Appends a rune about a refused append of an actor, after the actor's step. */
   violated(unit: Unit, refused: RuneRefused, at: number): void {
     const rune = unit.runes.find(({ kind }) => kind === refused.kind) ?? unit.runes[0]!
     this.soon(() => {

@@ -105,7 +105,7 @@ export interface Erasable extends Erased {
 /** A part of a stream that a feature goes on without. */
 export interface SetAside {
   readonly stream: string
-  /** In words: "the channel dev". */
+  /** The part in words, such as "the channel dev". */
   readonly part: string
   readonly message: string
 }
@@ -243,8 +243,8 @@ export class EventLog extends Context.Service<
     readonly failed: Effect.Effect<StorageError>
     /**
      * The states of one stream, from the folds' snapshots and the runes after them. The first call for a stream reads
-     * it for all folds that the program has named for it. Later calls find their states ready. If a stream cannot be
-     * read, only its own calls fail.
+     * it for all folds that the program has named for it. Calls for the other folds then find their states ready. If a
+     * stream cannot be read, only its own calls fail.
      */
     readonly recover: <const F extends Folds>(stream: string, folds: F) => Effect.Effect<RecoveredAll<F>, StorageError>
     /** The streams whose chains are broken. */

@@ -3,12 +3,12 @@
  * other. Without imports: a daemon creates the words before it loads anything else.
  */
 
-/** Word with the number of durable appends; the count wraps. */
+/** Index of the word with the number of durable appends; the count wraps. */
 export const DONE = 0
-/** Rises when both threads start again after a failure. */
+/** The word rises when both threads start again after a failure. */
 export const EPOCH = 1
 export const STOP = 2
-/** Rises whenever the log's thread has something to do: a message, or the end. */
+/** The word rises whenever the log's thread has something to do: a message, or the end. */
 export const BELL = 3
 
 export const makeControl = (): Int32Array => new Int32Array(new SharedArrayBuffer(16))

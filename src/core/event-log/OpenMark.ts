@@ -1,7 +1,7 @@
 /**
  * OpenMark: a mark in a store's database file. It says that the write-ahead log can hold runes, and to which file the
- * mark belongs. A copy of the file alone lacks these runes: it was made while a daemon had the store open, or after the
- * daemon was killed. The mark shows such a copy, so that it is not taken for an older store.
+ * mark belongs. A copy of the file alone, made while a daemon has the store open or after it was killed, lacks these
+ * runes. The mark shows such a copy, so that it is not taken for an older store.
  *
  * Guarantees: the file has the mark whenever its write-ahead log holds what the file does not. A file with another
  * file's mark, and without such a log next to it, is a bare copy. The file itself is never a bare copy, however its

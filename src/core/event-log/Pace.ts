@@ -1,5 +1,5 @@
 /**
- * Pace: decides when the log's thread does work that no request needs: housekeeping after a moment without requests,
+ * Pace: decides when the log's thread does work that was not requested: housekeeping after a moment without requests,
  * and steps of chores in their share of the time.
  *
  * Guarantees: appends that come again and again do not delay chores for ever. They can delay housekeeping, but they do
@@ -13,7 +13,7 @@ export const SETTLED = 2_000
 /** Time (ms) after the start when chores begin, however many requests come. */
 export const AT_LAST = 30_000
 
-/** Work that no request needs. */
+/** Work that was not requested. */
 export interface Left {
   readonly isUntidy: boolean
   /** Time (ms) until a chore may continue; Infinity if none has work. */
@@ -39,7 +39,7 @@ export class Pace {
     return this.untilQuiet(now) === 0
   }
 
-  /** Time (ms) until there is work that no request needs; Infinity if there is none. */
+  /** Time (ms) until there is work that was not requested; Infinity if there is none. */
   patience(now: number, left: Left): number {
     const quiet = this.untilQuiet(now)
     const chores = Math.min(left.choresDue(true), Math.max(quiet, left.choresDue(false)))
