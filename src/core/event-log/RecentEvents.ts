@@ -1,23 +1,22 @@
 /**
- * RecentEvents: the newest durable runes in memory, and the bell that rings when there
- * are more. A subscriber at the end of the log reads here; one that has fallen behind
- * reads the store, and costs the writer nothing.
+ * RecentEvents: the newest durable runes in memory, and the bell that rings when new ones arrive. A subscriber at the
+ * end of the log reads here. A subscriber that has fallen behind reads the store and costs the writer nothing.
  */
 import { Deferred, Effect } from "effect"
 import type { Unit } from "./Log.ts"
 import type { Payload, Rune } from "./Rune.ts"
 
-/** Limits of the kept runes: whichever is reached first. */
+/** Limits of the runes in memory (count, characters of payload). The limit that is reached first applies. */
 const MAX_RUNES = 4096
 const MAX_CHARS = 16 * 1024 * 1024
-/** Dropped runes that are not worth the while of letting them go. */
+/** Up to this many dropped runes stay in the array: removing so few is not worth a copy. */
 const LEAST = 16
 
 export class RecentEvents {
   private recent: Array<Rune> = []
-  /** Of each rune's payload, in characters. */
+  /** Length of each rune's payload, in characters. */
   private sizes: Array<number> = []
-  /** Where the kept ones begin in `recent`. */
+  /** Index in `recent` of the first rune that is not dropped. */
   private first = 0
   private chars = 0
   private bell = Deferred.makeUnsafe<void>()
@@ -29,7 +28,7 @@ export class RecentEvents {
     this.head = head
   }
 
-  /** The ids follow on the head without a gap. */
+  /** Adds runes. Their ids must follow the head without a gap. */
   publish(units: ReadonlyArray<Unit>): void {
     for (const { runes, texts } of units) {
       for (let index = 0; index < runes.length; index++) {
@@ -44,7 +43,7 @@ export class RecentEvents {
       this.chars -= this.sizes[this.first]!
       this.first += 1
     }
-    // what was dropped is let go before it is a third of what is kept, however large it is
+    // frees the dropped runes before they are a third of the remaining ones, however large these are
     if (this.first > LEAST && this.first * 4 > this.recent.length) {
       this.recent = this.recent.slice(this.first)
       this.sizes = this.sizes.slice(this.first)
@@ -53,20 +52,20 @@ export class RecentEvents {
     this.ring()
   }
 
-  /** All runes after a cursor, or undefined when the first of them is no longer kept. */
+  /** All runes after a cursor, or undefined when the first of them is no longer in memory. */
   since(after: number): ReadonlyArray<Rune> | undefined {
     const start = this.recent.length - (this.head - after)
     return start < this.first ? undefined : this.recent.slice(start)
   }
 
-  /** Puts what is left of a payload in its place, where the rune is still kept. */
+  /** Replaces the payload of a rune (after an erasure) if the rune is still in memory. */
   replace(eventId: number, payload: Payload): void {
     const index = this.recent.length - 1 - (this.head - eventId)
     const rune = this.recent[index]
     if (index >= 0 && rune?.eventId === eventId) this.recent[index] = { ...rune, payload }
   }
 
-  /** Waits until there is a rune after the cursor; false when there will be none. */
+  /** Waits until there is a rune after the cursor. False when there will be none, because the log is closed. */
   beyond(cursor: number): Effect.Effect<boolean> {
     return Effect.suspend(() =>
       this.head > cursor
@@ -77,7 +76,7 @@ export class RecentEvents {
     )
   }
 
-  /** The log is closed: who waits is let go. */
+  /** Marks the log as closed and releases all waiting subscribers. */
   close(): void {
     this.over = true
     this.ring()

@@ -1,26 +1,26 @@
 /**
  * Redact: takes known secrets out of texts and payloads before they are written down.
  *
- * Known are the values registered from the environment and from configured files, in every
- * form that `SecretValues` lists, passwords in addresses, and whatever has the shape of a key
- * of a well-known service. Each becomes `[redacted]`, in values and in names of fields.
+ * Known secrets are: values registered from the environment and from configured files, in every form that
+ * `SecretValues` lists; passwords in addresses; and everything that has the shape of a key of a well-known service.
+ * Each becomes `[redacted]`, in values and in names of fields.
  *
- * Guarantees: linear in the text, whatever the text is: no regular expression with a repetition
- * searches it, and nothing is read to its end twice. What is found by its shape is a part of one word, never a
- * quote, a space or a line break; of a private key only lines go that are base64 alone. A text
- * that comes in chunks is redacted as if it had come whole, as far as its lines, or at least
- * its words, are held back. A secret that nobody named and that has no known shape is not found,
- * and neither is one that is encrypted, reversed, or broken into lines by base64's tool.
+ * Guarantees: the time is linear in the length of the text, whatever the text is. No regular expression with a
+ * repetition searches the text, and nothing is read to its end twice. A secret that is found by its shape is part of
+ * one word, and never contains a quote, a space or a line break. Of a private key, only lines that are entirely base64
+ * are removed. A text that comes in chunks is redacted as if it had come whole, provided that its lines, or at least
+ * its words, are held back until they are complete. A secret that was not registered and has no known shape is not
+ * found. Neither is one that is encrypted, reversed, or broken into lines by the base64 tool.
  */
 import { Context, Effect, Layer } from "effect"
 import { type Form, formsOf, partsOf } from "./SecretValues.ts"
 
 export const REDACTED = "[redacted]"
 
-/** More would slow down every append; the daemon's projects have a few each. */
+/** Maximum number of known secrets. More would slow down every append; the daemon's projects have a few each. */
 const MAX_SECRETS = 1_000
 
-/** A part of a text that goes. */
+/** A part of a text that is removed. */
 interface Span {
   readonly from: number
   readonly to: number
@@ -35,7 +35,7 @@ const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 const WORD = tableOf(`${LETTERS}_-`)
 const BASE64 = tableOf(`${LETTERS}+/=`)
 const QUERY = tableOf(`${LETTERS}_-.~%+/=`)
-/** Characters that end an address's name and password. */
+/** Characters that end the name and password of an address. */
 const ENDS_ADDRESS = tableOf("/\"'`<>\\${ @")
 
 const has = (table: Uint8Array, code: number): boolean => code < 128 && table[code] === 1
@@ -50,7 +50,10 @@ const isEscaped = (text: string, at: number): boolean => at > 0 && text.charCode
 
 // --- known values
 
-/** Characters of a form that are looked up. One form of six or more characters has a whole one at every third place. */
+/**
+ * Number of characters that are looked up at once, at every third place of a text. Each form has at least six
+ * characters, so one of these places always falls on a whole gram of it.
+ */
 const GRAM = 3
 const SLOTS = 1 << 16
 
@@ -62,15 +65,15 @@ const slotOf = (text: string, at: number): number =>
 
 interface Candidate {
   readonly form: Form
-  /** Where in the form its gram begins. */
+  /** Where in the form the gram begins. */
   readonly offset: number
 }
 
-/** The forms of all known values, by the grams that they begin with. */
+/** The forms of all known values, indexed by the grams at their first three offsets. */
 class Forms {
   private readonly slots = new Uint8Array(SLOTS)
   private readonly candidates = new Map<number, Array<Candidate>>()
-  /** Of the forms that hold a space: a cut between words might cut them. */
+  /** Length of the longest form that contains a space: a cut between words could cut such a form. */
   readonly longestSpaced: number = 0
 
   constructor(values: Iterable<string>) {
@@ -93,7 +96,7 @@ class Forms {
     else known.push(candidate)
   }
 
-  /** In their order; none overlaps another. */
+  /** Spans of the known values, in the order of the text. No span overlaps another. */
   find(text: string): Array<Span> {
     const spans: Array<Span> = []
     if (this.candidates.size === 0) return spans
@@ -111,14 +114,14 @@ class Forms {
   }
 }
 
-/** Whether no word goes on before or behind it. A letter of an escape belongs to no word. */
+/** Whether the span is a whole word: no word continues before or after it. A letter of an escape belongs to no word. */
 const isWhole = (text: string, from: number, length: number): boolean => {
   const to = from + length
   if (to < text.length && has(WORD, text.charCodeAt(to))) return false
   return from === 0 || !has(WORD, text.charCodeAt(from - 1)) || isEscaped(text, from - 1)
 }
 
-/** Adds a span to those that begin before it or near it; what overlaps becomes one. */
+/** Adds a span to a list that is ordered by position. Overlapping spans become one. */
 const cover = (spans: Array<Span>, begin: number, end: number): void => {
   let [from, to] = [begin, end]
   for (let last = spans.at(-1); last !== undefined && last.to > from; last = spans.at(-1)) {
@@ -132,7 +135,7 @@ const cover = (spans: Array<Span>, begin: number, end: number): void => {
 
 // --- shapes
 
-/** A prefix of a known kind of key, and how long the rest is at least. */
+/** The prefix of a known kind of key, and the least number of characters after it. */
 const SHAPES: ReadonlyArray<readonly [prefix: string, least: number]> = [
   ["sk-", 20],
   ["sk_live_", 16],
@@ -161,19 +164,19 @@ const SHAPES: ReadonlyArray<readonly [prefix: string, least: number]> = [
   ["xai-", 40]
 ]
 const BY_FIRST: ReadonlyMap<number, typeof SHAPES> = Map.groupBy(SHAPES, ([prefix]) => prefix.charCodeAt(0))
-/** A word shorter than this is no key. */
+/** A shorter word is not a key. */
 const MIN_KEY = 14
 const AWS_KEY = 20
-/** Starts of keys that one word is asked for: an escape's letters, and what a dash separates. */
+/** Maximum number of places in one word where a key is looked for: after the letters of an escape, and after dashes. */
 const MAX_STARTS = 6
 const WEB_TOKEN = "eyJ"
 const MIN_TOKEN_PART = 10
-/** Characters of a name and a password in an address. */
+/** Maximum number of characters of the name and password in an address. */
 const MAX_ADDRESS = 512
 const HEADER = "-----BEGIN"
-/** Characters of a private key's first line. */
+/** Maximum number of characters of a private key's first line. */
 const MAX_HEADER = 64
-/** Names of an address's parameters whose values are secrets. */
+/** Names of URL parameters whose values are secrets. */
 const PARAMETERS = new Set(
   "access_token api_key apikey auth client_secret id_token password passwd pwd refresh_token secret sig signature token x-amz-signature".split(
     " "
@@ -181,7 +184,9 @@ const PARAMETERS = new Set(
 )
 const MIN_PARAMETER = 8
 
-/** Digits and letters, or one long run of either: what a key is and an identifier seldom. */
+/**
+ * True for digits mixed with letters, or one run without a dash or underscore: keys look so, and identifiers seldom do.
+ */
 const isRandom = (text: string, from: number, to: number): boolean => {
   if (isMixed(text, from, to)) return true
   for (let at = from; at < to; at++) {
@@ -216,7 +221,7 @@ const isKey = (text: string, from: number, to: number): boolean =>
       to - from >= prefix.length + least && text.startsWith(prefix, from) && isRandom(text, from + prefix.length, to)
   ) === true || isAwsKey(text, from, to)
 
-/** Where in a word a key may begin: at its beginning, behind the letters of an escape, behind a dash. */
+/** Where in a word a key can begin: at the start of the word, after the letters of an escape, after a dash. */
 const startsIn = (text: string, from: number, to: number): ReadonlyArray<number> => {
   const starts = [from]
   if (isEscaped(text, from)) starts.push(from + 1, from + 5)
@@ -228,11 +233,11 @@ const startsIn = (text: string, from: number, to: number): ReadonlyArray<number>
   return starts
 }
 
-/** A text without one of these holds no shape: it need not be read word by word, which takes five times as long. */
+/** A text that does not match has no secret shape. Reading it word by word would take five times as long. */
 const HINT =
   /sk-|[rs]k_live_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AIza|ya29|npm_|hf_|dop_v1_|pypi-|AGE-SECRET|gsk_|xai-|AKIA|ASIA|\.eyJ|-----BEGIN|:\/\/|[?&][\w-]/
 
-/** Reads a text word by word; `isInKey` tells that the body of a private key goes on from one text to the next. */
+/** Reads a text word by word. `isInKey` says that the body of a private key continues from one text to the next. */
 class Shapes {
   readonly spans: Array<Span> = []
   isInKey: boolean
@@ -275,7 +280,7 @@ class Shapes {
     }
   }
 
-  /** Three words with dots between; the word of which it may begin ends at `dot`. */
+  /** Finds a web token: three words with dots between. The first word ends at `dot`. */
   private webToken(from: number, dot: number): boolean {
     const { text } = this
     if (dot - from < MIN_TOKEN_PART + 3 || !text.startsWith(WEB_TOKEN, dot + 1)) return false
@@ -313,7 +318,7 @@ class Shapes {
     }
     const isPassword = text.charCodeAt(at) === 64 && colon >= 0 && at - colon > 3
     if (isPassword) this.spans.push({ from: colon + 1, to: at })
-    // what was looked at and is none is read as words, and looked at once more only behind another `://`
+    // text that is not a password is read as words; only another `://` makes it be scanned once more
     this.at = isPassword ? at : from
   }
 
@@ -328,7 +333,7 @@ class Shapes {
     this.keyLines()
   }
 
-  /** Past a line's end, as it is or escaped. */
+  /** Skips line breaks, plain or escaped. Answers whether there was one. */
   private lineBreak(): boolean {
     const { text } = this
     const from = this.at
@@ -340,7 +345,7 @@ class Shapes {
     }
   }
 
-  /** Lines of base64 alone go. Any other but the old formats' headers ends the key. */
+  /** Removes lines that are entirely base64. Any other line, except the headers of the old formats, ends the key. */
   private keyLines(): void {
     const { text } = this
     while (this.at < text.length) {
@@ -367,7 +372,7 @@ class Shapes {
 
 // --- texts
 
-/** Both in their order, what overlaps as one. */
+/** Both lists of spans in one, in order of position. Overlapping spans become one. */
 const merge = (a: ReadonlyArray<Span>, b: ReadonlyArray<Span>): ReadonlyArray<Span> => {
   if (a.length === 0 || b.length === 0) return a.length === 0 ? b : a
   const all: Array<Span> = []
@@ -390,14 +395,14 @@ const without = (text: string, spans: ReadonlyArray<Span>): string => {
   return kept + text.slice(at)
 }
 
-/** Takes values out of a text that are secret for this text alone. */
+/** Removes values that are secret only for this text. */
 export const masked = (text: string, values: ReadonlyArray<string>): string =>
   without(text, new Forms(values.flatMap(partsOf)).find(text))
 
-/** An escape that `JSON.stringify` does not write: a secret may hide behind it. */
+/** An escape that `JSON.stringify` does not write: a secret could be hidden by it. */
 const FOREIGN_ESCAPE = /\\u(?!00[01]|d[89a-f])|\\\//
 
-/** Puts each string of a JSON text through `scrub`; everything else stays as it is. */
+/** Passes each string of a JSON text, field names included, through `scrub`. Everything else stays as it is. */
 const eachString = (json: string, scrub: (text: string) => string): string => {
   let [kept, at] = ["", 0]
   for (let open = json.indexOf('"'); open >= 0; open = json.indexOf('"', at)) {
@@ -419,19 +424,21 @@ const isEscapedQuote = (json: string, quote: number): boolean => {
   return (quote - at) % 2 === 1
 }
 
-/** Characters of an unfinished line that are held back at most. */
+/** Maximum number of characters of an unfinished line that are held back. */
 const MAX_HELD = 16 * 1024
-/** Characters of an unfinished word that are held back at most. */
+/** Maximum number of characters of an unfinished word that are held back. */
 const MAX_WORD = 4 * 1024
 
 export interface RedactedChunks {
-  /** Takes a chunk; gives what can go: whole lines. */
+  /**
+   * Takes a chunk and answers the redacted text that can be released: whole lines, or whole words of a very long line.
+   */
   readonly push: (chunk: string) => string
-  /** Gives whole words, too: where a line has been long in coming. */
+  /** Releases whole words, too, when a line takes long to be complete. */
   readonly words: () => string
-  /** Gives all that was held back: nothing more came for a while. */
+  /** Releases everything that was held back, when no chunk has come for a while. */
   readonly rest: () => string
-  /** Characters that are held back. */
+  /** Number of characters that are held back. */
   readonly held: () => number
 }
 
@@ -472,7 +479,7 @@ class Chunks implements RedactedChunks {
     if (most === 0) return ""
     const { waiting: held } = this
     const values = this.forms().find(held)
-    // a value that stands on the cut waits for its end
+    // a value that crosses the cut waits until its end has come
     const across = values.find(({ from, to }) => from < most && to > most)
     const cut = across === undefined ? most : across.from
     const text = held.slice(0, cut)
@@ -486,14 +493,16 @@ class Chunks implements RedactedChunks {
 export class Redact extends Context.Service<
   Redact,
   {
-    /** Adds secrets to those known. Values under six characters are left alone. */
+    /** Adds secrets to the known ones. Values of fewer than six characters are ignored. */
     readonly register: (values: Iterable<string>) => Effect.Effect<void>
     readonly text: (text: string) => string
-    /** Takes out known values alone: for what a person decides on, where a shape may be what it only looks like. */
+    /**
+     * Removes only known values. For texts that a person decides on: what looks like a key there may be something else.
+     */
     readonly known: (text: string) => string
-    /** JSON text in, the same JSON without known secrets out. */
+    /** Takes JSON text and answers the same JSON without secrets, known by value or by shape. */
     readonly json: (text: string) => string
-    /** The same of the strings of JSON text. */
+    /** Takes JSON text and removes only known values from its strings. */
     readonly values: (text: string) => string
     readonly chunks: () => RedactedChunks
   }
@@ -516,7 +525,7 @@ export class Redact extends Context.Service<
       text,
       known,
       values: (json) => (FOREIGN_ESCAPE.test(json) || forms.find(json).length > 0 ? eachString(json, known) : json),
-      // Replacing inside JSON text could cut an escape in two: the text only tells whether it is worth a walk.
+      // Replacing inside JSON text could cut an escape in two. So the raw text only decides whether a walk is needed.
       json: (json) => (FOREIGN_ESCAPE.test(json) || spansOf(json).length > 0 ? eachString(json, text) : json),
       chunks: () => new Chunks(() => forms)
     })

@@ -1,11 +1,11 @@
 /**
- * Repair: each damaged stream of a store is cut after its last good rune; no daemon runs meanwhile.
+ * Repair: cuts each damaged stream of a store after its last good rune. No daemon may run on the store during a repair.
  *
- * Guarantees: the store as it was is kept beside, readable for its owner alone, and what is lost once more as lines of
- * JSON. What is kept is written into a new store, which takes the old one's place in one step; nothing of the old one
- * is changed before that: after a kill a repair begins again, and one that fails leaves nothing. A repair of one
- * stream touches no other. Positions have no gaps: a rune in a stream of its own takes the place of each lost
- * one. A rune of the home stream says what was cut.
+ * Guarantees: a copy of the old store stays in a folder next to it, readable only by its owner. Lost runes are written
+ * there, too, as lines of JSON. The remaining runes are written into a new store, which replaces the old one in one
+ * step. Nothing of the old store is changed before that: after a kill a repair begins again, and a failed repair leaves
+ * nothing behind. A repair of one stream changes no other stream. Positions have no gaps: a rune in a separate stream
+ * takes the place of each lost one. A rune of the home stream says what was cut.
  */
 import { Effect } from "effect"
 import * as fs from "node:fs"
@@ -31,19 +31,21 @@ import { parsePayload } from "./StoredRune.ts"
 import { sideFileOf } from "./SideFile.ts"
 import { syncFolder } from "./SyncFolder.ts"
 
-/** Beside the store: one folder for each repair. */
+/** Folder next to the store, with one subfolder for each repair. */
 export const FOLDER = "damaged"
-/** In there: of a repair that is under way. */
+/** Subfolder of a repair that is in progress. */
 const UNFINISHED = "unfinished"
 
 export interface Input {
   readonly file: string
   readonly rules: Rules
-  /** The stream that alone is repaired; left out: all. */
+  /** The only stream to repair; if omitted, all streams are repaired. */
   readonly only?: string | undefined
-  /** Why a rune does not fold, from where the runes begin. */
+  /**
+   * Makes the function that says why a rune does not fold. Takes the beginning of the log, if older runes were deleted.
+   */
   readonly folds?: (beginning: Beginning | undefined) => NonNullable<Options["folds"]>
-  /** Hears of each rune that is lost and can be read. */
+  /** Called with each rune that is lost but can be read. */
   readonly onLost: (row: RuneRow) => void
 }
 
@@ -54,7 +56,7 @@ interface Opened extends Input {
 
 const endings = ["-wal", "-shm"]
 
-/** Copies a file that is there, for its owner alone; the copy is on the disk when this returns. */
+/** Copies a file if it exists, readable only by its owner. The copy is on disk when this returns. */
 const kept = (from: string, to: string): void => {
   if (!fs.existsSync(from)) return
   fs.copyFileSync(from, to)
@@ -68,17 +70,17 @@ const emptied = (file: string): void => {
   for (const ending of ["", ...endings]) fs.rmSync(`${file}${ending}`, { force: true })
 }
 
-/** Removes a file that the store no longer lists; one that stays is removed by a start. */
+/** Removes a file that the store no longer lists. If that fails, the next start removes it. */
 const removed = (file: string): void => {
   try {
     fs.rmSync(file, { force: true })
   } catch {}
 }
 
-/** A copy of a store whose definitions are damaged, while somebody looks at it. */
+/** Path of a temporary copy of a store whose definitions are damaged. It exists while the store is read. */
 const mendingOf = (file: string): string => `${file}.mending`
 
-/** The store, or where the definitions of its tables are damaged a copy with these definitions. */
+/** Opens the store. If its table definitions are damaged, opens a copy with these definitions instead. */
 const readable = (file: string, definitions: ReadonlyArray<Definition>): Database => {
   if (isDefined(file, definitions)) return nodeSqlite.open(file)
   const copy = mendingOf(file)
@@ -97,7 +99,7 @@ const opened = (input: Input, database: Database): Opened => {
     listed = listedIn(database)
     if (!listed.every(isNamed)) throw new Error("its list of segments is damaged")
   } catch {
-    // the files' names say it too
+    // the names of the files give the same facts
     const folder = join(dirname(input.file), SEGMENTS)
     const names = fs.existsSync(folder) ? fs.readdirSync(folder) : []
     listed = names
@@ -113,7 +115,7 @@ const opened = (input: Input, database: Database): Opened => {
   return { ...input, database, segments: new Segments(join(dirname(input.file), SEGMENTS), listed) }
 }
 
-/** Looks at all positions. */
+/** Looks at all positions and finds the cuts. */
 const cutsOf = ({ database, file, folds, onLost, only, rules, segments }: Opened): Cuts => {
   const erasures = erasuresIn(placesIn(database, segments), rules.home)
   const cuts = new Cuts({
@@ -144,14 +146,14 @@ const cutsOf = ({ database, file, folds, onLost, only, rules, segments }: Opened
 
 const failed = (file: string) => (cause: unknown) => storageError(file, cause)
 
-/** The rune as readers see it; undefined where its payload is none. */
+/** The rune as readers see it, or undefined when its payload cannot be parsed. */
 export const runeOf = (row: RuneRow): Rune | undefined => {
   const stored = fromRow(row)
   const payload = parsePayload(stored)
   return payload === undefined ? undefined : { ...stored, payload }
 }
 
-/** The store for a while: it is only read. */
+/** Opens the store for the time of the scope. The store is only read. */
 const reading = (input: Input) =>
   Effect.acquireRelease(
     Effect.try({
@@ -168,14 +170,14 @@ const reading = (input: Input) =>
       })
   )
 
-/** The cuts of a repair, without the repair. */
+/** Finds the cuts of a repair without carrying it out. */
 export const look = (input: Input): Effect.Effect<Cuts, StorageError> =>
   reading(input).pipe(
     Effect.flatMap((of) => Effect.try({ try: () => cutsOf(of), catch: failed(input.file) })),
     Effect.scoped
   )
 
-/** The payload of a rune that lost it. */
+/** Payload of a rune whose own payload is lost. */
 const BLANK = "{}"
 
 const textOf = (value: unknown): string => JSON.stringify(value)
@@ -188,13 +190,13 @@ const isAsListed = ({ content, sha256 }: Segments["open"][number]): boolean => {
   }
 }
 
-/** The segments before the first damage: they stay as they are. All runes behind them are in the store afterwards. */
+/** The segments before the first damage, which stay as they are. All later runes are in the new store afterwards. */
 const wholeOf = (segments: Segments, { first }: Cuts): Segments["open"] => {
   const from = segments.open.findIndex((one) => one.last > segments.deleted && (one.last >= first || !isAsListed(one)))
   return from === -1 ? segments.open : segments.open.slice(0, from)
 }
 
-/** The new store, while it is written. */
+/** Writes the new store. */
 class Rewriting {
   private readonly of: Opened
   private readonly cuts: Cuts
@@ -205,7 +207,7 @@ class Rewriting {
   private readonly lostStream: string
   private readonly links = new Map<string, Link>()
   private readonly blanked: Array<RuneRow> = []
-  /** Payloads of lost runes of the home stream that prove what an erasure has left. */
+  /** Payloads of lost runes of the home stream that prove what an erasure left of a rune. */
   private readonly erasings: Array<string> = []
   private readonly insert: (row: RuneRow) => void
   private readonly lines: number
@@ -227,7 +229,7 @@ class Rewriting {
     this.insert = (row) => void statement.run(...COLUMNS.map((column) => row[column]))
   }
 
-  /** Answers the files of segments that are not part of it. */
+  /** Writes the store. Answers the paths of the segments that are not part of it. */
   run(): ReadonlyArray<string> {
     const { database, segments } = this.of
     const files = segments.open.slice(this.whole.length).map(({ content }) => content.path)
@@ -253,7 +255,7 @@ class Rewriting {
     return files
   }
 
-  /** The row of the new store at the position. */
+  /** The row at this position of the new store. */
   private rowOf({ eventId, row }: Place): RuneRow {
     const { home } = this.of.rules
     const isLost = row === undefined || this.cuts.isLost(row)
@@ -263,7 +265,7 @@ class Rewriting {
         if (hashPayload(row.payload) === row.payload_hash) this.erasings.push(row.payload)
       }
       const payload = textOf({ stream: row?.stream ?? null, seq: row?.seq ?? null, kind: row?.kind ?? null })
-      // in the home stream the numbers of the runes behind it stay as they are
+      // a lost rune of the home stream is replaced in that stream, so that later runes keep their numbers
       const stream = row?.stream === home ? home : this.lostStream
       return this.made({ stream, eventId, at: row?.at ?? this.now, kind: "rune.lost", payload })
     }
@@ -273,11 +275,11 @@ class Rewriting {
     return { ...kept, payload: BLANK }
   }
 
-  /** The row as the next of its stream. */
+  /** The row as the next one of its stream, with a new seq and hash. */
   private chained(row: RuneRow): RuneRow {
     const before = this.links.get(row.stream) ?? { eventId: 0, seq: 0, hash: GENESIS }
     const seq = before.seq + 1
-    // a number of its own stream names another rune when the numbers have changed
+    // when the numbers have changed, a number within the same stream names another rune
     const cause_seq = seq === row.seq || row.cause_stream !== null ? row.cause_seq : null
     const next = { ...row, format: 2, seq, prev: before.eventId, cause: null, cause_seq }
     return { ...next, hash: hashRune(before.hash, fromRow(next), row.payload_hash) }
@@ -316,7 +318,7 @@ class Rewriting {
     this.links.set(home, { eventId: this.last, seq: row.seq, hash: row.hash })
   }
 
-  /** The home stream says what was done. */
+  /** Appends runes to the home stream that say what was done. */
   private tell(): void {
     const { beginning } = this.of.segments
     const { blanked, cuts, lost, unknown } = this.cuts
@@ -331,7 +333,7 @@ class Rewriting {
     const kindOf = this.into.prepare("SELECT kind FROM runes WHERE event_id = ?")
     for (const payload of this.erasings) {
       const erasing = JSON.parse(payload) as { readonly eventId: number }
-      // the next start sees that it is finished
+      // the next start finds that the erasure is complete
       if (kindOf.get(erasing.eventId)?.["kind"] !== "rune.lost") this.append("rune.erasing", erasing)
     }
     for (const { event_id: eventId, stream } of this.blanked) {
@@ -359,39 +361,39 @@ interface Draft {
   readonly payload: string
 }
 
-/** Streams that the rune about a repair names. */
+/** Maximum number of streams that the rune about a repair names. */
 const MAX_TOLD = 500
 
-/** Bytes that the disk must have: a copy of the store and of its segments, the new store and its write-ahead log. */
+/** Bytes that must be free on disk: a copy of the store and its segments, the new store and its write-ahead log. */
 const neededFor = ({ file, segments }: Opened, cuts: Cuts): number => {
   const whole = wholeOf(segments, cuts)
   let bytes = 3 * storeBytes(file)
   for (const { content } of segments.open.slice(whole.length)) bytes += sizeOf(content.path)
-  // runes of segments go back into the store
+  // runes of damaged or later segments are written back into the store
   for (const { row } of inSegments(segments, whole.at(-1)?.last ?? 0)) bytes += 2 * textOf(row ?? null).length
   return bytes
 }
 
-/** The new store takes the place of the old one. `gone`: segments that are not part of it. */
+/** Replaces the old store with the new one. `gone`: paths of segments that are not part of the new store. */
 const swap = (file: string, fresh: string, gone: ReadonlyArray<string>) => {
   const definitions = Migrations.definitions()
   if (!isDefined(file, definitions)) mended(file, definitions)
   const database = nodeSqlite.open(file)
   try {
-    // a kill between this and the new store leaves the old one whole
+    // a kill between this and the new store leaves the old store complete
     emptyWal(database)
   } finally {
     database.close()
   }
   for (const store of [file, fresh]) for (const ending of endings) fs.rmSync(`${store}${ending}`, { force: true })
-  // before the new store is there: they speak of the old one, and a start makes them anew
+  // removed before the new store is in place: these files describe the old one, and a start makes new ones
   for (const side of [sideFileOf(file), anchorFileOf(file)]) emptied(side)
   fs.renameSync(fresh, file)
   for (const path of gone) removed(path)
   syncFolder(dirname(file))
 }
 
-/** Carries it out; the answer is what was cut, and the folder that holds the store as it was. */
+/** Carries out the repair. Answers what was cut, and the folder that contains the old store. */
 export const run = Effect.fnUntraced(function* (input: Input, now: number) {
   const { file } = input
   const fresh = `${file}.repaired`
@@ -404,7 +406,7 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
     fs.rmSync(unfinished, { recursive: true, force: true })
   }
   const attempt = <A>(work: () => A) => Effect.try({ try: work, catch: failed(file) })
-  // of one that was killed
+  // remains of a repair that was killed
   yield* attempt(clear)
   const of = yield* reading(input)
   const cuts = yield* attempt(() => cutsOf(of))
@@ -432,7 +434,7 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
         const gone = new Rewriting(of, cuts, into, { unfinished, beside }, now).run()
         into.close()
         of.database.close()
-        // the store as it was is durable beside before the new one takes its place
+        // the copy of the old store is durable before the new store takes its place
         syncFolder(unfinished)
         fs.renameSync(unfinished, beside)
         copied = beside
@@ -446,7 +448,7 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
   })
   return yield* Effect.onError(rewrite, () =>
     Effect.sync(() => {
-      // it is the store by now
+      // without this file, the new store is already in place
       if (!fs.existsSync(fresh)) return
       fs.rmSync(copied, { recursive: true, force: true })
       emptied(fresh)

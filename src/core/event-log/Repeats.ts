@@ -1,10 +1,10 @@
 /**
- * Repeats: the runes of a stream that hold a text of one of its runes once more: a message that is
- * sent stands in its turn's prompt, too, and may come back in what an agent answers.
+ * Repeats: finds the other runes of a stream that repeat a text of a rune. A message that is sent also stands in the
+ * prompt of its turn, for example, and may come back in an agent's answer.
  *
- * Guarantees: a rune is found where one of its texts holds one of those, or is held by one, as it
- * stands; a short text is one only where it stands alone, since words are met everywhere; so many
- * are told at most, the oldest first, and whether there are more.
+ * Guarantees: a rune is found if one of its texts contains one of the rune's texts, or is contained in one, character
+ * for character. A short text only counts if it is a whole text, since single words occur everywhere. At most
+ * `MAX_REPEATS` runes are reported, the oldest first, and whether there are more.
  */
 import { Effect, Stream } from "effect"
 import type { EventLog, StorageError } from "./EventLog.ts"
@@ -12,7 +12,7 @@ import { textsIn, valueAt } from "./Erasure.ts"
 import type { Rune } from "./Rune.ts"
 
 export const MAX_REPEATS = 100
-/** A shorter text is a word more often than a matter. */
+/** Minimum length in characters to be looked for within other texts: a shorter text is usually just a word. */
 const MIN_WITHIN = 12
 
 export interface Repeats {
@@ -20,7 +20,7 @@ export interface Repeats {
   readonly more: boolean
 }
 
-/** Texts of a payload; what is no text as its JSON. */
+/** Texts of a payload. A value that is not a string is given as its JSON. */
 const textsOf = ({ payload }: Rune): ReadonlyArray<string> =>
   textsIn(payload).map((path) => {
     const value = valueAt(payload, path)
@@ -33,7 +33,7 @@ const isWithin = (text: string, longer: string): boolean =>
 const holds = (sought: ReadonlyArray<string>) => (text: string) =>
   sought.some((one) => text === one || isWithin(one, text) || isWithin(text, one))
 
-/** As it stands within the JSON of something else. */
+/** The text as it appears within the JSON of something else. */
 const inJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
 export const repeatsOf = Effect.fnUntraced(function* (

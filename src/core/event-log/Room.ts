@@ -1,8 +1,8 @@
-/** Room: bytes that are free on the disk of a store, and whether they are enough for what is about to be written. */
+/** Room: the free bytes on the disk of a store, and whether they are enough for what is about to be written. */
 import { Context, Effect } from "effect"
 import { statfsSync } from "node:fs"
 
-/** Bytes that are free on the disk of a folder. */
+/** Free bytes on the disk of a folder. */
 export const FreeBytes = Context.Reference<(folder: string) => number>("agentd/event-log/FreeBytes", {
   defaultValue: () => (folder) => {
     const { bavail, bsize } = statfsSync(folder)
@@ -12,7 +12,7 @@ export const FreeBytes = Context.Reference<(folder: string) => number>("agentd/e
 
 const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1_000_000).toLocaleString("en-US")} MB`
 
-/** In words, what is missing; undefined: the disk has so many bytes. */
+/** What is missing, in words, or undefined if that many bytes are free. */
 export const lacking = (folder: string, needed: number): Effect.Effect<string | undefined> =>
   Effect.map(FreeBytes, (freeIn) => {
     const free = freeIn(folder)

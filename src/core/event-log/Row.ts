@@ -1,6 +1,4 @@
-/**
- * Row: a rune as the store inserts it: its columns, and the texts of header and payload.
- */
+/** Row: a rune in the form in which the store inserts it: its columns, and the texts of header and payload. */
 import { headerText } from "./HashChain.ts"
 import type { Rune } from "./Rune.ts"
 
@@ -16,7 +14,7 @@ export interface Row {
   readonly trigger: string | null
   readonly causeStream: string | null
   readonly causeSeq: number | null
-  /** JSON; null for none. */
+  /** JSON, or null for none. */
   readonly moves: string | null
   readonly visibility: string
   readonly header: string

@@ -1,26 +1,24 @@
 /**
- * Rune: one immutable fact. The log holds all runes, in order; every state of the
- * program is a fold of them.
+ * Rune: one immutable fact. The log holds all runes, in order; every state of the program is a fold of them.
  *
- * `eventId` is the position in the whole log: one rising integer, the cursor of
- * readers. `seq` rises by one within the stream and is hashed, so that a gap shows;
- * a cause names a rune by stream and seq, since positions may be given anew where a
- * log is copied into another store.
+ * `eventId` is the position in the whole log: one rising integer, the cursor of readers. `seq` rises by one within the
+ * stream and is hashed, so that a gap is detected. A cause names a rune by stream and seq, since positions can change
+ * when a log is copied into another store.
  */
 import { Schema } from "effect"
 
-/** The readers that may see a rune. Unknown kinds are internal; secret runes never leave the store. */
+/** Which readers may see a rune. Unknown kinds are internal; secret runes never leave the store. */
 export const Visibility = Schema.Literals(["public", "internal", "secret"])
 export type Visibility = typeof Visibility.Type
 
-/** JSON, as it is stored. */
+/** A JSON object, as it is stored. */
 export type Payload = { readonly [key: string]: unknown }
 
-/** The rune that led here. */
+/** The rune that caused this one, by stream and seq. */
 export const Cause = Schema.Struct({ stream: Schema.String, seq: Schema.Int })
 export type Cause = typeof Cause.Type
 
-/** The format that is written now. Runes of format 1 were hashed with their position and had no `seq`. */
+/** Format of new runes. Runes of format 1 were hashed with their position and had no `seq`. */
 export const FORMAT = 2
 
 export const Rune = Schema.Struct({
@@ -34,21 +32,21 @@ export const Rune = Schema.Struct({
   /** Milliseconds since the epoch. */
   at: Schema.Finite,
   kind: Schema.String,
-  /** The machine that moved first, as `<kind of machine>/<name>`: `turn/builder`. */
+  /** The machine that this fact moves first, as `<kind of machine>/<name>`: `turn/builder`. */
   actor: Schema.String,
   from: Schema.NullOr(Schema.String),
   to: Schema.NullOr(Schema.String),
-  /** The machine event's tag, or the command. */
+  /** The tag of the machine's event, or the command. */
   trigger: Schema.NullOr(Schema.String),
   cause: Schema.NullOr(Cause),
-  /** Further machines of the scope that this fact moves: `agent/builder`. */
+  /** Other machines of the scope that this fact moves: `agent/builder`. */
   moves: Schema.Array(Schema.String),
   visibility: Visibility,
   payload: Schema.Record(Schema.String, Schema.Unknown)
 })
 export type Rune = typeof Rune.Type
 
-/** A rune before the log gave it its place and time. */
+/** A rune before the log has assigned its position and time. */
 export interface RuneDraft {
   readonly stream: string
   readonly kind: string
@@ -58,12 +56,12 @@ export interface RuneDraft {
   readonly trigger?: string | null
   readonly cause?: Cause | null
   readonly moves?: ReadonlyArray<string>
-  /** Left out: what the kind's entry in the registry says. */
+  /** If omitted, the visibility from the kind's entry in the registry. */
   readonly visibility?: Visibility
   readonly payload: Payload
 }
 
-/** A rune by its place in its stream and in the log. Every rune is one. */
+/** A rune by its place in its stream and in the log. Every `Rune` is also a `RuneRef`. */
 export interface RuneRef extends Cause {
   readonly eventId: number
 }

@@ -1,6 +1,6 @@
 /**
- * RuneRow: a row of the table `runes`, and the stored rune that it is. Pure, and free of
- * imports at run time: the log's threads load this file.
+ * RuneRow: a row of the table `runes`, and its conversion to a stored rune. Pure, and without imports at run time,
+ * because the log's threads load this file.
  */
 import type { Cause, Visibility } from "./Rune.ts"
 import type { StoredRune } from "./StoredRune.ts"
@@ -9,7 +9,7 @@ export interface RuneRow {
   readonly event_id: number
   readonly format: number
   readonly seq: number
-  /** The rune before it in its stream; 0 for the first. */
+  /** Position of the previous rune of the same stream; 0 for the first. */
   readonly prev: number
   readonly stream: string
   readonly at: number
@@ -18,12 +18,12 @@ export interface RuneRow {
   readonly from_state: string | null
   readonly to_state: string | null
   readonly trigger_name: string | null
-  /** The cause's position, in runes of format 1 alone: their hash has it. */
+  /** Position of the cause. Only in runes of format 1, whose hash includes it; otherwise null. */
   readonly cause: number | null
-  /** Null where the cause lies in the same stream, and where there is none. */
+  /** Null if the cause is in the same stream, or if there is none. */
   readonly cause_stream: string | null
   readonly cause_seq: number | null
-  /** JSON; null for none. */
+  /** JSON, or null for none. */
   readonly moves: string | null
   readonly visibility: Visibility
   readonly payload: string | null
@@ -31,7 +31,7 @@ export interface RuneRow {
   readonly hash: string
 }
 
-/** All of them, in the order in which a line of a segment has them. */
+/** All columns, in the order of a line of a segment. */
 export const COLUMNS = [
   "event_id",
   "format",
@@ -56,7 +56,7 @@ export const COLUMNS = [
 
 export type RowValues = ReadonlyArray<RuneRow[keyof RuneRow]>
 
-/** The row of values in the order of the columns. */
+/** Makes a row from values in the order of the columns. */
 export const rowOfValues = (values: RowValues): RuneRow => {
   const row: { [column: string]: RowValues[number] } = {}
   for (let index = 0; index < COLUMNS.length; index++) row[COLUMNS[index]!] = values[index]!
@@ -75,7 +75,7 @@ const movesOf = (moves: string | null): ReadonlyArray<string> => {
   try {
     return JSON.parse(moves) as ReadonlyArray<string>
   } catch {
-    // damaged: the rune's hash says so
+    // damaged: the rune's hash does not match then, and that is reported
     return NONE
   }
 }

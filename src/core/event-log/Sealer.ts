@@ -1,11 +1,11 @@
 /**
- * Sealer: moves the oldest runes out of the store into a segment's file, as a chore of the log's thread: the file is
- * written in steps, then the log is told; when its rune is durable and the store lists the segment, the rows are
- * deleted in steps, and the room that they took is given back.
+ * Sealer: moves the oldest runes out of the store into a segment file, as a chore of the log's thread. The file is
+ * written in steps, then the log is notified. When the log's rune about it is durable and the store lists the segment,
+ * the rows are deleted in steps, and the space that they took is given back.
  *
- * Guarantees: rows are deleted only where the store lists their segment; a rune that is not as it was written stays
- * where it is, and so do those behind it; what a kill has cut off is begun anew (the file) or gone on with (the rows,
- * the room).
+ * Guarantees: rows are deleted only if the store lists their segment. A rune that is not as it was written stays where
+ * it is, and so do all runes after it. After a kill, the file is written again from its beginning, and the deletion of
+ * rows and the return of space continue.
  */
 import { ChainWalk } from "./ChainWalk.ts"
 import { type Chore, STEP } from "./Chore.ts"
@@ -18,9 +18,9 @@ import type { SqliteStore } from "./SqliteStore.ts"
 
 export type Sealed = { readonly made: Made | undefined } | { readonly failure: Failure }
 
-/** Pages that are given back in one step. */
+/** Number of database pages that are given back in one step. */
 const PAGES = 64
-/** Free pages that are worth it. */
+/** Minimum number of free pages that is worth giving back. */
 const WORTH = 256
 
 interface Job extends Sealing {
@@ -36,9 +36,9 @@ export class Sealer implements Chore {
   private readonly store: SqliteStore
   private readonly folder: string
   private job: Job | undefined
-  /** Whether rows may be left that are in a segment. */
+  /** Whether the store may still have rows that are also in a segment. */
   private drops: boolean
-  /** Whether there may be free pages. */
+  /** Whether the store may have free pages. */
   private frees = true
 
   constructor(store: SqliteStore, folder: string) {
@@ -51,7 +51,7 @@ export class Sealer implements Chore {
     return this.job === undefined && !this.drops && !this.frees
   }
 
-  /** Whether somebody waits for it, or the store holds runes twice. */
+  /** Whether a caller waits for the segment, or the store holds runes that are also in a segment. */
   get isPressing(): boolean {
     return this.job !== undefined || this.drops
   }
@@ -75,7 +75,7 @@ export class Sealer implements Chore {
     }
   }
 
-  /** The rune that tells of the segment is durable: its rows may go. */
+  /** Call when the rune about the segment is durable: its rows may be deleted. */
   leave(made: Made): void {
     if (made.last <= this.store.left) return
     this.store.leave(made)
@@ -83,7 +83,8 @@ export class Sealer implements Chore {
   }
 
   step(): void {
-    // first: one segment after another would leave no time for it, and the store would hold all of them twice
+    // Rows are deleted first. Otherwise a sequence of segments would leave no time for it, and the store would hold all
+    // of their runes twice.
     if (this.drops) {
       this.drops = this.store.drop(STEP) > 0
       this.frees ||= !this.drops
@@ -110,13 +111,13 @@ export class Sealer implements Chore {
       try {
         job.writer.abandon()
       } catch {
-        // what is left of it is replaced by the next
+        // the next segment overwrites what is left of this one
       }
       job.done({ failure: failureOf(error) })
     }
   }
 
-  /** Answers whether it was the last. */
+  /** Adds one step of rows. Answers whether these were the last. */
   private add({ before, heads, page, upTo, walk, writer }: Job): boolean {
     const rows = page.all(walk.head, upTo) as unknown as ReadonlyArray<RuneRow>
     const taken: Array<RuneRow> = []

@@ -1,36 +1,35 @@
 /**
- * SecretValues: which values of an environment are secrets, and the forms in which a known value
- * is met in a text. Pure.
+ * SecretValues: which values of an environment are secrets, and the forms in which a known value can occur in a text.
+ * Pure.
  *
- * A variable is a secret by its name, or by a password in the address that it holds. A value
- * is met as it stands, escaped in JSON, escaped in an address, in hex, and in base64 wherever
- * in a longer text it begins.
+ * A variable is a secret because of its name, or because its value is an address with a password. A value is found in
+ * these forms: as it is, escaped in JSON, escaped in an address, in hex, and in base64 at any offset of a longer text.
  */
 
-/** A shorter value is a word more often than a secret. */
+/** Minimum length of a value, in characters: a shorter value is usually just a word. */
 export const MIN_VALUE = 6
-/** A value shorter than this counts only as a whole word, and is sought in no other form. */
+/** A value shorter than this counts only as a whole word, and is not looked for in other forms. */
 const MIN_ANYWHERE = 8
-/** Longer values are documents; their lines are known. */
+/** Maximum length of a value, in characters. A longer value is a document, of which only the lines are looked for. */
 const MAX_VALUE = 16 * 1024
-/** A line of a longer value that is a secret by itself. */
+/** Minimum length of a line of a longer value to count as a secret by itself. */
 const MIN_LINE = 20
 
 export interface Form {
   readonly text: string
-  /** Counts only where the characters beside it belong to no word. */
+  /** Whether it counts only as a whole word, with no word character directly before or after it. */
   readonly whole: boolean
 }
 
-/** Names of what every log speaks of. */
+/** Names of variables whose values every log mentions. */
 const HARMLESS_NAME =
   /^(?:PATH|HOME|PWD|OLDPWD|SHELL|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TERM\w*|COLORTERM|TZ|HOSTNAME|HOST|EDITOR|VISUAL|PAGER|SHLVL|_|DISPLAY|MAIL|TMPDIR|NODE_ENV|NODE_VERSION|XDG_\w+|npm_(?!config__auth)\w+|GOPATH|JAVA_HOME|LS_COLORS|MANPATH|INFOPATH|SSH_(?:AUTH_SOCK|AGENT_PID|TTY|CLIENT|CONNECTION)|SYSTEMD_\w+|INVOCATION_ID|JOURNAL_STREAM|DBUS_\w+|WAYLAND_\w+)$/
 const SECRET_NAME =
   /KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR)|(?:^|_)P(?:AT|IN|W|WD)(?:_|$)|COOKIE|SIGNATURE|WEBHOOK|DSN|(?:DATABASE|DB|MONGO\w*|REDIS|AMQP|PG|POSTGRES\w*|MYSQL|SMTP)_(?:URL|URI)|CONNECTION_STRING/i
-/** Names of what only speaks of a secret: where it lies, how many there are, how long it lasts. */
+/** Names of variables that only describe a secret: where it is stored, how many there are, how long it is valid. */
 const ABOUT =
   /(?:_(?:FILE|PATH|DIR|SOCK|SOCKET|NAME|USER|TYPE|MODE|VERSION|TIMEOUT|TTL|LIMIT|SIZE|LENGTH|COUNT|PORT|ID_FILE)|TOKENS)$|^MAX_/i
-/** Values that no secret has. */
+/** Values that are never secrets. */
 const HARMLESS_VALUE = /^(?:true|false|yes|no|on|off|none|null|undefined|\d{1,5})$/i
 
 const decoded = (text: string): string => {
@@ -41,13 +40,13 @@ const decoded = (text: string): string => {
   }
 }
 
-/** The password of an address, as it stands there and as it is meant. */
+/** The password of an address, as written and URL-decoded. */
 const passwordsIn = (value: string): ReadonlyArray<string> => {
   const password = /^[a-z][a-z0-9+.-]{0,32}:\/\/[^/\s:@]{0,256}:([^/\s@]{1,1024})@/i.exec(value)?.[1]
   return password === undefined ? [] : [password, decoded(password)]
 }
 
-/** The words behind an address's host: all of it, and its words, as they stand there and as they are meant. */
+/** Everything after the host of an address: as a whole and word by word, each as written and URL-decoded. */
 export const wordsOfAddress = (address: string): ReadonlyArray<string> => {
   const path = /^https?:\/\/[^/?#\s]{1,256}[/?#](\S{1,1024})$/.exec(address)?.[1]
   if (path === undefined) return []
@@ -55,12 +54,12 @@ export const wordsOfAddress = (address: string): ReadonlyArray<string> => {
   return [...new Set([...words, ...words.map(decoded)])].filter((word) => word !== "")
 }
 
-/** A word of a path that has a digit and this length is seldom one of a language. */
+/** A word of a path with a digit and at least this length is seldom a word of a language. */
 const MIN_WORD = 12
-/** The same, of letters alone. */
+/** Minimum length of a word without a digit to be seldom a word of a language. */
 const MIN_LONG_WORD = 16
 
-/** The parts of an address that is a secret, as a webhook's is, that must not be written down either. */
+/** For an address that is itself a secret, such as a webhook: the parts that must not be written down either. */
 export const secretsOfAddress = (address: string): ReadonlyArray<string> =>
   wordsOfAddress(address).filter((word) => word.length >= MIN_LONG_WORD || (word.length >= MIN_WORD && /\d/.test(word)))
 
@@ -74,7 +73,7 @@ export const secretsIn = (environment: { readonly [name: string]: string | undef
     return passwords.length === 0 ? [] : [value, ...passwords]
   })
 
-/** The texts that a registered value makes known: itself, and each line that is a secret by itself. */
+/** The texts that become known with a registered value: the value, and each line that is a secret by itself. */
 export const partsOf = (value: string): ReadonlyArray<string> => {
   const lines = value.includes("\n")
     ? value
@@ -85,7 +84,7 @@ export const partsOf = (value: string): ReadonlyArray<string> => {
   return [value, ...lines].filter((part) => part.length >= MIN_VALUE && part.length <= MAX_VALUE)
 }
 
-/** Base64 at the three offsets that a place in a longer text may have, without what depends on its neighbours. */
+/** Base64 at the three possible offsets in a longer text, without the characters that depend on its neighbours. */
 const base64Of = (value: string): ReadonlyArray<string> => {
   const bytes = Buffer.from(value)
   return [0, 1, 2].map((shift) => {
@@ -98,7 +97,7 @@ const base64Of = (value: string): ReadonlyArray<string> => {
 
 export const formsOf = (value: string): ReadonlyArray<Form> => {
   if (value.length < MIN_ANYWHERE) return [{ text: value, whole: true }]
-  // half a character has no address and no bytes of its own
+  // half of a surrogate pair cannot be URL-encoded and has no bytes
   const proper = value.toWellFormed()
   const hex = Buffer.from(value).toString("hex")
   const base64 = base64Of(value)
