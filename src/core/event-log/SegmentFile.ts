@@ -1,12 +1,13 @@
 /**
- * SegmentFile: runes that have left the store, in a compressed file: all runes of the log from one position to
+ * SegmentFile: a compressed file of runes that have left the store. It holds all runes of the log from one position to
  * another, whatever their streams, as they were stored.
  *
  *     blocks of 256 runes, each a zstd frame of lines of JSON: [eventId, format, seq, …, payload, payloadHash, hash]
  *     a skippable frame: where each block begins, and the newest rune of each stream in the file
  *
- * `zstd -d` makes plain lines of the file. Guarantees: a file is there whole, and on the disk, or not at all; a rune is
- * found by reading one block. Free of imports at run time but Node's: the log's threads load this file.
+ * `zstd -d` turns the file into plain lines. Guarantees: a file under its final name is complete and on disk, or does
+ * not exist. Finding a rune reads one block. Imports only Node's modules at run time, because the log's threads load
+ * this file.
  */
 import { createHash, type Hash } from "node:crypto"
 import * as fs from "node:fs"
@@ -17,22 +18,22 @@ import { COLUMNS, fromRow, type RowValues, rowOfValues, type RuneRow } from "./R
 import type { StoredRune } from "./StoredRune.ts"
 import { syncFolder } from "./SyncFolder.ts"
 
-/** Beside the store. */
+/** Name of the folder of segments, next to the store. */
 export const SEGMENTS = "segments"
-/** Runes of a block. */
+/** Number of runes in a block. */
 const BLOCK = 256
 const LEVEL = 3
-/** Bytes after which they are brought to the disk: all at once at the end would hold up whoever writes. */
+/** Bytes after which the file is synced to disk: one sync of everything at the end would hold up other writers. */
 const PIECE = 1_000_000
 const VERSION = 1
 const MAGIC = 0x31534741
-/** zstd's mark of a frame that its readers skip. */
+/** Mark of a zstd frame that zstd readers skip. */
 const SKIPPABLE = 0x184d2a50
 
-/** The newest rune of a stream, and what an append to the stream needs of it. */
+/** The newest rune of a stream, and what an append to the stream needs to know about it. */
 export interface Head extends Link {
   readonly isSealed: boolean
-  /** The newest rune whose kind the guard reads; 0 for none. */
+  /** Position of the newest rune whose kind the guard reads; 0 for none. */
   readonly guarded: number
 }
 
@@ -45,7 +46,7 @@ export interface Made {
   readonly first: number
   readonly last: number
   readonly runes: number
-  /** The name in the folder of segments. */
+  /** Name of the file in the folder of segments. */
   readonly file: string
   readonly bytes: number
   readonly sha256: string
@@ -55,10 +56,10 @@ interface Footer {
   readonly version: number
   readonly first: number
   readonly last: number
-  /** First rune, offset, bytes. */
+  /** For each block: position of its first rune, offset and length in bytes. */
   readonly blocks: ReadonlyArray<readonly [first: number, offset: number, bytes: number]>
   readonly heads: ReadonlyArray<SegmentHead>
-  /** Of another kind of file (Beginning). */
+  /** Used by another kind of file (see Beginning). */
   readonly contents?: unknown
 }
 
@@ -81,25 +82,25 @@ const closing = (footer: Omit<Footer, "version">): Buffer => {
 
 export const sizeOf = (path: string): number => fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
-/** Bytes of a store on the disk, segments not counted. */
+/** Bytes of a store on disk, without its segments. */
 export const storeBytes = (file: string): number => sizeOf(file) + sizeOf(`${file}-wal`)
 
 export const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
 
-/** The names of segments' files, whole and begun, in their folder. */
+/** Names of the files of segments in the folder, complete or unfinished. */
 export const filesIn = (folder: string): ReadonlyArray<string> =>
   namesIn(folder).filter((name) => /^((\d+|begins)-\d+\.zst|segment\.part)$/.test(name))
 
 export const remove = (path: string): void => fs.rmSync(path, { force: true })
 
-/** A file in the making: under its own name it is there whole, and on the disk, or not at all. */
+/** A file that is being written. Under its final name it is complete and on disk, or does not exist. */
 export class PartFile {
   private readonly folder: string
   private readonly part: string
   private readonly handle: number
   private readonly sha256: Hash = createHash("sha256")
   bytes = 0
-  /** Bytes that are on the disk. */
+  /** Number of bytes that are on disk. */
   private synced = 0
 
   constructor(folder: string) {
@@ -109,7 +110,7 @@ export class PartFile {
     this.handle = fs.openSync(this.part, "w", 0o600)
   }
 
-  /** Adds a frame; answers where it lies. */
+  /** Adds a frame. Answers its offset and length. */
   frame(text: string): readonly [offset: number, bytes: number] {
     const offset = this.bytes
     const frame = compress(text)
@@ -121,7 +122,9 @@ export class PartFile {
     return [offset, frame.length]
   }
 
-  /** The file is as it was meant, and on the disk, when this returns. */
+  /**
+   * Completes the file. When this returns, its content is verified and on disk. Throws if it is not as it was written.
+   */
   finish(file: string, footer: Omit<Footer, "version">, runes: number): Made {
     this.write(closing(footer))
     fs.fsyncSync(this.handle)
@@ -141,14 +144,14 @@ export class PartFile {
   }
 
   private write(bytes: Buffer): void {
-    // the system may take less than all of it at once
+    // the system can write fewer bytes than requested
     for (let from = 0; from < bytes.length;) from += fs.writeSync(this.handle, bytes, from)
     this.sha256.update(bytes)
     this.bytes += bytes.length
   }
 }
 
-/** A segment in the making. Rows come in order. */
+/** Writes a segment. Rows must come in order. */
 export class SegmentWriter {
   private readonly file: PartFile
   private readonly blocks: Array<Footer["blocks"][number]> = []
@@ -170,7 +173,7 @@ export class SegmentWriter {
     }
   }
 
-  /** Durable when this returns: runes of the file may leave the store. */
+  /** Completes the file. It is durable when this returns: its runes may leave the store. */
   finish(heads: ReadonlyArray<SegmentHead>): Made {
     this.block()
     const { blocks, first, last, runes } = this
@@ -190,7 +193,7 @@ export class SegmentWriter {
   }
 }
 
-/** A file that is there. A throw means that it is damaged, or gone. */
+/** An existing file. Methods throw if it is damaged or missing. */
 export class SegmentFile {
   readonly path: string
   private known: Footer | undefined
@@ -231,7 +234,7 @@ export class SegmentFile {
     return this.text(offset, length).trimEnd().split("\n").map(rowOf)
   }
 
-  /** Of a frame. */
+  /** Text of the frame at an offset; both arguments in bytes. */
   text(offset: number, length: number): string {
     return String(zstdDecompressSync(this.reading((handle) => this.part(handle, offset, length))))
   }

@@ -1,10 +1,11 @@
 /**
- * SegmentLog: the oldest runes leave the store for a segment, as the log sees it: the file is made, then a rune of the
- * home stream names it and the store lists it, in one transaction; then the store lets the rows go.
+ * SegmentLog: moves the oldest runes from the store to a segment, as the log sees it. The file is made first. Then, in
+ * one transaction, a rune of the home stream names it and the store lists it. Then the store deletes the rows.
  *
- * Guarantees: each step is durable before the next; a kill between two of them loses nothing, and the next start
- * removes a file that no rune names, and lists one that a rune names and an older agentd did not list. Texts are erased in segments, too: the file is
- * written anew, and a rune says so; never one that is damaged: a new hash would hide that.
+ * Guarantees: each step is durable before the next. A kill between two steps loses nothing. The next start removes a
+ * file that no rune names, and lists a file that a rune names but an older agentd did not list. Texts are erased in
+ * segments, too: the file is rewritten, and a rune says so. A damaged file is never rewritten: a new hash would hide
+ * the damage.
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
@@ -23,9 +24,11 @@ import type { Listed, Segments } from "./Segments.ts"
 import { storageError } from "./StorageFailure.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
-/** Streams whose heads the rune names one by one; of more it has the hash alone. */
+/**
+ * Maximum number of streams whose heads the rune lists one by one. For more streams it only has the hash of all heads.
+ */
 const MAX_HEADS = 500
-/** SQLite's own code for a damaged file. */
+/** SQLite's result code for a damaged file. */
 const CORRUPT = 11
 
 export interface Parts extends Forgetting.Parts {
@@ -34,7 +37,7 @@ export interface Parts extends Forgetting.Parts {
 
 const failed = (path: string) => (cause: unknown) => storageError(path, cause)
 
-/** The chains where the segment ends. */
+/** The ends of the chains in the segment. */
 const chainsOf = (heads: ReadonlyArray<SegmentHead>) => {
   const chains = heads.map(({ hash, seq, stream }) => ({ stream, seq, hash }))
   return {
@@ -44,15 +47,15 @@ const chainsOf = (heads: ReadonlyArray<SegmentHead>) => {
   }
 }
 
-/** Whether a daemon before this one has left something to finish. */
+/** Whether an earlier daemon left something to finish. */
 export const isBegun = ({ folder }: Parts): boolean => filesIn(folder).length > 0
 
-/** Seals what may go, and answers the rune that says so; undefined where it is too little. */
+/** Seals the runes that may leave the store. Answers the rune that says so, or undefined if there are too few. */
 export const seal =
   (parts: Parts, append: Appender["append"], home: string) =>
   (sealing: Sealing): Effect.Effect<Rune | undefined, StorageError | RuneRefused> =>
     Effect.uninterruptibleMask((restore) =>
-      // a file that is made and that no rune names is removed by the next start
+      // if no rune names a finished file, the next start removes it
       Effect.flatMap(restore(parts.seal(sealing)), (made) =>
         made === undefined ? Effect.succeed(undefined) : tell(parts, append, home, made)
       )
@@ -69,13 +72,13 @@ const tell = Effect.fnUntraced(function* (
   const [rune] = yield* append([
     { stream: home, kind: "segment.sealed", actor: "log/sealer", payload: { ...made, ...chainsOf(heads) } }
   ])
-  // who reads finds them in the file before they are gone from the store
+  // readers must find the runes in the file before they are gone from the store
   segments.list([...segments.listed, made])
   yield* change({ _tag: "Leave", made })
   return rune
 })
 
-/** Finishes what a daemon that was killed has begun. */
+/** Finishes what a killed daemon began. */
 export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
   Effect.gen(function* () {
     const { change, segments, told } = parts
@@ -92,16 +95,16 @@ export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
     yield* Forgetting.swept(parts)
   })
 
-/** The log, as those see it that write segments anew. */
+/** What rewriting a segment needs of the log. */
 export interface Remaking {
   readonly append: Appender["append"]
   readonly home: string
   readonly actor: string
-  /** By the rune whose texts were erased. */
+  /** Erasures, by the position of the rune whose texts were erased. */
   readonly erasures: Effect.Effect<ReadonlyMap<number, Erasing>, StorageError>
 }
 
-/** Whether each rune of the file is as it was appended, or as an erasure has left it. */
+/** Whether each rune of the file is as it was appended, or as an erasure left it. */
 const isWhole = (segments: Segments, file: SegmentFile, first: number, erasures: ReadonlyMap<number, Erasing>) => {
   const before = ({ prev, stream }: StoredRune) => segments.at(prev) ?? segments.beginning?.head(stream)
   const walk = new ChainWalk({ after: first - 1, before })
@@ -112,8 +115,9 @@ const isWhole = (segments: Segments, file: SegmentFile, first: number, erasures:
 }
 
 /**
- * Writes a segment anew with its rows changed, and a rune that says so. Done twice it makes the same file. A kill before
- * that rune leaves a whole file that is listed as it was before; any other one that is not as it is listed is damaged.
+ * Rewrites a segment with changed rows, and appends a rune that says so. Doing it twice makes the same file. A kill
+ * before that rune leaves a complete file, while the store lists the old one. Any other file that is not as listed is
+ * damaged.
  */
 export const remake = ({ folder, segments }: Parts, { actor, append, erasures, home }: Remaking) =>
   Effect.fnUntraced(function* (segment: Listed, changed: (row: RuneRow) => RuneRow) {
@@ -137,7 +141,7 @@ export const remake = ({ folder, segments }: Parts, { actor, append, erasures, h
       }
       return yield* attempt(() => writer.finish(heads))
     }).pipe(Effect.tapError(() => Effect.ignore(attempt(() => writer.abandon()))))
-    // the store lists it with this rune
+    // the store updates its list with this rune
     if (made.sha256 !== segment.sha256) {
       yield* append([{ stream: home, kind: "segment.rewritten", actor, payload: { ...made } }])
     }

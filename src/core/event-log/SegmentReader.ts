@@ -1,9 +1,9 @@
 /**
- * SegmentReader: what is read of a log whose oldest runes have left the store: from the segments up to where they
- * end, from the store beyond. Whoever reads sees one log.
+ * SegmentReader: reads a log whose oldest runes have left the store. Runes up to the end of the segments come from
+ * these, newer ones from the store. Callers see one log.
  *
- * Guarantees: a call looks at a bounded number of runes in segments, and yields between blocks; a file that is damaged
- * or gone is a StorageError that names it; runes of a segment that a person's setting has removed are none.
+ * Guarantees: a call looks at a bounded number of runes in segments, and yields between blocks. A damaged or missing
+ * file is a StorageError that names it. Runes of a segment that a person's setting has removed do not appear.
  */
 import { Effect } from "effect"
 import { StorageError } from "./EventLog.ts"
@@ -13,10 +13,10 @@ import type { Segments } from "./Segments.ts"
 import { PAGE_ROWS } from "./SqlReader.ts"
 import { matches, type StoredRune } from "./StoredRune.ts"
 
-/** Runes of segments that one call looks at. */
+/** Maximum number of runes in segments that one call looks at. */
 const SPAN = 2_048
 
-/** Runes that are looked up without a pause: each may be in a block of its own. */
+/** Number of runes that are looked up without a pause. Each can be in a different block. */
 const LOOKS = 8
 
 const failed = (cause: unknown): StorageError =>
@@ -33,7 +33,7 @@ export class SegmentReader implements LogReader {
   private readonly segments: () => Segments
   readonly lastCommitted: LogReader["lastCommitted"]
 
-  /** Over the reader of a store. `segments`: as they are now. */
+  /** Wraps the reader of a store. `segments` answers the current segments. */
   constructor(reader: LogReader, segments: () => Segments) {
     this.reader = reader
     this.segments = segments
@@ -77,14 +77,14 @@ export class SegmentReader implements LogReader {
     }
   )
 
-  /** The chain of a stream from one of its runes back, newest first, as far as it lies in segments. */
+  /** Follows the chain of a stream back from one of its runes, newest first, within the segments. */
   private readonly back = Effect.fnUntraced(
     { self: this },
     function* (this: SegmentReader, newest: number, after: number, count: number, each: (rune: StoredRune) => void) {
       let next = newest
       for (let found = 0; next > after && found < count; found++) {
         const rune = yield* attempt(() => this.segments().at(next))
-        // removed by a person's setting
+        // a person's setting has removed the rune
         if (rune === undefined) return
         each(rune)
         next = rune.prev
@@ -93,7 +93,7 @@ export class SegmentReader implements LogReader {
     }
   )
 
-  /** The rune before the oldest of those that the store has, where it lies in a segment. */
+  /** Position of the rune before the oldest one that was read from the store; `newest` if none was. */
   private readonly older = Effect.fnUntraced(
     { self: this },
     function* (this: SegmentReader, oldest: number | undefined, newest: number) {

@@ -1,8 +1,8 @@
 /**
- * Segments: the runes that have left the store, by position, out of the files that hold them.
+ * Segments: the runes that have left the store, by position, read from the files that contain them.
  *
- * Guarantees: a look reads one block of one file; blocks that were read last are remembered, a few of them. Runes of
- * a file that a person's setting has removed are none. Free of imports at run time but Node's: the log's threads load
+ * Guarantees: a lookup reads one block of one file. A few blocks that were read last are cached. Runes of a file that a
+ * person's setting has removed do not appear. Imports only Node's modules at run time, because the log's threads load
  * this file.
  */
 import { join } from "node:path"
@@ -21,7 +21,7 @@ export interface Listed {
   readonly bytes: number
 }
 
-/** Blocks that are remembered. */
+/** Number of blocks in the cache. */
 const REMEMBERED = 6
 
 /** The segments of a store, oldest first. */
@@ -30,7 +30,7 @@ export const listedIn = (database: Database): ReadonlyArray<Listed> =>
     .prepare("SELECT first, last, file, sha256, bytes FROM segments ORDER BY first")
     .all() as unknown as ReadonlyArray<Listed>
 
-/** Lists a segment, and where its streams go on. */
+/** Lists a segment, and the heads from which its streams continue. */
 export const list = (
   database: Database,
   { bytes, file, first, last, sha256 }: Listed,
@@ -45,7 +45,7 @@ export const list = (
   }
 }
 
-/** Where streams go on whose older runes have left the store; one stream, or all. */
+/** Heads from which streams continue whose older runes have left the store; of one stream, or of all. */
 export const leftHeadsIn = (database: Database, stream?: string): ReadonlyArray<SegmentHead> => {
   const all = "SELECT stream, event_id AS eventId, seq, hash, sealed, guarded FROM left_heads"
   const rows =
@@ -65,7 +65,7 @@ const isThere = ({ file }: Listed): boolean => !isBeginning(file)
 export class Segments {
   private readonly folder: string
   private all: ReadonlyArray<Open> = []
-  /** Segments that hold runes. */
+  /** Segments that contain runes, so not the deleted ones. */
   private there: ReadonlyArray<Open> = []
   private known: Beginning | undefined
   private readonly blocks = new Map<string, ReadonlyArray<RuneRow>>()
@@ -75,7 +75,7 @@ export class Segments {
     this.list(listed)
   }
 
-  /** The segments are these from now on. */
+  /** Replaces the list of segments. */
   list(listed: ReadonlyArray<Listed>): void {
     this.blocks.clear()
     this.known = undefined
@@ -83,12 +83,12 @@ export class Segments {
     this.there = this.all.filter(isThere)
   }
 
-  /** The newest rune that a person's setting has deleted; 0 for none. */
+  /** Position of the newest rune that a person's setting has deleted; 0 for none. */
   get deleted(): number {
     return this.all.findLast((one) => !isThere(one))?.last ?? 0
   }
 
-  /** All that is known of the deleted ones; undefined: none is. A throw means that it cannot be read. */
+  /** What is still known of the deleted runes; undefined if none was deleted. Throws if the file cannot be read. */
   get beginning(): Beginning | undefined {
     const listed = this.all.find((one) => !isThere(one))
     return listed && (this.known ??= new Beginning(listed.content, listed.sha256))
@@ -102,12 +102,12 @@ export class Segments {
     return this.all
   }
 
-  /** Where the segment of a rune ends. */
+  /** Position of the last rune of the segment that contains the rune. */
   end(eventId: number): number {
     return this.all.find(({ last }) => last >= eventId)?.last ?? this.last
   }
 
-  /** The newest rune that has left the store, for a file or for good; 0 for none. */
+  /** Position of the newest rune that has left the store, into a file or deleted; 0 for none. */
   get last(): number {
     return this.all.at(-1)?.last ?? 0
   }
@@ -116,7 +116,7 @@ export class Segments {
     return this.all.reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
-  /** The rows of one block with `after` < position, oldest first; empty where there are none. */
+  /** The rows of one block with `after` < position, oldest first; empty if there are none. */
   after(after: number): ReadonlyArray<RuneRow> {
     const segment = this.there.find(({ last }) => last > after)
     if (segment === undefined) return []
@@ -124,7 +124,7 @@ export class Segments {
     return after < rows[0]!.event_id ? rows : rows.filter((row) => row.event_id > after)
   }
 
-  /** The rows of one block with position ≤ `before`, oldest first; empty where there are none. */
+  /** The rows of one block with position ≤ `before`, oldest first; empty if there are none. */
   before(before: number): ReadonlyArray<RuneRow> {
     const segment = this.there.findLast(({ first }) => first <= before)
     if (segment === undefined) return []

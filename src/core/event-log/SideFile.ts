@@ -1,10 +1,11 @@
 /**
- * SideFile: the file beside a store that is made of its runes: the newest rune of each stream, snapshots, how far
- * subscribers have come (`StreamIndex`), and which runes an actor has (`ActorIndex`). Nothing in it is the truth: in
- * doubt it is discarded, and made anew.
+ * SideFile: the file next to a store that is derived from its runes. It has the newest rune of each stream, snapshots,
+ * the positions of subscribers (`StreamIndex`), and which runes an actor has (`ActorIndex`). Nothing in it is the
+ * truth: in doubt it is discarded and rebuilt.
  *
- * Guarantees: a write is whole or not at all, and waits for no disk: after a crash the file is at worst a little behind.
- * What is deleted from it is overwritten. Free of imports at run time but Node's: the log's threads load this file.
+ * Guarantees: a write is complete or has no effect, and does not wait for the disk: after a crash the file is at worst
+ * a little behind. Deleted content is overwritten. Imports only Node's modules at run time, because the log's threads
+ * load this file.
  */
 import { isLocked } from "./GroupCommit.ts"
 import { GENESIS } from "./HashChain.ts"
@@ -12,13 +13,13 @@ import { type Database, nodeSqlite, type Sqlite } from "./Sqlite.ts"
 
 export const sideFileOf = (file: string): string => `${file}.index`
 
-/** The second file of an older agentd. */
+/** Path of the second file that an older agentd had. */
 export const actorFileOf = (file: string): string => `${file}.actors`
 
-/** Of the streams, their snapshots and the subscribers. */
+/** Version of the tables of streams, snapshots and subscribers. */
 export const VERSION = 2
 
-/** Of the actors. */
+/** Version of the tables of actors. */
 export const FILED_VERSION = 1
 
 const ACTORS = `
@@ -73,7 +74,7 @@ export class SideFile {
   private readonly file: string
   private readonly sqlite: Sqlite
   database: Database
-  /** True where the file cannot be written: it stays as it is until the next start. */
+  /** True if the file cannot be written. It then stays unchanged until the next start. */
   isBroken = false
 
   constructor(file: string, sqlite = nodeSqlite) {
@@ -86,14 +87,14 @@ export class SideFile {
     }
   }
 
-  /** Puts an empty file in its place. */
+  /** Replaces the file with an empty one. */
   renew(): void {
     this.close()
     this.database = this.anew()
     this.isBroken = false
   }
 
-  /** Empties the tables of actors; all of the file where it does not take that. */
+  /** Empties the tables of actors, or the whole file if that fails. Throws if the file is locked. */
   forgetActors(): void {
     try {
       this.write(() => this.database.exec(`DROP TABLE filed; DROP TABLE threads; DROP TABLE entries; ${ACTORS}`))
@@ -103,7 +104,7 @@ export class SideFile {
     }
   }
 
-  /** Writes all or nothing; a throw means nothing. */
+  /** Writes everything or nothing. A throw means that nothing was written. */
   write(write: () => void): void {
     this.database.exec("BEGIN IMMEDIATE")
     try {
@@ -115,7 +116,7 @@ export class SideFile {
     }
   }
 
-  /** Writes where that can be done; false: somebody else has the file locked, or it is broken. */
+  /** Writes if possible. False if somebody else has the file locked, or it is broken. */
   attempt(write: () => void): boolean {
     if (this.isBroken) return false
     try {
@@ -128,7 +129,7 @@ export class SideFile {
   }
 
   close(): void {
-    // no longer open where the file could not be made anew
+    // the database is already closed if the file could not be rebuilt
     if (this.database.isOpen) this.database.close()
   }
 

@@ -1,8 +1,8 @@
 /**
- * SideFileCheck: the file beside a store that is made of its runes, as `verify` looks at it.
+ * SideFileCheck: checks the file next to a store that is derived from its runes, for `verify`.
  *
- * Guarantees: what is wrong with it is said, and loses nothing: a start makes it anew. Free of imports at run
- * time but Node's: the thread that verifies loads this file.
+ * Guarantees: problems of the file are reported, and lose nothing: a start rebuilds the file. Imports only Node's
+ * modules at run time, because the verifying thread loads this file.
  */
 import { FiledCheck } from "./ActorIndex.ts"
 import { type Database, nodeSqlite } from "./Sqlite.ts"
@@ -19,18 +19,18 @@ const structureOf = (database: Database): ReadonlyArray<string> =>
     .map((row) => String(Object.values(row)[0]).replaceAll("\n", " "))
     .filter((said) => said !== "ok")
 
-/** SQLITE_ERROR (no such table: an empty file), SQLITE_BUSY, SQLITE_CANTOPEN: there is none, or it is in the making. */
+/** SQLITE_ERROR (no such table: an empty file), SQLITE_BUSY, SQLITE_CANTOPEN: no file, or one that is being made. */
 const NONE = new Set([1, 5, 14])
 
-/** The check of the file beside a store, while the store's runes are walked over. */
+/** Checks the file next to a store while the store's runes are walked over. */
 export class SideFileCheck {
   private readonly file: string
   readonly problems: Array<string> = []
-  /** Whether the file is to be made anew. */
+  /** Whether the file must be rebuilt. */
   isRefilled = false
   private opened: { readonly database: Database; readonly check: FiledCheck } | undefined
 
-  /** `file`: the store's. */
+  /** `file`: path of the store. */
   constructor(file: string) {
     this.file = sideFileOf(file)
     this.attempt(() => {

@@ -1,19 +1,19 @@
 /**
  * Snapshot: the state of a fold over one stream, at one rune of that stream.
  *
- * A snapshot saves reading; it is never the truth. It is bound to the chain by the hash
- * of its rune, to the fold by the fold's version, and to its own bytes by a seal: where
- * one of them does not agree there is no snapshot, and the fold reads the stream.
+ * A snapshot saves reading; it is never the truth. It is bound to the chain by the hash of its rune, to the fold by the
+ * fold's version, and to its own bytes by a seal. If one of them does not match, the snapshot is ignored and the fold
+ * reads the stream.
  */
 import { hash } from "node:crypto"
 
 export interface SnapshotOrder {
   readonly stream: string
-  /** Of the fold. */
+  /** Name of the fold. */
   readonly name: string
-  /** Of the fold: rises with every change of the fold or of its state. */
+  /** Version of the fold. It rises with every change of the fold or of its state. */
   readonly version: number
-  /** The newest rune of the stream that is folded in. */
+  /** Position of the newest rune of the stream that is folded in. */
   readonly eventId: number
   readonly state: Uint8Array
 }

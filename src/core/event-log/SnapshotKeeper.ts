@@ -1,24 +1,24 @@
 /**
- * SnapshotKeeper: keeps the snapshots of streams near their ends while the program runs, so
- * that a start reads a short tail, also after a crash. After so many runes of a stream its
- * folds go on from their snapshots over them, apart from the states that live.
+ * SnapshotKeeper: saves new snapshots of streams while the program runs, so that a start reads a short tail, also after
+ * a crash. After `KEEP_EVERY` runes of a stream, its folds read these runes on top of their last snapshots. The states
+ * in use are not touched.
  *
- * Guarantees: nothing waits for the keeper; one stream at a time, page by page; at the
- * log's end it takes a bounded time. Large states, which would hold up the event loop, are
- * kept at a start that has read much, and at the log's end.
+ * Guarantees: nothing waits for the keeper. It handles one stream at a time, page by page. At the end of the log it
+ * takes a bounded time. Large states, which would hold up the event loop, are only saved at a start that has read much,
+ * and at the end of the log.
  */
 import { Effect, Queue } from "effect"
 import * as Monotonic from "../supervision/Monotonic.ts"
 import { type StreamReader, WORTH_KEEPING } from "./StreamReader.ts"
 
-/** Runes of a stream after which its snapshots are kept anew. */
+/** Number of runes of a stream after which new snapshots of it are saved. */
 export const KEEP_EVERY = 2_048
-/** ms that the end of the log may take for it. */
+/** Maximum time for saving snapshots at the end of the log, in ms. */
 const LAST = 1_000
 
 export class SnapshotKeeper {
   private readonly reader: StreamReader
-  /** Runes by stream since its snapshots were kept. */
+  /** Number of runes of each stream since its snapshots were saved. */
   private readonly runes = new Map<string, number>()
   private readonly due = Effect.runSync(Queue.unbounded<string>())
 
@@ -30,16 +30,16 @@ export class SnapshotKeeper {
     const count = this.runes.get(stream) ?? 0
     if (count === 0 && !this.reader.isFolded(stream)) return
     this.runes.set(stream, count + 1)
-    // each stream is in the queue once: the count goes back to nothing when its turn comes
+    // each stream is queued once: its count restarts when its turn comes
     if (count + 1 === KEEP_EVERY) Queue.offerUnsafe(this.due, stream)
   }
 
-  /** Runs beside everything else. */
+  /** Saves snapshots that are due, in the background. */
   readonly run: Effect.Effect<never> = Effect.forever(
     Effect.flatMap(Queue.take(this.due), (stream) => (this.reader.isLarge(stream) ? Effect.void : this.keep(stream)))
   )
 
-  /** Keeps the snapshots that are due at the end, those with most changes first. */
+  /** Saves the snapshots that are due at the end of the log, those with most changes first. */
   readonly last: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     const until = (yield* Monotonic.now) + LAST
     const changed = [...this.runes].filter(([, count]) => count >= WORTH_KEEPING).toSorted(([, a], [, b]) => b - a)

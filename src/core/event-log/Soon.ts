@@ -1,6 +1,6 @@
 /**
- * Soon: how the log comes back to what it put off until the stack is free. A reference: a
- * simulation without an event loop has its own.
+ * Soon: how the log schedules work for when the stack is free. A reference, because a simulation without an event loop
+ * has its own implementation.
  */
 import { Context } from "effect"
 

@@ -1,10 +1,9 @@
 /**
  * SqlEventLog: the log in an SQLite file.
  *
- * Opening it brings the schema up to date, and restores each stream's newest rune; the
- * guard's states of a stream are read with the stream. The newest runes' chains are checked,
- * and a stream whose chain does not hold is halted. What is wrong with the file is said in a
- * StorageError with a remedy.
+ * Opening it brings the schema up to date, and restores the newest rune of each stream. The guard's states of a stream
+ * are read together with the stream. The chains of the newest runes are checked, and a stream with a broken chain is
+ * halted. Problems of the file are reported as a StorageError with a remedy.
  */
 import { Context, Duration, Effect, Layer, Queue, type Scope } from "effect"
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs"
@@ -52,11 +51,11 @@ import { type Walk, walkHere, walkThere } from "./Verify.ts"
 import * as WholeCheck from "./WholeCheck.ts"
 
 export interface Options extends Partial<Limits> {
-  /** Absolute. Made with its folder where it is not there, readable for this user alone. */
+  /** Absolute path. The file and its folder are created if missing, readable only by this user. */
   readonly file: string
-  /** The store grows no larger than this; then it is full. */
+  /** Maximum size of the store in bytes; a larger store is full. */
   readonly maxBytes?: number
-  /** How long a write that meets a lock or a full disk is tried again before the log gives up. */
+  /** How long a write is retried when it meets a lock or a full disk, before the log gives up. */
   readonly giveUpAfter?: Duration.Input
 }
 
@@ -64,7 +63,7 @@ type Open = (options: LogOptions) => Effect.Effect<OpenStore, StorageError, Scop
 
 const segmentsOf = (file: string): string => join(dirname(file), SEGMENTS)
 
-/** The segments as the store lists them now. */
+/** The segments that the store lists now. */
 const listed = (file: string): ReadonlyArray<Listed> => using(nodeSqlite.open(file, { readOnly: true }), listedIn)
 
 const archiveOf = (file: string): string => join(dirname(file), FOLDER)
@@ -87,18 +86,18 @@ const makeFile = (file: string) =>
 const attempt = <A>(file: string, work: () => A): Effect.Effect<A, StorageError> =>
   Effect.try({ try: work, catch: (cause) => storageError(file, cause) })
 
-/** Fails for a copy of the file alone, which lacks what was written last. */
+/** Fails if the file was copied without its write-ahead log, and so lacks the newest runes. */
 const checkWhole = (file: string): Effect.Effect<void, StorageError> =>
   attempt(file, () => {
     if (OpenMark.isBare(file)) throw new StorageError(OpenMark.refusal(file))
   })
 
-/** The archived streams, the segments, and the erasures that have not come to their end, as a fold of the home stream. */
+/** The archived streams, the segments, and the unfinished erasures, as a fold of the home stream. */
 interface Moved {
   readonly archived: ReadonlyArray<string>
   readonly unfinished: ReadonlyArray<Erasing>
   readonly segments: ReadonlyArray<Made>
-  /** How the last check of the whole ended. */
+  /** Result of the last check of the whole log; null if there was none. */
   readonly checked: Checked | null
 }
 
@@ -128,16 +127,16 @@ interface Restored {
   readonly admission: AdmissionState
   readonly newest: Map<string, number>
   readonly archived: Set<string>
-  /** Erasures by their runes: kept up to date. */
+  /** Unfinished erasures, by the position of their rune. Kept up to date. */
   readonly unfinished: Map<number, Erasing>
-  /** Segments by their first runes, likewise. */
+  /** Segments, by the position of their first rune. Kept up to date. */
   readonly told: Map<number, Made>
   readonly checked: Checked | null
-  /** Folds that took long to read: kept, so that the next opening reads only later runes. */
+  /** Snapshots of folds that took long to read: saved, so that the next opening only reads later runes. */
   readonly worth: ReadonlyArray<SnapshotOrder>
 }
 
-/** A stream whose chain does not hold takes nothing more. */
+/** Halts a stream whose chain is broken: it takes no more runes. Logs any other problem. */
 const halt = (admission: AdmissionState, { eventId, message, rule, stream }: Problem) => {
   if (rule !== "INV-HASH-VALID" || stream === "") return Effect.logError(`runes: after rune ${eventId} ${message}`)
   admission.halt(stream, {
@@ -147,7 +146,10 @@ const halt = (admission: AdmissionState, { eventId, message, rule, stream }: Pro
   return Effect.logError(`runes: stream ${stream} is halted at rune ${eventId}: ${message}`)
 }
 
-/** Halts each stream of which the check behind the start says that its chain does not hold; tells of it, and of chores. */
+/**
+ * Handles problems that are found while the log is in use: halts streams with broken chains, and reports them and
+ * chores.
+ */
 const minding = (log: SqliteLog, { home, severityOf }: Rules, service: EventLog["Service"]) =>
   Effect.gen(function* () {
     const found = yield* Queue.unbounded<Problem | string>()
@@ -170,7 +172,7 @@ const minding = (log: SqliteLog, { home, severityOf }: Rules, service: EventLog[
     )
   })
 
-/** Says in the home stream that runes are missing which were acknowledged: people are mailed. */
+/** Reports in the home stream that acknowledged runes are missing; this sends an email. */
 const tellGap = Effect.fnUntraced(function* ({ home }: Rules, service: EventLog["Service"], message: string) {
   yield* Effect.logError(`runes: ${message}`)
   const payload = { rule: "INV-EVENTID-MONOTONIC", severity: "FATAL", kind: "", actor: "", stream: home, message }
@@ -180,7 +182,7 @@ const tellGap = Effect.fnUntraced(function* ({ home }: Rules, service: EventLog[
   yield* Effect.catch(told, (error) => Effect.logError(`nobody is mailed of it: ${error.message}`))
 })
 
-/** A log that lacks what it had acknowledged says so. `behind`: in words; undefined where it lacks nothing. */
+/** Reports missing acknowledged runes. `behind`: the loss in words; undefined if nothing is missing. */
 const tellingOf = Effect.fnUntraced(function* (behind: string | undefined, rules: Rules, service: EventLog["Service"]) {
   if (behind === undefined) return service
   yield* tellGap(rules, service, behind)
@@ -227,10 +229,13 @@ const restore = Effect.fnUntraced(function* (
   } satisfies Restored
 })
 
-/** Guarded runes of a stream after which its guard's state is kept anew. */
+/** Number of guarded runes of a stream after which a new snapshot of its guard's state is saved. */
 const KEEP_EVERY = 512
 
-/** Keeps what a start would else read: at times, and at the end. Only a state at a durable rune is kept. */
+/**
+ * Saves states that the next start would otherwise have to read: now and then, and at the end. Only states at durable
+ * runes are saved.
+ */
 const keepStates = (
   log: SqliteLog,
   rules: Rules,
@@ -239,7 +244,7 @@ const keepStates = (
 ): Effect.Effect<void> => {
   const { archives, home } = rules
   const guardedKinds = new Set(rules.guard.kinds)
-  /** Guarded runes since the guard was kept, and the newest of them. */
+  /** By stream: the number of guarded runes since the guard's state was saved, and the newest of them. */
   const changed = new Map<string, { count: number; eventId: number }>()
   let isHomeChanged = false
   let { checked } = restored
@@ -290,12 +295,12 @@ const keepStates = (
   })
 }
 
-/** Keeps a store as it is beside it, for its owner alone; the copy is on the disk when this returns. */
+/** Saves a copy of a store next to it, readable only by its owner. The copy is on disk when this returns. */
 const keep = (database: Database, file: string, copy: string): void => {
   const part = `${copy}.part`
   try {
     rmSync(part, { force: true })
-    // SQLite takes an empty file that is there, with its mode
+    // VACUUM INTO accepts an existing empty file, and leaves its mode unchanged
     closeSync(openSync(part, "wx", 0o600))
     database.prepare("VACUUM INTO ?").run(part)
     const handle = openSync(part, "r")
@@ -311,7 +316,7 @@ const keep = (database: Database, file: string, copy: string): void => {
   }
 }
 
-/** Brings a store to this schema; without room for a copy as it was it stays as it is. */
+/** Migrates a store to the current schema, after copying it. Without space for the copy, the store stays as it is. */
 const migrate = Effect.fnUntraced(function* (options: Options, giveUpAfter: Duration.Duration) {
   const { file } = options
   const copied = yield* untilItPasses(giveUpAfter)(
@@ -321,7 +326,7 @@ const migrate = Effect.fnUntraced(function* (options: Options, giveUpAfter: Dura
         const copy = `${file}.schema-${version}`
         if (version !== undefined) keep(database, file, copy)
         Migrations.migrate(database, file)
-        // closing this connection may fold the write-ahead log into the file, and remove it
+        // closing this connection can fold the write-ahead log into the file and remove it, so the file's mark must go
         database.exec("PRAGMA user_version = 0")
         return version === undefined ? undefined : { version, copy }
       })
@@ -333,11 +338,11 @@ const migrate = Effect.fnUntraced(function* (options: Options, giveUpAfter: Dura
   )
 })
 
-/** A store that is whole, there, and of this schema. */
+/** Makes sure that the store is complete, exists, and has the current schema. */
 const prepare = (options: Options, giveUpAfter: Duration.Duration) =>
   Effect.andThen(checkWhole(options.file), Effect.andThen(makeFile(options.file), migrate(options, giveUpAfter)))
 
-/** A connection for reading; small pieces, on this thread. */
+/** A connection for reading, used on this thread in small pieces. */
 const reading = (file: string): Effect.Effect<Database, StorageError, Scope.Scope> =>
   Effect.acquireRelease(
     attempt(file, () => openStore({ file, readOnly: true })),
@@ -422,16 +427,19 @@ const writable = (
     return Context.make(EventLog, yield* tellingOf(opened.behind, rules, service)).pipe(Context.add(Log, log))
   })
 
-/** ms without work after each thousand runes, which take some 5 ms: an idle check takes a tenth of a core. */
+/** Pause in ms after each thousand runes, which take some 5 ms: an idle check takes a tenth of a core. */
 const IDLE = 40
 
 const idly = (file: string): Walk => walkThere(file, IDLE)
 
-/** Opens the file, or makes it, with a thread of its own. One log per file: the program that opens it for writing holds the StoreLock. */
+/**
+ * Opens or creates the file, with a separate thread. One log per file: the program that opens it for writing must hold
+ * the StoreLock.
+ */
 export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact | LogRules> =>
   Layer.effectContext(writable(openThreaded, (file) => walkThere(file), idly)(options))
 
-/** The same without a thread: for virtual time, and for places that have no threads. */
+/** The same layer without a thread: for virtual time, and for environments without threads. */
 export const layerInline = (
   options: Options,
   disk?: InlineDisk
@@ -451,7 +459,7 @@ const readable = Effect.fnUntraced(function* (file: string) {
   const folder = segmentsOf(file)
   const segments = new Segments(folder, [])
   let known = "[]"
-  // the daemon may seal more meanwhile
+  // the daemon can seal more runes at any time
   const now = () => {
     const all = listed(file)
     const text = JSON.stringify(all)
@@ -471,8 +479,8 @@ const readable = Effect.fnUntraced(function* (file: string) {
 })
 
 /**
- * Opens the file for reading alone, while a daemon writes to it or while there is
- * none: appends fail. The head is where the last commit ended, read anew each time.
+ * Opens the file only for reading, whether or not a daemon writes to it: appends fail. The head is where the last
+ * commit ended, and is read each time.
  */
 export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError, LogRules> =>
   Layer.effect(EventLog, readable(options.file))

@@ -1,8 +1,8 @@
 /**
- * SqlReader: runes out of a store's table.
+ * SqlReader: reads runes from a store's table.
  *
- * A stream is read by the chain of its rows, each of which names the row before it: that
- * costs the append one number, where an index would cost it a third of its speed.
+ * A stream is read by the chain of its rows, each of which names the row before it. That costs the append one number;
+ * an index would cost it a third of its speed.
  */
 import { type Duration, Effect } from "effect"
 import type { Selection } from "./EventLog.ts"
@@ -13,31 +13,31 @@ import { storageError, untilItPasses } from "./StorageFailure.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
 export const PAGE_ROWS = 256
-/** Ids that one query looks at. */
+/** Maximum number of ids that one query looks at. */
 const PAGE_SPAN = 10_000
-/** Bytes of payload in one piece of a stream; a larger payload is a piece by itself. */
+/** Maximum bytes of payload in one piece of a stream; a larger payload is a piece by itself. */
 export const PAGE_BYTES = 1024 * 1024
-/** Rows of a stream that one query goes back. */
+/** Maximum number of rows of a stream that one query goes back. */
 const STEPS_BACK = 2_000
-/** Prepared statements that are remembered. */
+/** Maximum number of prepared statements in the cache. */
 const MAX_PREPARED = 128
 
 export interface Options {
-  /** For messages. */
+  /** Path of the store, for error messages. */
   readonly file: string
-  /** How long a query that meets a lock is tried again. */
+  /** How long a query is retried when it meets a lock. */
   readonly giveUpAfter: Duration.Duration
 }
 
-/** Where a rune of a stream lies. */
+/** Position of a rune in a stream's chain. */
 interface Place {
   readonly id: number
   readonly prev: number
-  /** Of its payload; null once it was erased. */
+  /** Bytes of its payload; null if the payload was erased. */
   readonly bytes: number | null
 }
 
-/** A condition, and the values for its holes. */
+/** An SQL condition, and the values for its placeholders. */
 type Condition = readonly [sql: string, ...values: ReadonlyArray<Value>]
 
 const among = (column: string, values: ReadonlyArray<string>): Condition => [
@@ -45,7 +45,7 @@ const among = (column: string, values: ReadonlyArray<string>): Condition => [
   ...values
 ]
 
-/** Whether the actor is one of these; `tool/builder/` stands for all below it. */
+/** Whether the actor is one of these; `tool/builder/` matches all actors below it. */
 const isOneOf = (actors: ReadonlyArray<string>): Condition => {
   const whole = among(
     "actor",
@@ -69,7 +69,7 @@ const together = (conditions: ReadonlyArray<Condition>): Condition => [
   ...conditions.flatMap(([, ...values]) => values)
 ]
 
-/** Arrays of values: the objects of node:sqlite cost twice as much. */
+/** Rows are read as arrays of values: the objects of node:sqlite cost twice as much. */
 const RUNES = `SELECT ${COLUMNS.map((column) => `runes.${column}`).join(", ")} FROM`
 
 const BACK = `
@@ -105,7 +105,7 @@ class Queries {
     return { runes, cursor: runes.length < limit ? start : runes.at(-1)!.eventId - 1 }
   }
 
-  /** Newest first. */
+  /** The places of a stream, newest first. */
   back(newest: number, after: number, count: number): ReadonlyArray<Place> {
     const rows = this.statement(BACK).all(newest, after, Math.min(count, STEPS_BACK)) as unknown as ReadonlyArray<
       readonly [id: number, prev: number, bytes: number | null]
@@ -154,7 +154,7 @@ export const make = (database: Database, { file, giveUpAfter }: Options): LogRea
   const query = new Queries(database)
   const patiently = <A>(read: () => A) =>
     untilItPasses(giveUpAfter)(Effect.try({ try: read, catch: (cause) => storageError(file, cause) }))
-  /** The places of a stream, newest first. */
+  /** Visits the places of a stream, newest first. */
   const back = Effect.fnUntraced(function* (
     newest: number,
     after: number,

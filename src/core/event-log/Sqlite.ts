@@ -1,9 +1,9 @@
 /**
- * Sqlite: what the log needs of SQLite, and SQLite as Node has it. The storage simulation
- * runs the log over another build, on a disk that is played.
+ * Sqlite: what the log needs of SQLite, and SQLite as Node provides it. The storage simulation runs the log over
+ * another build, on a simulated disk.
  *
- * The types are the part of `node:sqlite` that is used: its own objects are handed on as
- * they are. Free of imports at run time but Node's: the log's threads load this file.
+ * The types are the part of `node:sqlite` that is used, so its own objects fit them unchanged. Imports only Node's
+ * modules at run time, because the log's threads load this file.
  */
 import { rmSync } from "node:fs"
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from "node:sqlite"
@@ -14,7 +14,7 @@ export type Output = { readonly [column: string]: SQLOutputValue }
 export interface Statement {
   run(...parameters: Array<Value>): unknown
   get(...parameters: Array<Value>): Output | undefined
-  /** Of objects; of arrays of values, where that is set. */
+  /** Rows as objects, or as arrays of values after `setReturnArrays(true)`. */
   all(...parameters: Array<Value>): ReadonlyArray<Output>
   setReturnArrays(enabled: boolean): void
 }
@@ -30,7 +30,7 @@ export interface Database {
 
 export interface Sqlite {
   readonly open: (file: string, options?: { readonly readOnly?: boolean }) => Database
-  /** A database's file; none that is not there. */
+  /** Removes a database's file. A missing file is not an error. */
   readonly remove: (file: string) => void
 }
 
@@ -42,16 +42,16 @@ export const nodeSqlite: Sqlite = {
 const PAGE_BYTES = 4096
 
 /**
- * SQL for a connection that writes a store: what is committed survives a power cut. It never waits for a lock inside
- * SQLite, since that would stop the whole thread: whoever meets a lock tries again later. A commit does not checkpoint
- * the write-ahead log; the owner does that when it has time.
+ * SQL for a connection that writes a store: committed data survives a power cut. It never waits for a lock inside
+ * SQLite, since that would stop the whole thread; the caller retries later. A commit does not checkpoint the
+ * write-ahead log; the owner does that when it has time.
  */
 const WRITES = `PRAGMA busy_timeout=0; PRAGMA page_size=${PAGE_BYTES}; PRAGMA journal_mode=WAL;
   PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;`
 
 export interface StoreFile {
   readonly file: string
-  /** The file grows no larger than this. */
+  /** Maximum size of the file in bytes. */
   readonly maxBytes?: number | undefined
   readonly readOnly?: boolean
 }
@@ -68,7 +68,7 @@ export const openStore = ({ file, maxBytes, readOnly = false }: StoreFile, sqlit
   }
 }
 
-/** Uses a database, and closes it. */
+/** Uses a database, then closes it. */
 export const using = <A>(database: Database, use: (database: Database) => A): A => {
   try {
     return use(database)

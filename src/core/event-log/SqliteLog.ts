@@ -1,10 +1,9 @@
 /**
- * SqliteLog: the durable log as the actors' thread sees it. `ThreadedLog` has the
- * database in a thread of its own; `InlineLog` commits on this one, by the same store
- * code, for the simulator and for places without threads.
+ * SqliteLog: the durable log, as the actors' thread sees it. `ThreadedLog` has the database in a separate thread;
+ * `InlineLog` commits on this one, with the same store code, for the simulator and for environments without threads.
  *
- * Storage that does not come back within its time is fatal: `failure` says so once for
- * all, and nothing becomes durable any more.
+ * A storage error that outlasts its retry time is fatal: `failure` is set once and for all, and nothing becomes durable
+ * any more.
  */
 import { Deferred, Effect, Exit, Latch, type Scope } from "effect"
 import type { AdmissionState } from "./AdmissionState.ts"
@@ -33,11 +32,11 @@ export interface Parts {
 
 export interface Options {
   readonly store: StoreOptions
-  /** How long (ms) a write that meets a lock or a full disk is tried again before the log gives up. */
+  /** How long (ms) a write is retried when it meets a lock or a full disk, before the log gives up. */
   readonly giveUpAfter: number
 }
 
-/** A store that is open, and the log over it as soon as its state is known. */
+/** An open store, and the log over it once its state is known. */
 export interface OpenStore {
   readonly opened: Opened
   readonly log: (parts: Parts) => Effect.Effect<SqliteLog, never, Scope.Scope>
@@ -48,9 +47,9 @@ export abstract class SqliteLog extends AdmittingLog {
   durable: number
   private readonly gaveUp = Deferred.makeUnsafe<StorageError>()
   failure: StorageError | undefined = undefined
-  /** Hears what is found wrong with older runes while the log is in use. */
+  /** Called when a problem of older runes is found while the log is in use. */
   onDamage: (problem: Problem) => void = () => {}
-  /** Hears of work behind the appends that cannot go on for now. */
+  /** Called when background work cannot continue for now. */
   onTrouble: (message: string) => void = () => {}
   protected readonly file: string
   private readonly soon: Soon
@@ -72,51 +71,51 @@ export abstract class SqliteLog extends AdmittingLog {
     return shareOf(this.flight.owners + ready)
   }
 
-  /** Throws what the storage said when it gave up: nobody waits for a log that takes nothing more. */
+  /** Throws the storage's error if it has given up: no caller must wait for a log that takes no more runes. */
   append(unit: Unit): boolean {
     if (this.failure !== undefined) throw this.failure
     this.admission.take(unit, false)
     this.flight.push(unit)
     this.send(unit)
     if (!this.isFlushing) {
-      // when the steps of this stack are done: what they append together is one group
+      // flushes when the steps of this stack are done: what they append together is one group
       this.isFlushing = true
       this.soon(this.flushes)
     }
     return false
   }
 
-  /** Kept when the store has time; nobody waits. */
+  /** Saves a snapshot when the store has time; nothing waits for it. */
   keep(order: SnapshotOrder): void {
     if (this.failure === undefined) this.carryOut({ _tag: "Snapshot", order })
   }
 
-  /** The file beside the store cannot be read: it is made anew. */
+  /** Rebuilds the file next to the store, which cannot be read. */
   reindex(): void {
     if (this.failure === undefined) this.carryOut({ _tag: "Reindex" })
   }
 
-  /** How far a subscriber has come, kept likewise. */
+  /** Saves the position of a subscriber when the store has time. */
   keepPosition(name: string, eventId: number): void {
     if (this.failure === undefined) this.carryOut({ _tag: "Position", name, eventId })
   }
 
-  /** Durable when this returns. */
+  /** Carries out a change, which is durable when this returns. */
   abstract change(change: Change): Effect.Effect<void, StorageError>
 
-  /** Copies the oldest runes to a segment's file; undefined where they are too few. */
+  /** Copies the oldest runes to a segment file; undefined if there are too few. */
   abstract seal(sealing: Sealing): Effect.Effect<Made | undefined, StorageError>
 
   /** Completes when the storage has given up. */
   readonly failed: Effect.Effect<StorageError> = Effect.suspend(() => Deferred.await(this.gaveUp))
 
-  /** Until nothing is on its way. */
+  /** Completes when no append is on its way to the disk, or when the storage has given up. */
   readonly settled: Effect.Effect<void> = Effect.callback<void>((resume) => {
     if (this.flight.size === 0 || this.failure !== undefined) resume(Effect.void)
     else this.idlers.push(() => resume(Effect.void))
   })
 
-  /** After `settled`: the store is closed. */
+  /** Closes the store. Call after `settled`. */
   abstract readonly close: Effect.Effect<void>
 
   protected abstract send(unit: Unit): void
@@ -179,7 +178,7 @@ const stopped = (thread: LogWorker): Effect.Effect<void> =>
 
 class ThreadedLog extends SqliteLog {
   private readonly thread: LogWorker
-  /** Appends of one message. */
+  /** Appends that are sent in one message. */
   private batch: Array<Unit> = []
   private seen = 0
   private orders = 0
@@ -220,7 +219,7 @@ class ThreadedLog extends SqliteLog {
     this.flush()
     return Effect.andThen(
       stopped(this.thread),
-      // what landed last is told before anybody hears of the end
+      // report the last durable appends before the close completes
       Effect.sync(() => this.land())
     )
   })
@@ -302,7 +301,7 @@ class ThreadedLog extends SqliteLog {
   }
 }
 
-/** Opens the store in a thread of its own. */
+/** Opens the store in a separate thread. */
 export const openThreaded = (options: Options): Effect.Effect<OpenStore, StorageError, Scope.Scope> =>
   Effect.gen(function* () {
     const { file } = options.store
@@ -321,14 +320,14 @@ export const openThreaded = (options: Options): Effect.Effect<OpenStore, Storage
     return { opened, log: (parts) => Effect.sync(() => new ThreadedLog(thread, parts, file)) }
   })
 
-/** ms without an append, and there is time for housekeeping. */
+/** Time without an append after which there is time for housekeeping. */
 const QUIET = "200 millis"
 const PAUSE = "20 millis"
 
-/** The disk of a log without a thread: this machine's, or one that is played. */
+/** The disk of a log without a thread: this machine's, or a simulated one. */
 export interface InlineDisk {
   readonly open: (options: StoreOptions) => LogStore
-  /** Before a group is written, and when it is durable and nobody has heard of it. */
+  /** `seek` runs before a group is written; `settle` when it is durable, before anybody is notified. */
   readonly seek: Effect.Effect<void>
   readonly settle: Effect.Effect<void>
 }
@@ -352,7 +351,7 @@ class InlineLog extends SqliteLog {
     this.tries = Math.ceil(giveUpAfter / 20)
   }
 
-  /** The fiber that stands in for the thread. */
+  /** The fiber that replaces the thread. */
   readonly run: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     while (!this.isClosed || this.waiting.length > 0) {
       yield* this.work.await
@@ -391,7 +390,7 @@ class InlineLog extends SqliteLog {
     this.work.openUnsafe()
   }
 
-  /** Nobody waits for this thread meanwhile: what is left to do is done at once. */
+  /** Does all remaining work at once, since nobody waits for this thread. */
   private tidy(): void {
     this.store.rest()
     while (this.store.choresDue() === 0) this.store.chore()

@@ -1,11 +1,10 @@
 /**
- * SqliteStore: where the log's runes are written: one table, fixed prepared statements
- * of one row shape. Chains and hashes are made here, beside the insert, so that they
- * cost the actors' thread nothing.
+ * SqliteStore: writes the log's runes to one table, with fixed prepared statements of one row shape. Chains and hashes
+ * are computed here, at the insert, so that they cost the actors' thread nothing.
  *
- * `commit` is one transaction and one sync; after a failure nothing of it was written
- * and the chains are as before. Each row names the row before it in its stream, so that
- * a stream is read backwards from its newest rune without an index.
+ * `commit` is one transaction and one sync. After a failure, nothing of it was written and the chains are unchanged.
+ * Each row names the previous row of its stream, so that a stream is read backwards from its newest rune without an
+ * index.
  */
 import type { Link } from "./ChainWalk.ts"
 import { dirname, join } from "node:path"
@@ -20,39 +19,41 @@ import { type Database, nodeSqlite, openStore, type Statement, type Value } from
 
 export interface StoreOptions {
   readonly file: string
-  /** The stream whose runes tell of segments. */
+  /** The stream whose runes report segments. */
   readonly home: string
-  /** The file grows no larger than this. */
+  /** Maximum size of the file in bytes. */
   readonly maxBytes?: number
-  /** Kinds after which a stream takes nothing more. */
+  /** Kinds after which a stream takes no more runes. */
   readonly seals: ReadonlyArray<string>
   readonly guarded: ReadonlyArray<string>
 }
 
-/** Payloads that go back each to its rune in the store. */
+/** Payloads to write back to their runes in the store. */
 export type PutBack = ReadonlyArray<readonly [eventId: number, payload: string]>
 
-/** Runes that are written now have no `cause`. */
+/** New runes have no `cause`. */
 const COLUMNS = ALL_COLUMNS.filter((column) => column !== "cause")
 const WIDTH = COLUMNS.length
 const HOLES = `(${Array.from({ length: WIDTH }, () => "?").join(",")})`
-/** Rows of the longer one of the two INSERTs. */
+/** Number of rows of the longer one of the two INSERTs. */
 const MANY = 8
 
 const PAGE_BYTES = 4096
-/** Bytes of the write-ahead log after which it is folded into the file: when nobody writes, and whatever happens. */
+/** Bytes of the write-ahead log after which it is folded into the file: SOME when nobody writes, MUCH in any case. */
 export const SOME_BYTES = 500_000
 export const MUCH_BYTES = 1_000_000
-/** Pages that a write-ahead log never has but where a reader keeps it from being folded: 8 MB. */
+/** Pages that a write-ahead log only exceeds when a reader keeps it from being folded into the file: 8 MB. */
 const SWOLLEN_PAGES = 2_048
-/** Bytes of a row besides its payload, and of a commit besides its rows. */
+/** Bytes of a row without its payload, and of a commit without its rows. */
 const ROW_BYTES = 350
 const COMMIT_BYTES = 3 * PAGE_BYTES
 
-/** Folds the write-ahead log into the file and leaves nothing in it: it holds pages as they were. */
+/**
+ * Folds the write-ahead log into the file and empties it, because it contains old versions of pages. Throws if busy.
+ */
 export const emptyWal = (database: Database): void => {
   const { busy } = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { readonly busy: number }
-  // SQLITE_BUSY: a reader holds on to it for a moment
+  // SQLITE_BUSY: a reader uses the log at this moment
   if (busy !== 0) throw Object.assign(new Error("the database is locked"), { errcode: 5 })
 }
 
@@ -72,15 +73,15 @@ export class SqliteStore {
   private readonly guarded: ReadonlySet<string>
   private readonly valuesOfOne: Array<Value> = Array.from({ length: WIDTH }, () => null)
   private readonly valuesOfMany: Array<Value> = Array.from({ length: WIDTH * MANY }, () => null)
-  /** As the last commit left them. */
+  /** The heads of the streams after the last commit. */
   readonly heads = new Map<string, Head>()
-  /** Of the transaction under way. */
+  /** The heads that the current transaction has changed. */
   private readonly pending = new Map<string, Head>()
-  /** Written since the last checkpoint, about. */
+  /** Approximate number of bytes written since the last checkpoint. */
   bytes = 0
-  /** Whether the write-ahead log is larger than any that no reader holds on to. */
+  /** Whether the write-ahead log is so large that a reader must have kept it from being folded into the file. */
   isSwollen = false
-  /** Runes up to here have left the store, or are about to: they are in segments. 0 for none. */
+  /** Runes up to this position are in segments: they have left the store, or are about to. 0 for none. */
   left = 0
 
   constructor({ file, guarded, home, maxBytes, seals }: StoreOptions, sqlite = nodeSqlite) {
@@ -108,7 +109,7 @@ export class SqliteStore {
     }
   }
 
-  /** All or none. */
+  /** Writes all rows or none. */
   commit(rows: ReadonlyArray<Row>): void {
     let bytes = COMMIT_BYTES
     try {
@@ -135,13 +136,13 @@ export class SqliteStore {
     this.bytes += bytes
   }
 
-  /** The stream as a rune that is there already leaves it. */
+  /** Sets a stream's head to a rune that is already stored. */
   restore(stream: string, kind: string, { eventId, hash, seq }: Pick<Head, "eventId" | "seq" | "hash">): void {
     const row = { event_id: eventId, hash, kind, seq }
     this.heads.set(stream, this.headAfter(row, this.heads.get(stream)?.guarded ?? 0))
   }
 
-  /** A stream's head as its rune leaves it; `guarded`: as the rune found it. */
+  /** The head of a stream after a rune. `guarded`: the head's `guarded` before the rune. */
   headAfter(row: Pick<RuneRow, "event_id" | "hash" | "kind" | "seq">, guarded: number): Head {
     return {
       eventId: row.event_id,
@@ -152,7 +153,7 @@ export class SqliteStore {
     }
   }
 
-  /** The rune before another in its stream; undefined where there is none. */
+  /** The previous rune of the same stream; undefined if there is none. */
   linkBefore({ prev, stream }: { readonly prev: number; readonly stream: string }): Link | undefined {
     if (prev === 0) return undefined
     this.link ??= this.database.prepare("SELECT event_id AS eventId, seq, hash FROM runes WHERE event_id = ?")
@@ -162,23 +163,23 @@ export class SqliteStore {
     return head?.eventId === prev ? head : undefined
   }
 
-  /** The newest rune of a stream that has left the store. */
+  /** The newest rune of a stream among those that have left the store. */
   leftHead(stream: string): Head | undefined {
     return this.left === 0 ? undefined : leftHeadsIn(this.database, stream)[0]
   }
 
-  /** Of all streams. */
+  /** The newest runes of all streams among those that have left the store. */
   get leftHeads(): ReadonlyArray<SegmentHead> {
     return this.left === 0 ? [] : leftHeadsIn(this.database)
   }
 
-  /** Lists a segment: its rows are no longer needed. Durable when it returns. */
+  /** Lists a segment, so that its rows are no longer needed. Durable when it returns. */
   leave(made: Made): void {
     this.transaction(() => list(this.database, made, this.headsIn(made)))
     this.left = Math.max(this.left, made.last)
   }
 
-  /** The segments up to there are deleted: one stands for them all. Durable when it returns. */
+  /** Replaces all segments up to this one, which are deleted, by this one. Durable when it returns. */
   forget(made: Made): void {
     this.transaction(() => {
       this.database.prepare("DELETE FROM segments WHERE last <= ?").run(made.last)
@@ -186,7 +187,10 @@ export class SqliteStore {
     })
   }
 
-  /** The list of segments changes with the rune that tells of it: no copy of the store has one without the other. */
+  /**
+   * Changes the list of segments in the transaction of the rune that reports it: no copy of the store has only one of
+   * them.
+   */
   private listTold({ kind, stream, text }: Row): void {
     if (stream !== this.home) return
     if (kind !== "segment.sealed" && kind !== "segment.rewritten" && kind !== "log.begins") return
@@ -200,14 +204,14 @@ export class SqliteStore {
     return new SegmentFile(join(dirname(this.file), SEGMENTS, file)).footer.heads
   }
 
-  /** A segment's file was written anew. */
+  /** Updates the listed facts of a segment whose file was rewritten. */
   private relist({ bytes, file, first, last, sha256 }: Made): void {
     this.database
       .prepare("UPDATE segments SET file = ?, sha256 = ?, bytes = ? WHERE first = ? AND last = ?")
       .run(file, sha256, bytes, first, last)
   }
 
-  /** Deletes rows that are in a segment, the oldest ones first; answers how many. */
+  /** Deletes rows that are in a segment, the oldest ones first. Answers how many. */
   drop(count: number): number {
     const { changes } = this.unhurried(() =>
       this.database
@@ -221,7 +225,7 @@ export class SqliteStore {
     return Number(changes)
   }
 
-  /** Gives free pages back to the file system; answers whether there are more that are worth it. */
+  /** Gives free pages back to the file system. Answers whether at least `worth` more pages are free. */
   giveBack(pages: number, worth: number): boolean {
     const { auto_vacuum: way } = this.database.prepare("PRAGMA auto_vacuum").get() as { readonly auto_vacuum: number }
     const free = () =>
@@ -232,13 +236,13 @@ export class SqliteStore {
     return free() >= worth
   }
 
-  /** The eventId that the last commit ended with: ids that were given out once are never given out again. */
+  /** The eventId of the last commit: an id that was assigned once is never assigned again. */
   get lastCommitted(): number {
     const row = this.database.prepare("SELECT event_id FROM head").get() as { readonly event_id: number } | undefined
     return row?.event_id ?? 0
   }
 
-  /** Runes whose payloads an older agentd has moved elsewhere have them again. Durable when it returns. */
+  /** Restores the payloads of runes, which an older agentd had moved elsewhere. Durable when it returns. */
   putBack(payloads: PutBack): void {
     this.transaction(() => {
       const allow = this.database.prepare("INSERT OR IGNORE INTO erasing VALUES (?)")
@@ -252,7 +256,10 @@ export class SqliteStore {
     })
   }
 
-  /** Texts of a payload are gone from the file; the rest of the payload stays. Done twice it changes nothing more. */
+  /**
+   * Removes texts of a payload from the file; the rest of the payload stays. A second call changes nothing more. Throws
+   * if the remaining payload does not have the hash `left`.
+   */
   rewrite({ eventId, fields, left }: Erasing): void {
     const row = this.database.prepare("SELECT payload FROM runes WHERE event_id = ?").get(eventId) as
       | { readonly payload: string | null }
@@ -280,7 +287,7 @@ export class SqliteStore {
     this.bytes = 0
   }
 
-  /** Folds the write-ahead log into the file. What stands in its way is met by the next commit too, and said there. */
+  /** Folds the write-ahead log into the file. An error is ignored: the next commit meets it, too, and reports it. */
   checkpoint(): void {
     this.bytes = 0
     try {
@@ -291,7 +298,7 @@ export class SqliteStore {
     }
   }
 
-  /** Gives back the room of a write-ahead log that a reader has kept from being folded. */
+  /** Frees the space of a write-ahead log that a reader has kept from being folded into the file. */
   shrink(): void {
     emptyWal(this.database)
     this.isSwollen = false
@@ -301,13 +308,13 @@ export class SqliteStore {
     try {
       OpenMark.clear(this.database)
     } catch {
-      // a disk that takes nothing: the file beside it stays, too
+      // a disk that takes no writes: the write-ahead log stays next to the file, too
     }
     this.checkpoint()
     this.database.close()
   }
 
-  /** Waits for no disk: with the next commit it is durable, and what a power cut takes back is done again. */
+  /** Writes without waiting for the disk: the next commit makes it durable. What a power cut undoes is done again. */
   private unhurried<A>(write: () => A): A {
     this.database.exec("PRAGMA synchronous=NORMAL")
     try {
@@ -352,7 +359,7 @@ export class SqliteStore {
     into[at + 8] = row.from
     into[at + 9] = row.to
     into[at + 10] = row.trigger
-    // most causes lie in the rune's own stream
+    // most causes are in the same stream as the rune
     into[at + 11] = row.causeStream === stream ? null : row.causeStream
     into[at + 12] = row.causeSeq
     into[at + 13] = row.moves

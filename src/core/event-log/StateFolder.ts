@@ -1,9 +1,9 @@
 /**
- * StateFolder: looks at the folder of a store before anything in it is touched.
+ * StateFolder: checks the state directory of a store before anything in it is touched.
  *
- * Guarantees: a look opens, makes and changes nothing; a folder that belongs to another user or that
- * others can write in is refused, and so is one in which a link or another user's file lies: what is
- * written there could end up in any file of this user's.
+ * Guarantees: a check opens, creates and changes nothing. A directory that belongs to another user, or that others can
+ * write in, is refused. So is one that contains a link or another user's file: a write there could end up in any file
+ * of this user.
  */
 import { Effect, Schema } from "effect"
 import { lstatSync, readdirSync, type Stats, statSync } from "node:fs"
@@ -23,7 +23,7 @@ const isForeign = (stat: Stats): boolean => process.getuid !== undefined && stat
 const objectionTo = (folder: string): StateFolderRefused | undefined => {
   const link = lstatSync(folder, { throwIfNoEntry: false })
   if (link === undefined) return undefined
-  // a link that root has set is the machine's own way
+  // a link that root has made is part of the machine's normal setup
   if (isForeign(link) && (link.uid !== 0 || !link.isSymbolicLink())) {
     return refused(`The state folder ${folder} belongs to user ${link.uid}, not to you.`, OTHER)
   }
@@ -56,7 +56,7 @@ const objectionTo = (folder: string): StateFolderRefused | undefined => {
   return undefined
 }
 
-/** Fails where nothing may be written in the folder; one that is not there can be made. */
+/** Fails if nothing may be written in the directory. A missing directory is accepted: it can be created. */
 export const check = (folder: string): Effect.Effect<void, StateFolderRefused> =>
   Effect.suspend(() => {
     try {
@@ -64,7 +64,7 @@ export const check = (folder: string): Effect.Effect<void, StateFolderRefused> =
       return objection === undefined ? Effect.void : Effect.fail(objection)
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : String(error)
-      // it is not there, and whoever makes it is told why that cannot be
+      // it does not exist, and creating it will fail with the reason
       if (code === "ENOTDIR") return Effect.void
       return Effect.fail(refused(`The state folder ${folder} cannot be looked at: ${code}.`, OTHER))
     }

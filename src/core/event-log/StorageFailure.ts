@@ -1,7 +1,4 @@
-/**
- * StorageFailure: what a database's errors mean to a person, and which of them
- * may pass by themselves.
- */
+/** StorageFailure: what a database's errors mean to a person, and which of them can pass by themselves. */
 import { Duration, Effect } from "effect"
 import * as Monotonic from "../supervision/Monotonic.ts"
 import { StorageError } from "./EventLog.ts"
@@ -9,7 +6,7 @@ import { codeOf as sqliteCodeOf, TAKEN } from "./GroupCommit.ts"
 import { MOVED } from "./StorePlace.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
-/** SQLite's primary result codes. */
+/** Reason, message and remedy for each of SQLite's primary result codes. */
 const codes: { readonly [code: number]: readonly [reason: string, message: string, remedy: string] } = {
   5: ["locked", "another process holds the store's lock", "End the other program that has the file open."],
   6: ["locked", "another connection holds the store's lock", "End the other program that has the file open."],
@@ -55,7 +52,7 @@ const moved = [
   "Put the state folder back in its place, or a backup (agentd restore), then start it again: agentd start"
 ] as const
 
-/** Reasons that may pass: somebody else's lock, a full disk, a hiccup of the disk. */
+/** Reasons that can pass: a lock of another connection, a full disk, a temporary disk error. */
 const passing = new Set(["locked", "full", "io"])
 
 /** SQLite's code for each error of the file system. */
@@ -77,7 +74,10 @@ const codeOf = (cause: unknown): number | undefined =>
   sqliteCodeOf(cause) ??
   (cause instanceof Error && "code" in cause && typeof cause.code === "string" ? ofErrno[cause.code] : undefined)
 
-/** The error in our words; one that is in them stays as it is. `where` is the file, or whatever names the store. */
+/**
+ * Converts an error to a StorageError; a StorageError stays unchanged. `where` is the file, or another name of the
+ * store.
+ */
 export const storageError = (where: string, cause: unknown): StorageError => {
   if (cause instanceof StorageError) return cause
   const detail = cause instanceof Error ? cause.message : String(cause)
@@ -94,7 +94,7 @@ export const storageError = (where: string, cause: unknown): StorageError => {
 
 const SOON: Backoff.Policy = { base: 5, factor: 2, cap: 250, jitter: 0 }
 
-/** Tries again what may pass, sooner at first, for so long and no longer. */
+/** Retries errors that can pass, at growing intervals, for at most `giveUpAfter`. */
 export const untilItPasses =
   (giveUpAfter: Duration.Duration) =>
   <A, R>(effect: Effect.Effect<A, StorageError, R>): Effect.Effect<A, StorageError, R> =>

@@ -1,8 +1,9 @@
 /**
- * StoreCopy: the database of a store, copied whole while a daemon writes to it, and what a copy tells of itself.
+ * StoreCopy: copies the whole database of a store while a daemon writes to it, and reads the facts that a copy
+ * contains.
  *
- * Guarantees: the copy is one moment of the store, and has all that was durable before the copy began; the store is
- * only read; an interrupted copy ends with its thread.
+ * Guarantees: the copy is one moment of the store, and has everything that was durable before the copy began. The store
+ * is only read. When a copy is interrupted, its thread is stopped.
  */
 import { Effect } from "effect"
 import { Worker } from "node:worker_threads"
@@ -15,7 +16,7 @@ import { type Database, nodeSqlite, openStore, using } from "./Sqlite.ts"
 import { storageError } from "./StorageFailure.ts"
 import { copyThread } from "./ThreadFile.ts"
 
-/** Copies the database into a file that is not there yet. */
+/** Copies the database into a file that must not exist yet. */
 export const copy = (file: string, into: string): Effect.Effect<void, StorageError> =>
   Effect.acquireUseRelease(
     Effect.sync(() => {
@@ -32,13 +33,13 @@ export const copy = (file: string, into: string): Effect.Effect<void, StorageErr
     (worker) => Effect.promise(() => worker.terminate())
   )
 
-/** A store's facts, as its database has them. */
+/** Facts about a store, read from its database. */
 export interface Facts {
-  /** 0 for a file in which nothing is. */
+  /** Schema version; 0 for an empty file. */
   readonly schema: number
-  /** The newest rune; 0 for none. */
+  /** Position of the newest rune; 0 for none. */
   readonly head: number
-  /** When the newest rune was appended, ms since the epoch; 0 where that is not known. */
+  /** When the newest rune was appended, in ms since the epoch; 0 if that is not known. */
   readonly at: number
   readonly segments: ReadonlyArray<Listed>
 }
@@ -61,7 +62,7 @@ export const facts = (file: string): Effect.Effect<Facts, StorageError> =>
     catch: (cause) => storageError(file, cause)
   })
 
-/** Brings a copy that an older agentd has made to this one's schema; refuses a newer one's. */
+/** Migrates a copy that an older agentd made to the current schema. Fails for the schema of a newer one. */
 export const bringUpToDate = (file: string): Effect.Effect<void, StorageError> =>
   Effect.try({
     try: () => using(openStore({ file }), (database) => Migrations.migrate(database, file)),

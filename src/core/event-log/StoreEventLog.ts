@@ -1,6 +1,6 @@
 /**
- * StoreEventLog: the service over any log and store: what is written goes through the
- * log, what is read comes in pages, a subscription is both.
+ * StoreEventLog: the EventLog service over any log and store. Writes go through the log, reads come in pages, and a
+ * subscription combines both.
  */
 import { Effect, Fiber, Option, Queue, Semaphore, Stream } from "effect"
 import { Aside } from "./Aside.ts"
@@ -51,7 +51,7 @@ export interface Writable {
   readonly archives: OldArchives.Archives
   readonly walk: Walk
   readonly idleWalk?: Walk
-  /** How the last check of the whole ended, as the home stream says. */
+  /** Result of the last check of the whole log, according to the home stream. */
   readonly checked?: Checked | null
   readonly refill?: () => void
   readonly newest: Map<string, number>
@@ -59,17 +59,17 @@ export interface Writable {
   readonly failed: Effect.Effect<StorageError>
   readonly keep: (order: SnapshotOrder) => void
   readonly positions: Positions
-  /** Durable when this returns. */
+  /** Carries out a change, which is durable when this returns. */
   readonly change: (change: Change) => Effect.Effect<void, StorageError>
-  /** Erasures that were begun, by their runes. */
+  /** Erasures that were begun and not finished, by the position of their rune. */
   readonly unfinished: ReadonlyMap<number, Erasing>
-  /** Left out: a log without a file. */
+  /** Omitted for a log without a file. */
   readonly segments?: SegmentLog.Parts & { readonly moved: StreamFold<unknown> }
-  /** Until nothing is on its way. */
+  /** Completes when no append is on its way to the disk. */
   readonly settled: Effect.Effect<void>
 }
 
-/** Says that a stream is archived, once. */
+/** Appends the rune that archives a stream, once. */
 const archiving = (
   { archives: { streams }, log }: Writable,
   append: Appender["append"],
@@ -88,7 +88,7 @@ const archiving = (
     }).pipe(Effect.uninterruptible, lock.withPermit)
 }
 
-/** By the rune whose texts were erased. */
+/** Erasures, by the position of the rune whose texts were erased. */
 const erasuresIn = (queries: LogQueries, home: string): Effect.Effect<ReadonlyMap<number, Erasing>, StorageError> =>
   Stream.runFold(
     queries.reads.read({ stream: home, kinds: ["rune.erasing"] }),
@@ -99,7 +99,7 @@ const erasuresIn = (queries: LogQueries, home: string): Effect.Effect<ReadonlyMa
     }
   )
 
-/** Kinds whose texts are states of their own: they stay. */
+/** Kinds whose texts are states themselves, and so are never erased. */
 const KEPT = new Set([
   "stream.checkpoint",
   "segment.sealed",
@@ -115,7 +115,7 @@ const KEPT = new Set([
 
 const unerasable = (kind: string, message: string): RuneRefused => new RuneRefused({ kind, rule: "erase", message })
 
-/** Finds the texts of a rune that can go, and what is left without them. */
+/** Finds the texts of a rune that can be erased, and what is left without them. */
 const looking = ({ archives, reader }: Writable, rules: Rules) =>
   Effect.fnUntraced(function* (eventId: number) {
     const [stored] = eventId < 1 ? [] : yield* reader.at([eventId])
@@ -157,7 +157,7 @@ const erasing = (
 
   const look = looking(of, rules)
 
-  /** Steps that were done already are done again, and change nothing. */
+  /** Repeats steps that were already done; that changes nothing. */
   const finish = (begun: Erasing) =>
     Effect.gen(function* () {
       const { by, eventId, stream } = begun
@@ -182,7 +182,7 @@ const erasing = (
         yield* finish(begun)
         return found
       }).pipe(Effect.uninterruptible, lock.withPermit),
-    /** Finishes what a daemon that was killed has begun. */
+    /** Finishes what a killed daemon began. */
     resume: Effect.suspend(() =>
       Effect.forEach(
         [...unfinished.values()],
@@ -198,7 +198,10 @@ const erasing = (
   }
 }
 
-/** Follows what becomes durable: the newest runes in memory, the newest rune of each stream, and what a snapshot lacks. */
+/**
+ * Follows durable runes: updates the runes in memory and the newest rune of each stream, and counts runes for
+ * snapshots.
+ */
 const follow = (
   { log, newest }: Writable,
   {
@@ -227,7 +230,7 @@ const follow = (
   })
 }
 
-/** The streams that are halted, now and from now on. */
+/** The streams that are halted, now and in the future. */
 const damagesOf = ({ log: { admission } }: Writable) => {
   const damaged = Effect.sync(() => admission.stops.map(([stream, { message }]): Damage => ({ stream, message })))
   return {
@@ -246,14 +249,14 @@ const damagesOf = ({ log: { admission } }: Writable) => {
   }
 }
 
-/** Says which rune a part of the program did without; people are mailed. */
+/** Reports which rune a part of the program skipped; this sends an email. */
 const skipping =
   ({ home }: Rules, append: Appender["append"], admission: AdmissionState) =>
   ({ eventId, message, rune, subscriber }: Skipped): Effect.Effect<void> =>
     Effect.gen(function* () {
       const text = `${subscriber} goes on without rune ${eventId}: ${message}`
       yield* Effect.logError(`runes: ${text}`)
-      // what is said of one that says this would be said for ever
+      // reporting a skipped report would never end
       if (rune?.kind === "invariant.violated" || !admission.isOpen(home)) return
       const { actor = "", kind = "", stream = home } = rune ?? {}
       const payload = { rule: "INV-RUNE-READ", severity: "ERROR", kind, actor, stream, message: text }
@@ -263,10 +266,10 @@ const skipping =
       yield* Effect.catch(told, (error) => Effect.logError(`nobody is mailed of it: ${error.message}`))
     })
 
-/** No name of a fold: features' are words. */
+/** Cannot be the name of a fold: features are named by words. */
 const ITS_GUARD = "<guard>"
 
-/** Recovers a stream, and makes the guard's states of it in the same pass. */
+/** Recovers a stream, and restores the guard's states of it in the same pass. */
 const recoveringGuard = (
   admission: AdmissionState,
   recover: EventLog["Service"]["recover"]
@@ -283,7 +286,7 @@ const recoveringGuard = (
     })
 }
 
-/** Finishes beside everything else what a daemon that was killed has begun: segments, erasures, then archives. */
+/** Finishes in the background what a killed daemon began: segments, erasures, then archives. */
 const resuming = (
   { archives, segments, unfinished }: Writable,
   lock: Semaphore.Semaphore,
@@ -305,16 +308,16 @@ const resuming = (
   )
 }
 
-/** Of all files at once. */
+/** Number of permits of `files`. A check takes one; deleting segments takes all of them. */
 const READERS = 1_000
 
 interface Locks {
   readonly lock: Semaphore.Semaphore
-  /** Held while the files are read. */
+  /** A check of the whole log takes a permit while it reads the files. */
   readonly files: Semaphore.Semaphore
 }
 
-/** The oldest runes leave the store, and, while nobody reads all of them, the log. */
+/** Moves the oldest runes out of the store, and deletes them from the log unless a check is reading all files. */
 const sealingOf = (
   { archives, log, segments }: Writable,
   rules: Rules,
@@ -335,14 +338,14 @@ const sealingOf = (
     sealed: Effect.sync(() => ({ last: all.last, bytes: all.bytes, deleted: all.deleted })),
     forget: (which) =>
       Effect.suspend(() => {
-        // what is damaged may be mended yet
+        // nothing is deleted while a stream is halted: its damage may still be repaired
         if (log.admission.stops.length > 0) return Effect.succeed(undefined)
         return Effect.map(files.withPermitsIfAvailable(READERS)(forget(which)), Option.getOrUndefined)
       }).pipe(lock.withPermit)
   }
 }
 
-/** Checks of the whole, and the parts that are left out. */
+/** Checks of the whole log, and the parts that were set aside. */
 const healthOf = (
   { archives, checked = null }: Writable,
   rules: Rules,
@@ -402,7 +405,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   const parts = { ...of, segments: of.segments, append: appender.append, home: rules.home, erasures, lock }
   yield* resuming(of, lock, { erasures: eraser.resume, archives: OldArchives.restoreAll(parts) })
   const subscribe = (selection: Selection) => queries.subscribe(selection, recent)
-  // what waits is still written, and told, before the end
+  // waiting appends are still written, and reported, before the end
   yield* Effect.addFinalizer(() =>
     appender.close.pipe(
       Effect.andThen(settled),
@@ -435,7 +438,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   })
 })
 
-/** A log that another process writes: what is there now can be read, and nothing else. */
+/** A log that another process writes. What exists now can be read; everything else fails. */
 export const makeReadOnly = (
   of: Pick<Writable, "archives" | "reader" | "snapshots" | "walk"> & {
     readonly segments: () => Segments

@@ -1,10 +1,11 @@
 /**
- * StoreHolder: who has a store, by what can be seen of it beside the lock's file, which a person may remove and some
- * file systems do not keep: what the holder noted of itself, and the processes that have the database open for writing.
+ * StoreHolder: finds out which process holds a store, without the lock's file, since a person can remove that file and
+ * some file systems do not support locks. It uses the note that the holder wrote about itself, and the processes that
+ * have the database open for writing.
  *
- * Guarantees: a look changes nothing. A holder on another machine counts until its note is gone: nobody here can tell
- * whether it lives. On this machine a note counts as long as its very process lives, since its pid may be another's by
- * now; processes are found where there is a `/proc`.
+ * Guarantees: a look changes nothing. A holder on another machine counts until its note is removed, since this machine
+ * cannot know whether it is alive. On this machine a note counts while exactly that process is alive, since another
+ * process can have its pid by now. Processes are only found if there is a `/proc`.
  */
 import { Context, Option, Schema } from "effect"
 import * as fs from "node:fs"
@@ -16,9 +17,9 @@ export const STORE = "runes.db"
 const Holder = Schema.Struct({
   pid: Schema.Int,
   socket: Schema.NullOr(Schema.String),
-  /** The machine, as people call it. */
+  /** Host name of the machine. */
   host: Schema.optionalKey(Schema.String),
-  /** The machine's start; its processes' starts, in ticks since. */
+  /** `boot` is the id of the machine's boot; `start` is when the process started, in clock ticks since that boot. */
   boot: Schema.optionalKey(Schema.String),
   start: Schema.optionalKey(Schema.String)
 })
@@ -36,18 +37,18 @@ const textOf = (path: string): string | undefined => {
 
 const bootOf = (): string | undefined => textOf("/proc/sys/kernel/random/boot_id")?.trim()
 
-/** When a process began; undefined where it has ended, or that cannot be seen. */
+/** When a process started, in clock ticks since boot; undefined if it has ended, or if that cannot be seen. */
 const startOf = (pid: number): string | undefined => {
   const text = textOf(`/proc/${pid}/stat`)
-  // the name may hold anything, so behind its last bracket: the state, and 18 fields later the start
+  // the name can contain anything, so read after its last bracket: the state, and 18 fields later the start
   const [state, ...fields] = text?.slice(text.lastIndexOf(")") + 2).split(" ") ?? []
   return state === undefined || state === "Z" || state === "X" ? undefined : fields[18]
 }
 
-/** Beside the lock, for nobody can read the locked file itself. */
+/** Path of the holder's note. Separate from the lock's file, because nobody can read that file while it is locked. */
 export const noteFile = (folder: string): string => join(folder, "lock.json")
 
-/** The holder of the store, as far as that is written down. */
+/** The holder of the store according to its note; undefined without a valid note. */
 export const noted = (folder: string): Holder | undefined =>
   Option.getOrUndefined(decodeHolder(textOf(noteFile(folder)) ?? ""))
 
@@ -68,7 +69,7 @@ export const isElsewhere = ({ boot, host }: Holder): boolean =>
 const isAlive = ({ boot, pid, start }: Holder): boolean =>
   pid !== process.pid && boot !== undefined && boot === bootOf() && start !== undefined && startOf(pid) === start
 
-/** Whether a process has the file open for writing, at the descriptor. */
+/** Whether a process has the file open for writing, at this descriptor. */
 const writes = (descriptor: string, name: string, file: fs.Stats): boolean => {
   try {
     if (!fs.readlinkSync(`/proc/${descriptor}`).endsWith(name)) return false
@@ -89,7 +90,7 @@ const entriesOf = (folder: string): ReadonlyArray<string> => {
   }
 }
 
-/** Another process that has the store's database open for writing. */
+/** Pid of another process that has the store's database open for writing; undefined if none is found. */
 export const writerOf = (folder: string, name: string): number | undefined => {
   const file = fs.statSync(join(folder, name), { throwIfNoEntry: false })
   if (file === undefined) return undefined
@@ -100,7 +101,7 @@ export const writerOf = (folder: string, name: string): number | undefined => {
   return found === undefined ? undefined : Number(found)
 }
 
-/** The other holder of the store, as far as it can be seen. */
+/** The other process that holds the store; undefined if none is found. */
 export const found = (folder: string, name: string): Holder | undefined => {
   const note = noted(folder)
   if (note !== undefined && (isElsewhere(note) || isAlive(note))) return note
@@ -108,13 +109,13 @@ export const found = (folder: string, name: string): Holder | undefined => {
   return pid === undefined ? undefined : note?.pid === pid ? note : { pid, socket: null }
 }
 
-/** The process of this machine that has the store. */
+/** Pid of the process on this machine that holds the store. */
 export const here = (folder: string): number | undefined => {
   const holder = found(folder, STORE)
   return holder === undefined || isElsewhere(holder) ? undefined : holder.pid
 }
 
-/** The pid that holds the caller's store, for an error that says that the daemon does not answer. */
+/** Pid of the process that holds the caller's store, for an error that says that the daemon does not answer. */
 export const Here = Context.Reference<() => number | undefined>("agentd/event-log/StoreHolder/Here", {
   defaultValue: () => () => undefined
 })

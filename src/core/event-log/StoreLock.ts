@@ -1,10 +1,11 @@
 /**
- * StoreLock: one daemon per store. It holds an exclusive lock on `lock.db` in the state folder for its life; the kernel
- * frees it when the process ends, however it ends, so there is no stale lock. The lock is not believed alone, for its
- * file may be removed, and some file systems (network mounts) have no locks: `StoreHolder` has what else is looked at.
+ * StoreLock: one daemon per store. It holds an exclusive lock on `lock.db` in the state directory for its life. The
+ * kernel releases the lock when the process ends, however it ends, so there is no stale lock. The lock alone is not
+ * trusted: its file can be removed, and some file systems (network mounts) have no locks. `StoreHolder` describes the
+ * other checks.
  *
- * Guarantees: who finds another holder has touched nothing, and says who it is and what to do. The folder is looked at
- * before it is touched.
+ * Guarantees: a daemon that finds another holder has changed nothing, and reports who the holder is and what to do. The
+ * directory is checked before it is touched.
  */
 import { Duration, Effect, Schedule, Schema, type Scope } from "effect"
 import {
@@ -27,31 +28,31 @@ import { storageError } from "./StorageFailure.ts"
 import { errorOf } from "./GroupCommit.ts"
 import { moved, StorePlace } from "./StorePlace.ts"
 
-/** Another daemon holds the store. Its pid and socket are given where they are known. */
+/** Another daemon holds the store. Its pid and socket are null if they are not known. */
 export class StoreInUse extends Schema.TaggedError<StoreInUse>()("StoreInUse", {
   message: Schema.String,
   remedy: Schema.String,
   folder: Schema.String,
   pid: Schema.NullOr(Schema.Int),
   socket: Schema.NullOr(Schema.String),
-  /** Another machine. */
+  /** Host name of the holder's machine, if that is another machine; otherwise null. */
   host: Schema.NullOr(Schema.String)
 }) {}
 
 export interface Options {
-  /** The state folder; made where it is not there. */
+  /** The state directory; created if missing. */
   readonly folder: string
-  /** Where the holder answers: told to whoever finds the store in use. */
+  /** Socket of the holder, reported to others that find the store in use; null for none. */
   readonly socket: string | null
 }
 
-/** Two that start in the same instant can refuse each other: ms that each tries again. */
+/** How long (ms) each of two daemons keeps trying that start in the same instant and so refuse each other. */
 const SETTLE = 250
 
-/** The store's database, and the file whose lock says who has it. */
+/** The store's database, and the file whose lock shows which process holds the store. */
 const [STORE, LOCK] = [StoreHolder.STORE, "lock.db"] as const
 
-/** The holder of the store, as far as that is written down. */
+/** The holder of the store according to its note. */
 export const holderOf = StoreHolder.noted
 
 export const seen = (folder: string): StoreHolder.Holder | undefined => StoreHolder.found(folder, STORE)
@@ -84,7 +85,7 @@ export const inUse = (folder: string, holder: StoreHolder.Holder | undefined): S
   })
 }
 
-/** Makes the file for its owner alone, through no link; one of an older agentd is closed to others. */
+/** Creates the file, readable only by its owner, and follows no link. An older agentd's file gets the same mode. */
 const makeFile = (path: string): void => {
   const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants
   const file = openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)
@@ -95,7 +96,7 @@ const makeFile = (path: string): void => {
   }
 }
 
-/** Throws where somebody else has the store. */
+/** Throws StoreInUse if another process holds the store. */
 const look = ({ folder }: Options): void => {
   const holder = seen(folder)
   if (holder !== undefined) throw inUse(folder, holder)
@@ -108,7 +109,7 @@ const lock = (options: Options): DatabaseSync => {
   const database = new DatabaseSync(path, { timeout: SETTLE })
   try {
     database.exec("BEGIN EXCLUSIVE")
-    // one that began in the same moment, with another file of that name
+    // finds a daemon that started in the same moment and locked another file of that name
     look(options)
     writeHolder(options)
     return database
@@ -123,7 +124,10 @@ const unlock = (folder: string, database: DatabaseSync): void => {
   database.close()
 }
 
-/** Fails where somebody else has the store; a holder that was killed a moment ago is still being cleared away. */
+/**
+ * Fails if another process holds the store. Retries on this machine, since a process killed just now can still be
+ * ending.
+ */
 const alone = (options: Options): Effect.Effect<void, StoreInUse> =>
   Effect.try({ try: () => look(options), catch: (cause) => cause as StoreInUse }).pipe(
     Effect.retry({
@@ -153,9 +157,9 @@ export const acquire = (
   ).pipe(Effect.asVoid)
 
 /**
- * Completes once the store that is held, and open, was removed; that of the lock's file alone takes nothing away. Waits for
- * ever where the system tells of no files: as where the folder is moved, the log finds it out with its next append. The
- * folder itself is not watched: it tells of each write.
+ * Completes when the database of the held, open store was removed. Removing only the lock's file loses nothing. Waits
+ * forever if the system cannot report changes of files. Then, or when the directory is moved, the next append finds the
+ * loss. The directory itself is not watched: that would report each write.
  */
 export const lost = (folder: string): Effect.Effect<StorageError> =>
   Effect.callback((resume) => {

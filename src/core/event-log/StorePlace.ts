@@ -1,14 +1,17 @@
 /**
- * StorePlace: whether a store's file is still where it was opened. One that was removed, or moved, can still be written:
- * nobody will find what was.
+ * StorePlace: whether a store's file is still where it was opened. A file that was removed or moved can still be
+ * written, but what is written is lost.
  *
- * Guarantees: a file system that does not answer takes no store away. Free of imports at run time but Node's: the log's
- * threads load this file.
+ * Guarantees: a file system that does not answer never makes a store count as moved. Imports only Node's modules at run
+ * time, because the log's threads load this file.
  */
 import { type Stats, statSync } from "node:fs"
 import type { Failure } from "./GroupCommit.ts"
 
-/** SQLite's own code for such a store, SQLITE_READONLY_DBMOVED, which it does not look for in a store that has a write-ahead log. */
+/**
+ * SQLite's own code for such a store, SQLITE_READONLY_DBMOVED. SQLite does not check for it in a store with a
+ * write-ahead log.
+ */
 export const MOVED = 1032
 
 export const moved: Failure = { code: MOVED, message: "another file, or none, has its name", isFatal: true }
@@ -25,7 +28,7 @@ export class StorePlace {
   private readonly file: string
   private readonly first: ReturnType<typeof seen>
 
-  /** The file is open. */
+  /** Call when the file is open. */
   constructor(file: string) {
     this.file = file
     this.first = seen(file)

@@ -1,7 +1,6 @@
 /**
- * StoreWalk: what `verify` looks at in one pass over a whole store: the chains, and the
- * runes that the guard is to see. Pure, and free of imports at run time but the hash: the
- * thread that verifies loads this file.
+ * StoreWalk: what `verify` looks at in one pass over a whole store: the chains, and the runes that the guard must see.
+ * Pure, and imports only the hash at run time, because the verifying thread loads this file.
  */
 import { ChainWalk } from "./ChainWalk.ts"
 import type { Erased, Problem } from "./EventLog.ts"
@@ -11,14 +10,14 @@ import type { Segments } from "./Segments.ts"
 import type { StoredRune } from "./StoredRune.ts"
 import type { Tables } from "./TableCheck.ts"
 
-/** Kinds that decide how a stream's newest rune is listed where its older ones leave the store. */
+/** Kinds that decide how the newest rune of a stream is listed when its older runes leave the store. */
 export interface Marks {
-  /** Kinds after which a stream takes nothing more. */
+  /** Kinds after which a stream takes no more runes. */
   readonly seals: ReadonlyArray<string>
   readonly guarded: ReadonlyArray<string>
 }
 
-/** A rune that the guard is to see, or that tells of an archive. */
+/** A rune that the guard must see, or that reports an archive. */
 export interface Looked {
   readonly eventId: number
   readonly stream: string
@@ -27,7 +26,7 @@ export interface Looked {
   readonly moves: ReadonlyArray<string>
   readonly to: string | null
   readonly payload: string | null
-  /** Without all of its payloads a stream shows no invariant. */
+  /** Whether payloads of the stream are missing up to here: invariants cannot be checked without all of them. */
   readonly isErased: boolean
 }
 
@@ -37,9 +36,9 @@ export interface Walked {
   readonly streams: number
   readonly problems: ReadonlyArray<Problem>
   readonly erased: ReadonlyArray<Erased>
-  /** By stream, the first rune without a payload. */
+  /** The first rune without a payload, by stream. */
   readonly bare: ReadonlyMap<string, number>
-  /** Of a store in a file. */
+  /** Only for a store in a file. */
   readonly tables?: Tables
 }
 
@@ -50,12 +49,12 @@ export class StoreWalk {
   private readonly seals: ReadonlySet<string>
   private readonly guarded: ReadonlySet<string>
   private hasLeft = 0
-  /** By stream, the newest rune in the segments. */
+  /** The newest rune in the segments, by stream. */
   private readonly heads = new Map<string, Head>()
-  /** Whether each segment was read. */
+  /** False if a segment could not be read or is not as it was made. */
   private isComplete = true
 
-  /** `relevant`: kinds that are looked at. */
+  /** `relevant`: kinds of the runes to look at. */
   constructor(relevant: ReadonlyArray<string>, { guarded, seals }: Marks = { seals: [], guarded: [] }) {
     this.relevant = new Set(relevant)
     this.seals = new Set(seals)
@@ -66,7 +65,7 @@ export class StoreWalk {
     return this.chain.head
   }
 
-  /** Compares the files of segments with what the store says of them. */
+  /** Compares the files of segments with what the store lists about them. */
   files(segments: Segments): void {
     this.hasLeft = segments.last
     this.chain.head = segments.deleted
@@ -82,7 +81,7 @@ export class StoreWalk {
     }
   }
 
-  /** The next runes out of segments; undefined beyond these. A file that cannot be read is passed over. */
+  /** The next runes from segments; undefined after the last segment. An unreadable file is reported and skipped. */
   page(segments: Segments): ReadonlyArray<StoredRune> | undefined {
     while (this.head < segments.last) {
       const first = this.head + 1
@@ -122,7 +121,7 @@ export class StoreWalk {
     return looked
   }
 
-  /** The newest runes in the segments, by stream; undefined where they are not these any more, or were not all read. */
+  /** The newest runes in the segments, by stream. Undefined if segments were added since, or were not all read. */
   left(segments: number): ReadonlyMap<string, Head> | undefined {
     return this.isComplete && segments === this.hasLeft ? this.heads : undefined
   }

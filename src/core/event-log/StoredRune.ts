@@ -1,6 +1,6 @@
 /**
- * StoredRune: a rune as a store keeps it: the payload as text, with its hash and the
- * rune's. Only `verify`, the archive and the store itself see it.
+ * StoredRune: a rune in the form in which a store has it: the payload as text, with its hash and the rune's hash. Only
+ * `verify`, the archive and the store itself use it.
  */
 import { Effect, Result } from "effect"
 import { type Selection, StorageError } from "./EventLog.ts"
@@ -8,16 +8,16 @@ import type { Header } from "./HashChain.ts"
 import type { Payload, Rune, Visibility } from "./Rune.ts"
 
 export interface StoredRune extends Header {
-  /** The position of the rune before it in its stream; 0 for the first. It is not hashed: `verify` compares it. */
+  /** Position of the previous rune of the same stream; 0 for the first. Not part of the hash: `verify` compares it. */
   readonly prev: number
   readonly visibility: Visibility
-  /** JSON; null once it was erased, or when the reader did not ask for it. */
+  /** JSON; null if it was erased, or if the reader did not ask for it. */
   readonly payload: string | null
   readonly payloadHash: string
   readonly hash: string
 }
 
-/** The payload as it was appended; empty once it was erased, undefined where it is damaged. */
+/** The payload as it was appended; empty if it was erased, undefined if it is damaged. */
 export const parsePayload = ({ payload }: StoredRune): Payload | undefined => {
   if (payload === null) return {}
   try {
@@ -56,14 +56,14 @@ const toRune = (stored: StoredRune): Result.Result<Rune, StorageError> => {
   })
 }
 
-/** As they are read; a damaged one fails the reader rather than being skipped. */
+/** Converts stored runes to runes. A damaged one makes the reader fail; it is not skipped. */
 export const toRunes = (stored: ReadonlyArray<StoredRune>): Effect.Effect<ReadonlyArray<Rune>, StorageError> =>
   Effect.fromResult(Result.all(stored.map(toRune)))
 
 const isOneOf = (actors: ReadonlyArray<string>, actor: string): boolean =>
   actors.some((name) => (name.endsWith("/") ? actor.startsWith(name) : actor === name))
 
-/** Whether a rune is selected, apart from the cursor. */
+/** Whether a selection includes a rune, without regard to its cursor. */
 export const matches = (selection: Selection, rune: Pick<Rune, "stream" | "actor" | "kind" | "at">): boolean =>
   (selection.stream === undefined || rune.stream === selection.stream) &&
   (selection.actor === undefined || rune.actor === selection.actor) &&

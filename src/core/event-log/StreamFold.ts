@@ -1,8 +1,8 @@
 /**
- * StreamFold: a state of one stream: what its runes, in order, make of an initial state.
+ * StreamFold: computes a state of one stream, by applying its runes in order to an initial state.
  *
- * A snapshot of the state saves reading the runes before it. A checkpoint rune holds states
- * in the chain itself; a fold that meets its own goes on from there.
+ * A snapshot of the state saves reading the runes before it. A checkpoint rune contains states in the chain itself; a
+ * fold that meets its own state there continues from it.
  */
 import { readOwn } from "./OwnKinds.ts"
 import * as PlainState from "./PlainState.ts"
@@ -10,28 +10,28 @@ import type { Rune, RuneDraft } from "./Rune.ts"
 import { sealOf, type SnapshotOrder, type SnapshotRow } from "./Snapshot.ts"
 
 export interface StreamFold<S> {
-  /** Of the scope or the subscriber that it is the state of. */
+  /** Name of the scope or the subscriber that has this state. */
   readonly name: string
-  /** Rises with every change of `apply` or of the state: a snapshot of another version is none. */
+  /** Rises with every change of `apply` or of the state: a snapshot of another version is ignored. */
   readonly version: number
   readonly initial: S
-  /** The streams that may hold what it folds; left out: every one. */
+  /** Whether the stream can contain runes for this fold; if omitted, every stream can. */
   of?(stream: string): boolean
-  // Methods, so that a table of folds can hold them whatever their states are.
+  // Methods, so that a table of folds can contain folds of different states.
   apply(state: S, rune: Rune): S
-  /** How the state becomes JSON and comes back; left out where `PlainState` knows. */
+  /** Converts the state to JSON and back; omitted if `PlainState` can do that. */
   toPlain?(state: S): unknown
   fromPlain?(plain: unknown): S
-  /** The state out of what an older version has kept, where the runes are deleted; a throw where it does not know how. */
+  /** Converts a state that an older version saved, when its runes are deleted. Throws if it cannot. */
   fromOlder?(plain: unknown, version: number): S
 }
 
 /** A state, and the newest rune that is folded in. */
 export interface Recovered<S> {
   readonly state: S
-  /** 0 where there is none. */
+  /** 0 if no rune is folded in. */
   readonly eventId: number
-  /** Runes that were read for it. */
+  /** Number of runes that were read for it. */
   readonly read: number
 }
 
@@ -43,11 +43,11 @@ export type AnyFold = StreamFold<unknown>
 
 export const CHECKPOINT = "stream.checkpoint"
 
-/** The state as JSON. */
+/** Converts a state to JSON. */
 export const plainOf = (fold: AnyFold, state: unknown): unknown =>
   fold.toPlain === undefined ? PlainState.encode(state) : fold.toPlain(state)
 
-/** And back. */
+/** Converts JSON back to a state. */
 export const stateOf = (fold: AnyFold, plain: unknown): unknown =>
   fold.fromPlain === undefined ? PlainState.decode(plain) : fold.fromPlain(plain)
 
@@ -59,7 +59,7 @@ export const snapshotOf = <S>(stream: string, fold: StreamFold<S>, state: S, eve
   state: Buffer.from(JSON.stringify(plainOf(fold, state)))
 })
 
-/** The stream's whole state, as a rune of its chain. */
+/** Makes a rune with the stream's whole state, for its chain. */
 export const checkpointOf = (
   stream: string,
   actor: string,
@@ -75,7 +75,7 @@ export const checkpointOf = (
   }
 })
 
-/** The snapshot's state; undefined in doubt. `hashAt`: of the rune that the snapshot names, as the store has it. */
+/** The snapshot's state; undefined in doubt. `hashAt`: the hash that the store has for the snapshot's rune. */
 export const restored = (
   fold: AnyFold,
   row: SnapshotRow | undefined,

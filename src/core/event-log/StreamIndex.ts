@@ -1,9 +1,9 @@
 /**
- * StreamIndex: what a start would else read the whole store for: the newest rune of each
- * stream, the snapshots, and how far each subscriber has come, in the file beside the store.
+ * StreamIndex: the newest rune of each stream, the snapshots, and the positions of subscribers, in the file next to the
+ * store. Without it, a start would have to read the whole store.
  *
- * The tables have a position of their own and are written when the store rests: after a
- * crash they are whole and at worst a little behind, and what they lack is read from the runes.
+ * The tables have their own position and are written when the store is idle. After a crash they are complete and at
+ * worst a little behind; what they lack is read from the runes.
  */
 import { ChainWalk } from "./ChainWalk.ts"
 import type { Problem } from "./EventLog.ts"
@@ -15,29 +15,32 @@ import type { Database, Value } from "./Sqlite.ts"
 import type { Head } from "./SegmentFile.ts"
 import { emptyWal, type SqliteStore } from "./SqliteStore.ts"
 
-/** The newest runes whose chains are checked before the store is used. */
+/** Number of newest runes whose chains are checked before the store is used. */
 const WINDOW = 5_000
 const PAGE = 1_000
-/** Pages after which a long walk keeps what it has found: a start that is cut off goes on from there. */
+/**
+ * Number of pages after which a long walk saves what it has found, so that a start that is cut off continues from
+ * there.
+ */
 const KEEP_EVERY = 100
-/** Streams that changed since the last flush: beyond them it does not wait for a rest. */
+/** Number of changed streams since the last flush from which a flush no longer waits until the store is idle. */
 export const MANY_CHANGED = 4_096
-/** Runes since the last flush, likewise. */
+/** Number of runes since the last flush from which a flush no longer waits until the store is idle. */
 export const MANY_RUNES = 16_384
 
 interface Place {
   readonly version: number
   readonly event_id: number
   readonly hash: string
-  /** Rows of the table of streams. */
+  /** Number of rows in the table of streams. */
   readonly streams: number
 }
 
-/** A head that was damaged would let the stream go on from elsewhere: each is bound to its own bytes. */
+/** Seal of a head's bytes: a damaged head would let the stream continue from a wrong place. */
 const sealOfHead = (stream: string, { eventId, guarded, hash, isSealed, seq }: Head): string =>
   hashPayload(JSON.stringify([stream, eventId, seq, hash, isSealed, guarded])).slice(0, 16)
 
-/** Throws where one of them is not as it was written. */
+/** The heads of all streams. Throws if one of them is not as it was written. */
 const headsIn = (database: Database): ReadonlyArray<readonly [stream: string, head: Head]> => {
   const rows = database.prepare("SELECT * FROM streams").all() as unknown as ReadonlyArray<
     Omit<Head, "eventId" | "isSealed"> & {
@@ -54,7 +57,7 @@ const headsIn = (database: Database): ReadonlyArray<readonly [stream: string, he
   })
 }
 
-/** Problems of the file; one of another version is discarded by the next start. */
+/** Problems of the file. An older version is no problem: the next start discards it. */
 export const problemsOf = (database: Database): ReadonlyArray<string> => {
   const place = database.prepare("SELECT version, event_id, hash, streams FROM place").get() as unknown as
     | Place
@@ -79,7 +82,7 @@ export class StreamIndex {
     this.side = side
   }
 
-  /** Brings the store's heads and the file up to the newest rune. What is wrong with the newest runes is the answer. */
+  /** Brings the store's heads and the file up to the newest rune. Answers the problems of the newest runes. */
   restore(store: SqliteStore): ReadonlyArray<Problem> {
     const place = this.load(store)
     if (place === undefined) {
@@ -105,7 +108,7 @@ export class StreamIndex {
     return this.changed.size > MANY_CHANGED || this.runes > MANY_RUNES ? "much" : "some"
   }
 
-  /** Writes what changed. A file that does not take it is left behind: its place says how far it is good. */
+  /** Writes what changed. If that fails, the file is only older: its place says up to which rune it is valid. */
   flush(store: SqliteStore): void {
     if (this.changed.size === 0) return
     const isWritten = this.side.attempt(() => {
@@ -126,14 +129,17 @@ export class StreamIndex {
     this.runes = 0
   }
 
-  /** Writes all of it into a file that is made anew, but the snapshots, which are kept again in time. */
+  /** Writes everything into a new file except the snapshots, which are saved again over time. */
   renew(store: SqliteStore): void {
     this.side.renew()
     for (const stream of store.heads.keys()) this.changed.add(stream)
     this.flush(store)
   }
 
-  /** Snapshots are kept behind the runes that they speak of; one that names no rune of its stream is dropped. */
+  /**
+   * Saves a snapshot, after the heads of the runes that it covers. A snapshot that names no rune of its stream is
+   * dropped.
+   */
   keep(store: SqliteStore, { eventId, name, state, stream, version }: SnapshotOrder): void {
     this.flush(store)
     const rune = store.database.prepare("SELECT stream, seq, hash FROM runes WHERE event_id = ?").get(eventId) as
@@ -145,13 +151,13 @@ export class StreamIndex {
     this.write("snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)", stream, name, version, eventId, seq, hash, seal, state)
   }
 
-  /** How far a subscriber has come: a rune that is in the store. */
+  /** Saves the position of a subscriber, if it names a rune in the store. */
   keepPosition({ database }: SqliteStore, name: string, eventId: number): void {
     const rune = database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(eventId)
     if (rune !== undefined) this.write("subscribers VALUES (?, ?, ?)", name, eventId, rune["hash"]!)
   }
 
-  /** No snapshot of the stream, nor any page that once held one, is left. */
+  /** Removes all snapshots of the stream, from every page that once contained one. */
   forget(store: SqliteStore, stream: string): void {
     if (this.side.isBroken) return this.renew(store)
     this.database.prepare("DELETE FROM snapshots WHERE stream = ?").run(stream)
@@ -166,7 +172,7 @@ export class StreamIndex {
     this.side.attempt(() => void this.database.prepare(`INSERT OR REPLACE INTO ${row}`).run(...values))
   }
 
-  /** How far the file is good: its place must name a rune of this very store. Undefined in doubt. */
+  /** Position up to which the file is valid: its place must name a rune of this store. Undefined in doubt. */
   private load(store: SqliteStore): number | undefined {
     let place: Place | undefined
     try {
@@ -178,7 +184,7 @@ export class StreamIndex {
     } catch {
       return undefined
     }
-    // behind what has left the store there is nothing to go on from
+    // a file that is behind the runes that left the store cannot be continued
     if (place === undefined || place.version !== VERSION || place.event_id < store.left) return undefined
     if (place.event_id === 0) return 0
     const there = store.database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(place.event_id) as
@@ -187,7 +193,7 @@ export class StreamIndex {
     return there?.hash === place.hash ? place.event_id : undefined
   }
 
-  /** Over the newest runes, and all that the file lacks. */
+  /** Walks over the newest runes, and over all that the file lacks. */
   private walk(store: SqliteStore, place: number): ReadonlyArray<Problem> {
     const { database } = store
     const newest = database.prepare("SELECT max(event_id) AS last FROM runes").get() as { readonly last: number | null }

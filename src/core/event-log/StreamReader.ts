@@ -1,12 +1,11 @@
 /**
- * StreamReader: the states of streams, for the features that are folds of them. A stream
- * is read once, from its snapshots on, by all the folds that the program has named for the
- * log; each state then waits for the feature that asks for it.
+ * StreamReader: the states of streams, for the features that are folds of them. A stream is read once, from its
+ * snapshots on, by all folds that the program has registered with the log. Each state then waits until its feature asks
+ * for it.
  *
- * Guarantees: whoever asks has the stream's newest durable rune folded in; a fold that
- * throws, and a stream that cannot be read, fail alone and are reported; a snapshot that
- * would save the next start more than it costs is kept at once; an archived stream is not
- * read: the archive's rune in the home stream says all.
+ * Guarantees: the answer includes the stream's newest durable rune. A fold that throws, and a stream that cannot be
+ * read, fail alone and are reported. A snapshot that would save the next start more than it costs is saved at once. An
+ * archived stream is not read: the archive's rune in the home stream says everything.
  */
 import { Effect, Semaphore } from "effect"
 import * as Monotonic from "../supervision/Monotonic.ts"
@@ -28,19 +27,19 @@ import {
   plainOf
 } from "./StreamFold.ts"
 
-/** A fold that read so many runes gets a snapshot. */
+/** Minimum number of runes that a fold must have read to get a snapshot. */
 export const WORTH_KEEPING = 128
 
-/** Bytes; a larger state has no snapshot, since to write and to read it would cost as much as its runes do. */
+/** Bytes. A larger state gets no snapshot, since writing and reading it would cost as much as its runes do. */
 export const MAX_SNAPSHOT = 32 * 1024 * 1024
 
-/** Bytes beyond which a state is large: to restore it holds up the event loop. */
+/** Bytes beyond which a state is large: restoring it holds up the event loop. */
 const LARGE = 2 * 1024 * 1024
 
-/** Pieces that are made without a pause. */
+/** Number of pieces that are made without a pause. */
 const PIECES = 4
 
-/** The state as a snapshot holds it, made in pieces; undefined where it is too large. */
+/** The state in the form of a snapshot, made in pieces; undefined if it is too large. */
 const bytesOf = Effect.fnUntraced(function* ({ at, fold }: Progress) {
   const parts: Array<Buffer> = []
   let bytes = 0
@@ -64,9 +63,9 @@ export interface Source {
   readonly reader: LogReader
   readonly snapshots: Snapshots
   readonly shown: (stored: ReadonlyArray<StoredRune>) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
-  /** All runes after a cursor, of every stream, where they are still in memory. */
+  /** All runes after a cursor, of every stream, if they are still in memory; otherwise undefined. */
   readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
-  /** All that is known of runes that a person's setting has deleted. A throw means that it cannot be read. */
+  /** What is still known of runes that a person's setting has deleted. Throws if it cannot be read. */
   readonly beginning?: () => Beginning | undefined
 }
 
@@ -75,7 +74,7 @@ export const nothingRecent = (): undefined => undefined
 interface Progress {
   readonly fold: AnyFold
   at: Recovered<unknown>
-  /** The position in the log up to which the stream holds nothing more. */
+  /** Position in the log up to which all runes of the stream have been read. */
   upTo: number
   thrown: unknown
 }
@@ -125,13 +124,13 @@ const begin = Effect.fnUntraced(function* ({ beginning, reader, snapshots }: Sou
 
 interface Standing {
   readonly stream: string
-  /** The stream's newest rune; 0 for none. */
+  /** Position of the stream's newest rune; 0 for none. */
   readonly newest: number
-  /** The newest rune of the log; what comes after it may be the stream's. */
+  /** Position of the newest rune of the log. Later runes can be of this stream. */
   readonly head: number
 }
 
-/** Brings all of them to the stream's newest rune, in one pass; or as far as the time allows. */
+/** Brings all folds to the stream's newest rune in one pass, or as far as the time allows. */
 const goOn = Effect.fnUntraced(function* (
   { reader, recent, shown }: Source,
   { head, newest, stream }: Standing,
@@ -162,7 +161,7 @@ const thrownBy = ({ at, fold, thrown }: Progress, stream: string): StorageError 
     remedy: "This is a bug in agentd: report it with the output of `agentd verify`."
   })
 
-/** Reads one stream by these folds alone. */
+/** Reads one stream with only these folds. */
 export const recover = Effect.fnUntraced(function* <F extends Folds>(
   source: Source,
   of: Omit<Standing, "head">,
@@ -176,17 +175,17 @@ export const recover = Effect.fnUntraced(function* <F extends Folds>(
 
 export interface Options extends Source {
   readonly folds: ReadonlyArray<AnyFold>
-  /** The stream's newest durable rune; 0 for none. */
+  /** Position of the stream's newest durable rune; 0 for none. */
   readonly newest: (stream: string) => Effect.Effect<number, StorageError>
-  /** The newest durable rune of the log. */
+  /** Position of the newest durable rune of the log. */
   readonly head: Effect.Effect<number, StorageError>
-  /** The streams that are there when the log is opened. */
+  /** The streams that exist when the log is opened. */
   readonly streams: Iterable<string>
   readonly isArchived: (stream: string) => boolean
   readonly keep: (order: SnapshotOrder) => void
 }
 
-/** Of a stream that holds nothing for its folds. */
+/** Initial states, for a stream that contains nothing for its folds. */
 const untouched = (folds: Folds): unknown =>
   Object.fromEntries(
     Object.entries(folds).map(([key, { initial }]): [string, Recovered<unknown>] => [
@@ -197,14 +196,14 @@ const untouched = (folds: Folds): unknown =>
 
 export class StreamReader {
   private readonly of: Options
-  /** Streams of the start that wait to be read. */
+  /** Streams that existed at the start and are not yet read. */
   private readonly waiting = new Set<string>()
   private readonly total: number
-  /** Streams that all the folds together have read. */
+  /** Streams that all folds have read together. */
   private readonly begun = new Set<string>()
   private runes = 0
   private readonly unreadable = new Map<string, string>()
-  /** By stream and name: states that were read, and that no feature has asked for yet. */
+  /** States that were read and that no feature has asked for yet, by stream and name of the fold. */
   private readonly ready = new Map<string, Map<string, Progress>>()
   /** Streams whose newest snapshots are large. */
   private readonly large = new Set<string>()
@@ -237,7 +236,7 @@ export class StreamReader {
     return this.of.folds.some((fold) => fold.of?.(stream) ?? true)
   }
 
-  /** Whether to keep its snapshots would hold up the event loop. */
+  /** Whether saving snapshots of the stream would hold up the event loop. */
   isLarge(stream: string): boolean {
     return this.large.has(stream)
   }
@@ -272,8 +271,8 @@ export class StreamReader {
   }
 
   /**
-   * Goes on from the snapshots over the runes since then, and keeps the states anew: apart from what lives.
-   * `until`: by the monotonic clock; what is folded by then is kept.
+   * Reads the runes since the last snapshots and saves new ones, without touching the states in use. `until`: deadline
+   * by the monotonic clock. What is folded by then is saved.
    */
   refresh(stream: string, until?: number): Effect.Effect<void, StorageError> {
     return Effect.gen({ self: this }, function* () {
@@ -289,13 +288,13 @@ export class StreamReader {
   }
 
   private at(stream: string) {
-    // the head first: a rune of the stream that lands meanwhile lies beyond it
+    // reads the head first: a rune of the stream that lands in between is then after this head
     return Effect.flatMap(this.of.head, (head) =>
       Effect.map(this.of.newest(stream), (newest): Standing => ({ stream, newest, head }))
     )
   }
 
-  /** The first time that a feature asks for one of its folds, all folds of the stream read it. */
+  /** The first time that a feature asks for one of the stream's folds, all folds of the stream read it together. */
   private readonly readTogether = Effect.fnUntraced(
     { self: this },
     function* (this: StreamReader, stream: string, asked: ReadonlyArray<AnyFold>) {
@@ -312,7 +311,7 @@ export class StreamReader {
     }
   )
 
-  /** The state is the asker's alone from here on. */
+  /** Hands over a state that was read. From here on only the caller has it. */
   private taken(stream: string, fold: AnyFold): Progress | undefined {
     const ready = this.ready.get(stream)
     const one = ready?.get(fold.name)
@@ -331,7 +330,7 @@ export class StreamReader {
     }
   )
 
-  /** Where it is worth it. Bytes of the snapshot. */
+  /** Saves a snapshot if it is worth it. Answers its size in bytes; 0 for none. */
   private readonly keep = Effect.fnUntraced(
     { self: this },
     function* (this: StreamReader, stream: string, one: Progress) {

@@ -1,13 +1,12 @@
 /**
- * Subscribers: who follows the log over restarts, each by name, with the position up to
- * which it has taken what it follows.
+ * Subscribers: the subscribers that follow the log across restarts. Each has a name, and a position up to which it has
+ * handled the runes it follows.
  *
- * Guarantees: each rune that matches is handed over at least once over all restarts; a
- * start goes on at the position, whatever was or was not done with the runes before it.
- * Positions are kept without a wait for the disk: after a crash a subscriber hears some
- * runes again. A position that names no rune of this store is none. A rune that cannot be
- * read, and one on which the subscriber crashes, is passed over, and that is said: the same
- * rune would end each of its lives.
+ * Guarantees: each matching rune is handed over at least once over all restarts. A start continues at the position,
+ * whether or not the runes before it had any effect. Positions are saved without waiting for the disk: after a crash a
+ * subscriber gets some runes again. A position that names no rune of this store is ignored. A rune that cannot be read,
+ * or on which the subscriber crashes, is skipped and reported: otherwise the same rune would crash it after each
+ * restart.
  */
 import { Cause, Effect } from "effect"
 import type { Selection, StorageError } from "./EventLog.ts"
@@ -15,10 +14,10 @@ import type { LogReader } from "./LogReader.ts"
 import type { RecentEvents } from "./RecentEvents.ts"
 import type { Rune } from "./Rune.ts"
 
-/** A position is kept after so many runes of the log, and when the subscriber ends. */
+/** A position is saved after this many runes of the log, and when the subscriber ends. */
 const KEEP_EVERY = 1_024
 
-/** A position as it is kept: with the hash of its rune. */
+/** A saved position, with the hash of its rune. */
 export interface Position {
   readonly eventId: number
   readonly hash: string
@@ -37,16 +36,19 @@ interface Piece {
 export interface Skipped {
   readonly subscriber: string
   readonly eventId: number
-  /** Undefined for one that cannot be read. */
+  /** Undefined if the rune cannot be read. */
   readonly rune: Rune | undefined
   readonly message: string
 }
 
-/** Runes that a subscriber crashes on one after the other: then it is not the runes. */
+/**
+ * Maximum number of consecutive runes that are skipped because a subscriber crashes on them. With more, the runes are
+ * not the cause.
+ */
 const MAX_SKIPPED = 20
 
 interface Of {
-  /** Says that a rune was passed over. */
+  /** Reports that a rune was skipped. */
   readonly skipped: (skipped: Skipped) => Effect.Effect<void>
   readonly positions: Positions
   readonly reader: LogReader
@@ -62,7 +64,7 @@ export class Subscribers {
     this.of = of
   }
 
-  /** Ends with the log. */
+  /** Follows the log until it ends. */
   readonly follow = <E, R>(
     name: string,
     selection: Selection,
@@ -86,7 +88,7 @@ export class Subscribers {
       yield* Effect.ensuring(following, Effect.sync(keep))
     })
 
-  /** The next piece without a rune whose payload is damaged. */
+  /** The next piece, without a rune whose payload is damaged. */
   private readable(
     subscriber: string,
     selection: Selection,
@@ -106,7 +108,7 @@ export class Subscribers {
     )
   }
 
-  /** All at once; after a crash one by one, so that the rune that it crashes on is known. */
+  /** Hands over all runes at once; after a crash one by one, to find the rune on which the subscriber crashes. */
   private handed<E, R>(
     subscriber: string,
     runes: ReadonlyArray<Rune>,

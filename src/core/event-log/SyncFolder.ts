@@ -1,4 +1,4 @@
-/** SyncFolder: makes durable that a folder has a file, or has it no more. Free of imports but Node's. */
+/** SyncFolder: makes it durable that a folder has a file, or no longer has it. Imports only Node's modules. */
 import * as fs from "node:fs"
 
 export const syncFolder = (folder: string): void => {

@@ -1,8 +1,9 @@
 /**
- * TableCheck: what a store holds beside its runes, and no chain covers: the file's own structure and head, the tables
- * and triggers, where streams go on that have left for segments.
+ * TableCheck: checks what a store has besides its runes and no chain covers: the file's structure and header, the
+ * tables and triggers, and the heads from which streams continue whose older runes are in segments.
  *
- * Guarantees: a look changes nothing. Free of imports at run time but Node's: the thread that verifies loads this file.
+ * Guarantees: a look changes nothing. Imports only Node's modules at run time, because the verifying thread loads this
+ * file.
  */
 import { closeSync, openSync, readSync } from "node:fs"
 import { definitionsIn, textOf } from "./Definitions.ts"
@@ -13,23 +14,23 @@ import { SideFileCheck } from "./SideFileCheck.ts"
 import type { Database } from "./Sqlite.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
-/** Tables as the walk's thread finds them; what they should be is known to the one that asked. */
+/** The tables as the walking thread finds them; the caller knows what they should be. */
 export interface Tables {
   readonly problems: ReadonlyArray<string>
   /** The definitions of tables and triggers, as text. */
   readonly schema: string
-  /** Whether the file beside the store is wrong: a daemon that is there makes it anew. */
+  /** Whether the file next to the store is wrong. A running daemon rebuilds it. */
   readonly isRefilled?: boolean
-  /** Segments that were listed before the runes were read, and behind it. */
+  /** Segments that were listed before the runes were read, and after that. */
   readonly listed: readonly [before: ReadonlyArray<Listed>, after: ReadonlyArray<Listed>]
 }
 
-/** A file that is wrong all over is wrong. */
+/** Maximum number of problems to look for: a file with so many is broken anyway. */
 const MAX_FOUND = 20
 
 const HEAD_BYTES = 100
 
-/** The head's fields of one value alone: offset, bytes, value. */
+/** Fields of the file header that have only one valid value: offset, bytes, value. */
 const FIXED: ReadonlyArray<readonly [offset: number, bytes: number, value: number]> = [
   [16, 2, 4096],
   [18, 1, 2],
@@ -48,7 +49,10 @@ const FIXED: ReadonlyArray<readonly [offset: number, bytes: number, value: numbe
   [90, 2, 0]
 ]
 
-/** Whether the head of the file is as SQLite writes it. Its counters of changes agree; a store gives room back or does not. */
+/**
+ * Whether the file header is as SQLite writes it. Its two change counters must be equal. The flag of incremental vacuum
+ * (offset 64) must be set exactly if the store can give space back (offset 52).
+ */
 const isHead = (head: Buffer): boolean =>
   head.toString("latin1", 0, 16) === "SQLite format 3\0" &&
   FIXED.every(([offset, bytes, value]) => head.readUIntBE(offset, bytes) === value) &&
@@ -66,7 +70,7 @@ const headOf = (file: string): Buffer => {
   return head
 }
 
-/** Another connection may write the head meanwhile: it is looked at again. */
+/** Looks up to three times, because another connection can be writing the header. */
 const hasHead = (file: string): boolean => [1, 2, 3].some(() => isHead(headOf(file)))
 
 const problemsIn = (database: Database, file: string): ReadonlyArray<string> => {
@@ -81,7 +85,7 @@ const problemsIn = (database: Database, file: string): ReadonlyArray<string> => 
   return problems
 }
 
-/** Streams of which the store says otherwise where they go on than the segments do. */
+/** Streams whose heads in the store differ from their ends in the segments. */
 const leftProblems = (database: Database, segments: ReadonlyMap<string, Head>): ReadonlyArray<string> => {
   const found: Array<string> = []
   const seen = new Set<string>()
@@ -97,14 +101,14 @@ const leftProblems = (database: Database, segments: ReadonlyMap<string, Head>): 
     if (!isSame) found.push(`where ${stream} goes on is not where it ends in the segments`)
   }
   for (const stream of segments.keys()) if (!seen.has(stream)) found.push(`where ${stream} goes on is not said`)
-  // a mark that is neither reads as one of the two
+  // a mark other than 0 and 1 would be read as one of the two
   for (const { stream } of database.prepare("SELECT stream FROM left_heads WHERE sealed NOT IN (0, 1)").all()) {
     found.push(`where ${String(stream)} goes on is not where it ends in the segments`)
   }
   return found
 }
 
-/** Beside a walk over all runes of a store in a file. */
+/** Checks the tables while all runes of a store in a file are walked over. */
 export class TableCheck {
   private readonly database: Database
   private readonly beside: SideFileCheck
@@ -114,7 +118,7 @@ export class TableCheck {
 
   constructor(database: Database, file: string) {
     this.database = database
-    // before the store is read: what comes meanwhile is behind it
+    // read before the store: what is appended later is behind it
     const anchor = anchorIn(file)
     const gap = anchor === undefined ? undefined : behind(database, anchor)
     this.problems = [...problemsIn(database, file), ...(gap === undefined ? [] : [gap])]
@@ -127,7 +131,7 @@ export class TableCheck {
     this.beside.next(runes)
   }
 
-  /** `left`: by stream, the newest rune in the segments; undefined where these could not be read. */
+  /** `left`: the newest rune in the segments, by stream; undefined if the segments could not all be read. */
   end(left: ReadonlyMap<string, Head> | undefined): Tables {
     const beside = this.beside.end()
     return {

@@ -1,13 +1,11 @@
 /**
- * ThreadFile: where the code of the log's threads is: files beside this one. The
- * bundle, which is one program without files beside it, puts its own text in place of
- * this module (`scripts/bundle.ts`).
+ * ThreadFile: where the code of the log's threads is: files next to this one. The bundle is one program without files
+ * next to it, so it puts its own text in place of this module (`scripts/bundle.ts`).
  *
- * From its sources a thread strips the types of its files anew, which takes longer than all
- * else that it does to start: so it turns on node's cache of compiled files first. The cache
- * lies beside the packages: who can write there can change the code itself, while node's own
- * place for it, the common temporary folder, is open to others. A folder that cannot be
- * written is no error: nothing is kept, then.
+ * When agentd runs from its sources, a thread strips the types of its files at each start, which takes longer than all
+ * else that it does to start. So it turns on Node's cache of compiled files first. The cache is next to the packages:
+ * users who can write there can change the code itself, while Node's default place, the common temporary folder, is
+ * open to others. A folder that cannot be written is no error: nothing is cached then.
  */
 import { fileURLToPath } from "node:url"
 

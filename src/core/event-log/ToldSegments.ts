@@ -1,6 +1,6 @@
 /**
- * ToldSegments: the segments that the runes of the home stream tell of, by their first runes. A segment that the store
- * lists and no rune tells of is damage. Pure.
+ * ToldSegments: the segments that the runes of the home stream report, by the position of their first rune. A segment
+ * that the store lists and no rune reports is damage. Pure.
  */
 import type { readOwn } from "./OwnKinds.ts"
 import type { Made } from "./SegmentFile.ts"
@@ -14,7 +14,7 @@ const madeOf = ({ bytes, file, first, last, runes, sha256 }: Made): Made => ({
   sha256
 })
 
-/** Notes a rune of the home stream; answers whether it tells of segments. */
+/** Notes a rune of the home stream. Answers whether it reports segments. */
 export const note = (told: Map<number, Made>, own: ReturnType<typeof readOwn>): boolean => {
   switch (own?.kind) {
     case "segment.sealed":
@@ -26,7 +26,7 @@ export const note = (told: Map<number, Made>, own: ReturnType<typeof readOwn>): 
       told.set(own.payload.first, madeOf(own.payload))
       return true
     case "log.repaired":
-      // a repair of an older agentd kept all of them
+      // a repair by an older agentd left all segments unchanged
       if (own.payload.segments === undefined) return false
       told.clear()
       for (const made of own.payload.segments) told.set(made.first, made)

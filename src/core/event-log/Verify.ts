@@ -1,7 +1,7 @@
 /**
- * Verify: re-reads a whole store and names every rune that is not as it was written:
- * positions and seqs without a gap, hashes that follow from content and predecessor,
- * the payloads of archived streams, and the invariants that the guard holds on append.
+ * Verify: reads a whole store again and names every rune that is not as it was written. It checks positions and seqs
+ * without gaps, hashes that follow from content and predecessor, the payloads of archived streams, and the invariants
+ * that the guard enforces on append.
  */
 import { Effect } from "effect"
 import { Worker } from "node:worker_threads"
@@ -27,17 +27,17 @@ import * as ToldSegments from "./ToldSegments.ts"
 import { verifyThread } from "./ThreadFile.ts"
 import type { FromVerify, VerifyData } from "./VerifyThread.ts"
 
-/** A store that is wrong all over is wrong; nobody reads more of it than this. */
+/** Maximum number of reported problems: nobody reads more about a store that is damaged everywhere. */
 const MAX_PROBLEMS = 1_000
 
-/** Passes over a whole store; gives the runes of the relevant kinds to `each`. */
+/** Passes over a whole store, and calls `each` with the runes of the relevant kinds. */
 export type Walk = (
   relevant: ReadonlyArray<string>,
   marks: Marks,
   each: (looked: ReadonlyArray<Looked>) => void
 ) => Effect.Effect<Walked, StorageError>
 
-/** On this thread. `file`: where the store is in one that this machine has. */
+/** Walks on this thread. `file`: path of the store, if it is a file on this machine. */
 export const walkHere =
   (reader: LogReader, segments?: Segments, file?: string): Walk =>
   (relevant, marks, each) =>
@@ -70,7 +70,7 @@ const tablesOf = (file: string) =>
     ({ database }) => Effect.sync(() => database.close())
   ).pipe(Effect.map(({ check }) => check))
 
-/** In a thread of its own, which lives as long as the walk. `pause`: ms without work after each thousand runes. */
+/** Walks in a separate thread, which lives as long as the walk. `pause`: pause in ms after each thousand runes. */
 export const walkThere =
   (file: string, pause = 0): Walk =>
   (relevant, marks, each) =>
@@ -93,13 +93,13 @@ export const walkThere =
       (worker) => Effect.promise(() => worker.terminate())
     )
 
-/** The guard over all streams, and the streams that are archived. */
+/** Checks the guard over all streams, and collects the archived streams. */
 class Look {
   readonly problems: Array<Problem> = []
   readonly archived = new Set<string>()
-  /** By their first runes: what the runes say of segments. */
+  /** Segments that the runes report, by the position of their first rune. */
   readonly segments = new Map<number, Made>()
-  /** As a rune says: older ones are deleted. */
+  /** Where the log begins, if a rune says that older ones are deleted. */
   begins: Begins | undefined
   private readonly states = new Map<string, States>()
   private readonly rules: Rules
@@ -149,7 +149,7 @@ const relevantOf = (guard: InvariantGuard, { archives }: Rules): ReadonlyArray<s
 
 const payloadOf = (looked: Looked) => parsePayload(looked as unknown as StoredRune) ?? {}
 
-/** Problems of a store beside its runes. */
+/** Problems of a store that do not concern its runes. */
 const tableProblems = (tables: Walked["tables"]): ReadonlyArray<string> => {
   if (tables === undefined) return []
   const isChanged = textOf(definitions()) !== tables.schema
@@ -159,7 +159,7 @@ const tableProblems = (tables: Walked["tables"]): ReadonlyArray<string> => {
 const isAs = (told: Listed | undefined, { bytes, file, last, sha256 }: Listed): boolean =>
   told?.sha256 === sha256 && told.last === last && told.bytes === bytes && told.file === file
 
-/** A file that cannot be read is named by the walk. */
+/** The beginning of the log; undefined if there is none. An unreadable file counts as none: the walk reports it. */
 const beginningOf = (segments: Segments | undefined): Beginning | undefined => {
   try {
     return segments?.beginning
@@ -168,7 +168,10 @@ const beginningOf = (segments: Segments | undefined): Beginning | undefined => {
   }
 }
 
-/** Segments as the runes tell of them, and as the store lists them. What has changed meanwhile is left to the next look. */
+/**
+ * Differences between the segments that runes report and those that the store lists. Segments that changed during the
+ * walk are left to the next check.
+ */
 const segmentProblems = (told: ReadonlyMap<number, Listed>, [before, after]: Tables["listed"]) => [
   ...before
     .filter(
@@ -200,7 +203,7 @@ export const verify = ({
   readonly walk: Walk
   readonly archives: OldArchives.Archives
   readonly segments?: (() => Segments) | undefined
-  /** The file beside the store is wrong. */
+  /** Called when the file next to the store is wrong. */
   readonly refill?: (() => void) | undefined
 }): Effect.Effect<Verdict, StorageError> =>
   Effect.gen(function* () {
@@ -225,7 +228,7 @@ export const verify = ({
       const message = look.archived.has(stream) ? OldArchives.problemOf(archives, stream) : undefined
       if (message !== undefined) rest.report({ eventId, stream }, "INV-HASH-VALID", message)
     }
-    // A daemon may have gone on writing meanwhile: the end lies between the two.
+    // A daemon can have written during the walk: the end must lie between the two.
     const after = yield* reader.lastCommitted
     if (head < before || head > after) {
       rest.report(

@@ -1,7 +1,7 @@
 /**
- * VerifyThread: a thread that reads and hashes a whole store for `verify`, beside the
- * daemon that goes on writing. The guard's checkers are functions of the other side, so
- * the runes that they are to see go there, a batch at a time, each when it is asked for.
+ * VerifyThread: a thread that reads and hashes a whole store for `verify`, while the daemon continues to write. The
+ * guard's checkers are functions of the daemon's thread. So the runes for the guard are sent there, one batch per
+ * request.
  */
 import { DatabaseSync } from "node:sqlite"
 import { parentPort, workerData } from "node:worker_threads"
@@ -17,7 +17,7 @@ import { TableCheck } from "./TableCheck.ts"
 export interface VerifyData extends Marks {
   readonly file: string
   readonly relevant: ReadonlyArray<string>
-  /** ms without work after each batch. */
+  /** Pause after each batch, in ms. */
   readonly pause: number
 }
 
@@ -27,7 +27,7 @@ export type FromVerify =
   | { readonly _tag: "End"; readonly walked: Walked }
   | { readonly _tag: "Failed"; readonly failure: Failure }
 
-/** Runes of one batch. */
+/** Number of runes in one batch. */
 const BATCH = 1_000
 
 const walk = (data: VerifyData, say: (message: FromVerify) => void): (() => void) => {
@@ -44,7 +44,7 @@ const walk = (data: VerifyData, say: (message: FromVerify) => void): (() => void
     if (inSegments !== undefined) return inSegments
     const rows = stored(store.head)
     if (rows.length > 0 && rows[0]!.eventId === store.head + 1) return rows
-    // a daemon may have moved them to a segment meanwhile
+    // a daemon can have moved the runes to a segment since then
     segments.list(listedIn(database))
     return store.page(segments) ?? rows
   }

@@ -1,8 +1,10 @@
 /**
- * WholeCheck: how the last check of the whole log ended, and the check at an idle pace, which the log itself tells of.
+ * WholeCheck: the result of the last check of the whole log, and the check at an idle pace, which the log itself
+ * reports.
  *
- * Guarantees: the outcome of an idle check is a rune of the home stream, and lives over restarts; one that finds
- * something is an alert, too; a check that a person has asked for counts until the daemon's end; a repair makes it void.
+ * Guarantees: the result of an idle check is a rune of the home stream, and survives restarts. An idle check that finds
+ * a problem also raises an alert. The result of a check that a person asked for counts until the daemon ends. A repair
+ * makes the result void.
  */
 import { Clock, Duration, Effect } from "effect"
 import type { Appender } from "./Appender.ts"
@@ -11,7 +13,7 @@ import type { Rules } from "./LogRules.ts"
 import { readOwn } from "./OwnKinds.ts"
 import type { Rune } from "./Rune.ts"
 
-/** Folds a rune of the home stream in. */
+/** Applies a rune of the home stream to the result. */
 export const apply = (before: Checked | null, rune: Rune): Checked | null => {
   const own = readOwn(rune)
   if (own?.kind === "log.repaired") return null
@@ -44,7 +46,7 @@ export class WholeCheck {
     this.last = last
   }
 
-  /** Notes how it ends. */
+  /** Runs the check and notes its result. */
   noting(verify: Effect.Effect<Verdict, StorageError>): Effect.Effect<Verdict, StorageError> {
     return Effect.tap(verify, (verdict) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
@@ -53,7 +55,7 @@ export class WholeCheck {
     )
   }
 
-  /** And has the log tell of it. */
+  /** Runs the check, notes its result, and appends it to the log. */
   telling(verify: Effect.Effect<Verdict, StorageError>) {
     return Effect.gen({ self: this }, function* () {
       const { home, severityOf } = this.rules
