@@ -43,7 +43,7 @@ export class RecentEvents {
       this.chars -= this.sizes[this.first]!
       this.first += 1
     }
-    // frees the dropped runes before they are a third of the remaining ones, however large these are
+    // frees the dropped runes when they are more than a third of the remaining ones, however large these are
     if (this.first > LEAST && this.first * 4 > this.recent.length) {
       this.recent = this.recent.slice(this.first)
       this.sizes = this.sizes.slice(this.first)

@@ -8,16 +8,19 @@
  * Guarantees: the time is linear in the length of the text, whatever the text is. No regular expression with a
  * repetition searches the text, and nothing is read to its end twice. A secret that is found by its shape is part of
  * one word, and never contains a quote, a space or a line break. Of a private key, only lines that are entirely base64
- * are removed. A text that comes in chunks is redacted as if it had come whole, provided that its lines, or at least
- * its words, are held back until they are complete. A secret that was not registered and has no known shape is not
- * found. Neither is one that is encrypted, reversed, or broken into lines by the base64 tool.
+ * are removed. A text in chunks is redacted as if it had come whole, as far as its lines, or at least its words, are
+ * held back. A secret that was not registered and has no known shape is not found. Neither is one that is encrypted,
+ * reversed, or broken into lines by the base64 tool.
  */
 import { Context, Effect, Layer } from "effect"
 import { type Form, formsOf, partsOf } from "./SecretValues.ts"
 
 export const REDACTED = "[redacted]"
 
-/** Maximum number of known secrets. More would slow down every append; the daemon's projects have a few each. */
+/**
+ * Maximum number of known secrets; the oldest are dropped. More would slow down every append; the daemon's projects
+ * have a few each.
+ */
 const MAX_SECRETS = 1_000
 
 /** A part of a text that is removed. */
@@ -497,7 +500,7 @@ export class Redact extends Context.Service<
     readonly register: (values: Iterable<string>) => Effect.Effect<void>
     readonly text: (text: string) => string
     /**
-     * Removes only known values. For texts that a person decides on: what looks like a key there may be something else.
+     * Removes only known values. For texts that a person decides on: what looks like a key there can be something else.
      */
     readonly known: (text: string) => string
     /** Takes JSON text and answers the same JSON without secrets, known by value or by shape. */

@@ -1,6 +1,6 @@
 /**
- * Repeats: finds the other runes of a stream that repeat a text of a rune. A message that is sent also stands in the
- * prompt of its turn, for example, and may come back in an agent's answer.
+ * Repeats: finds the other runes of a stream that repeat a text of a rune. For example, a message that is sent is also
+ * in the prompt of its turn, and can come back in an agent's answer.
  *
  * Guarantees: a rune is found if one of its texts contains one of the rune's texts, or is contained in one, character
  * for character. A short text only counts if it is a whole text, since single words occur everywhere. At most
@@ -20,7 +20,7 @@ export interface Repeats {
   readonly more: boolean
 }
 
-/** Texts of a payload. A value that is not a string is given as its JSON. */
+/** Texts of a payload. A value that is not a string becomes its JSON. */
 const textsOf = ({ payload }: Rune): ReadonlyArray<string> =>
   textsIn(payload).map((path) => {
     const value = valueAt(payload, path)

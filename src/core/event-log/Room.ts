@@ -12,7 +12,7 @@ export const FreeBytes = Context.Reference<(folder: string) => number>("agentd/e
 
 const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1_000_000).toLocaleString("en-US")} MB`
 
-/** What is missing, in words, or undefined if that many bytes are free. */
+/** The lack of space in words, or undefined if that many bytes are free. */
 export const lacking = (folder: string, needed: number): Effect.Effect<string | undefined> =>
   Effect.map(FreeBytes, (freeIn) => {
     const free = freeIn(folder)

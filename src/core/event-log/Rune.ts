@@ -7,7 +7,7 @@
  */
 import { Schema } from "effect"
 
-/** Which readers may see a rune. Unknown kinds are internal; secret runes never leave the store. */
+/** Readers that may see a rune. Unknown kinds are internal; secret runes never leave the store. */
 export const Visibility = Schema.Literals(["public", "internal", "secret"])
 export type Visibility = typeof Visibility.Type
 

@@ -1,7 +1,7 @@
 /**
  * Sealer: moves the oldest runes out of the store into a segment file, as a chore of the log's thread. The file is
- * written in steps, then the log is notified. When the log's rune about it is durable and the store lists the segment,
- * the rows are deleted in steps, and the space that they took is given back.
+ * written in steps, then the log is notified. Then the log's rune about it becomes durable and the store lists the
+ * segment. Only then are the rows deleted, in steps, and the space that they took is given back.
  *
  * Guarantees: rows are deleted only if the store lists their segment. A rune that is not as it was written stays where
  * it is, and so do all runes after it. After a kill, the file is written again from its beginning, and the deletion of
@@ -36,9 +36,9 @@ export class Sealer implements Chore {
   private readonly store: SqliteStore
   private readonly folder: string
   private job: Job | undefined
-  /** Whether the store may still have rows that are also in a segment. */
+  /** Whether the store can still have rows that are also in a segment. */
   private drops: boolean
-  /** Whether the store may have free pages. */
+  /** Whether the store can have free pages. */
   private frees = true
 
   constructor(store: SqliteStore, folder: string) {

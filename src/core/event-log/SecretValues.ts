@@ -12,7 +12,7 @@ export const MIN_VALUE = 6
 const MIN_ANYWHERE = 8
 /** Maximum length of a value, in characters. A longer value is a document, of which only the lines are looked for. */
 const MAX_VALUE = 16 * 1024
-/** Minimum length of a line of a longer value to count as a secret by itself. */
+/** Minimum length of a line of a multi-line value to count as a secret by itself. */
 const MIN_LINE = 20
 
 export interface Form {

@@ -95,7 +95,7 @@ export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
     yield* Forgetting.swept(parts)
   })
 
-/** What rewriting a segment needs of the log. */
+/** Parts of the log that rewriting a segment needs. */
 export interface Remaking {
   readonly append: Appender["append"]
   readonly home: string

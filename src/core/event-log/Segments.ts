@@ -88,7 +88,7 @@ export class Segments {
     return this.all.findLast((one) => !isThere(one))?.last ?? 0
   }
 
-  /** What is still known of the deleted runes; undefined if none was deleted. Throws if the file cannot be read. */
+  /** The remaining facts about deleted runes; undefined if none was deleted. Throws if the file cannot be read. */
   get beginning(): Beginning | undefined {
     const listed = this.all.find((one) => !isThere(one))
     return listed && (this.known ??= new Beginning(listed.content, listed.sha256))

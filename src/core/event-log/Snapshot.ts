@@ -1,9 +1,9 @@
 /**
  * Snapshot: the state of a fold over one stream, at one rune of that stream.
  *
- * A snapshot saves reading; it is never the truth. It is bound to the chain by the hash of its rune, to the fold by the
- * fold's version, and to its own bytes by a seal. If one of them does not match, the snapshot is ignored and the fold
- * reads the stream.
+ * A snapshot saves reading; it is never the truth. The hash of its rune binds it to the chain, the fold's version binds
+ * it to the fold, and a seal binds it to its own bytes. If one of them does not match, the snapshot is ignored and the
+ * fold reads the stream.
  */
 import { hash } from "node:crypto"
 

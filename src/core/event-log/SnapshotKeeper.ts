@@ -4,7 +4,7 @@
  * in use are not touched.
  *
  * Guarantees: nothing waits for the keeper. It handles one stream at a time, page by page. At the end of the log it
- * takes a bounded time. Large states, which would hold up the event loop, are only saved at a start that has read much,
+ * takes a bounded time. Large states would hold up the event loop. They are only saved at a start that has read much,
  * and at the end of the log.
  */
 import { Effect, Queue } from "effect"

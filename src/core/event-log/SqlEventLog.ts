@@ -53,7 +53,7 @@ import * as WholeCheck from "./WholeCheck.ts"
 export interface Options extends Partial<Limits> {
   /** Absolute path. The file and its folder are created if missing, readable only by this user. */
   readonly file: string
-  /** Maximum size of the store in bytes; a larger store is full. */
+  /** Maximum size of the store in bytes; when it is reached, the store is full. */
   readonly maxBytes?: number
   /** How long a write is retried when it meets a lock or a full disk, before the log gives up. */
   readonly giveUpAfter?: Duration.Input
@@ -147,8 +147,8 @@ const halt = (admission: AdmissionState, { eventId, message, rule, stream }: Pro
 }
 
 /**
- * Handles problems that are found while the log is in use: halts streams with broken chains, and reports them and
- * chores.
+ * Handles problems that are found while the log is in use: halts streams with broken chains, reports the damage in the
+ * log, and warns of chores that cannot continue.
  */
 const minding = (log: SqliteLog, { home, severityOf }: Rules, service: EventLog["Service"]) =>
   Effect.gen(function* () {
@@ -172,7 +172,7 @@ const minding = (log: SqliteLog, { home, severityOf }: Rules, service: EventLog[
     )
   })
 
-/** Reports in the home stream that acknowledged runes are missing; this sends an email. */
+/** Reports in the home stream that acknowledged runes are missing: people are notified by email. */
 const tellGap = Effect.fnUntraced(function* ({ home }: Rules, service: EventLog["Service"], message: string) {
   yield* Effect.logError(`runes: ${message}`)
   const payload = { rule: "INV-EVENTID-MONOTONIC", severity: "FATAL", kind: "", actor: "", stream: home, message }

@@ -249,7 +249,7 @@ const damagesOf = ({ log: { admission } }: Writable) => {
   }
 }
 
-/** Reports which rune a part of the program skipped; this sends an email. */
+/** Reports which rune a part of the program skipped: people are notified by email. */
 const skipping =
   ({ home }: Rules, append: Appender["append"], admission: AdmissionState) =>
   ({ eventId, message, rune, subscriber }: Skipped): Effect.Effect<void> =>
@@ -338,7 +338,7 @@ const sealingOf = (
     sealed: Effect.sync(() => ({ last: all.last, bytes: all.bytes, deleted: all.deleted })),
     forget: (which) =>
       Effect.suspend(() => {
-        // nothing is deleted while a stream is halted: its damage may still be repaired
+        // nothing is deleted while a stream is halted: its damage can still be repaired
         if (log.admission.stops.length > 0) return Effect.succeed(undefined)
         return Effect.map(files.withPermitsIfAvailable(READERS)(forget(which)), Option.getOrUndefined)
       }).pipe(lock.withPermit)

@@ -1,7 +1,7 @@
 /**
- * StoreHolder: finds out which process holds a store, without the lock's file, since a person can remove that file and
- * some file systems do not support locks. It uses the note that the holder wrote about itself, and the processes that
- * have the database open for writing.
+ * StoreHolder: finds out which process holds a store, without the lock's file: a person can remove that file, and some
+ * file systems do not support locks. It uses the note that the holder wrote about itself, and the processes that have
+ * the database open for writing.
  *
  * Guarantees: a look changes nothing. A holder on another machine counts until its note is removed, since this machine
  * cannot know whether it is alive. On this machine a note counts while exactly that process is alive, since another

@@ -46,7 +46,7 @@ export interface Options {
   readonly socket: string | null
 }
 
-/** How long (ms) each of two daemons keeps trying that start in the same instant and so refuse each other. */
+/** Two daemons that start in the same instant can refuse each other: how long (ms) each of them retries. */
 const SETTLE = 250
 
 /** The store's database, and the file whose lock shows which process holds the store. */

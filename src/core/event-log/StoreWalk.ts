@@ -121,7 +121,9 @@ export class StoreWalk {
     return looked
   }
 
-  /** The newest runes in the segments, by stream. Undefined if segments were added since, or were not all read. */
+  /**
+   * The newest runes in the segments, by stream. Undefined if the segments have changed since, or were not all read.
+   */
   left(segments: number): ReadonlyMap<string, Head> | undefined {
     return this.isComplete && segments === this.hasLeft ? this.heads : undefined
   }

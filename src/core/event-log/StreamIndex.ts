@@ -23,9 +23,11 @@ const PAGE = 1_000
  * there.
  */
 const KEEP_EVERY = 100
-/** Number of changed streams since the last flush from which a flush no longer waits until the store is idle. */
+/**
+ * Above this number of changed streams since the last flush, the next flush no longer waits until the store is idle.
+ */
 export const MANY_CHANGED = 4_096
-/** Number of runes since the last flush from which a flush no longer waits until the store is idle. */
+/** Above this number of runes since the last flush, the next flush no longer waits until the store is idle. */
 export const MANY_RUNES = 16_384
 
 interface Place {

@@ -3,9 +3,9 @@
  * snapshots on, by all folds that the program has registered with the log. Each state then waits until its feature asks
  * for it.
  *
- * Guarantees: the answer includes the stream's newest durable rune. A fold that throws, and a stream that cannot be
- * read, fail alone and are reported. A snapshot that would save the next start more than it costs is saved at once. An
- * archived stream is not read: the archive's rune in the home stream says everything.
+ * Guarantees: a state that is returned includes the stream's newest durable rune. A fold that throws, and a stream that
+ * cannot be read, fail alone and are reported. A snapshot that would save the next start more than it costs is saved at
+ * once. An archived stream is not read: the archive's rune in the home stream says everything.
  */
 import { Effect, Semaphore } from "effect"
 import * as Monotonic from "../supervision/Monotonic.ts"
@@ -65,7 +65,7 @@ export interface Source {
   readonly shown: (stored: ReadonlyArray<StoredRune>) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
   /** All runes after a cursor, of every stream, if they are still in memory; otherwise undefined. */
   readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
-  /** What is still known of runes that a person's setting has deleted. Throws if it cannot be read. */
+  /** The remaining facts about runes that a person's setting has deleted. Throws if they cannot be read. */
   readonly beginning?: () => Beginning | undefined
 }
 
@@ -271,8 +271,9 @@ export class StreamReader {
   }
 
   /**
-   * Reads the runes since the last snapshots and saves new ones, without touching the states in use. `until`: deadline
-   * by the monotonic clock. What is folded by then is saved.
+   * Reads the runes since the last snapshots and saves new ones, without touching the states in use.
+   *
+   * `until`: deadline by the monotonic clock. What is folded by then is saved.
    */
   refresh(stream: string, until?: number): Effect.Effect<void, StorageError> {
     return Effect.gen({ self: this }, function* () {

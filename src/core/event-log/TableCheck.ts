@@ -25,7 +25,7 @@ export interface Tables {
   readonly listed: readonly [before: ReadonlyArray<Listed>, after: ReadonlyArray<Listed>]
 }
 
-/** Maximum number of problems to look for: a file with so many is broken anyway. */
+/** Maximum number of problems to look for: a file with more is damaged everywhere. */
 const MAX_FOUND = 20
 
 const HEAD_BYTES = 100

@@ -1,7 +1,7 @@
 /**
- * Verify: reads a whole store again and names every rune that is not as it was written. It checks positions and seqs
- * without gaps, hashes that follow from content and predecessor, the payloads of archived streams, and the invariants
- * that the guard enforces on append.
+ * Verify: reads a whole store again and names every rune that is not as it was written. It checks that positions and
+ * seqs have no gaps, and that hashes follow from content and predecessor. It also checks the payloads of archived
+ * streams, and the invariants that the guard enforces on append.
  */
 import { Effect } from "effect"
 import { Worker } from "node:worker_threads"
@@ -93,7 +93,7 @@ export const walkThere =
       (worker) => Effect.promise(() => worker.terminate())
     )
 
-/** Checks the guard over all streams, and collects the archived streams. */
+/** Applies the guard to all streams, and collects the archived streams and the segments that runes report. */
 class Look {
   readonly problems: Array<Problem> = []
   readonly archived = new Set<string>()

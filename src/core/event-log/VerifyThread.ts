@@ -1,7 +1,7 @@
 /**
  * VerifyThread: a thread that reads and hashes a whole store for `verify`, while the daemon continues to write. The
- * guard's checkers are functions of the daemon's thread. So the runes for the guard are sent there, one batch per
- * request.
+ * guard's checkers are functions of the thread that started this one. So the runes for the guard are sent there, one
+ * batch per request.
  */
 import { DatabaseSync } from "node:sqlite"
 import { parentPort, workerData } from "node:worker_threads"
