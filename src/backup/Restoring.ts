@@ -41,7 +41,7 @@ const damaged = (file: string) => (cause: unknown) =>
     ? cause
     : refused(
         `${file} cannot be restored: ${cause instanceof Error ? cause.message : String(cause)}.`,
-        "All is as it was before. Take another backup, or copy this one here again."
+        "Nothing was changed. Use another backup, or copy this one here again."
       )
 
 const attempt = <A>(file: string, work: () => A) => Effect.try({ try: work, catch: damaged(file) })
@@ -79,7 +79,7 @@ const aboutIn = (text: string): About => {
   if (about.format > FORMAT)
     throw refused(
       `The backup is of format ${about.format}, made by agentd ${about.agentd}; this one reads up to ${FORMAT}.`,
-      "Restore it with the agentd that made it, or a newer one. All is as it was before."
+      "Restore it with the agentd that made it, or a newer one. Nothing was changed."
     )
   return about
 }
