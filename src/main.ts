@@ -16,7 +16,7 @@ const { XDG_CACHE_HOME: xdg = "", HOME: home = "" } = process.env
 const cache = isAbsolute(xdg) ? xdg : isAbsolute(home) ? join(home, ".cache") : undefined
 const compiled = cache === undefined ? undefined : join(cache, "agentd", "compile")
 
-/** A line as a program starts a daemon by, which nobody sees: it needs no command line. */
+/** True for arguments with which a program starts a daemon. Nobody sees the output, so the command line is not loaded. */
 const isUnattended = (args: ReadonlyArray<string>): boolean => {
   const isUp = args.at(-1) === "up" && (args.length === 1 || (args.length === 3 && args[0] === "--state"))
   const isSeen = isatty(0) || isatty(1) || process.env["FORCE_COLOR"] !== undefined

@@ -447,7 +447,7 @@ const ofBudget = (rune: Budget): Said => {
   }
 }
 
-/** The conversation of an agent that a provider's rune names. */
+/** The conversation of the agent that is named in a provider's rune. */
 const homeOf = (agent: string | undefined): Pick<Words, "of"> => {
   const conversation = agent?.slice(0, agent.lastIndexOf("/")) ?? ""
   return conversation === "" ? {} : { of: conversation }

@@ -49,7 +49,7 @@ export interface Options {
 interface Source {
   readonly alert: Alert
   readonly hash: string
-  /** Event id of its rune; of folded alerts, the last one. */
+  /** Event id of the alert's rune; for merged alerts, of the newest rune. */
   readonly rune: number
 }
 

@@ -134,7 +134,7 @@ type Runs = HashMap.HashMap<string, string>
 
 const readRun = reader(workerKinds)
 
-/** The worker of the run that a rune is about: the rune's author, or the worker that a turn's rune moves. */
+/** The worker of the run that a rune concerns: the rune's author, or the worker whose state a turn's rune changes. */
 const workerOf = ({ actor, moves }: Seen): string | undefined =>
   [actor, ...moves].find((name) => name.startsWith("worker/"))
 

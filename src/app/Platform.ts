@@ -123,7 +123,7 @@ export interface Platform {
   /** Completes when the store is no longer at its place. */
   readonly lost: Effect.Effect<StorageError>
   readonly pid: number
-  /** True: a service manager ends the daemon, and can start it or another one again. Runs are left to the next one. */
+  /** True if a service manager stops the daemon and can start it again. Runs are then left for the next daemon. */
   readonly isUnit: boolean
   /** Prepares for the end of this daemon before another one: new connections are left to the next. */
   readonly handOver: Effect.Effect<void>

@@ -6,7 +6,7 @@ import { Schema } from "effect"
 export const WAITING_KINDS = [
   /** A conversation whose log is damaged. */
   "damage",
-  /** A call of an agent, or a session, that waits for approval. */
+  /** A tool call, of an agent or in a session, that waits for approval. */
   "approval",
   /** A call or a session that asks to choose, or an agent that asks a person. */
   "question",

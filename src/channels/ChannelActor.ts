@@ -46,7 +46,7 @@ export class ChannelActor implements Place {
   readonly name: string
   private readonly around: Surroundings
   private readonly actor: Member<Channel, Input, CommandRefused>
-  /** When deadlines began, on the monotonic clock, by key. */
+  /** Start times of the deadlines, on the monotonic clock, by key. */
   private readonly beginnings = new Map<string, { readonly since: number; readonly at: number }>()
 
   constructor(around: Surroundings, channel: Channel) {
@@ -90,7 +90,7 @@ export class ChannelActor implements Place {
     return this.actor.state
   }
 
-  /** Sends an input. Answers when its runes are durable. */
+  /** Sends an input. Returns when its runes are durable. */
   ask(input: Input) {
     return this.actor.ask<Done>(input)
   }

@@ -217,7 +217,7 @@ class LiveChannels {
     { self: this },
     function* (this: LiveChannels, actor: ChannelActor, by: string) {
       const done = yield* this.asked(actor, { _tag: "Close", by })
-      // Answers when all acts of the close are done.
+      // Returns when all acts of the close are done.
       yield* actor.ended
       yield* this.forget(actor)
       return done

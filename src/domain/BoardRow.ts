@@ -55,7 +55,7 @@ export const order = (a: BoardRow, b: BoardRow): number =>
   byName(called(a), called(b)) ||
   alike(a.id, b.id)
 
-/** The rows after these news. */
+/** The rows after these updates are applied. */
 export const after = (rows: ReadonlyMap<string, BoardRow>, news: BoardNews): ReadonlyMap<string, BoardRow> => {
   const next = new Map(rows)
   for (const id of news.gone) next.delete(id)

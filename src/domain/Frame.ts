@@ -71,7 +71,7 @@ export const markOf = (drawn: string, texts: ReadonlyArray<string>): string => {
 const one = (mark: string, { about, text }: Framed): string =>
   `--- ${mark} ${about}\n${text.trimEnd()}\n--- ${mark} end`
 
-/** The message as a text of the same length as in a prompt. */
+/** The message as text, cut to the same length as in a prompt. */
 export const measured = (message: Framed): string => one("m".repeat(MARK), message)
 
 /** Maximum size of the text before the messages, in bytes. */

@@ -25,7 +25,7 @@ const MAX_TEXT = 300
 
 const lineOf = (text: string): string => cut(text.replaceAll(/\s+/g, " ").trim(), MAX_TEXT)
 
-/** Describes the step. Undefined for a successful step, and for one that the reader learns otherwise. */
+/** Describes the step. Undefined for a successful step, and for a step that the reader sees elsewhere. */
 const stepOf = (rune: Rune): string | undefined => {
   const event = eventOf(rune)
   switch (event?._tag) {

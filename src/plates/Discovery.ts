@@ -64,7 +64,7 @@ export class Discovery {
     }
   })
 
-  /** Adds another process to the plate of a session that it has open, too. */
+  /** Adds another process to a session's plate if that process has the session open, too. */
   private join({ cwd = "/", pid, procStart, sessionId }: ClaudeSessions.Note, now: number): void {
     const plate = this.parts.registry.ofSession(sessionId)
     if (plate?.isOpen !== true || plate.process === undefined || plate.stand.data.runId !== null) return

@@ -13,7 +13,7 @@ import { type Chain, TranscriptView } from "./TranscriptView.ts"
 const MAX_LOOK = 4 * 1024 * 1024
 /** A longer line is skipped, in bytes. */
 const MAX_LINE = MAX_LOOK
-/** Of a file that exists already, only the last part is read, in bytes. */
+/** Maximum number of bytes that are read from the end of a file that already exists. */
 const MAX_FIRST = 16 * 1024 * 1024
 const CHUNK = 256 * 1024
 const NEWLINE = 0x0a

@@ -136,7 +136,7 @@ export class ConversationActor {
     return exhausted === undefined ? undefined : `the conversation's budget of ${exhausted.resource} is spent`
   }
 
-  /** Answers with the result of the event; undefined if the event is refused. */
+  /** Returns the result of the event; undefined if the event is refused. */
   readonly ask = (
     event: ConversationMachine.Event,
     cause: Cause | null = null

@@ -119,7 +119,7 @@ const listed = (names: ReadonlyArray<string>): string => (names.length === 0 ? "
  */
 type Answer = Effect.Effect<Done, CommandRefused | StorageError>
 
-/** Answers when the project's agents have ended. */
+/** Returns when the project's agents have ended. */
 export const stopAll = (project: Project, caller: Caller): Answer =>
   Effect.gen(function* () {
     const { registry, name, record } = project
@@ -133,7 +133,7 @@ export const stopAll = (project: Project, caller: Caller): Answer =>
     }
   }).pipe(Effect.uninterruptible)
 
-/** Answers when the agents that were stopped with the project have begun. */
+/** Returns when the agents that were stopped with the project have begun. */
 export const startAll = (project: Project, caller: Caller): Answer =>
   Effect.gen(function* () {
     const { registry, name, record } = project

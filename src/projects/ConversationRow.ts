@@ -23,7 +23,7 @@ export interface Row {
   readonly limits: Spending
 }
 
-/** The names of a conversation: its id, and its project, which stands for its newest conversation. */
+/** The names of a conversation: its id, and for the newest conversation of a project the project's name. */
 export interface Called {
   readonly conversation: string
   readonly project: string

@@ -129,7 +129,7 @@ export const make = (projects: Projects, log: EventLog["Service"], files: Messag
     return found.length
   })
 
-  /** Erases a batch of each conversation, by its config, or else by `usual`. Answers how many runes were tried. */
+  /** Erases a batch of each conversation, by its config, or else by `usual`. Returns how many runes were tried. */
   return Effect.fnUntraced(function* (usual: Duration.Duration | undefined): Effect.fn.Return<number, StorageError> {
     yield* NeededFiles.sweep(projects, log, files)
     const now = yield* Clock.currentTimeMillis

@@ -86,7 +86,7 @@ export const refusalOf = ({ problems: [problem = "its file is gone"], reason, re
   }
 }
 
-/** Closes a lost conversation, without its config and its agents. Answers when it is closed. */
+/** Closes a lost conversation, without its config and its agents. Returns when it is closed. */
 export const end = (
   { agents, conversation, life, name }: ProjectRecord,
   supervisor: DynamicSupervisor.DynamicSupervisor,

@@ -192,7 +192,7 @@ export class Project {
     return this.isOver ?? ProjectStop.refusalOf(this.name, this.record)
   }
 
-  /** Appends a person's decision about the whole project, and applies it. Answers with the rune. */
+  /** Appends a person's decision about the whole project, and applies it. Returns the rune. */
   readonly say = Effect.fnUntraced(
     { self: this },
     function* (this: Project, kind: "project.stopped" | "project.started", by: string) {

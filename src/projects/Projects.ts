@@ -350,7 +350,7 @@ export class Projects {
       : NotLiving.refusalOf(entry)
   }
 
-  /** Answers when the conversation is closed. Completes even if the caller disconnects. A second call waits too. */
+  /** Returns when the conversation is closed. Completes even if the caller disconnects. A second call waits too. */
   readonly closeLost = Effect.fnUntraced(
     { self: this },
     function* (this: Projects, record: ProjectRecord, why?: NotLiving.Closing) {
@@ -377,7 +377,7 @@ export class Projects {
     return Finder.ofConfig(this.entries, path)
   }
 
-  /** Ends everything alive of a conversation whose stream is damaged, and writes nothing to the stream. */
+  /** Ends everything that still runs in a conversation whose stream is damaged, and writes nothing to the stream. */
   readonly setApart = (conversation: string, message: string): Effect.Effect<void> =>
     Effect.gen({ self: this }, function* () {
       if (!ConversationId.mayBe(conversation) || this.recordOf(conversation, "damaged") !== undefined) return
@@ -397,7 +397,7 @@ export class Projects {
       yield* Scope.close(project.scope, Exit.void)
     }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
-  /** A person gives up a conversation that is set apart. Answers with the rune that says so. */
+  /** Gives up a conversation that is set apart, at the request of a person. Returns the rune that records it. */
   readonly giveUp = (record: ProjectRecord, why: NotLiving.Closing) =>
     Effect.gen({ self: this }, function* () {
       const over = yield* Effect.provide(NotLiving.giveUp(record, why), this.services)

@@ -128,7 +128,7 @@ export class SubAgentTree {
     return Math.max(this.surroundings.record.life.spawned.get(agent)?.eventId ?? 0, this.incarnationOf(agent))
   }
 
-  /** Ends the sub-agents of an agent that began before `before`. Answers when no process of them is left. */
+  /** Ends the sub-agents of an agent that began before `before`. Returns when no process of them is left. */
   endChildren(agent: string, before: number): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
       const ends = ({ name }: LivingAgent) => this.lives(name) && this.begins(name) < before
@@ -143,7 +143,7 @@ export class SubAgentTree {
     })
   }
 
-  /** Ends an agent and all its sub-agents. Answers when no process of any of them is left. */
+  /** Ends an agent and all its sub-agents. Returns when no process of any of them is left. */
   readonly stop = Effect.fnUntraced(
     { self: this },
     function* (this: SubAgentTree, agent: AgentScope, caller: Caller, reason?: string) {

@@ -153,7 +153,7 @@ const worse = {
 /** Usage windows do not affect the state. */
 const uses = (state: State) => to(state, { set: "use", rune: "provider.used" })
 
-/** An answer: all waiting agents go on. */
+/** The provider has answered: all waiting agents continue. */
 const better = {
   set: "clear",
   then: [

@@ -239,7 +239,7 @@ export class AgentScope {
     )
   }
 
-  /** Ends an agent that waits for a place. The agent never begins, and its log says so. */
+  /** Ends an agent that is still waiting for a free place. It never starts, and its log records that. */
   private forgo(by: string, reason: string) {
     return Effect.gen({ self: this }, function* () {
       const spawn = WorkerActor.spawnRequested(this.setting)
@@ -251,7 +251,7 @@ export class AgentScope {
     }).pipe(Effect.uninterruptible)
   }
 
-  /** Stops the agent (OperatorStop). Answers when no process of the agent is left. */
+  /** Stops the agent (OperatorStop). Returns when no process of the agent is left. */
   stop(caller: Caller, reason?: string): Command {
     return this.lock.withPermit(
       Effect.gen({ self: this }, function* () {

@@ -38,7 +38,7 @@ const isClaudeMode = (mode: string): mode is ClaudeMode => CLAUDE_MODES.some((on
 export const modesOf = ({ type }: BackendConfig): ReadonlyArray<Offer> =>
   type === "claude" ? CLAUDE_MODES.map((id) => ({ id, name: id })) : []
 
-/** Names of modes in which an agent no longer asks. Only a config can give such rights. */
+/** Names of modes in which an agent no longer asks for approval. Only a config can allow them. */
 const UNASKED = /yolo|bypass|dangerous|dont-?ask|full-?auto|full-?access/i
 
 /** Whether a person may choose the mode without a change of the config. */

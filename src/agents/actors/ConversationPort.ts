@@ -41,7 +41,7 @@ export interface AgentControl {
   readonly turnId: () => string | undefined
   /** Ends the current turn. `keep`: its messages are queued again (pause, suspension); otherwise they are dropped. */
   readonly interruptTurn: (by: string, reason: string, keep: boolean) => Effect.Effect<void>
-  /** Ends the agent after its turn, or at once by force. Answers when no process of the agent is left. */
+  /** Ends the agent after its turn, or at once by force. Returns when no process of the agent is left. */
   readonly terminate: (how: {
     readonly by: string
     readonly reason: string

@@ -85,7 +85,7 @@ export type LifeMessage =
 
 export type WorkerMessage =
   | WorkerMachine.Event
-  /** Starts a new incarnation, unless one is running. Answers with its first rune. */
+  /** Starts a new incarnation, unless one is running. Returns its first rune. */
   | { readonly _tag: "Start"; readonly by: string }
   /** The next run may begin, or something changed that may give the agent work. */
   | { readonly _tag: "Look" }
@@ -155,7 +155,7 @@ type ToolsNews =
   | { readonly _tag: "Abandon"; readonly reason: string }
   /** Steers the turn away at its next safe boundary. */
   | { readonly _tag: "Steer"; readonly turnId: string }
-  /** Answers when all earlier messages are decided. */
+  /** Returns when all earlier messages are decided. */
   | { readonly _tag: "Heard" }
   /** A time limit of a call may have passed. */
   | { readonly _tag: "Time" }

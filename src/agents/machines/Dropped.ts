@@ -1,8 +1,8 @@
 /**
- * Dropped: messages that an agent was asked and that got no answer, and the reason for each. Pure.
+ * Dropped: messages to an agent that were never answered, and the reason for each. Pure.
  *
  * Guarantees: the newest messages are stored whole, bounded in number and size; older ones are discarded and counted.
- * Work that a person ended is not dropped work. Channels and plans repeat their own messages.
+ * Work that a person cancelled does not count. Channels and plans repeat their own messages.
  */
 import { Schema } from "effect"
 import { GivenFile } from "../../runs/GivenFile.ts"

@@ -119,7 +119,7 @@ const doings = ([first, ...more]: Row["calls"]): string => {
   return `${doing(first.tool, first.arguments)}${more.length === 0 ? "" : ` and ${more.length} more`}`
 }
 
-/** A wake-up that is overdue by more than this is ignored, ms. */
+/** A wake-up that is more than this many ms overdue is ignored. */
 const OVERDUE = 60_000
 
 /** Describes the work outside its turns; undefined if there is none. */
@@ -200,7 +200,7 @@ const isReady = (row: Row): boolean => {
   return worker?.state === "BuildingPrompt" || (worker?.state === "Running" && turn.state === "idle")
 }
 
-/** Whether only its provider's trouble keeps the agent from working. */
+/** Whether a problem of its provider is the only reason why the agent does not work. */
 const isKept = (row: Row): boolean => row.trouble !== undefined && isReady(row)
 
 /** The limit that the agent waits for. */

@@ -161,7 +161,7 @@ export class RunEvents implements RunSink {
   private trouble = ""
   /** The log's record of an adopted run; undefined for a run that this daemon started. */
   private told: Told | undefined = undefined
-  /** The place up to which its events are read; undefined for a run that does not outlive the daemon. */
+  /** Position up to which the run's events have been read; undefined for a run that does not outlive the daemon. */
   private place: Place | undefined = undefined
   private runId = ""
   private readonly adopted: Gate

@@ -294,7 +294,7 @@ export class RunWords {
     }
   }
 
-  /** Ends the run: everything is written. Answers with the lines of a command. */
+  /** Ends the run: everything is written. Returns the lines of a command. */
   readonly end: Effect.Effect<string> = Effect.gen({ self: this }, function* () {
     yield* this.rest
     this.text.forget()

@@ -46,7 +46,7 @@ export const bearer = (header: string | undefined): string | undefined => /^Bear
 const opens = (right: Right | undefined, needs: Needs): boolean =>
   needs === "view" ? right !== undefined : needs === "act" && right === "act"
 
-/** Status 401: no token, or an unknown one. 403: the token's right is not enough. */
+/** Status 401: the token is missing or unknown. 403: the token does not grant the required right. */
 const noRight = (error: string, remedy: string, status: 401 | 403 = 403) =>
   refusal("not_allowed", error, remedy, "authorization", status)
 

@@ -56,7 +56,7 @@ export const conversations = [
   procedure(command("Resume", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
     agents.resume(name, caller)
   ),
-  /** Answers when all of its agents are stopped and its log is sealed. */
+  /** Returns when all of its agents are stopped and its log is sealed. */
   procedure(
     command("Close", { reason: Bounds.reason, force: Schema.Boolean }, "acts", "conversation"),
     ({ agents, goals }, { caller, force, name, reason }) =>

@@ -12,7 +12,7 @@ import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
 /** The length of `sun_path` without its closing zero. */
 export const MAX_PATH_BYTES = 107
 
-/** The socket cannot be opened there. `remedy` says what to do. */
+/** The socket cannot be opened at this path. `remedy` says what to do. */
 export class EndpointRefused extends Schema.TaggedError<EndpointRefused>()("EndpointRefused", {
   message: Schema.String,
   remedy: Schema.String,

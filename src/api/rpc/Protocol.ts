@@ -171,7 +171,7 @@ const daemon = [
     ({ agents }, { caller, name, ...message }) => agents.send(name, message, caller)
   ),
   /**
-   * A piece of a file's content, in base64; an empty piece only asks. Answers how many bytes have arrived; they are
+   * A piece of a file's content, in base64; an empty piece only asks. Returns how many bytes have arrived; they are
    * durable, and the next piece begins there. When all have arrived, a message can refer to the file.
    */
   procedure(

@@ -1,6 +1,6 @@
 /**
  * `agentd backup FILE`: writes the store, and the files that its log refers to, into one file. This process does the
- * work, while the daemon runs on or while it is stopped.
+ * work itself, whether the daemon runs or is stopped.
  */
 import { Console, Effect } from "effect"
 import { resolve } from "node:path"

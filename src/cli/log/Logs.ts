@@ -79,7 +79,7 @@ const isAsked = ({ chosen, input, runs, since, until }: Asked, entry: Entry): bo
   (runs === undefined || (entry.run !== null && runs.has(entry.run))) &&
   (input.grep === undefined || input.grep.test(entry.text))
 
-/** Whether every line of the chosen agents is requested: then the end of the log is enough for the newest ones. */
+/** Whether all lines of the chosen agents are requested. If so, the newest ones are at the end of the log. */
 const isWhole = ({ input, runs, until }: Asked): boolean =>
   until === undefined &&
   runs === undefined &&

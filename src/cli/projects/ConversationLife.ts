@@ -6,7 +6,7 @@ import { confirm } from "../parse/Confirm.ts"
 import { Invocation } from "../parse/Invocation.ts"
 import { plain } from "../render/Output.ts"
 
-/** The consequences that a person should know before the answer. */
+/** The consequences that a person should know before answering. */
 const factOf = (action: "close" | "archive", found: ConversationInfo): string => {
   const { agents, conversation, project, turnsActive } = found
   const turns = turnsActive === 0 ? "" : ` ${turnsActive} ${turnsActive === 1 ? "turn is" : "turns are"} under way.`

@@ -41,7 +41,7 @@ export interface ActorHandle<out S, in M, out E = unknown> extends Ref<M> {
   /** Fails if `tell` would wait. */
   offer(message: M, cause?: Cause | null): Effect.Effect<void, MailboxFull | ActorStopped>
   /**
-   * Answers when the runes that the message led to are durable. `Reply` is the reply of the actor's
+   * Returns when the runes that the message led to are durable. `Reply` is the reply of the actor's
    * `decide` to this message, or `Committed` if there is none. An ask that is interrupted before
    * its turn is not carried out, and its place in the mailbox becomes free.
    */

@@ -185,7 +185,7 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     this.beside?.activities.leave()
   }
 
-  /** The actor's activities, if some have not ended. */
+  /** The actor's unfinished activities, if any. */
   get leftover(): Activities | undefined {
     const activities = this.beside?.activities
     return activities === undefined || activities.isOver ? undefined : activities

@@ -14,7 +14,7 @@ export interface Turn {
 export const SLICE = 0.5
 /** ms that scopes work before the event loop gets its turn. */
 export const PASS = 4
-/** Number of entries from which on the used front of the queue is freed. */
+/** When this many entries at the front of the queue have been used, they are freed. */
 const COMPACT_FROM = 1_024
 
 export class TurnScheduler {

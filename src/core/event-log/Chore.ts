@@ -46,7 +46,7 @@ export class Chores {
   private readonly pauses = new Map<Chore, Pause>()
   /** Time (ms) that each chore has had. A chore is owed nothing for time in which it had no work. */
   private readonly had = new Map<Chore, number>()
-  /** The time that the chore with the last turn had before that turn. */
+  /** Total running time of the chore that ran last, as it was before that turn, ms. */
   private turn = 0
   private last = { end: Number.NEGATIVE_INFINITY, took: 0 }
   /** Called when a chore cannot go on. */

@@ -225,7 +225,7 @@ const read = Effect.fnUntraced(function* (parts: Parts, { lacking, path }: Volum
 const attempt = <A>(path: string, work: () => A) =>
   Effect.try({ try: work, catch: (cause) => storageError(path, cause) })
 
-/** Puts one archive back. Returns why the archive stays; undefined if all of it is in the log. */
+/** Restores one archive into the log. Returns why the archive must be kept; undefined if all of it is in the log. */
 const restore = Effect.fnUntraced(function* (parts: Parts, path: string, stream: string) {
   const before = yield* lackingIn(parts, stream)
   if (before.size > 0) {

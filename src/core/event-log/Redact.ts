@@ -336,7 +336,7 @@ class Shapes {
     this.keyLines()
   }
 
-  /** Skips line breaks, plain or escaped. Answers whether there was one. */
+  /** Skips line breaks, plain or escaped. Returns whether there was one. */
   private lineBreak(): boolean {
     const { text } = this
     const from = this.at

@@ -117,7 +117,7 @@ export class Sealer implements Chore {
     }
   }
 
-  /** Adds one step of rows. Answers whether these were the last. */
+  /** Adds one batch of rows. Returns true if it was the last. */
   private add({ before, heads, page, upTo, walk, writer }: Job): boolean {
     const rows = page.all(walk.head, upTo) as unknown as ReadonlyArray<RuneRow>
     const taken: Array<RuneRow> = []

@@ -22,7 +22,7 @@ const structureOf = (database: Database): ReadonlyArray<string> =>
 /** SQLITE_ERROR (no such table: an empty file), SQLITE_BUSY, SQLITE_CANTOPEN: no file, or one that is being made. */
 const NONE = new Set([1, 5, 14])
 
-/** Checks the file next to a store while the store's runes are walked over. */
+/** Checks the file next to a store while the store's runes are read. */
 export class SideFileCheck {
   private readonly file: string
   readonly problems: Array<string> = []

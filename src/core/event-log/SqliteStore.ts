@@ -211,7 +211,7 @@ export class SqliteStore {
       .run(file, sha256, bytes, first, last)
   }
 
-  /** Deletes rows that are in a segment, the oldest ones first. Answers how many. */
+  /** Deletes rows that are in a segment, the oldest ones first. Returns how many. */
   drop(count: number): number {
     const { changes } = this.unhurried(() =>
       this.database
@@ -225,7 +225,7 @@ export class SqliteStore {
     return Number(changes)
   }
 
-  /** Gives free pages back to the file system. Answers whether at least `worth` more pages are free. */
+  /** Gives free pages back to the file system. Returns whether at least `worth` more pages are free. */
   giveBack(pages: number, worth: number): boolean {
     const { auto_vacuum: way } = this.database.prepare("PRAGMA auto_vacuum").get() as { readonly auto_vacuum: number }
     const free = () =>

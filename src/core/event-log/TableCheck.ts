@@ -50,8 +50,8 @@ const FIXED: ReadonlyArray<readonly [offset: number, bytes: number, value: numbe
 ]
 
 /**
- * Whether the file header is as SQLite writes it. Its two change counters must be equal. The flag of incremental vacuum
- * (offset 64) must be set exactly if the store can give space back (offset 52).
+ * Whether SQLite would write this file header. Its two change counters must be equal. The flag of incremental vacuum
+ * (offset 64) must be set if, and only if, the store can free space (offset 52).
  */
 const isHead = (head: Buffer): boolean =>
   head.toString("latin1", 0, 16) === "SQLite format 3\0" &&

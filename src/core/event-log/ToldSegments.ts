@@ -14,7 +14,7 @@ const madeOf = ({ bytes, file, first, last, runes, sha256 }: Made): Made => ({
   sha256
 })
 
-/** Notes a rune of the home stream. Answers whether it reports segments. */
+/** Notes a rune of the home stream. Returns whether it reports segments. */
 export const note = (told: Map<number, Made>, own: ReturnType<typeof readOwn>): boolean => {
   switch (own?.kind) {
     case "segment.sealed":

@@ -70,7 +70,7 @@ export class Children<R> implements Owner<R> {
     this.waiting?.()
   }
 
-  /** Enters the specification without starting it. */
+  /** Registers the child's specification without starting the child. */
   setDown(spec: ChildSpec<R>): Incarnation<R> {
     const child = new Incarnation(this, spec)
     this.byId.set(spec.id, child)

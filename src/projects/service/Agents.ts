@@ -64,7 +64,7 @@ export class Agents extends Context.Service<
     readonly some: (agents: Iterable<Address>) => Effect.Effect<ReadonlyArray<AgentFacts>>
     /** Starts a stopped agent with fresh counters. An agent that already runs is left alone, and the reply says so. */
     readonly start: (name: string, caller: Caller) => Command<Done>
-    /** Stops the agent (OperatorStop). Answers when the run's processes are gone. */
+    /** Stops the agent (OperatorStop). Returns when the run's processes are gone. */
     readonly stop: (name: string, caller: Caller) => Command<Done>
     readonly restart: (name: string, caller: Caller) => Command<Done>
     readonly send: (
@@ -82,7 +82,7 @@ export class Agents extends Context.Service<
       caller: Caller
     ) => Command<Done>
     /**
-     * Takes a part of a file's content. Answers how many of its bytes are here; the content is durable when it is
+     * Takes a part of a file's content. Returns how many of its bytes are here; the content is durable when it is
      * complete.
      */
     readonly addFile: (piece: Piece) => Effect.Effect<number, CommandRefused>
@@ -131,7 +131,7 @@ export class Agents extends Context.Service<
     ) => Command<Done>
     /** Resumes from a pause, or from a suspension (then with fresh counters and budget). */
     readonly resume: (name: string, caller: Caller) => Command<Done>
-    /** Stops every agent in order and seals the log. Answers when that is done. */
+    /** Stops every agent in order and seals the log. Returns when that is done. */
     readonly close: (
       name: string,
       options: { readonly reason: string; readonly force: boolean },

@@ -95,7 +95,7 @@ const put = (kind: Exclude<Mount["kind"], "empty" | "blank">, source: string, ta
   target
 })
 
-/** The user's home folder. Undefined if there is none, or if it is the whole system. */
+/** The user's home folder. Undefined if there is none, or if it is `/`. */
 export const homeOf = (environment: Environment): string | undefined => {
   const home = environment["HOME"]
   const found = home === undefined || !path.isAbsolute(home) ? undefined : real(home)
