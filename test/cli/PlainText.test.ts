@@ -45,7 +45,7 @@ it.live("3,000 random bytes are no message, nor is a control character; the way 
     const { state } = yield* serve(world)
     const random = yield* piped(state, randomBytes(3_000))
     assert.strictEqual(random.code, 2)
-    assert.match(random.err, /This is no text: .*Nothing was sent\.\n.*--file PATH/)
+    assert.match(random.err, /This is not plain text: .*Nothing was sent\.\n.*--file PATH/)
     const control = yield* agentd(["--state", state, "send", "builder", "a\u0001b"])
     assert.strictEqual(control.code, 2)
     assert.match(control.err, /control character \(0x01\)/)

@@ -123,7 +123,10 @@ export const wait = Command.make(
 ).pipe(
   Command.withDescription("Wait until agents, goals or sessions are idle, done, failed or need you; for scripts"),
   Command.withExamples([
-    { command: "agentd wait builder --timeout 10m", description: "0: it is idle; 1: it has failed, or it took longer" },
+    {
+      command: "agentd wait builder --timeout 10m",
+      description: "0: it is idle; 1: it failed, or the timeout expired"
+    },
     { command: "agentd wait 'shop/*' --for needs-you", description: "Until all of them ask something" }
   ])
 )

@@ -47,7 +47,7 @@ const view = (reply: Done | WaitingReply, world: World): ReadonlyArray<string> =
 
 export const answer = declare({
   path: ["answer"],
-  description: "Answer what an agent asks you to choose",
+  description: "Answer an agent's question by choosing an option",
   examples: [
     { command: "agentd answer", description: "List open questions with their options" },
     { command: "agentd answer 01k9 2", description: "The second option" },

@@ -38,7 +38,7 @@ export const send = act({
     },
     {
       command: 'agentd send builder "What is wrong here?" --file shot.png --file notes.md',
-      description: "Images, PDFs and texts"
+      description: "Images, PDFs and text files"
     },
     { command: "git diff | agentd send web/reviewer", description: "From a pipe" },
     { command: "agentd send 'web/*' \"Commit what you have\"", description: "To all that match" },

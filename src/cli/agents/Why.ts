@@ -40,7 +40,7 @@ export const why = declare({
   description: "Explain how an agent or a goal got its current status",
   examples: [
     { command: "agentd why builder", description: "Why did it stop?" },
-    { command: "agentd why g3", description: "Why does the goal not go on?" }
+    { command: "agentd why g3", description: "Why is the goal not making progress?" }
   ],
   args: { name: word("Its name in this project (builder, g3), or project/name") },
   rpc: ({ name }, caller): Ask<ExplainReply> =>

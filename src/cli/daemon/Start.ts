@@ -51,7 +51,7 @@ const checkBegun = Effect.fnUntraced(function* (config: string) {
   const known = yield* call(paths.socket, (client) => client.Projects())
   if (known.some((project) => project.config === config)) return
   return yield* new VerbFailed({
-    message: `This is a run of an agent (AGENTD_RUN is set): it begins no project with ${config}.`,
+    message: `This command runs inside an agent (AGENTD_RUN is set), so it does not start a project from ${config}.`,
     remedy: "A person runs, in a terminal of their own: agentd start",
     exitCode: ExitCode.failed
   })

@@ -16,7 +16,7 @@ const wrongOf = (text: string | undefined, plan: string | undefined): Wrong | un
     }
   return plan === undefined && VERB.test(text)
     ? {
-        message: `goal has no subcommand "${text}", and a goal is more than a word.`,
+        message: `goal has no subcommand "${text}". The text of a goal has more than one word.`,
         remedy: "See the subcommands: agentd goal --help. Or describe the goal in a sentence.",
         exitCode: ExitCode.usage
       }

@@ -22,7 +22,7 @@ export const approve = act({
   path: ["goal", "approve"],
   description: "Approve a plan: its tasks begin",
   examples: [
-    { command: "agentd goal approve g3", description: "Shows the whole plan, and asks on a terminal" },
+    { command: "agentd goal approve g3", description: "Shows the whole plan; on a terminal, asks for confirmation" },
     {
       command: "agentd goal approve g3 HASH",
       description: "Approve the plan that was shown; if it has changed, it is refused"

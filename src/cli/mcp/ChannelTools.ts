@@ -14,7 +14,7 @@ const post = tool({
   voice: "post",
   description:
     "Post in the channel whose floor you have, while you go on working. Your answer at the end of your turn is posted by itself.",
-  schema: Schema.Struct({ text: Schema.String.annotate({ description: "What is said." }), channel }),
+  schema: Schema.Struct({ text: Schema.String.annotate({ description: "The text of the message." }), channel }),
   run: (client, runId, { channel = "", text }) =>
     Effect.map(client.VoiceChannel({ runId, channel, utterance: { _tag: "Post", text } }), (done) => done.message)
 })

@@ -157,7 +157,7 @@ const uninstall = Command.make(
   { dryRun: off("dry-run", "List what would be removed, and remove nothing"), yes },
   verb(() => import("../setup/Uninstall.ts"))
 ).pipe(
-  Command.withDescription("Stop the daemon and remove what it made; work trees with work stay"),
+  Command.withDescription("Stop the daemon and remove what it made; work trees that hold work are kept"),
   Command.withExamples([
     { command: "agentd uninstall --dry-run", description: "Lists what would be removed, and what stays" },
     { command: "agentd uninstall", description: "Shows it, and asks" }

@@ -22,7 +22,7 @@ const State = GlobalFlag.Setting("state")({
 })
 const Json = GlobalFlag.Setting("json")({
   flag: Flag.Boolean("json").pipe(
-    Flag.withDescription("Print one JSON value, or one a line where it is a stream"),
+    Flag.withDescription("Print one JSON value, or one value per line for a stream"),
     Flag.withDefault(false)
   )
 })

@@ -31,7 +31,8 @@ export const archive = act({
   examples: [
     {
       command: "agentd project archive web --yes",
-      description: "Asks first without --yes; agentd log still shows its runes, and agentd verify checks them"
+      description:
+        "Asks for confirmation unless --yes is given; agentd log still shows its runes, and agentd verify checks them"
     }
   ],
   args: { names, yes },

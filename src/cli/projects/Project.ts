@@ -179,7 +179,7 @@ export const names = words("Names or patterns; default: that of this folder", "p
 
 export const start = act({
   path: ["project", "start"],
-  description: "Start a project that is stopped: the agents that were stopped with it",
+  description: "Start a stopped project, and the agents that were stopped with it",
   examples: [{ command: "agentd project start shop", description: "An agent that was stopped before stays stopped" }],
   args: { names },
   several: { kind: "project" },
@@ -192,7 +192,7 @@ export const stop = act({
   examples: [
     {
       command: "agentd project stop shop",
-      description: "Also after a restart of the daemon; messages to it are queued"
+      description: "Stays stopped after a restart of the daemon; messages to it are queued"
     },
     { command: "agentd project stop '*' --yes", description: "All projects, without confirmation" }
   ],

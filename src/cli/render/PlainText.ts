@@ -13,7 +13,7 @@ export const troubleIn = (text: string): { readonly message: string; readonly re
   if (found === null) return undefined
   const code = found[0].charCodeAt(0).toString(16).padStart(2, "0")
   return {
-    message: `This is no text: it has a control character (0x${code}) at ${found.index}. Nothing was sent.`,
+    message: `This is not plain text: it has a control character (0x${code}) at ${found.index}. Nothing was sent.`,
     remedy: REMEDY
   }
 }

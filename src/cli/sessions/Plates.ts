@@ -5,7 +5,9 @@ import * as SessionTable from "./SessionTable.ts"
 export const plates = declare({
   path: ["ps", "--plates"],
   description: "List the sessions with all known details",
-  examples: [{ command: "agentd ps --plates --all", description: "Closed ones fade from ps after a day" }],
+  examples: [
+    { command: "agentd ps --plates --all", description: "Closed sessions are no longer listed by ps after a day" }
+  ],
   args: { all: off("With those that closed more than a day ago") },
   rpc: ({ all }) => read("Plates", { all }),
   view: (plates, { colour, columns, now }) =>

@@ -38,7 +38,7 @@ const chosen = Effect.fnUntraced(function* (found: ReadonlyArray<Found>, named: 
     if (one !== undefined) return one
     const others = found.map(({ id }) => id)
     return yield* new VerbFailed({
-      message: `There is no ${named} here: ${named === "model" ? "neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set" : "no program of it is on the PATH"}. Nothing was written.`,
+      message: `There is no ${named} here: ${named === "model" ? "neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set" : "its program is not on the PATH"}. Nothing was written.`,
       remedy:
         others.length === 0
           ? "Install it first."

@@ -190,7 +190,7 @@ const install = Effect.fnUntraced(function* (input: Input) {
   yield* checkOwn(at.file, input.yes)
   if (input.system && input.as === "agentd") {
     return yield* new VerbFailed({
-      message: "No person may be called agentd, nor the user that types commands to it.",
+      message: "Neither a person nor the user that runs agentd commands may be named agentd.",
       remedy: "Choose another name: agentd service install --system --as agents",
       exitCode: ExitCode.usage
     })

@@ -103,7 +103,7 @@ export const install = Effect.fnUntraced(function* (path: string, plan: HookSett
         const { field, found } = result.failure
         return yield* new SettingsRefused({
           message: `${path}: "${field}" is ${found}, so our hooks have no place there; it was left as it was.`,
-          remedy: `Make it what Claude Code expects, or take it out, then run this again.`
+          remedy: `Change it to what Claude Code expects, or remove it. Then run this again.`
         })
       }
       const backup = `${found.path}${BACKUP}`
