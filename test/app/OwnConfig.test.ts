@@ -4,7 +4,7 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Sandbox from "../support/Sandbox.ts"
 import { long } from "../support/Long.ts"
@@ -23,6 +23,12 @@ const stand = Effect.gen(function* () {
   return { box, config, good, heard }
 })
 
+/** In one step: a file that is seen half written is another trouble. */
+const put = (file: string, text: string) => {
+  writeFileSync(`${file}.new`, text)
+  renameSync(`${file}.new`, file)
+}
+
 const rowOf = /your own config\.jsonc cannot be used; what was in force before stays in force/
 
 long.live("a typo is told, stops no notice and no daemon, and is over once the file is mended", () =>
@@ -31,7 +37,7 @@ long.live("a typo is told, stops no notice and no daemon, and is over once the f
     box.setUser(good)
     box.configure({ agents: { one: failing, two: failing } })
     yield* box.up()
-    writeFileSync(config, TYPO)
+    put(config, TYPO)
     const waiting = yield* box.until(
       "it is a row",
       Effect.map(box.cli("waiting"), ({ stdout }) => stdout),
@@ -60,7 +66,7 @@ long.live("a typo is told, stops no notice and no daemon, and is over once the f
     yield* box.cli("send", "two", "fail")
     yield* box.until("also after that", Effect.sync(heard), (text) => /shop\/two/.test(text))
 
-    box.setUser(good)
+    put(config, JSON.stringify(good))
     yield* box.until(
       "it is no row any more",
       Effect.map(box.cli("waiting"), ({ stdout }) => stdout),
@@ -69,7 +75,7 @@ long.live("a typo is told, stops no notice and no daemon, and is over once the f
     assert.strictEqual((yield* box.cli("start")).code, 0)
     const states = (yield* box.runes("config.changed")).map(({ payload }) => payload["state"])
     assert.deepStrictEqual(states, ["broken", "in_force"])
-    writeFileSync(config, TYPO)
+    put(config, TYPO)
     assert.strictEqual((yield* box.cli("stop", "--daemon", "--yes")).code, 0)
   }).pipe(Effect.scoped)
 )

@@ -24,6 +24,6 @@ export const decoded = (bytes: Uint8Array): string | { readonly message: string;
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes)
     return troubleIn(text) ?? text
   } catch {
-    return { message: "This is no text: its bytes are no UTF-8. Nothing was sent.", remedy: REMEDY }
+    return { message: "This is not plain text: its bytes are not valid UTF-8. Nothing was sent.", remedy: REMEDY }
   }
 }
