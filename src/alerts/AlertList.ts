@@ -118,8 +118,11 @@ const gone = (given: Given, kept: ReadonlySet<string>): ReadonlyArray<AlertRow> 
     if (rune?.kind === "alert.answered" || rune?.kind === "alert.overtaken") {
       // what was dropped before it was sent was told to nobody
       const { about, drops } = rune.payload
-      for (const [id, { alert, batch }] of alerts)
-        if (drops.includes(batch) && alert.notice?.about === about && !sent.has(batch)) alerts.delete(id)
+      const kind = rune.kind === "alert.overtaken" ? rune.payload.kind : undefined
+      for (const [id, { alert, batch }] of alerts) {
+        const isMeant = alert.notice?.about === about && (kind === undefined || alert.notice.kind === kind)
+        if (isMeant && drops.includes(batch) && !sent.has(batch)) alerts.delete(id)
+      }
     }
     if (rune?.kind !== "alert.queued" || kept.has(rune.payload.batch)) continue
     const { alert, batch } = rune.payload

@@ -97,6 +97,26 @@ describe("alerts", () => {
       desk.append({ stream: "daemon", kind, actor: "alerter", payload: { about, upTo: 2, drops, ...over } })
       assert.deepStrictEqual(desk.state.batches, [])
       assert.deepStrictEqual(desk.list(), [])
+      // another kind of news of the same matter was not overtaken
+      if (kind === "alert.answered") continue
+      const other = { ...alert(9, "bob", desk.now), key: "other", notice: { ...notice, kind: "question" } } as const
+      desk.append(
+        Outbox.queue(desk.state, { alert: other, hash: "abcdef0124", upTo: 2 }, { ...route, channel: "phone" }, NOW)
+      )
+      const [batch] = desk.state.batches
+      const payload = { about, upTo: 3, drops: [batch!.id], kind: "needsYou", alertIds: [] }
+      desk.append({ stream: "daemon", kind, actor: "alerter", payload })
+      desk.append(
+        Outbox.sent(
+          { batch: batch!, destination: "d", messageId: "<m>" },
+          { to: ["phone"], rejected: [], response: "250" },
+          desk.now
+        )
+      )
+      assert.deepStrictEqual(
+        desk.list().map(({ state }) => state),
+        ["sent"]
+      )
     }
   })
 
