@@ -51,7 +51,7 @@ export const stop = act({
     { command: "agentd stop", description: "In a project's folder it asks: the daemon, or the project?" },
     {
       command: "agentd stop --daemon --yes",
-      description: "Every run ends, and continues after agentd start; without --yes it asks if agents work"
+      description: "Every run ends; the agents run again after agentd start; without --yes it asks if agents work"
     },
     { command: "agentd stop web/builder", description: "Stop one agent of another project" },
     { command: "agentd stop 'web/*'", description: "All matching agents: lists them, and asks" }

@@ -59,6 +59,6 @@ export const alerts = declare({
   rpc: ({ count, failed }) => read("Alerts", { count, failed }),
   view: (rows, world) =>
     rows.length === 0
-      ? ["No alert was sent yet. Test whether mail arrives: agentd alert test"]
+      ? ["There are no alerts to list. Test whether mail arrives: agentd alert test"]
       : rows.flatMap((row) => lines(row, world))
 })

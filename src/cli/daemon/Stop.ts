@@ -33,7 +33,7 @@ const ask = Effect.fnUntraced(function* (yes: boolean) {
   if (yes) return
   const count = yield* working
   if (count === 0) return
-  const fact = `${count} ${count === 1 ? "agent works" : "agents work"}; each run ends, and continues after the next start.`
+  const fact = `${count} ${count === 1 ? "agent works" : "agents work"}; each run ends, and the agents run again after the next start.`
   yield* confirm(yes, fact, "Stop the daemon?")
 })
 

@@ -187,6 +187,8 @@ describe("alerts", () => {
     desk.queue("ann", undefined)
     assert.deepInclude(desk.list(false, new Map())[0], { state: "nobody", to: [] })
     assert.include(desk.shown(desk.list(false, new Map()))[1], "not sent: no address is configured")
-    assert.deepStrictEqual(desk.shown([]), ["No alert was sent yet. Test whether mail arrives: agentd alert test"])
+    assert.deepStrictEqual(desk.shown([]), [
+      "There are no alerts to list. Test whether mail arrives: agentd alert test"
+    ])
   })
 })
