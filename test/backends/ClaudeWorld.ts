@@ -58,10 +58,11 @@ export interface Played {
 const noted = (folder: string, name: string) => {
   const file = path.join(folder, name)
   if (!fs.existsSync(file)) return []
+  // a killed program leaves a file without its line, or a line without its end
   return fs
     .readFileSync(file, "utf8")
-    .trim()
     .split("\n")
+    .slice(0, -1)
     .map((line) => JSON.parse(line))
 }
 

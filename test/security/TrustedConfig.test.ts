@@ -138,7 +138,7 @@ describe("a changed agentd.jsonc", () => {
       const other = join(box.folder, "other")
       mkdirSync(other)
       writeFileSync(join(other, "agentd.jsonc"), JSON.stringify({ agents: { evil } }))
-      assert.match((yield* box.cliIn(other, "start")).stderr, /begins no project/)
+      assert.match((yield* box.cliIn(other, "start")).stderr, /does not start a project/)
       assert.deepStrictEqual(yield* names(box), ["a"])
       assert.isFalse(hasRun(box))
     })
