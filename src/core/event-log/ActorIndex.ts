@@ -1,11 +1,11 @@
 /**
- * ActorIndex: records which runes each actor has, by kind, in the file next to the store. The newest runes of one agent
- * are found in a long log without an index on the table that is appended to.
+ * ActorIndex: records the runes of each actor, by kind, in a side file next to the store's database. The newest runes
+ * of an agent are then found fast in a long log, without an extra index on the main table.
  *
- * The log's thread fills the tables in small steps, mostly while nothing is appended. The tables have a position of
- * their own; runes beyond that position are searched in the log itself. The tables are never the truth: a reader checks
- * the runes that they name. Entries of runes that a person's setting has deleted are removed in steps. If the tables
- * cannot be trusted, they are emptied and filled again. While another connection has the file locked, filling waits.
+ * The log's thread fills the tables in small steps, mostly while nothing is appended. The file stores the position up
+ * to which it is filled. Later runes are searched in the log itself. The tables can be wrong, so a reader checks each
+ * rune that they name. Entries of runes that a user's setting has deleted are removed in steps. If the tables cannot be
+ * trusted, they are emptied and filled again. While another connection has locked the file, filling waits.
  */
 import { type Chore, STEP } from "./Chore.ts"
 import { isLocked } from "./GroupCommit.ts"
@@ -14,18 +14,20 @@ import { FILED_VERSION, type SideFile } from "./SideFile.ts"
 import type { Database, Statement } from "./Sqlite.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
 
-/** If more runes than this wait to be filled in, they are filled in between appends, too. */
+/**
+ * If more runes than this are not indexed yet, they are indexed between appends, too, and not only when appends pause.
+ */
 const MANY = 20_000
 
 /**
- * Maximum number of consecutive steps that find the file locked; then the work waits for the next append. A reader that
- * opens the file locks it for a moment.
+ * Maximum number of consecutive steps that find the file locked. After that, indexing waits for the next append. A
+ * reader that opens the file locks it for a moment.
  */
 const MAX_LOCKED = 20
 
 /**
- * Per step: threads that are checked for deleted runes, and entries that are removed. A thread is an actor, a stream
- * and a kind.
+ * Limits of one step: the number of threads that are checked for deleted runes, and the number of entries that are
+ * removed. A thread is a combination of actor, stream and kind.
  */
 const THREADS = 64
 const ENTRIES = 1_000
@@ -34,8 +36,8 @@ const ENTRIES = 1_000
 const REMEMBERED = 4_096
 
 /**
- * The name under which an actor is filed. Actors like `tool/builder/7` are many, so they share the name
- * `tool/builder/`.
+ * The name under which the runes of an actor are indexed. There are many actors like `tool/builder/7`, so they share
+ * the name `tool/builder/`.
  */
 export const filedUnder = (actor: string): string => {
   const end = actor.indexOf("/", actor.indexOf("/") + 1)
@@ -44,13 +46,16 @@ export const filedUnder = (actor: string): string => {
 
 const HAS = "SELECT 1 FROM entries WHERE thread = ? AND event_id = ?"
 
-/** Checks that the file has an entry for each rune up to its position, and no others. Later runes are not checked. */
+/**
+ * Checks that the index has an entry for each rune up to the last indexed position, and no other entries. Later runes
+ * are not checked.
+ */
 export class FiledCheck {
   private readonly threads = new Map<string, number>()
   private readonly find: Statement
   private readonly count: Statement
   private readonly place: number
-  /** Number of entries from the first rune that the log still has up to `place`. */
+  /** Number of index entries from the oldest rune in the log up to position `place`. */
   private entries = 0
   private seen = 0
   private isWrong = false
@@ -115,9 +120,11 @@ export class ActorIndex implements Chore {
   private readonly known: Segments
   private opened: Opened | undefined
   private readonly threads = new Map<string, number>()
-  /** The newest rune that is filled in. */
+  /** eventId of the newest indexed rune. */
   private place = 0
-  /** No thread up to this id has entries of deleted runes; undefined if no thread at all has such entries. */
+  /**
+   * All threads with an id up to this one have no entries of deleted runes. Undefined if no thread has such entries.
+   */
   private cleared: number | undefined
   /** Number of consecutive steps that found the file locked. */
   private locked = 0
@@ -153,7 +160,7 @@ export class ActorIndex implements Chore {
     return this.current === undefined ? -1 : this.place
   }
 
-  /** Whether too many runes wait: filling them in cannot wait until appends pause. */
+  /** True if too many runes are not indexed yet. Indexing then must not wait until appends pause. */
   get isFarBehind(): boolean {
     return !this.isDone && this.newest - this.filled > MANY
   }
@@ -166,19 +173,20 @@ export class ActorIndex implements Chore {
       this.locked = 0
     } catch (error) {
       if (isLocked(error)) return void (this.locked += 1)
-      // the next step checks the tables again
+      // the next step opens the tables again and checks them
       this.opened = undefined
       throw error
     }
   }
 
-  /** The statements, if they belong to the present file; the file can have been recreated. */
+  /** The prepared statements. Undefined if the file is not open yet, or was recreated since they were prepared. */
   private get current(): Opened | undefined {
     return this.opened?.database === this.side.database ? this.opened : undefined
   }
 
   /**
-   * Whether the file has an entry for the rune. True for a rune beyond the position, and if the file is not open yet.
+   * Whether the index has an entry for the rune. Also true if the index is not open yet, or if the rune is newer than
+   * the last indexed position.
    */
   holds({ actor, event_id, kind, stream }: Omit<Row, "hash">): boolean {
     if (this.current === undefined || event_id > this.place) return true
@@ -187,7 +195,7 @@ export class ActorIndex implements Chore {
     return thread !== undefined && has.get(thread, event_id) !== undefined
   }
 
-  /** Call this when the oldest runes were deleted: later steps remove their entries. */
+  /** Call this after the oldest runes were deleted. Later steps remove the index entries of these runes. */
   forget(): void {
     this.cleared = 0
     this.locked = 0
@@ -210,7 +218,10 @@ export class ActorIndex implements Chore {
     }
   }
 
-  /** Opens the tables. Throws if their version differs, or if their position names no rune of this very store. */
+  /**
+   * Opens the tables. Throws if their version differs, or if the file belongs to another store: then this store has no
+   * rune with the file's position and hash.
+   */
   private attempt(): Opened {
     const { database } = this.side
     const place = database.prepare("SELECT version, event_id, hash FROM filed").get() as unknown as {
@@ -249,14 +260,14 @@ export class ActorIndex implements Chore {
     return (there?.["hash"] ?? this.segments.row(event_id)?.hash) === hash
   }
 
-  /** The present segments, listed again if the store's list has changed. */
+  /** The current segments of the store, updated if the store's list of segments has changed. */
   private get segments(): Segments {
     const listed = listedIn(this.store.database)
     if (JSON.stringify(listed) !== JSON.stringify(this.known.listed)) this.known.list(listed)
     return this.known
   }
 
-  /** The next runes to fill in. Runes that have left the store are read from segments. */
+  /** The next runes to index. Runes that were moved out of the store are read from their segments. */
   private next({ page }: Opened): ReadonlyArray<Row> {
     const left = this.place < this.store.left ? this.segments.after(this.place) : []
     return left.length > 0 ? left : (page.all(this.place) as unknown as ReadonlyArray<Row>)
@@ -276,7 +287,7 @@ export class ActorIndex implements Chore {
         setPlace.run(last.event_id, last.hash)
       })
     } catch (error) {
-      // the cache can name threads that were never written
+      // the write failed, so the cache can contain threads that are not in the file
       this.threads.clear()
       throw error
     }
@@ -284,15 +295,15 @@ export class ActorIndex implements Chore {
   }
 
   /**
-   * Removes some entries of deleted runes. Returns the id up to which no thread has any; undefined if no thread is
-   * left.
+   * Removes some entries of deleted runes. Returns the highest id up to which all threads are cleared; undefined if no
+   * thread remains to be checked.
    */
   private takeOut({ close, takeOut, threads }: Opened, after: number): number | undefined {
     const { deleted } = this.segments
     const next = threads.all(after)
     if (next.length === 0) return undefined
     let cleared = after
-    // the cache can name threads that are removed here
+    // this step can delete threads that are in the cache
     this.threads.clear()
     this.side.write(() => {
       let room = ENTRIES

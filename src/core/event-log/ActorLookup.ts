@@ -1,10 +1,10 @@
 /**
- * ActorLookup: reads the file next to the store: where the runes of a selection are (filled in by `ActorIndex`),
- * snapshots, and the positions of subscribers.
+ * ActorLookup: reads the side file next to the store's database. This file has the index of runes by actor (filled by
+ * `ActorIndex`), snapshots, and the positions of subscribers.
  *
- * Guarantees: a look-up reads a bounded number of entries. Up to its position the file leaves out no rune of the
- * selection, but it can name others, so the caller must check the runes themselves. If the file is missing or cannot be
- * read, there is no answer, and the caller searches the log itself. The file is opened on its first use.
+ * Guarantees: a lookup reads a bounded number of entries. Up to the last indexed position, it finds every rune of the
+ * selection. It can also return other runes, so the caller must check each rune. If the file is missing or cannot be
+ * read, a lookup returns undefined, and the caller searches the log itself. The file is opened on its first use.
  */
 import { filedUnder } from "./ActorIndex.ts"
 import type { Selection } from "./EventLog.ts"
@@ -23,7 +23,7 @@ const WAITED = new Set([1, 5, 14])
 
 type Direction = "back" | "on"
 
-/** The positions of one thread within bounds, in order. */
+/** Iterates over the positions of one thread (actor, stream and kind) within bounds, in order. */
 class Cursor {
   private readonly page: Statement
   private readonly thread: number
@@ -60,8 +60,8 @@ class Cursor {
 }
 
 /**
- * The name under which all runes of an actor, or of all actors below a prefix (`tool/builder/`), are filed. Undefined
- * if there is no such name.
+ * The name in the index that covers all runes of an actor, or of all actors below a prefix (`tool/builder/`). Undefined
+ * if no single name covers the prefix.
  */
 const filedAs = (name: string): string | undefined => {
   if (!name.endsWith("/")) return filedUnder(name)
@@ -70,7 +70,10 @@ const filedAs = (name: string): string | undefined => {
 
 const namesIn = ({ actor, actors }: Selection) => (actor === undefined ? actors : [actor])
 
-/** The names under which all runes of the selection are filed; undefined if they are not known. */
+/**
+ * The names in the index that cover all runes of the selection. Undefined if the selection names no actor, or one
+ * without such a name.
+ */
 const filedOf = (selection: Selection): ReadonlyArray<string> | undefined => {
   const names = namesIn(selection)?.map(filedAs)
   return names?.every((name) => name !== undefined) ? [...new Set(names)] : undefined
@@ -92,14 +95,14 @@ export class ActorLookup {
     return filedOf(selection) !== undefined || (selection.kinds?.length ?? 0) > 0
   }
 
-  /** Whether the file names the selection's runes and no others. */
+  /** Whether a lookup returns only runes of the selection. If false, the caller must check each rune. */
   static isExact(selection: Selection): boolean {
     const { actor, actors, since } = selection
     if (since !== undefined || (actor !== undefined && actors !== undefined)) return false
     return namesIn(selection)?.every((name) => filedAs(name) === name) ?? true
   }
 
-  /** The position up to which the file is filled; undefined if the file cannot be used. */
+  /** The last indexed position; undefined if the file cannot be used. */
   get place(): number | undefined {
     return this.attempt((database) => database.prepare("SELECT event_id FROM filed").get()?.["event_id"] as number)
   }
@@ -177,7 +180,7 @@ export class ActorLookup {
 
   private attempt<A>(read: (database: Database) => A): A | undefined {
     try {
-      // the log's thread has recreated the file
+      // if the log's thread has recreated the file, open the new one
       if (this.opened?.isLeft === true) this.close()
       this.opened ??= new StorePlace(this.file)
       this.database ??= nodeSqlite.open(this.file, { readOnly: true })

@@ -1,12 +1,12 @@
 /**
- * AdmissionState: decides whether runes may be written. It holds the last assigned position, the last assigned seq of
- * each stream, the guard's states, and the streams that accept no more runes.
+ * AdmissionState: decides whether runes may be written. It stores the last assigned position, the last seq of each
+ * stream, the guard's states, and the streams that accept no more runes.
  *
  * The state of a stream is one immutable object. An append that is not durable yet keeps the objects that it replaced,
  * so a failed append can restore them.
  *
- * A stream that existed when the log was opened gets its guard's states when it is read. Until then it accepts only
- * runes that no invariant looks at.
+ * For a stream that existed when the log was opened, the guard's states are unknown until the stream is read. Until
+ * then, the stream accepts only runes that no invariant checks.
  */
 import { RuneRefused } from "./EventLog.ts"
 import type { InvariantGuard, States } from "./InvariantGuard.ts"
@@ -14,7 +14,7 @@ import type { Unit } from "./Log.ts"
 import type { KnownKinds } from "./EventKinds.ts"
 import type { Rune } from "./Rune.ts"
 
-/** Why nothing more is appended to a stream. */
+/** The reason why a stream accepts no more runes. */
 export interface Stop {
   /** "sealed", or the id of a FATAL invariant. */
   readonly rule: string
@@ -22,15 +22,15 @@ export interface Stop {
 }
 
 /**
- * The guard's states of a stream that was not read yet. They are set once, for all states of the stream that share this
- * object.
+ * Placeholder for the guard's states of a stream that was not read yet. The states are set once, for every
+ * `StreamState` that shares this object.
  */
 export class UnreadGuard {
   states: States | undefined = undefined
 }
 
 export interface StreamState {
-  /** The last assigned seq. */
+  /** Sequence number of the stream's newest rune, durable or not. */
   readonly seq: number
   readonly isSealed: boolean
   readonly guard: States | UnreadGuard
@@ -38,12 +38,12 @@ export interface StreamState {
 
 const SEALED: Stop = { rule: "sealed", message: "the conversation is closed, and its stream is sealed" }
 
-/** The streams that one unit appends to, and their states after it. Nearly always one stream. */
+/** The streams to which one unit appends, with their states after the append. Nearly always a single stream. */
 class Moves {
   readonly unit: Unit
   stream = ""
   state: StreamState | undefined = undefined
-  /** All streams but the first. */
+  /** All streams except the first one; undefined if there is only one stream. */
   others: Map<string, StreamState> | undefined = undefined
 
   constructor(unit: Unit) {
@@ -63,7 +63,7 @@ class Moves {
 
 const NONE: ReadonlyArray<never> = []
 
-/** Streams and the states that an append has replaced, alternating. An undefined state: the stream was new. */
+/** Alternately a stream and the state that an append has replaced. The state is undefined if the stream was new. */
 type Replaced = ReadonlyArray<string | StreamState | undefined>
 
 const COMPACT_FROM = 1_024
@@ -75,10 +75,10 @@ export class AdmissionState {
   private readonly streams: Map<string, StreamState>
   private readonly halted = new Map<string, Stop>()
   readonly onHalt = new Set<(stream: string, stop: Stop) => void>()
-  /** Replaced states of the appends that are not durable yet, oldest first. */
+  /** For each append that is not durable yet, the states that it replaced. Oldest append first. */
   private ahead: Array<Replaced | undefined> = []
   private first = 0
-  /** Moves of the unit that was checked last. */
+  /** New stream states of the unit that `refuses` checked last. */
   private checked: Moves | undefined = undefined
 
   constructor(options: {
@@ -101,7 +101,7 @@ export class AdmissionState {
     return this.streams.get(stream)?.isSealed === true
   }
 
-  /** Whether the stream's chain holds, as far as it was checked. */
+  /** False if the stream was halted, for example because its hash chain is broken. */
   isWhole(stream: string): boolean {
     return !this.halted.has(stream)
   }
@@ -111,7 +111,8 @@ export class AdmissionState {
   }
 
   /**
-   * The guard's states of a stream, with runes that are not durable yet. Undefined if the stream must be read first.
+   * The guard's states of a stream, including runes that are not durable yet. Undefined if the stream must be read
+   * first.
    */
   guardOf(stream: string): States | undefined {
     return this.statesOf(this.streams.get(stream))
@@ -144,7 +145,7 @@ export class AdmissionState {
     return undefined
   }
 
-  /** Records an appended unit. `isDurable`: no failure can undo it. */
+  /** Records an appended unit. `isDurable`: true if no failure can undo the append. */
   take(unit: Unit, isDurable: boolean): void {
     this.inOrder(unit)
     const moves = this.checked?.unit === unit ? this.checked : this.movesOf(unit)
@@ -168,7 +169,7 @@ export class AdmissionState {
     }
   }
 
-  /** Undoes all appends that are not durable; `durable` is the position that stays. */
+  /** Undoes all appends that are not durable. `durable`: eventId of the newest durable rune. */
   undo(durable: number): void {
     for (let index = this.ahead.length - 1; index >= this.first; index--) {
       const replaced = this.ahead[index]!
@@ -205,7 +206,7 @@ export class AdmissionState {
 
   private move(rune: Rune, state: StreamState | undefined, moves: Moves): void {
     const isSealed = this.kinds.get(rune.kind)?.seals === true
-    // nothing in a sealed stream is open any more
+    // a sealed stream accepts no more runes, so its guard states are not needed
     const guard = isSealed ? this.guard.initial : this.guarded(rune, state)
     moves.set(rune.stream, { seq: rune.seq, isSealed, guard })
   }
@@ -221,7 +222,10 @@ export class AdmissionState {
     return guard instanceof UnreadGuard ? guard.states : guard
   }
 
-  /** Throws if the stream was not recovered: to write to it is a bug of the caller. */
+  /**
+   * Returns the guard's states. Throws if the stream was not read yet: the caller must recover a stream before it
+   * writes to it.
+   */
   private read(state: StreamState | undefined, { kind, stream }: Rune): States {
     const states = this.statesOf(state)
     if (states === undefined) throw new Error(`${kind} comes before ${stream} was read: recover it first`)
@@ -234,7 +238,7 @@ export class AdmissionState {
     return moves
   }
 
-  /** Throws if a position or seq is out of order: a bug of the caller that would leave a hole in the log. */
+  /** Throws if an eventId or seq is out of order. Such a bug of the caller would leave a gap in the log. */
   private inOrder({ runes }: Unit): void {
     let others: Map<string, number> | undefined
     let { head } = this

@@ -1,11 +1,10 @@
 /**
  * Appender: appends drafts for callers that are not actors. Each append is one unit, and its caller waits until the
- * unit is durable. Lazy drafts are appended along with them, and no caller waits for lazy drafts.
+ * unit is durable. Lazy drafts are also appended, but no caller waits for them.
  *
- * Guarantees: the runes of one append become durable together or not at all, in the order of the calls. A stream that
- * was not read yet is read before a rune that an invariant looks at is appended to it. If an append fails, the appends
- * behind it are appended again. The append of an interrupted caller is still carried out. The numbers of waiting
- * appends and lazy runes are bounded.
+ * Guarantees: the runes of one append become durable together or not at all, in the order of the calls. If an invariant
+ * checks a rune, its stream is read before the append. If an append fails, the appends after it are retried. An append
+ * is completed even if its caller is interrupted. The numbers of waiting appends and lazy runes are limited.
  */
 import { Deferred, Effect, Exit, Latch, Queue } from "effect"
 import type { AdmittingLog } from "./AdmittingLog.ts"
@@ -17,11 +16,14 @@ import type { Soon } from "./Soon.ts"
 import { causeOf, FORMAT, type Rune, type RuneDraft } from "./Rune.ts"
 
 export interface Options {
-  /** Maximum number of appends that are not durable yet. Beyond it, a caller waits to get in. */
+  /**
+   * Maximum number of appends that are not durable yet. Beyond this limit, a caller waits before its append is
+   * accepted.
+   */
   readonly maxWaiting: number
-  /** Maximum number of lazy runes that are sent to the log and not durable yet. */
+  /** Maximum number of lazy runes that were sent to the log but are not durable yet. */
   readonly maxLazyAhead: number
-  /** Maximum number of lazy runes in the buffer. Beyond it, the oldest are dropped. */
+  /** Maximum number of lazy runes in the buffer. Beyond this limit, the oldest are dropped. */
   readonly maxLazy: number
 }
 
@@ -45,7 +47,7 @@ interface Pending {
   readonly drafts: ReadonlyArray<RuneDraft>
   readonly prepared: ReadonlyArray<Prepared>
   readonly at: number
-  /** Undefined if no caller waits, as for lazy runes. */
+  /** The deferred result for the caller; undefined if no caller waits, as with lazy runes. */
   readonly answer: Answer | undefined
   /** If set, the caller gets this refusal instead of the runes. */
   readonly says: RuneRefused | undefined
@@ -66,7 +68,7 @@ export class Appender implements Owner {
   private readonly soon: Soon
   private readonly read: (stream: string) => Effect.Effect<void, StorageError>
   private readonly lazies: LazyBuffer
-  /** Appends to a log without a disk, queued until its writer runs. */
+  /** For a log in memory: appends that wait until the writer fiber runs. */
   private readonly turns: Queue.Queue<() => void>
   private readonly room = Latch.makeUnsafe(true)
   private readonly pending = new Map<Unit, Pending>()
@@ -87,7 +89,7 @@ export class Appender implements Owner {
     this.soon = soon
     this.lazies = new LazyBuffer(options.maxLazy, rules.home)
     this.turns = Effect.runSync(Queue.bounded<() => void>(options.maxWaiting))
-    // the output of a run comes before the runes that follow from it, whatever appends those
+    // append pending output of a run first, so that it precedes the runes that result from it
     log.beforeAppend = () => {
       if (this.lazies.size > 0) this.flushLazies(options.maxLazyAhead - this.lazyAhead, this.lazyAt)
     }
@@ -124,8 +126,8 @@ export class Appender implements Owner {
     })
 
   /**
-   * Completes when all runes that were passed in until now are durable or dropped. `durable` returns the highest
-   * durable eventId.
+   * Completes when all runes that were passed to the appender before this call are durable or dropped. `durable`
+   * returns the highest durable eventId.
    */
   flushed(durable: () => number): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
@@ -138,7 +140,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** Waits until `holds` is true, by checking again and again. Fails if the log has failed. */
+  /** Polls until `holds` returns true. Fails if the log has failed. */
   private until(holds: () => boolean): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
       const failed = this.failure()
@@ -147,7 +149,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** Appends a rune about a refused append of an actor, after the actor's step. */
+  /** Appends a rune that records the refused append of an actor. Runs after the actor's step. */
   violated(unit: Unit, refused: RuneRefused, at: number): void {
     const rune = unit.runes.find(({ kind }) => kind === refused.kind) ?? unit.runes[0]!
     this.soon(() => {
@@ -156,7 +158,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** Hands the waiting appends to the log, and accepts no more. */
+  /** Passes all waiting appends and lazy runes to the log. Later appends are rejected. */
   readonly close: Effect.Effect<void> = Effect.sync(() => {
     this.isClosed = true
     for (const take of Effect.runSync(Queue.clear(this.turns))) take()
@@ -191,8 +193,8 @@ export class Appender implements Owner {
   rest(): void {}
 
   /**
-   * The first stream that must be read before the append. A stream that accepts no more runes is not read: its append
-   * is refused anyway, and it may be impossible to read.
+   * The first stream that must be read before the append; undefined if there is none. A stream that accepts no more
+   * runes is not read: its append is refused anyway, and it may be impossible to read.
    */
   private unread(drafts: ReadonlyArray<RuneDraft>): string | undefined {
     const { admission } = this.log
@@ -204,7 +206,7 @@ export class Appender implements Owner {
 
   // --- units
 
-  /** The fiber that appends what has gathered, for a log without a disk. */
+  /** For a log in memory: the writer fiber, which performs the queued appends. */
   readonly run: Effect.Effect<void> = Effect.suspend(() =>
     Effect.map(Queue.takeAll(this.turns), (takes) => takes.forEach((take) => take()))
   ).pipe(Effect.forever)
@@ -215,14 +217,14 @@ export class Appender implements Owner {
   ): Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused> {
     return Effect.clockWith((clock) => {
       const at = clock.currentTimeMillisUnsafe()
-      // lazy runes that were passed in before are appended first
+      // lazy runes that were received earlier are appended first
       this.flushLazies(this.options.maxLazyAhead - this.lazyAhead, at)
       const answer: Answer = Deferred.makeUnsafe()
       if (this.log.flight !== undefined) {
         this.take(drafts, prepared, at, answer, undefined)
         return Deferred.await(answer)
       }
-      // a log without a disk is durable at once, but an append still waits for the writer's turn, as with a disk
+      // in a log in memory, appends are durable at once, but they still wait for the writer fiber, as with a disk
       const take = () => this.take(drafts, prepared, at, answer, undefined)
       return Effect.andThen(Queue.offer(this.turns, take), Deferred.await(answer))
     })
@@ -253,7 +255,7 @@ export class Appender implements Owner {
     else if (this.ahead >= this.options.maxWaiting) this.room.closeUnsafe()
   }
 
-  /** Refuses a unit. If a rune reports the refusal, the caller gets the refusal when that rune is durable. */
+  /** Refuses a unit. If a rune records the refusal, the caller gets the error when that rune is durable. */
   private refuse(unit: Unit, refused: RuneRefused, at: number, answer: Answer | undefined): void {
     const rune = unit.runes.find(({ kind }) => kind === refused.kind)!
     const draft = violation(this.rules, refused, rune, (stream) => this.log.admission.isOpen(stream))
@@ -305,7 +307,7 @@ export class Appender implements Owner {
 
   // --- lazy runes
 
-  /** Plans the lazy runes for the next group, also if nothing else is appended. */
+  /** Schedules the lazy runes for the next group commit, even if nothing else is appended. */
   private plan(at: number): void {
     if (this.isPlanned || this.lazies.size === 0) return
     this.isPlanned = true
@@ -323,7 +325,7 @@ export class Appender implements Owner {
     }
   }
 
-  /** Sends a draft for a sealed stream to the home stream. */
+  /** Redirects a draft for a sealed stream to the home stream. */
   private here(draft: Lazy["draft"]): RuneDraft {
     return this.log.admission.isSealed(draft.stream)
       ? { ...draft, stream: this.rules.home, actor: `${draft.stream}/${draft.actor}` }

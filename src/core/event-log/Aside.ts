@@ -1,9 +1,9 @@
 /**
- * Aside: parts of streams that features go on without, because their runes do not fold or cannot be read.
+ * Aside: records the parts of streams that features work without, because their runes cannot be folded or read.
  *
- * Guarantees: `reading` names each part as long as the program runs. The home stream reports each part once until a
- * repair, however often the program starts, because people are mailed about each report. At most `MOST` parts are
- * reported per start, and at most `MAX_NAMED` are named.
+ * Guarantees: `reading` lists each part until the program ends. A rune in the home stream reports each part once until
+ * a repair, even across restarts, because the user is mailed about each report. At most `MOST` parts are reported per
+ * start, and `reading` lists at most `MAX_NAMED` parts.
  */
 import { Effect, Semaphore } from "effect"
 import type { Appender } from "./Appender.ts"

@@ -1,12 +1,12 @@
 /**
- * Beginning: the file that replaces segments that a person's setting has deleted. It holds where each stream continues,
- * and the states that the deleted runes had produced.
+ * Beginning: the file that replaces segments that a user's setting has deleted. It stores the newest deleted rune of
+ * each stream, and the states folded from the deleted runes.
  *
  *     a zstd frame for each state: its JSON
- *     a skippable frame: the newest deleted rune of each stream, and where each state lies
+ *     a skippable frame: the newest deleted rune of each stream, and the offset of each state
  *
- * Guarantees: a file is complete and on disk, or it does not exist. Nothing is read from a file that differs from the
- * one that was written. At run time this module needs only Node's own modules: the log's threads load it.
+ * Guarantees: a file is complete and on disk, or it does not exist. A file whose SHA-256 has changed since it was
+ * written is not read. At run time this module imports only Node's own modules, because the log's threads load it.
  */
 import { type Made, PartFile, type SegmentFile, type SegmentHead } from "./SegmentFile.ts"
 
@@ -19,20 +19,20 @@ export interface KeptState {
   readonly version: number
 }
 
-/** The facts in the file other than the states. */
+/** The content of the file, without the states. */
 export interface Summary {
-  /** The newest deleted rune, and its time (ms since the epoch). */
+  /** eventId and time (ms since the epoch) of the newest deleted rune. */
   readonly last: number
   readonly at: number
   readonly heads: ReadonlyArray<SegmentHead>
   /**
-   * The folds that have read the deleted runes, with their versions. A state that is not in the file is the fold's
+   * The folds that have read the deleted runes: version by name. If a state is not in the file, it is the fold's
    * initial state.
    */
   readonly folds: { readonly [name: string]: number }
 }
 
-/** The summary, and where each state lies in the file (offset and length in bytes). */
+/** The summary, and the offset and length (in bytes) of each state in the file. */
 interface Contents extends Summary {
   readonly states: ReadonlyArray<
     readonly [stream: string, name: string, version: number, offset: number, bytes: number]
@@ -63,7 +63,7 @@ export class BeginningWriter {
   }
 }
 
-/** An existing file. Any access throws if the file is damaged or missing. */
+/** Reads an existing file. Any access throws if the file is damaged or missing. */
 export class Beginning {
   private readonly file: SegmentFile
   private readonly contents: Contents
@@ -98,7 +98,7 @@ export class Beginning {
     return place === undefined ? undefined : this.file.text(place[3], place[4])
   }
 
-  /** The version of the fold that has read the deleted runes; undefined if the fold is newer than the deletion. */
+  /** Version of the fold that has read the deleted runes; undefined if the fold did not exist at that time. */
   version(name: string): number | undefined {
     return this.contents.folds[name]
   }

@@ -1,10 +1,9 @@
 /**
- * ChainCheck: checks the chains of an open store in the background, because the start has checked only the newest
- * runes.
+ * ChainCheck: checks the hash chains of an open store in the background. The start itself checks only the newest runes.
  *
- * Guarantees: every rune that was in the store when it was opened is read once, with its payload. Each stream that is
- * not as it was written is reported once, with its first such rune. A file that cannot be read is reported, too. If the
- * index of actors lacks one of these runes, the index is filled again.
+ * Guarantees: every rune that was in the store when it was opened is read once, with its payload. Each damaged stream
+ * is reported once, with its first damaged rune. A store that cannot be read is reported, too. If the actor index lacks
+ * one of these runes, the index is rebuilt.
  */
 import type { ActorIndex } from "./ActorIndex.ts"
 import { ChainWalk } from "./ChainWalk.ts"
@@ -34,7 +33,7 @@ export class ChainCheck implements Chore {
     this.walk = this.begin()
   }
 
-  /** Starts behind the runes that have left the store: `verify` checks segments. */
+  /** Starts after the runes that were moved to segments, because `verify` checks segments. */
   private begin(): ChainWalk {
     return new ChainWalk({ after: this.store.left, before: (rune) => this.store.linkBefore(rune) })
   }
@@ -44,7 +43,7 @@ export class ChainCheck implements Chore {
       this.page ??= this.store.database.prepare(
         `SELECT * FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${STEP}`
       )
-      // runes that have left the store since the last step are not a gap
+      // runes that were moved to a segment since the last step are not a gap
       if (this.walk.head < this.store.left) this.restart()
       const rows = this.page.all(this.walk.head) as unknown as ReadonlyArray<RuneRow>
       for (const row of rows) this.walk.next(fromRow(row))
@@ -58,7 +57,7 @@ export class ChainCheck implements Chore {
     this.tell()
   }
 
-  /** Whether the file next to the store has entries for these runes. */
+  /** Whether the actor index has entries for these runes. */
   private isFiled(rows: ReadonlyArray<RuneRow>): boolean {
     try {
       return rows.every((row) => this.actors.holds(row))

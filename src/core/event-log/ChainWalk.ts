@@ -1,16 +1,16 @@
 /**
- * ChainWalk: one pass over runes in order, which reports each rune that is not as it was written. Positions and seqs
- * must have no gap, and each hash must follow from the content and the previous rune. Pure. At run time this module
- * imports only the hash: the log's threads load it.
+ * ChainWalk: checks runes in order, in one pass, and reports each damaged rune. Positions and seqs must have no gap,
+ * and each hash must match the rune's content and the previous hash. Pure. At run time this module imports only the
+ * hash, because the log's threads load it.
  */
 import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
 import type { Erased, Problem } from "./EventLog.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
-/** Maximum number of reported problems. With more, the store is damaged everywhere, and further reports help no one. */
+/** Maximum number of reported problems. With more, the whole store is damaged, and further reports are of no use. */
 const MAX_PROBLEMS = 1_000
 
-/** The newest rune of a stream that the walk has seen. */
+/** The last rune that the walk has read from a stream. */
 export interface Link {
   readonly eventId: number
   readonly seq: number
@@ -28,7 +28,10 @@ type Break = Pick<Problem, "rule" | "message">
 
 const NONE: ReadonlyArray<Break> = []
 
-/** Why a rune does not follow from the previous one of its stream; empty if it does. The payload is not checked. */
+/**
+ * Problems in the link from a rune to the previous rune of its stream; empty if there are none. The payload is not
+ * checked.
+ */
 export const breaksOf = (rune: StoredRune, last: Link = START): ReadonlyArray<Break> => {
   const number: ReadonlyArray<Break> =
     rune.seq === last.seq + 1
@@ -58,11 +61,11 @@ const unchained = (rune: StoredRune, last: Link): string | undefined => {
 
 export class ChainWalk {
   private readonly links = new Map<string, Link>()
-  /** The rune before this one, for a stream whose earlier runes the walk has not seen. */
+  /** Finds the previous rune of a stream, for a walk that started after that rune. Undefined if there is none. */
   private readonly before: (rune: StoredRune) => Link | undefined
   readonly problems: Array<Problem> = []
   private readonly changed = new Map<number, { readonly stream: string; readonly hash: string }>()
-  /** Hash of what an erasure has left of a payload, by the eventId of the erased rune. */
+  /** Hash of the remaining payload after an erasure, by the eventId of the erased rune. */
   readonly erasures = new Map<number, string>()
   runes = 0
   head: number
@@ -72,7 +75,10 @@ export class ChainWalk {
     this.before = options.before ?? (() => undefined)
   }
 
-  /** The runes up to `last` are deleted; the streams continue from these links. */
+  /**
+   * Starts the walk after deleted runes. `last`: the newest deleted eventId. `links`: the newest deleted rune of each
+   * stream.
+   */
   begin(last: number, links: ReadonlyArray<Link & { readonly stream: string }>): void {
     for (const { eventId, hash, seq, stream } of links) this.links.set(stream, { eventId, seq, hash })
     this.head = last
@@ -95,7 +101,7 @@ export class ChainWalk {
     this.runes += 1
   }
 
-  /** Checks a payload. If it differs from the appended one, a later rune can say that an erasure has left it. */
+  /** Checks a payload. If it differs from the appended one, a later rune can state the cause: its texts were erased. */
   private payload(rune: StoredRune, payload: string): void {
     const hash = hashPayload(payload)
     const isChanged = hash !== rune.payloadHash

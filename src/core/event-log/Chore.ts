@@ -1,39 +1,42 @@
 /**
- * Chore: work of the log's thread that can wait. It is done in small steps, and appends have their turn between the
- * steps.
+ * Chore: background work of the log's thread. It is done in small steps, and appends are processed between the steps.
  *
- * Guarantees: a step is short. Chores that have work share the time equally, however much work the others have. All
- * chores together use at most half of the thread's time, and at most a tenth while runes are appended. A chore that
- * cannot go on stops no append and no other chore. It is reported, and retried after a pause that grows to one hour. So
- * a disk that was full for a moment does not stop a chore for a year. Nothing that an append needs is left to a chore.
+ * Guarantees: a step is short. Chores that have work get equal shares of time. All chores together use at most half of
+ * the thread's time, and at most a tenth while runes are appended. A failing chore does not block appends or other
+ * chores. The failure is reported, and the chore is retried after a pause that grows to one hour. A temporary error,
+ * such as a full disk, therefore does not stop a chore permanently. Appends never depend on a chore.
  */
 
 export interface Chore {
   /** Name of the chore in reports. */
   readonly chore: string
   readonly isDone: boolean
-  /** Throws if the chore cannot go on for now; the next call continues where it can. */
+  /** Runs one step. Throws if the chore cannot continue for now; the next call tries again. */
   step(): void
 }
 
-/** Number of rows per step: a step occupies the thread for a few milliseconds. */
+/** Number of rows per step. A step of this size blocks the thread for a few milliseconds. */
 export const STEP = 250
 
-/** First and longest pause (ms) of a chore that cannot go on. */
+/** First and longest pause (ms) before a failed chore is retried. */
 export const FIRST_PAUSE = 10_000
 export const LONGEST_PAUSE = 3_600_000
 
-/** Pause after a step, as a multiple of the step's duration: if nothing is being appended, and if something is. */
+/**
+ * Pause after a step, as a multiple of the step's duration: `QUIET_PAUSE` while nothing is appended, else `BUSY_PAUSE`.
+ */
 const QUIET_PAUSE = 1
 const BUSY_PAUSE = 9
 
-/** Minimum time (ms) that a step counts for. If the clock stands still, chores take turns by number of steps. */
+/**
+ * Minimum time (ms) that is charged for a step. Because of it, chores take turns even if the clock does not advance.
+ */
 const LEAST = 0.01
 
-/** Number of consecutive failures of a chore that are reported; later ones are not. */
+/** Maximum number of consecutive failures of a chore that are reported. */
 const TOLD = 3
 
-/** A chore that could not go on. */
+/** Retry state of a chore that has failed. */
 interface Pause {
   readonly until: number
   readonly length: number
@@ -44,12 +47,12 @@ export class Chores {
   private readonly all: ReadonlyArray<Chore>
   private readonly now: () => number
   private readonly pauses = new Map<Chore, Pause>()
-  /** Time (ms) that each chore has had. A chore is owed nothing for time in which it had no work. */
+  /** Running time (ms) charged to each chore. A chore gets no credit for the time when it had no work. */
   private readonly had = new Map<Chore, number>()
-  /** Total running time of the chore that ran last, as it was before that turn, ms. */
+  /** Running time (ms) charged to the chore that ran last, before its last step. */
   private turn = 0
   private last = { end: Number.NEGATIVE_INFINITY, took: 0 }
-  /** Called when a chore cannot go on. */
+  /** Called with a message when a chore fails. */
   onTrouble: (message: string) => void = () => {}
 
   /** `now`: ms of a monotonic clock. */
@@ -58,14 +61,14 @@ export class Chores {
     this.now = now
   }
 
-  /** Time (ms) until a step has work and stays within the chores' share; Infinity if no work is left. */
+  /** Time (ms) until a chore has work and the chores' share of time allows a step. Infinity if no work is left. */
   due(isBusy = false): number {
     const now = this.now()
     const due = this.all.reduce((due, chore) => Math.min(due, this.dueIn(chore, now)), Number.POSITIVE_INFINITY)
     return Math.max(due, this.last.end + this.last.took * (isBusy ? BUSY_PAUSE : QUIET_PAUSE) - now)
   }
 
-  /** Runs a step of the chore that can go on and has had the least time. */
+  /** Runs a step of one chore: among those that can run now, the one that has used the least time. */
   step(): void {
     const begin = this.now()
     let chore: Chore | undefined

@@ -1,9 +1,8 @@
 /**
- * CopyThread: a thread that copies a store's database into a new file, as it is at one moment, while a daemon goes on
- * writing: readers do not block the writer.
+ * CopyThread: a worker thread that copies a store's database into a new file, as a consistent snapshot. A daemon can
+ * write to the store meanwhile, because readers do not block the writer.
  *
- * Guarantees: everything that was committed before the thread began is in the copy. The copy contains nothing that was
- * erased.
+ * Guarantees: everything that was committed before the thread began is in the copy. The copy contains no erased texts.
  */
 import { DatabaseSync } from "node:sqlite"
 import { parentPort, workerData } from "node:worker_threads"
@@ -18,7 +17,10 @@ export interface CopyData {
 
 export type FromCopy = { readonly _tag: "Copied" } | { readonly _tag: "Failed"; readonly failure: Failure }
 
-/** Maximum wait (ms) for a lock of the writer, which the writer takes while it checkpoints its write-ahead log. */
+/**
+ * Maximum time (ms) to wait for the writer's lock. The writer locks the database while it checkpoints its write-ahead
+ * log.
+ */
 const PATIENCE = 10_000
 
 const copy = ({ file, into }: CopyData): void => {
@@ -28,7 +30,7 @@ const copy = ({ file, into }: CopyData): void => {
   } finally {
     database.close()
   }
-  // the file is left as by a daemon that ended in order: the copy lacks nothing
+  // mark the copy as closed normally: no data is missing in it
   const made = new DatabaseSync(into)
   try {
     made.exec("PRAGMA journal_mode = WAL")

@@ -1,8 +1,9 @@
 /**
- * Cuts: decides where a repair cuts the streams of a damaged store: each after its last rune that is as it was written.
+ * Cuts: decides where a repair truncates the streams of a damaged store. Each stream keeps the runes before its first
+ * damaged rune.
  *
- * Guarantees: a lazy rune, from which no state is made, loses only its payload. The home stream is a list of facts, so
- * it loses only its damaged runes. `Cuts` changes nothing in the store.
+ * Guarantees: a lazy rune with a damaged payload loses only the payload, because no state depends on it. The home
+ * stream is a list of independent facts, so it loses only its damaged runes. `Cuts` does not change the store.
  */
 import { breaksOf, type Link, PAYLOAD } from "./ChainWalk.ts"
 import { ERASED } from "./Erasure.ts"
@@ -12,18 +13,21 @@ import type { SegmentHead } from "./SegmentFile.ts"
 import type { Segments } from "./Segments.ts"
 import type { Database } from "./Sqlite.ts"
 
-/** A stream that is kept up to one rune. The home stream loses only the damaged ones of its later runes. */
+/**
+ * Where a stream is cut: runes up to `eventId` are kept, and later runes are lost. In the home stream, only the damaged
+ * ones of the later runes are lost.
+ */
 export interface Cut {
   readonly stream: string
-  /** The last rune that is kept; 0 if none is. */
+  /** eventId of the last rune that is kept; 0 if no rune is kept. */
   readonly eventId: number
   readonly seq: number
   readonly reason: string
-  /** Number of lost runes that can be read. */
+  /** Number of lost runes that are still readable. */
   lost: number
 }
 
-/** A position of the log. Without a row, the rune there cannot be read. */
+/** A position in the log, with its rune. `row` is undefined if the rune cannot be read. */
 export interface Place {
   readonly eventId: number
   readonly row: RuneRow | undefined
@@ -32,13 +36,16 @@ export interface Place {
 export interface Options {
   readonly home: string
   readonly isLazy: (kind: string) => boolean
-  /** Hash of what an erasure has left of a payload, by the eventId of the erased rune. */
+  /** Hash of the remaining payload after an erasure, by the eventId of the erased rune. */
   readonly erasures: ReadonlyMap<number, string>
-  /** Where streams continue whose older runes were deleted by a person's setting. */
+  /**
+   * If a user's setting has deleted old runes: the newest deleted rune of each stream, after which the stream
+   * continues.
+   */
   readonly begins?: ReadonlyArray<SegmentHead>
   /** The only stream to check; if omitted, all streams. */
   readonly only?: string | undefined
-  /** Why a rune whose chain holds does not fold; undefined if it does. */
+  /** Returns the reason why a rune with a valid hash chain cannot be folded; undefined if it can be folded. */
   readonly folds?: (row: RuneRow) => string | undefined
 }
 
@@ -54,9 +61,9 @@ export class Cuts {
   /** Number of runes that cannot be read. */
   unknown = 0
   lost = 0
-  /** The first position that loses something; Infinity if none does. */
+  /** The first position where a rune or a payload is lost; Infinity if nothing is lost. */
   first = Number.POSITIVE_INFINITY
-  /** Says in words that the store lacks acknowledged runes, which no repair brings back. Undefined if it lacks none. */
+  /** Message that the store lacks acknowledged runes, which a repair cannot restore. Undefined if none are missing. */
   behind: string | undefined
 
   constructor(of: Options) {
@@ -68,7 +75,7 @@ export class Cuts {
     return this.lost === 0 && this.textless.size === 0 && this.behind === undefined
   }
 
-  /** Lazy runes that lose their payloads. */
+  /** eventIds of the lazy runes that lose their payloads. */
   get blanked(): ReadonlyArray<number> {
     return [...this.textless]
   }
@@ -83,7 +90,7 @@ export class Cuts {
     return cut !== undefined && event_id > cut.eventId
   }
 
-  /** Looks at the next position. */
+  /** Checks the next position. Call this for all positions, in order. */
   next({ eventId, row }: Place): void {
     if (row === undefined) {
       this.unknown += 1
@@ -101,7 +108,7 @@ export class Cuts {
       this.lose(eventId)
       return
     }
-    // after a damaged rune of the home stream, seqs are not compared: the damaged rune's seq says nothing
+    // after a damaged rune of the home stream, the next seq is not compared, because a damaged seq is useless
     const reason = this.wrong(row, cut === undefined || before === undefined ? before : { ...before, seq: row.seq - 1 })
     if (reason === undefined) return
     if (reason === PAYLOAD && isLazy(kind)) {
@@ -136,7 +143,10 @@ export class Cuts {
   }
 }
 
-/** The erasures that intact runes of the home stream record: the hash of what is left, by eventId. */
+/**
+ * The erasures that intact runes of the home stream record: the hash of the remaining payload, by the eventId of the
+ * erased rune.
+ */
 export const erasuresIn = (places: Iterable<Place>, home: string): ReadonlyMap<number, string> => {
   const found = new Map<number, string>()
   for (const { row } of places) {
@@ -152,12 +162,12 @@ const attempt = <A>(read: () => A): A | undefined => {
   try {
     return read()
   } catch {
-    // the positions of the failed read have no rows
+    // the read failed, so its positions are reported without rows
     return undefined
   }
 }
 
-/** The positions in segments after `after`. */
+/** All positions in the segments after the position `after`, in order. */
 export function* inSegments(segments: Segments, after: number): Generator<Place> {
   for (const { content, first, last } of segments.open) {
     if (last <= after) continue
@@ -184,7 +194,7 @@ function* inTable(database: Database, after: number, head: number): Generator<Pl
     const rows = attempt(() => page.all(from, upTo) as unknown as ReadonlyArray<RuneRow>)
     for (const row of rows ?? []) found.set(row.event_id, row)
     for (let eventId = from + 1; eventId <= upTo; eventId++) {
-      // if a page cannot be read as a whole, each of its runes is read by itself
+      // if a page cannot be read as a whole, its runes are read one by one
       const row =
         rows === undefined ? attempt(() => one.get(eventId) as unknown as RuneRow | undefined) : found.get(eventId)
       yield { eventId, row: row?.event_id === eventId ? row : undefined }
@@ -192,16 +202,19 @@ function* inTable(database: Database, after: number, head: number): Generator<Pl
   }
 }
 
-/** The last position of the store: from its head, or from its newest row if the head is damaged. */
+/** The last position of the store. Read from the table `head`, or from the newest row if the head is damaged. */
 export const headOf = (database: Database): number => {
   const said = attempt(() => database.prepare("SELECT event_id AS last FROM head").get()?.["last"])
   const seen = attempt(() => database.prepare("SELECT max(event_id) AS last FROM runes").get()?.["last"])
   const [a, b] = [Number(said ?? 0), Number(seen ?? 0)]
-  // a number that is far too large is damaged, and ignored
+  // a head that is below the newest row or far above it is damaged, and ignored
   return b > 0 && (a < b || a > b + 1_000_000) ? b : a
 }
 
-/** All positions of a store after `after`, in order. Runes that a person's setting has deleted are not lost. */
+/**
+ * All positions of a store after the position `after`, in order. The default skips the runes that a user's setting has
+ * deleted, because they are not lost.
+ */
 export function* placesIn(database: Database, segments: Segments, after = segments.deleted): Generator<Place> {
   yield* inSegments(segments, after)
   yield* inTable(database, Math.max(after, segments.last), headOf(database))

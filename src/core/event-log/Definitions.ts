@@ -1,12 +1,12 @@
 /**
- * Definitions: reads the definitions of a store's tables and triggers as SQLite has stored them. Repairs them in a
- * store where they are damaged, which SQLite would refuse as a whole. At run time this module needs only Node's own
- * modules: the thread that verifies loads it.
+ * Definitions: reads the definitions of a store's tables and triggers, as stored by SQLite. Also repairs damaged
+ * definitions, because SQLite refuses to read a database that has one. At run time this module imports only Node's own
+ * modules, because the thread that verifies loads it.
  */
 import { DatabaseSync } from "node:sqlite"
 import { type Database, nodeSqlite, using } from "./Sqlite.ts"
 
-/** A row of `sqlite_master`, without the page where its table begins. */
+/** A row of `sqlite_master`, without the column `rootpage` (the page where the table begins). */
 export interface Definition {
   readonly rowid: number
   readonly type: string
@@ -15,13 +15,16 @@ export interface Definition {
   readonly sql: string | null
 }
 
-/** The tables and triggers of a store, in the order in which they were made. */
+/** The tables and triggers of a store, in the order of their creation. */
 export const definitionsIn = (database: Database): ReadonlyArray<Definition> =>
   database
     .prepare("SELECT rowid, type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid")
     .all() as unknown as ReadonlyArray<Definition>
 
-/** A text that is the same for the same definitions, wherever SQLite has stored them. */
+/**
+ * A text for comparing definitions: equal definitions have equal texts, even if SQLite has stored them in different
+ * rows.
+ */
 export const textOf = (definitions: ReadonlyArray<Definition>): string =>
   JSON.stringify(
     definitions
@@ -41,8 +44,8 @@ export const isDefined = (file: string, definitions: ReadonlyArray<Definition>):
 }
 
 /**
- * Writes the definitions into a file whose own are damaged. Each row is found by its rowid, because the row also names
- * the place of its table. Throws (SQLite code 11) if the rowids differ.
+ * Overwrites the damaged definitions in a file. Each row is updated and not replaced, because it also stores the page
+ * where its table begins. Throws (SQLite code 11) if the rowids differ.
  */
 export const mended = (file: string, definitions: ReadonlyArray<Definition>): void => {
   const database = new DatabaseSync(file, { defensive: false })

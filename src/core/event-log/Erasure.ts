@@ -1,32 +1,32 @@
 /**
- * Erasure: decides which texts of a payload can be erased, and what is left of the payload. Pure, and without imports
- * at run time: the log's thread loads this file.
+ * Erasure: decides which texts of a payload can be erased, and computes the remaining payload. Pure, and without
+ * imports at run time, because the log's thread loads this file.
  *
- * A payload is never erased as a whole: states are folds of its ids, times, amounts and names of a machine's events.
- * Only the texts of the fields that are named here are erased; each becomes `[erased]`. A payload that has only other
- * fields cannot be erased.
+ * A payload is never erased as a whole, because folds need its ids, times, amounts and names of events. Only the texts
+ * in the fields listed here are erased: each text is replaced by `[erased]`. A payload that has only other fields
+ * cannot be erased.
  *
- * The hash of the original payload stays in the chain. The rune `rune.erasing` of the home stream holds the hash of
- * what is left. So the rest of the payload is as safe from edits as before.
+ * The hash of the original payload stays in the chain. The rune `rune.erasing` in the home stream stores the hash of
+ * the remaining payload. Changes to the remaining payload are therefore detected as before.
  */
 
 export const ERASED = "[erased]"
 
-/** The field names that lead from the payload to a text. */
+/** Path to a text in a payload: the field names, outermost first. */
 export type Path = ReadonlyArray<string>
 
-/** An erasure as its rune records it: where the texts were, never the texts. */
+/** An erasure, as its rune records it: the paths of the erased texts, never the texts themselves. */
 export interface Erasing {
   readonly eventId: number
   readonly stream: string
   readonly fields: ReadonlyArray<Path>
-  /** The hash of what is left of the payload. */
+  /** Hash of the remaining payload. */
   readonly left: string
-  /** The name of the person who requested it. */
+  /** Name of the user who requested the erasure. */
   readonly by: string
 }
 
-/** Fields whose texts people, agents and tools have written. */
+/** Names of fields with texts that users, agents or tools have written. */
 const TEXTS = new Set(
   "text prompt input content finalOutput final_output partialOutput partial_output message output chunk question answer summary reason error detail description instructions title task_text body subject excerpt filename sha256".split(
     " "
@@ -36,8 +36,8 @@ const TEXTS = new Set(
 const ANYTHING = new Set(["arguments", "output"])
 
 /**
- * Maximum number of texts in a payload. The program writes no payload with more, so no text of such a payload is
- * erased.
+ * Maximum number of erasable texts in a payload. If a payload has more, none of its texts is erased. The program writes
+ * no such payload.
  */
 export const MAX_FIELDS = 1_000
 const MAX_DEPTH = 12
@@ -54,7 +54,7 @@ export const textsIn = (payload: unknown, path: Path = []): ReadonlyArray<Path> 
   })
 }
 
-/** The payload's JSON, with `[erased]` in place of the texts at these paths. */
+/** The payload's JSON, with `[erased]` instead of the texts at these paths. */
 export const without = (payload: string, fields: ReadonlyArray<Path>): string => {
   const left = JSON.parse(payload) as unknown
   for (const path of fields) {
@@ -69,7 +69,7 @@ export const without = (payload: string, fields: ReadonlyArray<Path>): string =>
 export const valueAt = (payload: unknown, path: Path): unknown =>
   path.reduce<unknown>((at, name) => (at as { readonly [name: string]: unknown } | undefined)?.[name], payload)
 
-/** Number of erased characters, for the person who must confirm the erasure. */
+/** Number of characters that an erasure removes. Shown to the user who must confirm the erasure. */
 export const sizeOf = (payload: unknown, fields: ReadonlyArray<Path>): number =>
   fields.reduce((size, path) => {
     const value = valueAt(payload, path)

@@ -1,9 +1,9 @@
 /**
- * EventDraft: prepares a draft for the log, in the caller's own time. The kind must be known, and the payload must have
- * the kind's shape and not be too large. Known secrets are removed, and the payload is encoded.
+ * EventDraft: prepares a draft for the log, on the fiber of the caller. The kind must be known. The payload must have
+ * the kind's shape and must not be too large. Known secrets are removed, and the payload is encoded.
  *
- * A caller folds exactly what is read back later: if the payload is not plain JSON, it is parsed from the text that is
- * stored.
+ * The prepared payload is exactly what is read back later. If the draft's payload is not plain JSON, the prepared
+ * payload is parsed from the stored text.
  */
 import type { KnownKinds } from "./EventKinds.ts"
 import { RuneRefused } from "./EventLog.ts"
@@ -11,9 +11,9 @@ import type { Prepared } from "./Log.ts"
 import { isPlainJson } from "./PlainJson.ts"
 import type { Payload, RuneDraft } from "./Rune.ts"
 
-/** Maximum length of a stream, kind, actor, state, trigger or moved machine, in UTF-16 units. */
+/** Maximum length of the name of a stream, kind, actor, state, trigger or moved machine, in UTF-16 units. */
 export const MAX_NAME = 512
-/** Maximum number of machines that one rune moves in addition to its actor. */
+/** Maximum number of state machines that one rune can move, in addition to its actor. */
 export const MAX_MOVES = 64
 
 export interface Limits {
@@ -25,15 +25,18 @@ export interface Limits {
 
 export const defaultLimits: Limits = { maxRuneBytes: 1024 * 1024, maxDrafts: 4096 }
 
-/** Takes known secrets out of JSON text. */
+/** Removes known secrets from JSON text. */
 export type Scrub = (json: string) => string
 
-/** Control characters and lone surrogates do not survive every store's text column. */
+/**
+ * Whether a name can be stored. Control characters and lone surrogates are rejected, because some stores change them in
+ * text columns.
+ */
 const plain = (name: string): boolean =>
   // oxlint-disable-next-line no-control-regex
   name.length <= MAX_NAME && name.isWellFormed() && !/[\u0000-\u001f]/.test(name)
 
-/** Maximum number of plain names that are cached, because names repeat. */
+/** Maximum number of valid names in the cache. Names repeat, so most checks are answered from the cache. */
 const MAX_KNOWN = 10_000
 
 class PlainNames {
@@ -70,7 +73,8 @@ const refuse = ({ actor, kind }: RuneDraft, rule: string, message: string): Rune
   new RuneRefused({ kind, rule, message: `${kind} (${actor}): ${message}` })
 
 /**
- * The size in bytes if it is more than `most`, else undefined. Bytes are counted only if the text can have too many.
+ * Size in UTF-8 bytes if it exceeds `most`, else undefined. Bytes are counted only if the text is long enough to exceed
+ * `most`.
  */
 const bytesOver = (text: string, most: number): number | undefined => {
   if (text.length * 3 <= most) return undefined
@@ -133,10 +137,7 @@ export class EventDraft {
     return all
   }
 
-  /**
-   * Prepares a draft that its writer does not wait for. No fold may read its kind, so a kind that is not lazy is
-   * refused.
-   */
+  /** Prepares a draft for an append without waiting. Refuses a kind that is not lazy, because folds can read it. */
   prepareLazy(draft: RuneDraft): Prepared | RuneRefused {
     return this.kinds.get(draft.kind)?.lazy === false
       ? refuse(draft, "schema", "the kind is not lazy: it is appended, and waited for")

@@ -1,8 +1,8 @@
 /**
- * EventKinds: kinds of runes. Each has the Schema of its payload, who may read it by default, and whether it may be
- * appended lazily. A feature declares its kinds in a table; the program makes one registry of all tables.
+ * EventKinds: kinds of runes. A kind has the Schema of its payload, the default for who may read it, and whether it may
+ * be appended lazily. A feature declares its kinds in a table. The program combines all tables into one registry.
  *
- * A payload that was checked when it was written has its type when it is read:
+ * Payloads are checked when they are written, so they are typed when they are read:
  *
  *     const kinds = { "lamp.lit": kind(Schema.Struct({ by: Schema.String })), … }
  *     const read = reader(kinds)
@@ -12,21 +12,21 @@
  *         return rune.payload.by // a string
  *     }
  *
- * An unknown kind is refused when it is appended (a bug of the writer) and tolerated when it is read (a newer program
- * wrote it). Its visibility is internal then.
+ * A rune of an unknown kind is refused when it is appended (a bug of the writer). When read, it is accepted, because a
+ * newer program wrote it; its visibility is then internal.
  */
 import { Cause, Exit, Schema } from "effect"
 import type { Payload, Rune, Visibility } from "./Rune.ts"
 
-/** A Schema of JSON, as it is stored. */
+/** Schema of a payload, as JSON in the store. */
 export type Shape<P = unknown> = Schema.Codec<P, unknown>
 
 export interface Kind<P = unknown> {
   readonly payload: Shape<P>
   readonly visibility: Visibility
-  /** No fold reads this kind: its runes may be appended without waiting, and dropped under load. */
+  /** True if no fold reads this kind. Its runes may then be appended without waiting, and dropped under load. */
   readonly lazy: boolean
-  /** The stream takes nothing after a rune of this kind. */
+  /** True if the stream accepts no more runes after a rune of this kind. */
   readonly seals: boolean
 }
 
@@ -41,7 +41,7 @@ export type Table = { readonly [name: string]: Kind<never> | Kind }
 
 export type PayloadOf<K> = K extends Kind<infer P> ? P : never
 
-/** The part of a rune that a reader looks at. */
+/** The fields of a rune that a reader needs. */
 export type Said = Pick<Rune, "kind" | "payload">
 
 /** A rune of one of the table's kinds, with its payload's type: `switch (rune.kind)` narrows the payload. */
@@ -52,16 +52,19 @@ export type RuneOf<T extends Table, R extends Said = Rune> = {
   }
 }[keyof T & string]
 
-/** Undefined for a rune of another kind, and for one whose payload was erased or archived. */
+/** Returns the typed rune. Undefined if the rune has another kind, or if its payload was erased or archived. */
 export type Reader<T extends Table> = <R extends Said>(rune: R) => RuneOf<T, R> | undefined
 
-/** Whether a payload is gone: it is empty, or says only that it lies in an archive. */
+/** Whether a payload is no longer stored: it is empty, or only a mark that the payload is in an archive. */
 const isGone = (payload: Payload): boolean => {
   for (const name in payload) return name === "archived" && payload[name] === true
   return true
 }
 
-/** Reads runes of the table's kinds. Decodes nothing: payloads were checked when they were written. */
+/**
+ * Returns a reader for the table's kinds. The reader does not decode payloads, because they were checked when they were
+ * written.
+ */
 export const reader = <const T extends Table>(table: T): Reader<T> => {
   const names: ReadonlySet<string> = new Set(Object.keys(table))
   return <R extends Said>(rune: R) =>
@@ -69,8 +72,8 @@ export const reader = <const T extends Table>(table: T): Reader<T> => {
 }
 
 /**
- * Like `reader`, but checks each payload again. For code that only shows runes to people, where a rune of a newer
- * program must do no harm.
+ * Like `reader`, but checks each payload again. For code that only displays runes, and must not fail on a rune of a
+ * newer program.
  */
 export const checkedReader = <const T extends Table>(table: T): Reader<T> => {
   const checks = checksOf(table)
@@ -85,11 +88,11 @@ const checksOf = (table: Table): ReadonlyMap<string, (payload: unknown) => boole
 export interface KnownKinds {
   readonly names: ReadonlyArray<string>
   readonly get: (name: string) => Kind | undefined
-  /** Kinds after which a stream takes nothing more. */
+  /** Kinds of runes after which a stream accepts no more runes. */
   readonly sealing: ReadonlyArray<string>
   /** Whether the payload has its kind's shape; false for an unknown kind. */
   readonly accepts: (name: string, payload: unknown) => boolean
-  /** Says what is wrong with a payload. Slow: only for the message of a refusal. */
+  /** Describes what is wrong with a payload. Slow, so it is used only for the message of a refusal. */
   readonly explain: (name: string, payload: unknown) => string
 }
 

@@ -8,7 +8,7 @@ import { Context, type Effect, Schema, type Stream } from "effect"
 import type { Cause, Rune, RuneDraft } from "./Rune.ts"
 import type { Folds, RecoveredAll, StreamFold } from "./StreamFold.ts"
 
-/** The store cannot be written, or cannot be read. Errors that can pass were retried before this error is raised. */
+/** The store cannot be written, or cannot be read. Temporary errors were retried before this error is raised. */
 export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
   message: Schema.String,
   remedy: Schema.String,
@@ -17,8 +17,8 @@ export class StorageError extends Schema.TaggedError<StorageError>()("StorageErr
 }) {}
 
 /**
- * A draft was refused: it is too large, has an unknown shape, or violates an invariant, or its stream is sealed. Also
- * raised for an `archive` or `erase` that is not possible.
+ * A draft was refused: it is too large, has an unknown shape, violates an invariant, or is for a sealed stream. Also
+ * raised if an `archive` or `erase` is not possible.
  */
 export class RuneRefused extends Schema.TaggedError<RuneRefused>()("RuneRefused", {
   kind: Schema.String,
@@ -29,7 +29,7 @@ export class RuneRefused extends Schema.TaggedError<RuneRefused>()("RuneRefused"
 
 /** A selection of runes: all filters must hold. */
 export interface Selection {
-  /** Only runes with an eventId above this. */
+  /** Only runes with a higher eventId than this. */
   readonly after?: number
   readonly stream?: string
   readonly actor?: string
@@ -44,35 +44,38 @@ export interface Selection {
 export interface StreamHead {
   readonly stream: string
   readonly eventId: number
-  /** Nothing more can be appended to the stream. */
+  /** True if the stream accepts no more runes. */
   readonly isSealed: boolean
 }
 
-/** The part of the log that may move from the store into a segment. */
+/** Limits of a move of the oldest runes from the store into a segment. */
 export interface Sealing {
-  /** The last position that may move. */
+  /** Highest eventId that may be moved. */
   readonly upTo: number
-  /** The first rune of this time or later stays, and so do all runes after it; ms since the epoch. */
+  /**
+   * Time in ms since the epoch. The first rune of this time or later stays in the store, and so do all runes after it.
+   */
   readonly before: number
-  /** Minimum number of runes; with fewer, no segment is made. */
+  /** Minimum number of runes in a segment. With fewer, nothing is moved. */
   readonly least: number
 }
 
-/** The part of the log that may be deleted: whole segments, the oldest ones first. */
+/** Limits of a deletion. Only whole segments are deleted, oldest first. */
 export interface Forgetting {
   /**
-   * Something has been open since this time: only segments whose newest rune is older are deleted. ms since the epoch.
+   * Time in ms since the epoch since which the oldest open item is open. A segment whose newest rune is not older is
+   * never deleted.
    */
   readonly openSince: number
   /** Segments whose newest rune is older than this are deleted; ms since the epoch. */
   readonly before: number
-  /** Maximum size of all segments in bytes: beyond it, the oldest are deleted, too. */
+  /** Maximum total size of all segments in bytes. If they are larger, the oldest segments are deleted, too. */
   readonly keepBytes: number
-  /** The person's setting, in words. */
+  /** The user's setting that causes the deletion, as text. */
   readonly by: string
 }
 
-/** Where the log begins, if its oldest runes were deleted by a person's setting. */
+/** The beginning of a log whose oldest runes were deleted by a user's setting. */
 export interface Begins {
   readonly eventId: number
   /** The time of the newest deleted rune, ms since the epoch. */
@@ -80,7 +83,7 @@ export interface Begins {
   readonly by: string
 }
 
-/** A rune that is not as it was written. */
+/** A problem of a rune that is damaged, missing or out of order. */
 export interface Problem {
   readonly eventId: number
   readonly stream: string
@@ -96,32 +99,35 @@ export interface Erased {
 /** The part of a rune that an erasure would remove, or has removed. */
 export interface Erasable extends Erased {
   readonly kind: string
-  /** Paths of the fields: names separated by dots. */
+  /** Paths of the erasable fields: field names separated by dots. */
   readonly fields: ReadonlyArray<string>
-  /** Total number of characters. */
+  /** Total number of characters in the erasable texts. */
   readonly size: number
 }
 
-/** A part of a stream that a feature goes on without. */
+/** A part of a stream that a feature works without, because the part cannot be folded or read. */
 export interface SetAside {
   readonly stream: string
-  /** The part in words, such as "the channel dev". */
+  /** Description of the part, such as "the channel dev". */
   readonly part: string
   readonly message: string
 }
 
 /** Progress of reading the streams that existed at the start. */
 export interface Reading {
-  /** Number of those streams that features of the program fold. */
+  /** Number of streams that existed at the start and that features of the program fold. */
   readonly streams: number
   readonly read: number
-  /** Number of runes read so far; it rises while the reading continues. */
+  /** Number of runes read so far; the number rises until all streams are read. */
   readonly runes: number
   readonly unreadable: ReadonlyArray<{ readonly stream: string; readonly message: string }>
   readonly aside: ReadonlyArray<SetAside>
-  /** Says in words that acknowledged runes are missing; absent if none are. */
+  /** Message that acknowledged runes are missing; absent if none are missing. */
   readonly behind?: string
-  /** Archives of an older agentd that could not be put back into the log, in words: one line for each conversation. */
+  /**
+   * Message about archives of an older agentd that could not be restored into the log, with one line for each
+   * conversation.
+   */
   readonly archives?: string
 }
 
@@ -134,21 +140,21 @@ export interface Damage {
 export interface Verdict {
   readonly runes: number
   readonly streams: number
-  /** Runes whose texts were erased, as later runes say. */
+  /** Runes whose texts were erased. A later rune records each erasure. */
   readonly erased: ReadonlyArray<Erased>
-  /** Absent if the log begins with its first rune. */
+  /** The beginning of the log, if its oldest runes were deleted; absent if no runes were deleted. */
   readonly begins?: Begins
-  /** Empty when all is well. */
+  /** Empty if no problem was found. */
   readonly problems: ReadonlyArray<Problem>
 }
 
-/** How the last check of the whole log ended. */
+/** Result of the last check of the whole log. */
 export interface Checked {
   /** ms since the epoch. */
   readonly at: number
   readonly runes: number
   readonly problems: number
-  /** The first problem, in words; null if there is none. */
+  /** Description of the first problem; null if there is none. */
   readonly first: string | null
 }
 
@@ -167,24 +173,25 @@ export class EventLog extends Context.Service<
      */
     readonly appendLazy: (drafts: ReadonlyArray<RuneDraft>) => Effect.Effect<void>
     /**
-     * Completes when all runes that were passed in until now are durable, also lazy ones. Dropped runes do not count.
+     * Completes when all runes that were passed to the log before this call are durable, including lazy ones. Dropped
+     * runes do not count.
      */
     readonly flushed: Effect.Effect<void, StorageError>
     /** Reads the runes that exist now, oldest first. */
     readonly read: (selection: Selection) => Stream.Stream<Rune, StorageError>
-    /** The newest `count` that match, oldest first. */
+    /** The newest `count` runes that match the selection, oldest first. */
     readonly tail: (selection: Selection, count: number) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
     readonly get: (eventId: number) => Effect.Effect<Rune | undefined, StorageError>
     /**
-     * Finds a rune by stream and seq, as a cause names it; undefined if there is none. Fast for a rune near the end of
+     * Finds the rune that a cause names by stream and seq; undefined if there is none. Fast for a rune near the end of
      * its stream, or shortly before `near`.
      */
     readonly find: (cause: Cause, near?: Rune) => Effect.Effect<Rune | undefined, StorageError>
     /** The runes at these positions, in the same order. Missing runes are left out. */
     readonly at: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
     /**
-     * Positions of the newest `count` runes that match, oldest first. If possible, the runes are not read. The search
-     * is bounded: `whole` is false if older runes can match, too.
+     * Positions of the newest `count` runes that match, oldest first. If possible, the runes themselves are not read.
+     * The search is bounded: `whole` is false if it stopped early, so that older runes can match, too.
      */
     readonly places: (
       selection: Selection,
@@ -196,8 +203,8 @@ export class EventLog extends Context.Service<
      */
     readonly subscribe: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /**
-     * For a subscriber that continues after restarts: hands over the matching runes that it has not taken yet, then new
-     * ones. A rune that `handle` did not complete is handed over again at the next start.
+     * For a subscriber that continues after restarts. Passes the matching runes that the subscriber has not processed
+     * yet to `handle`, then new ones. A rune for which `handle` did not complete is passed again at the next start.
      */
     readonly follow: <E, R>(
       subscriber: string,
@@ -206,59 +213,62 @@ export class EventLog extends Context.Service<
     ) => Effect.Effect<void, E | StorageError, R>
     /** The highest eventId that is durable. */
     readonly head: Effect.Effect<number>
-    /** The highest assigned eventId: above `head` while runes wait for the disk. */
+    /** The highest assigned eventId: higher than `head` while runes are not durable yet. */
     readonly assigned: Effect.Effect<number>
     /**
-     * Appends the rune that says that a sealed stream is archived; undefined if it was appended before. From the next
-     * start on, no fold reads the stream. Its runes stay in the log.
+     * Appends the rune that records that a sealed stream is archived. Returns the rune; undefined if the stream was
+     * archived before. From the next start on, no fold reads the stream. Its runes stay in the log.
      */
     readonly archive: (stream: string, draft: RuneDraft) => Effect.Effect<Rune | undefined, StorageError | RuneRefused>
-    /** Returns what an erasure of the rune would remove. Refuses a rune that has no text that can be erased. */
+    /** Returns the texts that an erasure of the rune would remove. Fails if the rune has no erasable text. */
     readonly erasable: (eventId: number) => Effect.Effect<Erasable, StorageError | RuneRefused>
     /**
-     * Erases the texts of a rune in the store, its segment and its snapshots. One rune says so before, with the person
-     * who requested it, and another rune after. The next start finishes an erasure that was interrupted. The chain
-     * stays whole.
+     * Erases the texts of a rune in the store, its segment and its snapshots. One rune records the erasure before it
+     * begins, with the user who requested it; another rune records its end. The next start finishes an interrupted
+     * erasure. The hash chain stays valid.
      */
     readonly erase: (eventId: number, by: string) => Effect.Effect<Erasable, StorageError | RuneRefused>
     /**
-     * Moves the oldest runes out of the store into a file of their own, as far as `sealing` allows. Returns the rune
-     * that says so; undefined if the runes are too few. Readers find the moved runes as before.
+     * Moves the oldest runes from the store into a segment file, within the limits of `sealing`. Returns the rune that
+     * records the move; undefined if there are too few runes. Readers still find the moved runes.
      */
     readonly seal: (sealing: Sealing) => Effect.Effect<Rune | undefined, StorageError | RuneRefused>
     /**
-     * `last`: the newest rune that has left the store. `bytes`: the size of all segment files. `deleted`: the newest
-     * deleted rune. Each is 0 if there is none.
+     * `last`: eventId of the newest rune that was moved out of the store. `bytes`: total size of all segment files.
+     * `deleted`: eventId of the newest deleted rune. Each is 0 if there is none.
      */
     readonly sealed: Effect.Effect<{ readonly last: number; readonly bytes: number; readonly deleted: number }>
     /**
-     * Deletes the oldest segments, as far as `forgetting` allows. Returns the rune that says so; undefined if no
-     * segment may be deleted now. The states that their runes had produced are kept, and each chain continues.
+     * Deletes the oldest segments, within the limits of `forgetting`. Returns the rune that records the deletion;
+     * undefined if no segment may be deleted now. The states folded from the deleted runes are kept, and each hash
+     * chain continues.
      */
     readonly forget: (forgetting: Forgetting) => Effect.Effect<Rune | undefined, StorageError | RuneRefused>
     /**
-     * Completes when the store has given up (a full disk that stayed full, a damaged file). From then on nothing can be
-     * appended.
+     * Completes when the store has failed permanently, for example because the disk stays full or a file is damaged.
+     * After that, nothing can be appended.
      */
     readonly failed: Effect.Effect<StorageError>
     /**
-     * The states of one stream, from the folds' snapshots and the runes after them. The first call for a stream reads
-     * it for all folds that the program has named for it. Calls for the other folds then find their states ready. If a
-     * stream cannot be read, only its own calls fail.
+     * Recovers the states of one stream from the folds' snapshots and the runes after them. The first call for a stream
+     * reads it for all folds that the program declares for it. Later calls for other folds of the stream return the
+     * states that are ready. If a stream cannot be read, only the calls for this stream fail.
      */
     readonly recover: <const F extends Folds>(stream: string, folds: F) => Effect.Effect<RecoveredAll<F>, StorageError>
-    /** The streams whose chains are broken. */
+    /** The streams whose hash chains are broken. */
     readonly damaged: Effect.Effect<ReadonlyArray<Damage>>
-    /** Emits the damaged streams, then each one that is found later. */
+    /** Emits the streams that are known to be damaged, then each one that is found later. */
     readonly damages: Stream.Stream<Damage>
     /** Progress of reading the streams that existed at the start. */
     readonly reading: Effect.Effect<Reading>
-    /** For a feature that goes on without a part of a stream: `reading` names the part, and people are mailed once. */
+    /**
+     * Records that a feature works without a part of a stream. `reading` lists the part, and the user is mailed once.
+     */
     readonly setAside: (part: SetAside) => Effect.Effect<void>
     readonly streams: Effect.Effect<ReadonlyArray<StreamHead>, StorageError>
     /**
-     * Saves a snapshot of a fold's state at a durable rune of the stream, when the store has time. A snapshot makes the
-     * next start faster, and is never the truth.
+     * Saves a snapshot of a fold's state at a durable rune of the stream, when the store is idle. A snapshot only makes
+     * the next start faster. The runes stay the source of truth.
      */
     readonly keep: <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number) => void
     /**
@@ -267,11 +277,11 @@ export class EventLog extends Context.Service<
      */
     readonly verify: Effect.Effect<Verdict, StorageError>
     /**
-     * Like `verify`, at an idle pace. A rune records the outcome. If there are problems, another rune reports them, and
-     * people are mailed about it.
+     * Like `verify`, but slowly, in the background. A rune records the result. If there are problems, another rune
+     * reports them, and the user is mailed.
      */
     readonly scrub: Effect.Effect<Checked, StorageError | RuneRefused>
-    /** Outcome of the last check; null if there was none since the log began, or since its last repair. */
+    /** Result of the last check; null if the log was not checked since it began, or since its last repair. */
     readonly checked: Effect.Effect<Checked | null>
   }
 >()("agentd/event-log/EventLog") {}

@@ -1,13 +1,13 @@
 /**
- * FirstState: the state of a stream where its stored runes begin. This is the fold's initial state, or the state that
- * older runes had produced before they were deleted. Pure.
+ * FirstState: the state of a stream before its first stored rune. This is the fold's initial state, or the state that
+ * was saved when older runes were deleted. Pure.
  */
 import type { Beginning } from "./Beginning.ts"
 import { type AnyFold, stateOf } from "./StreamFold.ts"
 
 /**
- * The initial state if the fold is newer than the deletion. Throws if the kept state is of another version that the
- * fold cannot convert, or if it cannot be read.
+ * Returns the initial state if the fold did not exist when the runes were deleted. Throws if the saved state cannot be
+ * read, or if the fold cannot convert its version.
  */
 export const firstState = (beginning: Beginning | undefined, stream: string, fold: AnyFold): unknown => {
   const version = beginning?.version(fold.name)

@@ -1,10 +1,10 @@
 /**
- * Forgetting: deletes the log's oldest segments, as a person's setting says. It keeps what their runes had produced in
- * a file (`Beginning`): the states of every stream, and where each stream continues.
+ * Forgetting: deletes the log's oldest segments, according to a user's setting. A new file (`Beginning`) keeps the
+ * states of every stream that were folded from the deleted runes, and where each stream continues.
  *
- * Guarantees: the states are on disk, and a rune names their file, before anything is deleted. A kill between two steps
- * loses nothing else, and the next start finishes. Runes that do not fold or cannot be read are not deleted, nor is any
- * rune after them.
+ * Guarantees: the states are on disk, and a rune names their file, before anything is deleted. If the process is killed
+ * between two steps, nothing else is lost, and the next start finishes the deletion. Runes that cannot be folded or
+ * read are not deleted, nor is any rune after them.
  */
 import { Effect } from "effect"
 import { join } from "node:path"
@@ -28,7 +28,7 @@ export interface Parts {
   /** Absolute path of the folder of segments. */
   readonly folder: string
   readonly segments: Segments
-  /** The segments that runes of the home stream record, by their first position. */
+  /** The segments that are recorded by runes of the home stream, by their first eventId. */
   readonly told: ReadonlyMap<number, Made>
   readonly change: (change: Change) => Effect.Effect<void, StorageError>
 }
@@ -39,8 +39,8 @@ export interface Options {
   /** The folds of the program, and the log's own. */
   readonly folds: ReadonlyArray<AnyFold>
   /**
-   * Whether the stream is archived. If so, the archive's rune in the home stream says everything, and no state is made
-   * of it.
+   * Whether the stream is archived. No state of an archived stream is saved, because the rune of the archive in the
+   * home stream suffices.
    */
   readonly isArchived: (stream: string) => boolean
 }
@@ -53,8 +53,8 @@ export interface Candidate extends Listed {
 }
 
 /**
- * The segments to delete, oldest first. The first one that stays keeps all later ones. `bytes`: the size of all
- * segments. Pure.
+ * The segments to delete, oldest first. After the first segment that stays, all later ones stay, too. `bytes`: total
+ * size of all segments. Pure.
  */
 export const chosen = (
   candidates: Iterable<Candidate>,
@@ -71,7 +71,7 @@ export const chosen = (
   return gone
 }
 
-/** The segments that hold runes. Each is read only when the caller requests it. */
+/** Yields the segments that still contain runes. A segment is read only when the caller requests it. */
 export function* candidatesIn(segments: Segments): Generator<Candidate> {
   for (const listed of segments.listed) {
     if (listed.last <= segments.deleted) continue
@@ -81,7 +81,7 @@ export function* candidatesIn(segments: Segments): Generator<Candidate> {
   }
 }
 
-/** States of streams, as far as they are folded. */
+/** Folds runes, one by one, into the states of their streams. */
 class States {
   private readonly of: Options
   private readonly beginning: Beginning | undefined
@@ -172,7 +172,10 @@ const write = Effect.fnUntraced(function* (
   }).pipe(Effect.onError(() => Effect.ignore(attempt(() => writer.abandon()))))
 })
 
-/** Deletes the segments that may be deleted. Returns the rune that says so; undefined if there are none. */
+/**
+ * Deletes the segments that may be deleted. Returns the rune that records the deletion; undefined if there are no such
+ * segments.
+ */
 export const forget =
   (parts: Parts, of: Options) =>
   (forgetting: Forgetting): Effect.Effect<Rune | undefined, StorageError | RuneRefused> =>
@@ -192,7 +195,7 @@ export const forget =
       return rune
     }).pipe(Effect.uninterruptible)
 
-/** Lists the new file in the store, then removes the old files. To do this twice changes nothing more. */
+/** Lists the new file in the store, then deletes the old files. A second call has no further effect. */
 export const finish = Effect.fnUntraced(function* (parts: Parts, made: Made) {
   const { change, segments } = parts
   const stays = segments.listed.filter(({ last }) => last > made.last)
@@ -201,7 +204,7 @@ export const finish = Effect.fnUntraced(function* (parts: Parts, made: Made) {
   yield* swept(parts)
 })
 
-/** Removes segments that the store does not list. */
+/** Deletes segment files that the store does not list. */
 export const swept = ({ folder, segments }: Parts): Effect.Effect<void, StorageError> =>
   Effect.try({
     try: () => {

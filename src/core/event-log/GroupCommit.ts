@@ -1,16 +1,16 @@
 /**
- * GroupCommit: writes appends as one transaction, with one sync.
+ * GroupCommit: writes several appends in one transaction, with one sync.
  *
- * Guarantees: appends become durable whole and in their order. An error that can pass is retried. An append that the
- * store refuses is found by committing the group's appends one by one. The appends before it are durable; it and those
- * behind it are not.
+ * Guarantees: each append becomes durable as a whole, in the order of the appends. Temporary errors are retried. If the
+ * store refuses the transaction, the appends are committed one by one until the refused append is found. The appends
+ * before it are durable; the refused append and later ones are not.
  */
 import type { Row } from "./Row.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
 
 /**
- * Number of rows after which a transaction takes no more appends. With more, nothing gathers while the group is
- * written.
+ * Number of rows at which a transaction accepts no more appends. With larger groups, no new appends gather while a
+ * group is written.
  */
 export const MAX_GROUP = 128
 
@@ -18,7 +18,7 @@ export interface Failure {
   /** SQLite's extended result code; undefined if there is none. */
   readonly code: number | undefined
   readonly message: string
-  /** True if the store accepts nothing more. */
+  /** True if the store accepts no more appends. */
   readonly isFatal: boolean
 }
 
@@ -32,11 +32,14 @@ export interface Outcome {
 export const codeOf = (error: unknown): number | undefined =>
   error instanceof Error && "errcode" in error && typeof error.errcode === "number" ? error.errcode : undefined
 
-/** Busy, locked, I/O error, full: a later attempt can succeed. */
+/** SQLite result codes after which a retry can succeed: busy, locked, I/O error, full. */
 const PASSING = new Set([5, 6, 10, 13])
-/** Too big, constraint, mismatch, range: the append's own fault. */
+/** SQLite result codes that are the fault of the append itself: too big, constraint, mismatch, range. */
 const REFUSED = new Set([18, 19, 20, 25])
-/** A primary key, unique value or rowid already exists: another program writes to the store. */
+/**
+ * SQLite result codes for a primary key, unique value or rowid that already exists: another program writes to the
+ * store.
+ */
 export const TAKEN = new Set([1555, 2067, 2579])
 
 export const isLocked = (error: unknown): boolean => [5, 6].includes((codeOf(error) ?? 0) & 0xff)
@@ -52,11 +55,14 @@ export const failureOf = (error: unknown): Failure => {
   return { code, message: error instanceof Error ? error.message : String(error), isFatal: !isRefused }
 }
 
-/** Makes an error of a failure in another thread. */
+/** Converts a failure from another thread into an error. */
 export const errorOf = ({ code, message }: Failure): Error =>
   Object.assign(new Error(message), code === undefined ? {} : { errcode: code })
 
-/** Yields if a pause can mend the error; `next(false)` gives up. Returns undefined, or the error. */
+/**
+ * Commits rows. After a temporary error, yields for a pause: `next(true)` retries, `next(false)` gives up. Returns
+ * undefined after success, else the error.
+ */
 function* attempt(
   store: SqliteStore,
   rows: ReadonlyArray<Row>
@@ -71,7 +77,7 @@ function* attempt(
   }
 }
 
-/** Yields for a pause; `next(true)` tries again, `next(false)` gives up. */
+/** Commits appends. After a temporary error, yields for a pause: `next(true)` retries, `next(false)` gives up. */
 export function* commit(
   store: SqliteStore,
   appends: ReadonlyArray<ReadonlyArray<Row>>

@@ -1,12 +1,13 @@
 /**
  * HashChain: one chain of hashes per stream, H(previous ‖ header ‖ H(payload)).
  *
- * Only the payload's hash enters the chain, so a payload can be erased or archived and the chain stays whole. The chain
- * detects damage and naive edits. A program that can rewrite the whole file can rewrite its hashes, too.
+ * Only the payload's hash enters the chain, so the chain stays valid when a payload is erased or archived. The chain
+ * detects damage and naive edits. A program that can rewrite the whole file can also recompute all hashes.
  *
- * Two formats of header exist and always will. Format 1 hashed the position in the log and the cause's position. Format
- * 2 leaves the position out; it hashes `seq`, the cause by stream and seq, and the machines that the rune moves. Pure.
- * At run time this module needs only Node's own modules: the log's thread loads it.
+ * Two formats of header exist, and both must be supported permanently, because stored runes keep their hashes. Format 1
+ * hashes the rune's position in the log and the cause's position. Format 2 omits the position. It hashes `seq`, the
+ * cause by stream and seq, and the machines that the rune moves. Pure. At run time this module imports only Node's own
+ * modules, because the log's thread loads it.
  */
 import { hash } from "node:crypto"
 import type { Cause } from "./Rune.ts"
@@ -27,7 +28,7 @@ export interface Header {
   readonly to: string | null
   readonly trigger: string | null
   readonly cause: Cause | null
-  /** The cause's position, as format 1 hashed it; null in format 2. */
+  /** The cause's eventId, which only format 1 hashes; null in format 2. */
   readonly causeId: number | null
   readonly moves: ReadonlyArray<string>
   readonly visibility: string
@@ -36,7 +37,7 @@ export interface Header {
 /** SHA-256, in hex, of the payload's text exactly as it is stored. */
 export const hashPayload = (text: string): string => hash("sha256", text, "hex")
 
-/** The header of format 2, from texts that are already JSON. */
+/** The header text of format 2, from values that are already JSON. */
 export const joinHeader = (
   stream: string,
   seq: number,
@@ -56,7 +57,7 @@ export const quote = (name: string | null): string => (name === null ? "null" : 
 
 export const movesText = (moves: ReadonlyArray<string>): string => (moves.length === 0 ? "[]" : JSON.stringify(moves))
 
-/** The header as a JSON array. Two different headers, of whatever format, never have the same text. */
+/** The header as a JSON array. Two different headers never have the same text, even if their formats differ. */
 export const headerText = (header: Header): string =>
   header.format === 1
     ? JSON.stringify([

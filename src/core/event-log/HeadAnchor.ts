@@ -1,11 +1,11 @@
 /**
- * HeadAnchor: a small file next to the store that names the newest rune. It is written after each group of appends, and
- * not synced. A store is behind it if the write-ahead log is gone, or if an older copy has replaced the store.
+ * HeadAnchor: a small file next to the store that records the newest rune. It is written after each group of appends,
+ * but not synced. If the store lacks this rune, its write-ahead log was lost, or an older copy has replaced the store.
  *
- * Guarantees: the file never names more than what is durable in the store. It is written once per group, before the
- * group is reported as durable. So a kill leaves it no older than what was acknowledged. A power cut can leave it
- * older, or incomplete: then it says less, or nothing. At run time this module needs only Node's own modules: the log's
- * threads load it.
+ * Guarantees: the file only names a rune that is durable in the store. It is written once per group, before the group
+ * is reported as durable. After a kill, the file is therefore not older than the acknowledged runes. After a power
+ * failure it can be older or incomplete. It then detects fewer losses, or none. At run time this module imports only
+ * Node's own modules, because the log's threads load it.
  */
 import { hash } from "node:crypto"
 import * as fs from "node:fs"
@@ -23,7 +23,7 @@ export interface Anchor {
 
 const sealOf = ({ eventId, hash: of }: Anchor): string => hash("sha256", `${eventId} ${of}`, "hex").slice(0, 16)
 
-/** The content of the file; undefined if there is no file, or if its content is not whole. */
+/** The content of the file; undefined if there is no file, or if its content is incomplete. */
 export const anchorIn = (file: string): Anchor | undefined => {
   try {
     const [id = "", of = "", seal = ""] = fs.readFileSync(anchorFileOf(file), "utf8").trimEnd().split(" ")
@@ -35,8 +35,8 @@ export const anchorIn = (file: string): Anchor | undefined => {
 }
 
 /**
- * Says in words how the store differs from what the file says. Undefined if the store has the rune, or no longer holds
- * it in its table.
+ * Describes how the store differs from the anchor file. Undefined if the store has the rune, or has moved it out of its
+ * table.
  */
 export const behind = (database: Database, { eventId, hash: of }: Anchor): string | undefined => {
   const head = (database.prepare("SELECT event_id FROM head").get()?.["event_id"] ?? 0) as number
@@ -52,7 +52,7 @@ export const behind = (database: Database, { eventId, hash: of }: Anchor): strin
 export class HeadAnchor {
   private readonly handle: number | undefined
 
-  /** If the file cannot be opened, nothing is written: then it says less. */
+  /** If the file cannot be opened, `write` does nothing. Later losses are then not detected. */
   constructor(file: string) {
     try {
       this.handle = fs.openSync(anchorFileOf(file), fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
@@ -67,7 +67,7 @@ export class HeadAnchor {
     try {
       fs.writeSync(this.handle, `${text}\n`, 0)
     } catch {
-      // a full disk: the next group tries again
+      // the disk can be full: the next group writes the file again
     }
   }
 

@@ -2,13 +2,13 @@
  * InvariantGuard: runs checkers on every rune before it is appended. The program provides the checkers; the guard has
  * none of its own.
  *
- * The states are immutable, so runes that were not committed leave no trace. Each stream has states of its own, so a
- * sealed stream takes no memory. Pure.
+ * The states are immutable, so runes that were not committed leave no trace. Each stream has its own states, and they
+ * are dropped when the stream is sealed. Pure.
  */
 import type { Payload, Rune } from "./Rune.ts"
 import type { StreamFold } from "./StreamFold.ts"
 
-/** The part of a rune that a checker sees. */
+/** The fields of a rune that a checker can read. */
 export interface Seen {
   readonly kind: string
   readonly actor: string
@@ -17,34 +17,34 @@ export interface Seen {
   readonly payload: Payload
 }
 
-/** The invariant that a rune would break, and how. */
+/** The invariant that a rune would violate, and how. */
 export interface Violation {
   readonly rule: string
   readonly message: string
 }
 
-/** An invariant whose violation shows when one stream's runes are read in order. */
+/** Checks an invariant on the runes of one stream, in their order. */
 export interface Checker<S> {
   readonly kinds: ReadonlyArray<string>
   readonly initial: S
-  // Methods, so that a guard can hold checkers whatever their states are.
+  // Declared as methods, so that a guard can contain checkers with different types of states.
   check(state: S, rune: Seen): Violation | undefined
   apply(state: S, rune: Seen): S
 }
 
-/** A checker without the type of its state: it sees only states that it made itself. */
+/** A checker without the type of its state. It only gets states that it has returned itself. */
 export type AnyChecker = Checker<unknown>
 
-/** The states of all checkers over one stream, in the order of the checkers. */
+/** The states of all checkers for one stream, in the order of the checkers. */
 export type States = ReadonlyArray<unknown>
 
 export class InvariantGuard {
-  /** Kinds whose payloads the guard reads. */
+  /** Kinds of runes that at least one checker reads. */
   readonly kinds: ReadonlyArray<string>
   /** The states of a stream without runes. */
   readonly initial: States
   private readonly checkers: ReadonlyArray<AnyChecker>
-  /** Indexes of the checkers that look at a kind, by the kind's name. */
+  /** Indexes of the checkers for a kind, by the kind's name. */
   private readonly interested = new Map<string, ReadonlyArray<number>>()
 
   constructor(checkers: ReadonlyArray<AnyChecker>) {
@@ -68,7 +68,7 @@ export class InvariantGuard {
     return undefined
   }
 
-  /** Returns the same object if no checker looks at the kind. */
+  /** Returns the states after the rune; the same object if no checker reads its kind. */
   apply(states: States, rune: Seen): States {
     const indexes = this.interested.get(rune.kind)
     if (indexes === undefined) return states
@@ -87,5 +87,5 @@ export const foldOf = (guard: InvariantGuard): StreamFold<States> => ({
 
 export const none = (): InvariantGuard => new InvariantGuard([])
 
-/** The guard's view of a rune that was read. */
+/** The fields of a stored rune that the guard checks. */
 export const seen = ({ actor, kind, moves, payload, to }: Rune): Seen => ({ kind, actor, moves, to, payload })

@@ -1,6 +1,6 @@
 /**
- * JsonPieces: the JSON of a large value in pieces, so that other work can run between them. Joined, the pieces are what
- * `JSON.stringify` makes of the value.
+ * JsonPieces: converts a large value to JSON in pieces, so that other work can run between them. The joined pieces
+ * equal the result of `JSON.stringify`.
  */
 
 /** Number of array elements in one piece. */
@@ -13,7 +13,7 @@ const holdsLong = (value: unknown): boolean =>
   value !== null &&
   (isLong(value) || (Array.isArray(value) ? value : Object.values(value)).some(holdsLong))
 
-/** `plain`: plain data, as JSON can hold it. */
+/** `plain`: data that JSON can represent. */
 export const pieces = function* (plain: unknown): Generator<string> {
   if (!holdsLong(plain)) {
     yield JSON.stringify(plain) ?? "null"

@@ -1,6 +1,6 @@
 /**
- * LazyBuffer: holds the runes that nothing waits for, until they are written with the next group. The buffer is
- * bounded: if it is full, the oldest rune is dropped, and a `runes.dropped` rune in its stream says how many are
+ * LazyBuffer: stores lazy runes, for which no caller waits, until they are written with the next group. The buffer is
+ * bounded: if it is full, the oldest rune is dropped. A `runes.dropped` rune in its stream then says how many are
  * missing.
  */
 import type { Prepared } from "./Log.ts"
@@ -13,7 +13,7 @@ import type { RuneDraft } from "./Rune.ts"
  */
 const MAX_STREAMS = 1_000
 
-/** A prepared draft, and the time when it was passed in (ms since the epoch). */
+/** A prepared draft, and the time when the buffer received it (ms since the epoch). */
 export interface Lazy {
   readonly draft: RuneDraft
   readonly prepared: Prepared
@@ -23,7 +23,7 @@ export interface Lazy {
 export class LazyBuffer {
   private waiting: Array<Lazy> = []
   private first = 0
-  /** Number of runes pushed since the beginning. */
+  /** Number of runes pushed since the buffer was created. */
   given = 0
   private readonly dropped = new Map<string, number>()
   private readonly capacity: number
@@ -38,7 +38,7 @@ export class LazyBuffer {
     return this.waiting.length - this.first
   }
 
-  /** Number of pushed runes that no longer wait: taken, or dropped. */
+  /** Number of pushed runes that are no longer in the buffer: they were taken or dropped. */
   get gone(): number {
     return this.given - this.size
   }
@@ -61,7 +61,7 @@ export class LazyBuffer {
     return taken
   }
 
-  /** Drafts that say how many runes are missing before the oldest one. The counts start again at 0. */
+  /** Returns a draft for each stream that has lost runes, with their number. Resets the counts to 0. */
   losses(): ReadonlyArray<RuneDraft> {
     if (this.dropped.size === 0) return []
     const losses = [...this.dropped].map(([stream, count]) => LogRules.dropped(stream, count))

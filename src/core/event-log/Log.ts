@@ -1,19 +1,19 @@
 /**
- * Log: the interface of the log for actors and for all others that append, and the part that all logs share.
+ * Log: the interface of the log for actors and other writers, and the code that all logs share.
  *
- * Positions and seqs are assigned on the thread of the callers, while they step. A macrostep is synchronous, so nothing
- * else takes a position during it, and a macrostep that is discarded takes none. Appends always reach the store in the
- * order of their positions. So positions are dense and rise with the commits, and a reader with a cursor misses
- * nothing.
+ * Positions and seqs are assigned on the callers' thread, while they step. A macrostep is synchronous, so no other
+ * writer gets a position during it. A discarded macrostep uses no position. Appends always reach the store in the order
+ * of their positions. Positions therefore have no gaps and rise in commit order, and a reader with a cursor misses no
+ * rune.
  *
- * A failed append undoes all appends behind it, of every owner. The positions go back to the last durable one, and the
- * undone steps are stepped again.
+ * If an append fails, all later appends of all owners are undone. The last assigned position is then the last durable
+ * one again, and the owners repeat the undone steps.
  */
 import { Context } from "effect"
 import type { RuneRefused } from "./EventLog.ts"
 import type { Payload, Rune, RuneDraft, Visibility } from "./Rune.ts"
 
-/** An atomic append, from the step that makes it until it is durable. */
+/** An atomic append. A unit exists from the step that creates it until it is durable. */
 export interface Unit {
   readonly owner: Owner
   readonly runes: ReadonlyArray<Rune>
@@ -21,23 +21,23 @@ export interface Unit {
   readonly texts: ReadonlyArray<string>
 }
 
-/** The owner of units: waits until they are durable. */
+/** Creates units, and is told when they are durable or have failed. */
 export interface Owner {
   /** Number of the owner's units that are not durable yet; the log maintains it. */
   ahead: number
   durable(unit: Unit): void
-  /** `culprit`: true for the append that the store refused, false for the appends behind it. */
+  /** Called when a unit was undone. `culprit`: true if the store refused this unit, false if an earlier unit failed. */
   failed(unit: Unit, error: unknown, culprit: boolean): void
-  /** Called after the last `failed` of one failure. */
+  /** Called once per failure, after all `failed` calls: the owner repeats its undone steps. */
   refold(): void
   /**
-   * Called when a position of another owner is durable for which this owner waited (`Flight.wait`). For steps without
-   * runes of their own.
+   * Called when the position of another owner for which this owner waited (`Flight.wait`) is durable. For steps that
+   * append no runes.
    */
   rest(): void
 }
 
-/** The folded and stored parts of a draft. */
+/** A checked draft: its payload for folds, and the payload's text for the store. */
 export interface Prepared {
   readonly payload: Payload
   readonly text: string
@@ -51,24 +51,25 @@ export interface Log {
   /** The last assigned seq of the stream, durable or not; 0 for a stream without runes. */
   seqOf(stream: string): number
   /**
-   * Checks a draft's kind, shape and size, removes known secrets, and encodes the payload. What is folded is what is
-   * stored.
+   * Checks a draft's kind, shape and size, removes known secrets, and encodes the payload. The returned payload is
+   * exactly the stored one.
    */
   prepare(draft: RuneDraft): Prepared | RuneRefused
   /**
-   * Why the unit may not be written (an invariant, a sealed or a halted stream); undefined if it may. Takes nothing.
+   * Returns why the unit may not be written (an invariant, or a sealed or halted stream); undefined if it may. Appends
+   * nothing.
    */
   refuses(unit: Unit): RuneRefused | undefined
   /**
-   * Takes the whole unit, with its ids. Returns true if the unit is already durable. A throw means that nothing was
-   * taken. A log whose storage has given up throws: the program is about to end.
+   * Accepts the whole unit, with its positions. Returns true if the unit is already durable. If this method throws,
+   * nothing was accepted. After a permanent storage failure it always throws, because the program is about to end.
    */
   append(unit: Unit): boolean
-  /** To be called before a step that can append: lazy runes that were passed in before are appended first. */
+  /** Call this before a step that can append: it appends the lazy runes that were received earlier. */
   readonly beforeAppend?: (() => void) | undefined
   /**
-   * Maximum number of runes of one owner that are not durable yet, if `ready` others are ready. Beyond it, the owner
-   * waits.
+   * Maximum number of runes of one owner that are not durable yet, if `ready` other owners are ready to append. At this
+   * limit, the owner waits.
    */
   share(ready: number): number
   /** Units that are not durable yet; undefined if every append is durable at once. */
@@ -79,13 +80,16 @@ export interface Log {
 export const Log = Context.Service<Log>("agentd/event-log/Log")
 
 /**
- * Maximum number of runes in flight (not durable yet) of an owner that is alone: a group on the disk, and more that
- * gather.
+ * Maximum number of runes in flight (not durable yet) of a single owner: one group that is written to disk, and more
+ * that gather meanwhile.
  */
 export const ALONE = 384
-/** Number of runes in flight that all owners share: the first rune of a new owner waits behind them. */
+/**
+ * Number of runes in flight that several owners share. It is small, because the first rune of a new owner waits behind
+ * them.
+ */
 export const TOGETHER = 32
-/** Number of runes in flight that an owner may always have. */
+/** Minimum number of runes that each owner may have in flight. */
 export const LEAST_SHARE = 2
 
 export const shareOf = (owners: number): number =>
@@ -134,7 +138,7 @@ export class Flight {
     this.waiting.push([eventId, owner])
   }
 
-  /** Call this after a group has become durable. */
+  /** Call this after a group has become durable: it tells the owners that waited for one of its positions. */
   passed(durable: number): void {
     if (this.waiting.length === 0) return
     const all = this.waiting
@@ -143,14 +147,14 @@ export class Flight {
   }
 
   /**
-   * Undoes the oldest append, which the store refused, and all appends behind it. `hasCulprit`: false if no single
-   * append is at fault.
+   * Undoes the oldest append, which the store refused, and all later appends. `hasCulprit`: false if no single append
+   * is at fault.
    */
   fail(error: unknown, hasCulprit = true): void {
     const hit = new Set<Owner>(this.waiting.map(([, owner]) => owner))
     this.waiting = []
     let isCulprit = hasCulprit
-    // only the units that are here now: an owner can append again in `failed`
+    // only the units that are queued now, because an owner can append again in `failed`
     for (let left = this.size; left > 0; left--) {
       const unit = this.shift()
       hit.add(unit.owner)

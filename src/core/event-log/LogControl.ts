@@ -1,14 +1,14 @@
 /**
- * LogControl: the words of memory that the actors' thread and the log's thread share, and through which each wakes the
- * other. Without imports: a daemon creates the words before it loads anything else.
+ * LogControl: words of shared memory through which the actors' thread and the log's thread wake each other. Without
+ * imports, because a daemon creates the words before it loads other code.
  */
 
-/** Index of the word with the number of durable appends; the count wraps. */
+/** Index of the word with the number of durable appends; the count wraps at 32 bits. */
 export const DONE = 0
-/** The word rises when both threads start again after a failure. */
+/** Index of the word that is incremented when both threads continue after a failure. */
 export const EPOCH = 1
 export const STOP = 2
-/** The word rises whenever the log's thread has something to do: a message, or the end. */
+/** Index of the word that is incremented to wake the log's thread: for a message, or to stop it. */
 export const BELL = 3
 
 export const makeControl = (): Int32Array => new Int32Array(new SharedArrayBuffer(16))

@@ -1,6 +1,6 @@
 /**
- * LogQueries: reads the runes of a log. Recent runes are read from memory, a stream by its own rows, and everything
- * else page by page.
+ * LogQueries: reads the runes of a log. Recent runes are read from memory. Runes of one stream are read without the
+ * rows between them. All others are read page by page.
  */
 import { Effect, Option, Stream } from "effect"
 import type { EventLog, Selection, StorageError } from "./EventLog.ts"
@@ -16,40 +16,42 @@ import { matches, type StoredRune, toRunes } from "./StoredRune.ts"
 import { type Snapshots, StreamReader } from "./StreamReader.ts"
 import { verify, type Walk } from "./Verify.ts"
 
-/** The sources of reads, and the end of the log. */
+/** The sources from which queries read, and the head of the log. */
 export interface Source {
   readonly reader: LogReader
-  /** Finds the runes of an actor, as far as they are filed. */
+  /** Finds the runes of an actor, up to the last indexed position. */
   readonly lookup?: ActorLookup
   readonly rules: Rules
   readonly archives: Archives
   readonly snapshots: Snapshots
   readonly walk: Walk
-  /** Like `walk`, at an idle pace. If omitted, `walk` is used. */
+  /** Like `walk`, but slower, for checks in the background. If omitted, `walk` is used. */
   readonly idleWalk?: Walk
   readonly segments?: (() => Segments) | undefined
-  /** Called if the file next to the store is wrong, to have it filled again. */
+  /** Called if the side file next to the store is wrong: rebuilds the file. */
   readonly refill?: () => void
   readonly head: Effect.Effect<number, StorageError>
-  /** All runes after a cursor, if the first of them is still in memory; undefined if it is not. */
+  /** All runes after a cursor, if they are still in memory; undefined if the first of them is not. */
   readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
-  /** The newest durable rune of a stream, 0 if there is none; undefined if it is not known. */
+  /** eventId of the newest durable rune of a stream: 0 if there is none, undefined if it is not known. */
   readonly newestOf: (stream: string) => number | undefined
   /** The streams that exist when the log is opened. */
   readonly streams: Iterable<string>
   readonly keep: (order: SnapshotOrder) => void
 }
 
-/** Some runes, and the cursor from which a reader continues. */
+/** Part of a result: some runes, and the cursor from which a reader continues. */
 interface Section {
   readonly runes: ReadonlyArray<Rune>
   readonly cursor: number
 }
 
-/** Number of positions that one step of a search finds. */
+/** Maximum number of positions that one step of a search finds. */
 const LOOK_BACK = 512
 
-/** Maximum number of steps in a search for positions. Beyond it, the result says that it is not whole. */
+/**
+ * Maximum number of steps in a search for positions. After that, the search stops, and its result has `whole: false`.
+ */
 const MAX_SEARCHED = 128
 
 export class LogQueries {
@@ -73,7 +75,7 @@ export class LogQueries {
     })
   }
 
-  /** Reads that need no log that is open for writing. */
+  /** The read methods, which also work if the log is not open for writing. */
   get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "at" | "places" | "recover" | "verify"> & {
     readonly verifyIdly: EventLog["Service"]["verify"]
   } {
@@ -140,7 +142,7 @@ export class LogQueries {
     return stream === undefined ? undefined : this.of.newestOf(stream)
   }
 
-  /** The newest rune of one stream, 0 if there is none. Searched if it is not known. */
+  /** eventId of the newest rune of a stream; 0 if there is none. If it is not known, it is searched in the log. */
   private newest(stream: string): Effect.Effect<number, StorageError> {
     return Effect.suspend(() => {
       const newest = this.of.newestOf(stream)
@@ -162,21 +164,24 @@ export class LogQueries {
     )
   }
 
-  /** The position after which the selection can have runes. The lookup can still name deleted ones before it. */
+  /**
+   * The position after which the selection can have runes. Earlier runes can be deleted, but the lookup can still
+   * return them.
+   */
   private afterIn({ after = 0 }: Selection): number {
     return Math.max(after, this.of.segments?.().deleted ?? 0)
   }
 
-  /** The position up to which the lookup finds the runes of the selection; undefined if it does not. */
+  /** The position up to which the lookup finds the runes of the selection; undefined if the lookup cannot be used. */
   private placeFor(selection: Selection): number | undefined {
     return ActorLookup.serves(selection) ? this.of.lookup?.place : undefined
   }
 
-  /** Reads the runes that the lookup knows of, piece by piece. */
+  /** Reads the runes that the lookup finds, piece by piece. */
   private readFiled(selection: Selection, upTo: number): Stream.Stream<Rune, StorageError> {
     return Stream.paginate(this.afterIn(selection), (after) => {
       const found = this.of.lookup?.oldest(selection, after, upTo, LOOK_BACK)
-      // if the lookup no longer answers, the rest is searched
+      // if the lookup no longer works, the rest is searched in the log
       if (found === undefined) {
         return Effect.map(
           Stream.runCollect(this.readOn({ ...selection, after }, upTo)),
@@ -206,7 +211,7 @@ export class LogQueries {
     )
   }
 
-  /** Reads a stream by its own rows, however far apart they lie. */
+  /** Reads only the rows of one stream, even if they are far apart in the log. */
   private readStream(selection: Selection, newest: number): Stream.Stream<Rune, StorageError> {
     return Stream.unwrap(
       Effect.map(this.of.reader.pages(newest, selection.after ?? 0), (pages) =>
@@ -266,7 +271,7 @@ export class LogQueries {
     return rune?.seq === seq ? rune : undefined
   })
 
-  /** The next piece of a search backwards, newest first. */
+  /** Reads the next piece of a backward search, newest rune first. */
   private back(
     selection: Selection,
     before: number,
@@ -276,13 +281,13 @@ export class LogQueries {
     const place = Math.max(downTo, this.placeFor(selection) ?? 0)
     if (place >= before) return this.backFiled(selection, before, downTo, count)
     const newest = this.newestOf(selection)
-    // the lookup answered up to here, and no longer does: it is not certain that `before` is a rune of the stream
+    // the lookup worked up to here, but fails now, so `before` is possibly not a rune of the stream
     const isLost = before < (newest ?? 0) && this.of.lookup !== undefined && ActorLookup.serves(selection)
     if (newest === undefined || isLost) {
       return this.section(this.of.reader.pageBack(selection, before, place, count))
     }
     return Effect.gen({ self: this }, function* () {
-      // one position more than is read: the next piece begins there
+      // find one position more than is read, because the next piece begins there
       const found = yield* this.of.reader.positions(Math.min(newest, before), place, LOOK_BACK + 1)
       const isLast = found.length <= LOOK_BACK
       const looked = isLast ? found : found.slice(1)
@@ -293,7 +298,7 @@ export class LogQueries {
     })
   }
 
-  /** Like `back`, for positions that the lookup knows. */
+  /** Like `back`, but reads the positions that the lookup finds. */
   private backFiled(
     selection: Selection,
     before: number,
@@ -302,7 +307,7 @@ export class LogQueries {
   ): Effect.Effect<Section, StorageError> {
     const { lookup, reader } = this.of
     const found = lookup?.newest(selection, before, downTo, LOOK_BACK)
-    // if the lookup no longer answers, the rest is searched
+    // if the lookup no longer works, the rest is searched in the log
     if (found === undefined) return this.section(reader.pageBack(selection, before, downTo, count))
     return Effect.gen({ self: this }, function* () {
       const runes = yield* Effect.flatMap(reader.newest(found.toReversed(), selection, count), (stored) =>

@@ -1,14 +1,14 @@
 /**
- * LogReader: the interface for reading a store. The log behaves the same over every store.
+ * LogReader: the interface for reading a store. The log behaves the same with every kind of store.
  *
- * A store is read in pieces: each call looks at a bounded number of runes. So no reader holds anything open, and a
- * filter that rarely matches blocks nothing for long. Runes come as they were appended, ordered by eventId.
+ * A store is read in pieces: each call reads a bounded number of runes. Therefore no reader keeps a statement open, and
+ * a filter that rarely matches does not block other work for long. Runes are ordered by eventId.
  */
 import type { Effect } from "effect"
 import type { Selection, StorageError } from "./EventLog.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
-/** Some runes, and how far the store has been searched for them. */
+/** Matching runes, and the position (`cursor`) up to which the store was searched for them. */
 export interface Page {
   readonly runes: ReadonlyArray<StoredRune>
   readonly cursor: number
@@ -33,9 +33,12 @@ export interface LogReader {
     after: number,
     count: number
   ) => Effect.Effect<ReadonlyArray<number>, StorageError>
-  /** All positions after `after`, like `positions`, in pieces that are bounded in runes and in bytes of payload. */
+  /**
+   * Like `positions`, but returns all positions after `after`, in pieces. The number of runes and the bytes of payload
+   * in a piece are bounded.
+   */
   readonly pages: (newest: number, after: number) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>>, StorageError>
-  /** The runes at these positions, in their order. */
+  /** The runes at these positions, in the order of the positions. */
   readonly at: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<StoredRune>, StorageError>
   /** The newest `count` matching runes at these positions, newest first. The positions are passed oldest first. */
   readonly newest: (
@@ -43,6 +46,6 @@ export interface LogReader {
     selection: Selection,
     count: number
   ) => Effect.Effect<ReadonlyArray<StoredRune>, StorageError>
-  /** The eventId that the last commit ended with, as the store itself records it. */
+  /** Last eventId of the newest commit, as the store itself records it. */
   readonly lastCommitted: Effect.Effect<number, StorageError>
 }

@@ -1,6 +1,6 @@
 /**
- * LogRules: the facts about a program that its log needs: kinds, invariants, folds, and the home stream, where the
- * program reports about itself. The log itself knows only its own kinds.
+ * LogRules: the definitions that a program provides for its log: kinds, invariants, folds, and the home stream, in
+ * which the program reports about itself. The log itself defines only its own kinds.
  */
 import { Context } from "effect"
 import type { KnownKinds } from "./EventKinds.ts"
@@ -9,20 +9,24 @@ import type { InvariantGuard } from "./InvariantGuard.ts"
 import type { Rune, RuneDraft } from "./Rune.ts"
 import type { StreamFold } from "./StreamFold.ts"
 
-/** FATAL halts a stream, ERROR refuses a rune, WARN is written down. */
+/** Effect of a violated invariant: FATAL halts the stream, ERROR refuses the rune, WARN only records the violation. */
 export type Severity = "FATAL" | "ERROR" | "WARN"
 
 export interface Rules {
   readonly kinds: KnownKinds
   readonly guard: InvariantGuard
-  /** Folds of the program's features: a stream is read by all of its folds together. */
+  /** Folds of the program's features. A stream is read once for all of its folds. */
   readonly folds: ReadonlyArray<StreamFold<unknown>>
-  /** The stream of facts about the program itself. Runes for a stream that accepts no more go here. */
+  /**
+   * The stream of facts about the program itself. Runes for a stream that accepts no more runes are appended here
+   * instead.
+   */
   readonly home: string
-  /** Undefined for a rule that is no invariant (a rune's size, its schema). */
+  /** The severity of an invariant; undefined for other rules (a rune's size or schema). */
   readonly severityOf: (rule: string) => Severity | undefined
   /**
-   * The kind of the rune in the home stream that says that a stream is archived, and the stream that such a rune names.
+   * `kind`: the kind of a rune in the home stream that records that a stream is archived. `streamOf`: the stream that
+   * the rune names.
    */
   readonly archives: { readonly kind: string; readonly streamOf: (rune: Pick<Rune, "actor">) => string }
 }
@@ -30,8 +34,8 @@ export interface Rules {
 export class LogRules extends Context.Service<LogRules, Rules>()("agentd/event-log/LogRules") {}
 
 /**
- * The rune that reports a refused rune: in the same stream, or in the home stream if that one accepts none. Undefined
- * if the rule is no invariant, or if neither stream accepts runes.
+ * The draft of a rune that reports a refused rune. It belongs to the same stream, or to the home stream if the first
+ * one accepts no runes. Undefined if the rule is not an invariant, or if neither stream accepts runes.
  */
 export const violation = (
   rules: Rules,

@@ -1,5 +1,5 @@
 /**
- * LogStore: the store and the file next to it, for their one owner: the log's thread, or the fiber that stands in for
+ * LogStore: the store and the side file next to it, for a single owner: the log's thread, or the fiber that replaces
  * the thread. All calls are synchronous.
  */
 import { ActorIndex } from "./ActorIndex.ts"
@@ -24,33 +24,35 @@ export interface Opened {
   /** The last assigned position. */
   readonly head: number
   readonly heads: ReadonlyArray<readonly [stream: string, head: Head]>
-  /** Problems of the newest runes. */
+  /** Problems in the newest runes, which are checked at the start. */
   readonly problems: ReadonlyArray<Problem>
-  /** Says in words that acknowledged runes are missing; undefined if none are. */
+  /** Message that acknowledged runes are missing; undefined if none are missing. */
   readonly behind?: string | undefined
 }
 
-/** A change of the store that is durable before its caller goes on. */
+/** A change of the store. The caller waits until it is durable. */
 export type Change =
-  /** Puts payloads back that an older agentd has moved out of the store. */
+  /** Restores payloads that an older agentd has moved out of the store. */
   | { readonly _tag: "PutBack"; readonly payloads: PutBack }
-  /** The rune that records a segment is durable: its rows are deleted when there is time. */
+  /** Deletes the rows of a segment in the background. Sent when the rune that records the segment is durable. */
   | { readonly _tag: "Leave"; readonly made: Made }
-  /** The rune that records deleted segments is durable: one file is listed in place of all segments up to it. */
+  /**
+   * Lists one file instead of all segments up to it. Sent when the rune that records the deleted segments is durable.
+   */
   | { readonly _tag: "Forget"; readonly made: Made }
-  /** Erases texts of a payload, and the snapshots that can hold them. */
+  /** Erases texts of a payload, and the snapshots that can contain these texts. */
   | { readonly _tag: "Rewrite"; readonly erasing: Erasing }
 
-/** Work of the store between appends. */
+/** Work that the store does between appends. */
 export type Order =
   | Change
   | { readonly _tag: "Snapshot"; readonly order: SnapshotOrder }
   /** Saves the position of a subscriber. */
   | { readonly _tag: "Position"; readonly name: string; readonly eventId: number }
-  /** The file next to the store is damaged: it is built again. */
+  /** Rebuilds the side file next to the store, because it is damaged. */
   | { readonly _tag: "Reindex" }
 
-/** Retried until the reader is gone that made the write-ahead log grow. */
+/** Shrinks the write-ahead log. Retried until the reader that made it grow has ended. */
 const shrinking = (store: SqliteStore): Chore => ({
   chore: "giving back the room of the write-ahead log",
   get isDone() {
@@ -73,7 +75,7 @@ export class LogStore {
   onDamage: (problem: Problem) => void = () => {}
 
   /**
-   * `now`: ms of a monotonic clock. If the clock stands still, a chore that cannot go on waits until the store is
+   * `now`: ms of a monotonic clock. If the clock does not advance, a failed chore is retried only when the store is
    * opened again.
    */
   constructor(options: StoreOptions, sqlite = nodeSqlite, now: () => number = () => 0) {
@@ -86,7 +88,7 @@ export class LogStore {
       const problems = this.index.restore(this.store)
       let newest = this.store.lastCommitted
       for (const { eventId } of this.store.heads.values()) newest = Math.max(newest, eventId)
-      // a simulated disk has no other files
+      // a simulated disk has no files other than the store
       const anchor = sqlite === nodeSqlite ? anchorIn(options.file) : undefined
       const gap = anchor === undefined ? undefined : behind(this.store.database, anchor)
       this.opened = { head: newest, heads: [...this.store.heads], problems, behind: gap }
@@ -98,7 +100,7 @@ export class LogStore {
       this.anchor = sqlite === nodeSqlite ? new HeadAnchor(options.file) : undefined
       this.place = sqlite === nodeSqlite ? new StorePlace(options.file) : undefined
     } catch (error) {
-      // the store is opened again when the disk works
+      // close all files, so that the store can be opened again when the disk works
       side?.close()
       this.store.close()
       throw error
@@ -107,7 +109,7 @@ export class LogStore {
 
   *commit(appends: ReadonlyArray<ReadonlyArray<Row>>): Generator<void, GroupCommit.Outcome, boolean> {
     const outcome = yield* GroupCommit.commit(this.store, appends)
-    // checked after the commit: acknowledged runes must be where the next daemon looks for them
+    // check the path after the commit: acknowledged runes must be in the file that the next daemon opens
     if (outcome.done > 0 && this.place?.isLeft === true) return { done: 0, failure: moved }
     let rows = 0
     const streams = new Set<string>()
@@ -135,7 +137,7 @@ export class LogStore {
     return this.actors.isFarBehind || this.sealer.isPressing
   }
 
-  /** Writes the oldest runes to a segment, when there is time. */
+  /** Writes the oldest runes to a segment, in the background, and then calls `done`. */
   seal(sealing: Sealing, done: (sealed: Sealed) => void): void {
     this.sealer.begin(sealing, done)
   }
@@ -150,7 +152,7 @@ export class LogStore {
     return this.chores.due(isBusy)
   }
 
-  /** Called when a chore cannot go on for now. */
+  /** The function that is called with a message when a chore fails. */
   set onTrouble(told: (message: string) => void) {
     this.chores.onTrouble = told
   }
@@ -159,13 +161,13 @@ export class LogStore {
     this.chores.step()
   }
 
-  /** Does housekeeping, when nothing is appended for a while. */
+  /** Does housekeeping. Called when nothing has been appended for a while. */
   rest(): void {
     if (this.store.bytes > SOME_BYTES) this.store.checkpoint()
     this.index.flush(this.store)
   }
 
-  /** Throws if the order was not carried out. */
+  /** Executes an order. Throws if the execution fails. */
   carryOut(order: Order): void {
     if (order._tag === "Snapshot") this.index.keep(this.store, order.order)
     else if (order._tag === "Position") this.index.keepPosition(this.store, order.name, order.eventId)

@@ -1,11 +1,11 @@
 /**
  * LogThread: the thread that owns the database. It takes the appends that have arrived, commits them as one group, and
- * reports how many appends are durable. While it waits for the disk, the next group gathers by itself.
+ * reports how many appends are durable. While it waits for the disk, more appends arrive and become the next group.
  *
  * Guarantees: the thread opens no store before the `Open` message names one. Until then it has only loaded its code.
  *
- * The thread sleeps in `Atomics.wait`, so a message does not wake it. Every order rings the bell of the control words,
- * and is then read from the port.
+ * The thread sleeps in `Atomics.wait`, so a message alone does not wake it. The sender of a message also increments the
+ * control word `BELL`. The thread then wakes and reads the message from its port.
  */
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
 import type { Problem, Sealing } from "./EventLog.ts"
@@ -24,31 +24,31 @@ export type ToThread =
   | { readonly _tag: "Change"; readonly id: number; readonly change: Change }
   | { readonly _tag: "Seal"; readonly id: number; readonly sealing: Sealing }
   | { readonly _tag: "Appends"; readonly appends: ReadonlyArray<ReadonlyArray<Row>> }
-  /** All appends before this message are undone. */
+  /** Ends the recovery after a failure: all appends before this message are ignored. */
   | { readonly _tag: "Reset" }
 
-/** The first message: nothing is opened before it. */
+/** The first message: the thread opens no store before it. */
 export interface Open {
   readonly _tag: "Open"
   readonly store: StoreOptions
-  /** How long (ms) an error that can pass is retried. */
+  /** How long (ms) a temporary error is retried. */
   readonly giveUpAfter: number
 }
 
-/** Messages from the thread. The number of durable appends is in shared memory instead. */
+/** Messages from the thread. The number of durable appends is not sent, but stored in shared memory. */
 export type FromThread =
   | { readonly _tag: "Up"; readonly opened: Opened }
   | { readonly _tag: "NotUp"; readonly failure: Failure }
   | { readonly _tag: "Failed"; readonly failure: Failure }
   | { readonly _tag: "Carried"; readonly id: number; readonly failure: Failure | undefined }
-  /** A problem of a rune that existed before the start. */
+  /** A problem was found in a rune that existed before the start. */
   | { readonly _tag: "Damaged"; readonly problem: Problem }
-  /** A chore cannot go on for now. */
+  /** A chore has failed, and is retried later. */
   | { readonly _tag: "Troubled"; readonly message: string }
   | { readonly _tag: "Sealed"; readonly id: number; readonly sealed: Sealed }
   | { readonly _tag: "Closed" }
 
-/** First and longest pause (ms) before a retry after an error that can pass. */
+/** First and longest pause (ms) before a retry after a temporary error. */
 const FIRST_PAUSE = 5
 const LONGEST_PAUSE = 500
 
@@ -83,7 +83,7 @@ class LogThread {
   }
 
   run(): void {
-    // the thread sleeps only after a full pass found nothing: one ring of the bell can stand for two things
+    // sleep only after a full pass found no work, because one ring of the bell can announce two messages
     let isIdle = false
     for (;;) {
       const told = !isIdle || this.wait(this.pace.patience(performance.now(), this.store))
@@ -137,7 +137,7 @@ class LogThread {
     }
   }
 
-  /** Reports a failure. Nothing more is read until the actors' thread has undone what is not durable. */
+  /** Reports a failure. Then waits until the actors' thread has undone all appends that are not durable. */
   private fail(failure: Failure): void {
     this.hasFailed = failure.isFatal
     const epoch = Atomics.load(this.control, EPOCH)
@@ -160,14 +160,14 @@ class LogThread {
     }
   }
 
-  /** Sleeps until the bell rings, or for `atMost` ms. Returns false if nothing happened. */
+  /** Sleeps until the bell rings, or for `atMost` ms. Returns false if the bell did not ring. */
   private wait(atMost: number): boolean {
     const told = Atomics.wait(this.control, BELL, this.heard, atMost) !== "timed-out"
     this.heard = Atomics.load(this.control, BELL)
     return told
   }
 
-  /** Whole appends, oldest first, until they have `MAX_GROUP` rows. */
+  /** Removes and returns whole appends, oldest first, until they have `MAX_GROUP` rows. */
   private take(): ReadonlyArray<ReadonlyArray<Row>> {
     let rows = 0
     let count = 0
@@ -189,7 +189,7 @@ class LogThread {
   }
 }
 
-/** Sleeps until a message names the store; undefined if the thread is stopped first. */
+/** Sleeps until the `Open` message arrives. Returns undefined if the thread is stopped first. */
 const told = (port: NonNullable<typeof parentPort>, control: Int32Array): Open | undefined => {
   for (;;) {
     const heard = Atomics.load(control, BELL)

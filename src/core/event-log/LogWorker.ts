@@ -1,14 +1,14 @@
 /**
- * LogWorker: the log's thread, as seen by the thread that starts it.
+ * LogWorker: starts the log's thread, and exchanges messages with it.
  *
- * Guarantees: the thread opens nothing before `open`. If the thread ended before a listener was set, the listener still
- * gets that message.
+ * Guarantees: the thread opens no file before `open` is called. If the thread ends before a listener is set, the
+ * listener still gets the message `Broken`.
  */
 import { Worker } from "node:worker_threads"
 import type { FromThread, Open, ToThread } from "./LogThread.ts"
 import { makeControl, ring, STOP } from "./LogControl.ts"
 
-/** The thread has ended, and why. */
+/** Message that the thread has ended, with the reason. */
 export interface Broken {
   readonly _tag: "Broken"
   readonly reason: string
@@ -46,7 +46,7 @@ export class LogWorker {
     ring(this.control)
   }
 
-  /** Stops the thread after it has finished what it has taken. Then calls `ended`. */
+  /** Stops the thread after it has processed all received messages. Then calls `ended`. */
   stop(ended: () => void): void {
     if (this.hasEnded) return ended()
     this.worker.once("exit", ended)

@@ -1,6 +1,6 @@
 /**
  * MemoryEventLog: the log in memory, for tests and experiments. Positions, seqs, hashes, guard, subscriptions and
- * refusals are the real ones; only the disk is missing.
+ * refusals work as in the real log. Only the disk is missing.
  */
 import { Effect, Layer, Context } from "effect"
 import { AdmissionState } from "./AdmissionState.ts"
@@ -19,7 +19,7 @@ import type { Snapshots } from "./StreamReader.ts"
 import type { Position, Positions } from "./Subscribers.ts"
 import { walkHere } from "./Verify.ts"
 
-/** Positions rise from 1 without a gap: the index of a rune is its position minus one. */
+/** Reads the log in memory. Positions begin at 1 and have no gaps, so the index of a rune is its position minus one. */
 const readerOf = (log: MemoryLog): LogReader => {
   const select = (selection: Selection, after: number, upTo: number) =>
     log

@@ -1,6 +1,6 @@
 /**
- * MemoryLog: the log in memory. Appends are durable at once, and gone with the process. Positions, seqs, guard and
- * refusals are the real ones; hashes are made when runes are read.
+ * MemoryLog: the log in memory. Appends count as durable at once, but are lost when the process ends. Positions, seqs,
+ * guard and refusals work as in the real log. Hashes are computed when runes are read.
  */
 import { AdmittingLog } from "./AdmittingLog.ts"
 import { chain, GENESIS, hashPayload, headerText } from "./HashChain.ts"
@@ -16,7 +16,7 @@ interface Kept {
 export class MemoryLog extends AdmittingLog {
   readonly flight = undefined
   private readonly kept: Array<Kept> = []
-  /** The first runes, as far as hashes have been made. */
+  /** The oldest runes, with their hashes. Later runes have no hashes yet. */
   private readonly sealed: Array<StoredRune> = []
   private readonly newest = new Map<string, StoredRune>()
   appends = 0
@@ -45,7 +45,7 @@ export class MemoryLog extends AdmittingLog {
     return this.kept.map(({ rune }) => rune)
   }
 
-  /** The runes as a store on disk would have them. The index of a rune is its position minus one. */
+  /** All runes in the form in which a store on disk has them. The index of a rune is its position minus one. */
   stored(): ReadonlyArray<StoredRune> {
     for (let index = this.sealed.length; index < this.kept.length; index++) {
       const { rune, text } = this.kept[index]!

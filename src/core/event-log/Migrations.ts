@@ -9,7 +9,7 @@ import { StorageError } from "./EventLog.ts"
 import { isPassing } from "./GroupCommit.ts"
 import { type Database, openStore, using } from "./Sqlite.ts"
 
-/** SQL condition of the triggers: one of these columns of a rune changes. */
+/** SQL condition for the triggers: true if one of these columns of a rune changes. */
 const changes = (...columns: ReadonlyArray<string>): string => {
   const of = (row: string) => columns.map((column) => `${row}.${column}`).join(", ")
   return `(${of("NEW")})
@@ -22,8 +22,8 @@ const REFUSES_CHANGE = "BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an append
 const REFUSES_DELETE = "BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an appended rune is never deleted'); END"
 
 /**
- * The hot table has no index except its key: the writer ensures order and uniqueness, and one more index would cost two
- * thirds of the throughput. A payload may be erased; nothing else of a rune may change.
+ * The main table has no index except its primary key. The writer ensures order and uniqueness, and one more index would
+ * reduce the throughput by two thirds. The payload of a rune may be erased; no other column may change.
  */
 const runes = `
     CREATE TABLE runes (
@@ -92,7 +92,7 @@ const erasures = `
       OR ${PLACE}
     ${REFUSES_CHANGE};`
 
-/** Runes move from the store to segments: only the runes of a listed segment may be deleted. */
+/** Old runes are moved from the store to segments. Rows may be deleted only if their runes are in a listed segment. */
 const segments = `
     CREATE TABLE segments (
       first INTEGER PRIMARY KEY, last INTEGER NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL
@@ -114,10 +114,10 @@ const migrations: ReadonlyArray<readonly [name: string, sql: string]> = [
   ["segments", segments]
 ]
 
-/** The newest version that this agentd knows. */
+/** The newest schema version that this agentd supports. */
 export const SCHEMA_VERSION = migrations.length
 
-/** The table with a row for each version. */
+/** The table with a row for each schema version of the store. */
 export const TABLE = "schema_versions"
 
 const VERSIONS = `CREATE TABLE IF NOT EXISTS "${TABLE}" (
@@ -130,7 +130,7 @@ const VERSIONS = `CREATE TABLE IF NOT EXISTS "${TABLE}" (
 export const numberIn = (database: Database, sql: string): number =>
   Number(Object.values(database.prepare(sql).get() ?? {})[0] ?? 0)
 
-/** The present version of the store; 0 for an empty file. */
+/** The schema version of the store; 0 for an empty file. */
 export const versionIn = (database: Database): number =>
   numberIn(database, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '${TABLE}'`) === 0
     ? 0
@@ -138,7 +138,7 @@ export const versionIn = (database: Database): number =>
 
 const refused = (reason: string, message: string, remedy: string) => new StorageError({ reason, message, remedy })
 
-/** The store's version; throws for one that this agentd cannot read. */
+/** Returns the store's schema version. Throws if this agentd cannot read it. */
 const check = (database: Database, file: string): number => {
   const version = versionIn(database)
   if (version > SCHEMA_VERSION) {
@@ -152,15 +152,15 @@ const check = (database: Database, file: string): number => {
 }
 
 /**
- * The store's version, if it is older than this agentd's and the store is not empty; else undefined. Such a store must
- * be copied before it is changed.
+ * The store's schema version, if it is older than this agentd's; else undefined. Also undefined for an empty store. A
+ * store with an older version must be copied before it is changed.
  */
 export const olderVersion = (database: Database, file: string): number | undefined => {
   const version = check(database, file)
   return version > 0 && version < SCHEMA_VERSION ? version : undefined
 }
 
-/** For a reader, which changes nothing: throws for a store that is not up to date. */
+/** For a reader, which cannot migrate a store: throws if the store does not have the current schema version. */
 export const requireCurrent = (database: Database, file: string): void => {
   const version = check(database, file)
   if (version === SCHEMA_VERSION) return
@@ -171,12 +171,15 @@ export const requireCurrent = (database: Database, file: string): void => {
   )
 }
 
-/** Maximum size (bytes) of a store that is copied to make the file able to shrink. The copy takes a second or two. */
+/**
+ * Maximum size (bytes) of the used part of a store that is rewritten to make its file able to shrink. The rewrite takes
+ * a second or two.
+ */
 const SMALL = 256 * 1024 * 1024
 
 /**
- * Makes the file able to shrink. A large file that an older agentd has made stays as it is, and its free space is used
- * again. A start changes it when most of it is empty.
+ * Rewrites the file, so that it can shrink later. A file with more than `SMALL` used bytes is not rewritten, and its
+ * free space is reused. A file with the current schema is rewritten only if at least half of it is free.
  */
 const giveBack = (database: Database, version: number): void => {
   if (numberIn(database, "PRAGMA auto_vacuum") === 2) return
@@ -186,11 +189,11 @@ const giveBack = (database: Database, version: number): void => {
   try {
     database.exec("VACUUM")
   } catch {
-    // if there is no room for the copy, the file stays as it is
+    // if the disk has no space for the copy, the file is not changed
   }
 }
 
-/** Brings the store up to date. Throws if it cannot; then nothing was changed. */
+/** Migrates the store to the current schema version. If that fails, throws and leaves the schema unchanged. */
 export const migrate = (database: Database, file: string): void => {
   const version = check(database, file)
   giveBack(database, version)
@@ -216,7 +219,7 @@ export const migrate = (database: Database, file: string): void => {
   }
 }
 
-/** The definitions of a store that is created now. */
+/** The definitions of tables and triggers in a new store. */
 export const definitions = (): ReadonlyArray<Definition> =>
   using(openStore({ file: ":memory:" }), (database) => {
     migrate(database, ":memory:")

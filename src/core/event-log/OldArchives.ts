@@ -1,14 +1,14 @@
 /**
- * OldArchives: puts payloads back into the log that an older agentd took out of it. That agentd moved the payloads of a
+ * OldArchives: restores payloads that an older agentd has moved out of the log. That version moved the payloads of a
  * closed conversation into `archive/STREAM.jsonl.gz`, next to the store:
  *
  *     {"agentd":"archive","version":1,"stream":"shop-1a2b3c4d"}
  *     {"eventId":7,"payloadHash":"…","payload":{…}}
  *
- * Guarantees: a payload is compared with its hash in the chain before it goes back into the store, or into the segment
- * that holds its rune. A file is removed only when no rune of its stream lacks a payload, so a kill loses nothing and
- * the next start continues. Each archive is put back by itself. An archive stays if it is damaged, needs a damaged
- * segment, or if disk space is lacking. The next start retries it.
+ * Guarantees: a payload is compared with its hash in the chain before it is written back into the store, or into the
+ * segment of its rune. A file is deleted only when no rune of its stream lacks a payload. After a kill, nothing is
+ * lost, and the next start continues. Each archive is restored independently. An archive is kept if it is damaged, if
+ * it needs a damaged segment, or if disk space is lacking. The next start retries it.
  */
 import { Effect, Schema, type Semaphore, Stream } from "effect"
 import * as fs from "node:fs"
@@ -30,7 +30,7 @@ import { storageError } from "./StorageFailure.ts"
 export const FOLDER = "archive"
 const END = ".jsonl.gz"
 const ACTOR = "log/archives"
-/** Number of payload characters in memory at once: a segment is rewritten once for all of them. */
+/** Maximum number of payload characters in memory at once. A segment is rewritten only once for all of them. */
 const MOST = 16_000_000
 /** Number of payload characters in one transaction of the store. */
 const PIECE = 500_000
@@ -38,25 +38,25 @@ const PIECE = 500_000
 const MAX_TOLD = 20
 const LINE = /^\{"eventId":(\d+),"payloadHash":"[^"]*","payload":/
 
-/** The reason why an archive is still there. */
+/** The reason why an archive could not be restored. */
 export interface Kept {
   readonly message: string
   readonly isDamaged: boolean
 }
 
 export interface Archives {
-  /** Absolute; undefined for a log without a file. */
+  /** Absolute path of the folder with the archives; undefined for a log without a file. */
   readonly folder: string | undefined
-  /** The archived streams, as far as the log says. */
+  /** The streams that are archived according to the log. */
   readonly streams: Set<string>
-  /** By stream: archives of an older agentd that could not be put back. */
+  /** Archives of an older agentd that could not be restored, by stream. */
   readonly kept: Map<string, Kept>
 }
 
 export interface Parts {
   readonly archives: Archives
   readonly reader: LogReader
-  /** The newest rune of each stream. */
+  /** eventId of the newest rune of each stream. */
   readonly newest: ReadonlyMap<string, number>
   readonly segments: SegmentLog.Parts | undefined
   readonly change: (change: Change) => Effect.Effect<void, StorageError>
@@ -67,11 +67,11 @@ export interface Parts {
   readonly lock: Semaphore.Semaphore
 }
 
-/** An archive whose stream lacks payloads. */
+/** An archive whose stream has runes without payloads. */
 interface Volume {
   readonly stream: string
   readonly path: string
-  /** The hash of each payload that is not in the log, by its rune. */
+  /** Hash of each payload that is missing in the log, by the eventId of its rune. */
   readonly lacking: ReadonlyMap<number, string>
 }
 
@@ -88,8 +88,8 @@ const streamOf = (name: string): string | undefined => {
 }
 
 /**
- * The problem of the archive of a stream whose runes lack payloads. Undefined if the archive only waits to be put back,
- * or if the log has no file.
+ * Describes the problem with the archive of a stream whose runes lack payloads. Undefined if the archive only waits to
+ * be restored, or if the log has no file.
  */
 export const problemOf = ({ folder, kept }: Archives, stream: string): string | undefined => {
   if (folder === undefined) return undefined
@@ -102,8 +102,8 @@ export const problemOf = ({ folder, kept }: Archives, stream: string): string | 
 }
 
 /**
- * A text for people, with a line for each conversation: its name, and why its archive waits. Undefined if no archive is
- * left.
+ * Text for the user, with a line for each conversation: its name, and why its archive is not restored yet. Undefined if
+ * no archive is left.
  */
 export const told = ({ kept }: Archives): string | undefined => {
   if (kept.size === 0) return undefined
@@ -115,7 +115,7 @@ export const told = ({ kept }: Archives): string | undefined => {
 const bytesOf = async function* (path: string): AsyncGenerator<Uint8Array> {
   const gunzip = createGunzip()
   const copied = pipeline(fs.createReadStream(path), gunzip)
-  // the reader below meets the same failure, and reports it
+  // the reader below gets the same error, and reports it
   copied.catch(() => {})
   yield* gunzip
   await copied
@@ -146,7 +146,7 @@ const lackingIn = Effect.fnUntraced(function* ({ newest, reader }: Parts, stream
 })
 
 /**
- * The payload as the log must hold it: without the texts that were erased. Undefined if it is not the one that was
+ * Returns the payload to restore, without the texts that were erased. Undefined if the payload is not the one that was
  * appended.
  */
 const checked = (payload: string, hash: string, erasing: Erasing | undefined): string | undefined => {
@@ -156,7 +156,7 @@ const checked = (payload: string, hash: string, erasing: Erasing | undefined): s
   return own === hash ? without(payload, erasing.fields) : undefined
 }
 
-/** Writes payloads into the store, or into the segments that hold their runes. */
+/** Writes payloads into the store, or into the segments that contain their runes. */
 const place = Effect.fnUntraced(function* (
   { change, segments, ...parts }: Parts,
   payloads: ReadonlyMap<number, string>
@@ -186,8 +186,8 @@ const place = Effect.fnUntraced(function* (
 })
 
 /**
- * Reads an archive and puts its payloads back. Returns why the file could not be read to its end; undefined if it
- * could.
+ * Reads an archive and restores its payloads. If the file could not be read to its end, returns the reason, else
+ * undefined.
  */
 const read = Effect.fnUntraced(function* (parts: Parts, { lacking, path }: Volume) {
   const erasures = yield* parts.erasures
@@ -225,7 +225,10 @@ const read = Effect.fnUntraced(function* (parts: Parts, { lacking, path }: Volum
 const attempt = <A>(path: string, work: () => A) =>
   Effect.try({ try: work, catch: (cause) => storageError(path, cause) })
 
-/** Restores one archive into the log. Returns why the archive must be kept; undefined if all of it is in the log. */
+/**
+ * Restores one archive into the log. Returns why the archive must be kept; undefined if all its payloads are in the
+ * log.
+ */
 const restore = Effect.fnUntraced(function* (parts: Parts, path: string, stream: string) {
   const before = yield* lackingIn(parts, stream)
   if (before.size > 0) {
@@ -248,8 +251,8 @@ const restore = Effect.fnUntraced(function* (parts: Parts, path: string, stream:
 })
 
 /**
- * Free bytes that the disk must have while an archive is put back: for the store, its write-ahead log, and a second
- * copy of one segment.
+ * Free disk space (bytes) that is needed to restore an archive: for the store, its write-ahead log, and a second copy
+ * of one segment.
  */
 const neededFor = ({ segments }: Parts, path: string): Effect.Effect<number> =>
   Effect.map(
@@ -258,8 +261,8 @@ const neededFor = ({ segments }: Parts, path: string): Effect.Effect<number> =>
   )
 
 /**
- * Rewrites segments that differ from the store's list. A kill between a segment's new file and the rune that records it
- * leaves such a file: the store still lists the old one.
+ * Rewrites segments whose files differ from the store's list. If the process is killed between writing a segment's new
+ * file and appending the rune that records it, the store still lists the old file.
  */
 const relisted = Effect.fnUntraced(function* ({ segments, ...parts }: Parts) {
   if (segments === undefined) return
@@ -275,7 +278,7 @@ const relisted = Effect.fnUntraced(function* ({ segments, ...parts }: Parts) {
 /** Whether an older agentd has left archives. */
 export const areThere = ({ folder }: Archives): boolean => folder !== undefined && fs.existsSync(folder)
 
-/** Puts back all archives, each by itself. An archive that could not be put back is in `kept`, and its file stays. */
+/** Restores all archives independently. An archive that cannot be restored is added to `kept`, and its file stays. */
 export const restoreAll = (parts: Parts): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { folder, kept } = parts.archives
@@ -284,7 +287,7 @@ export const restoreAll = (parts: Parts): Effect.Effect<void> =>
     for (const name of namesIn(folder)) {
       const path = join(folder, name)
       const stream = streamOf(name)
-      // an older agentd was killed while it wrote the file, and had taken nothing out of the log yet
+      // an older agentd was killed while it wrote the file, so the payloads are still in the log
       if (name.endsWith(`${END}.part`)) yield* Effect.ignore(attempt(path, () => remove(path)))
       if (stream === undefined) continue
       const why = yield* Effect.catch(Effect.uninterruptible(restore(parts, path, stream)), ({ message }) =>
