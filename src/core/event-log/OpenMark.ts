@@ -1,12 +1,12 @@
 /**
- * OpenMark: a mark in a store's database file. It says that the write-ahead log can hold runes, and to which file the
- * mark belongs. A copy of the file alone, made while a daemon has the store open or after it was killed, lacks these
- * runes. The mark shows such a copy, so that it is not taken for an older store.
+ * OpenMark: a mark in a store's database file. It records that the write-ahead log can contain runes, and to which file
+ * the mark belongs. A copy of only the file lacks these runes, if a daemon had the store open or was killed before the
+ * copy. With the mark, such a copy is detected and not mistaken for an older store.
  *
- * Guarantees: the file has the mark whenever its write-ahead log holds what the file does not. A file with another
- * file's mark, and without such a log next to it, is a bare copy. The file itself is never a bare copy, however its
- * daemon ended: SQLite can have moved the log's content into it. At run time this module needs only Node's own modules:
- * the log's threads load it.
+ * Guarantees: the file has the mark whenever its write-ahead log contains data that the file lacks. A file is a bare
+ * copy if it has another file's mark and no write-ahead log next to it. The original file is never a bare copy, however
+ * its daemon ended: SQLite can have moved the log's content into it. At run time this module imports only Node's own
+ * modules, because the log's threads load it.
  */
 import * as fs from "node:fs"
 import type { Database } from "./Sqlite.ts"
@@ -14,22 +14,22 @@ import type { Database } from "./Sqlite.ts"
 /** Byte offset of SQLite's `user_version` in a database file. */
 const PLACE = 60
 
-/** The mark of a file, from its inode, because a copy is another file. Never 0. */
+/** The mark of a file, computed from its inode, because a copy has another inode. Never 0. */
 const markOf = (file: string): number => 1 + ((fs.statSync(file, { throwIfNoEntry: false })?.ino ?? 0) % 0x7ffffffe)
 
-/** Puts the mark into the file before anything else is written. */
+/** Writes the mark into the file. Call this before anything else is written. */
 export const set = (database: Database, file: string): void => {
   database.exec(`PRAGMA user_version = ${markOf(file)}`)
   database.exec("PRAGMA wal_checkpoint(PASSIVE)")
 }
 
 /**
- * Clears the mark: the next complete checkpoint takes it out of the file, and moves all that the log holds into the
- * file.
+ * Clears the mark. The next complete checkpoint removes it from the file, and moves all content of the write-ahead log
+ * into the file.
  */
 export const clear = (database: Database): void => database.exec("PRAGMA user_version = 0")
 
-/** The mark in a file; 0 if it has none, or if it is no SQLite file. */
+/** The mark in a file; 0 if it has none, or if it is not an SQLite file. */
 const markIn = (file: string): number => {
   const bytes = Buffer.alloc(PLACE + 4)
   const handle = fs.openSync(file, "r")
@@ -41,18 +41,18 @@ const markIn = (file: string): number => {
   }
 }
 
-/** Path of a file that a person creates to accept the store as it is. */
+/** Path of a file that the user creates to accept the store as it is. */
 const acceptedBy = (file: string): string => `${file}.as-it-is`
 
 /** Whether the file is a copy without its write-ahead log. */
 export const isBare = (file: string): boolean =>
   fs.existsSync(file) &&
   ![0, markOf(file)].includes(markIn(file)) &&
-  // an empty log is enough: the store was copied whole, and all of it was in the file
+  // an empty write-ahead log is enough: the store was copied with all its files, and the database file was complete
   !fs.existsSync(`${file}-wal`) &&
   !fs.existsSync(acceptedBy(file))
 
-/** Removes that file: a person accepts the store for one start only. */
+/** Deletes the file with which the user has accepted the store, because that applies to one start only. */
 export const accepted = (file: string): void => fs.rmSync(acceptedBy(file), { force: true })
 
 export const refusal = (file: string) => ({

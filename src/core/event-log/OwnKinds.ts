@@ -1,4 +1,7 @@
-/** OwnKinds: the kinds that the log itself writes. A program's registry contains them together with its own. */
+/**
+ * OwnKinds: the kinds of runes that the log itself writes. A program's registry contains them together with the
+ * program's own kinds.
+ */
 import { Schema } from "effect"
 import { kind, reader } from "./EventKinds.ts"
 
@@ -16,7 +19,7 @@ export const ownKinds = {
     Schema.Struct({
       rule: Schema.String,
       severity: Schema.Literals(["FATAL", "ERROR", "WARN"]),
-      /** Kind, actor and stream are those of the refused rune. */
+      /** Kind, actor and stream of the refused rune. */
       kind: Schema.String,
       actor: Schema.String,
       stream: Schema.String,
@@ -25,7 +28,8 @@ export const ownKinds = {
   ),
   "runes.dropped": kind(Schema.Struct({ count: Schema.Int }), { visibility: "internal" }),
   /**
-   * Texts of a rune will be erased: where they are, the hash of what is left, and who requested it; never the texts.
+   * Texts of a rune will be erased. Records their paths, the hash of the remaining payload, and the user who requested
+   * the erasure. Never contains the texts.
    */
   "rune.erasing": kind(
     Schema.Struct({
@@ -39,13 +43,14 @@ export const ownKinds = {
   /** Texts of a rune were erased, from the log and its snapshots. */
   "rune.erased": kind(Schema.Struct({ eventId: Schema.Int, stream: Schema.String, by: Schema.String })),
   /**
-   * The oldest runes of the log are in a file of their own: their range, the file's hash, and the chains where it ends.
+   * The oldest runes of the log were moved to a segment file. Records their range, the file's hash, and the newest rune
+   * of each chain.
    */
   "segment.sealed": kind(
     Schema.Struct({
       ...segment,
       streams: Schema.Int,
-      /** The hash of the newest runes of all chains. `heads` lists them, or is empty if they are too many. */
+      /** Hash over the newest runes of all chains. `heads` lists these runes, or is empty if there are too many. */
       chains: Schema.String,
       heads: Schema.Array(Schema.Struct({ stream: Schema.String, seq: Schema.Int, hash: Schema.String }))
     }),
@@ -54,8 +59,8 @@ export const ownKinds = {
   /** A segment's file was rewritten: without an erased text, or with payloads from an older agentd's archive. */
   "segment.rewritten": kind(Schema.Struct(segment), { visibility: "internal" }),
   /**
-   * The oldest runes, up to `last`, were deleted by a person's setting. The file holds the states that they had
-   * produced. The newest rune of this kind stands for all earlier deletions, too.
+   * A user's setting has deleted the oldest runes, up to `last`. The file contains the states folded from them. The
+   * newest rune of this kind covers all earlier deletions, too.
    */
   "log.begins": kind(
     Schema.Struct({
@@ -66,7 +71,10 @@ export const ownKinds = {
       by: Schema.String
     })
   ),
-  /** The whole log was read at an idle pace: number of runes and of problems, and the first problem in words. */
+  /**
+   * The whole log was checked in the background. Records the numbers of runes, streams and problems, and a description
+   * of the first problem.
+   */
   "log.verified": kind(
     Schema.Struct({
       runes: Schema.Int,
@@ -78,20 +86,20 @@ export const ownKinds = {
     }),
     { visibility: "internal" }
   ),
-  /** Takes the place of a rune that a repair could not keep. */
+  /** Replaces a rune that a repair could not keep. */
   "rune.lost": kind(
     Schema.Struct({
       stream: Schema.NullOr(Schema.String),
       seq: Schema.NullOr(Schema.Int),
       kind: Schema.NullOr(Schema.String),
-      /** Set by a repair of an older agentd: the rune appears again further on. */
+      /** Set by a repair of an older agentd, if the rune appears again later in the log. */
       again: Schema.optionalKey(Schema.Boolean)
     }),
     { visibility: "internal" }
   ),
   /**
-   * Damaged streams were cut. `folder` holds the store as it was; `streams` lists the cut streams, with their last good
-   * runes.
+   * A repair has cut damaged streams. `folder` contains a copy of the old store. `streams` lists the cut streams, each
+   * with its last intact rune.
    */
   "log.repaired": kind(
     Schema.Struct({
@@ -110,11 +118,13 @@ export const ownKinds = {
           lost: Schema.Int
         })
       ),
-      /** The segments that were kept. The runes of all other segments are in the store again. */
+      /** The segments that were kept. The runes of all other segments were written back into the store. */
       segments: Schema.optionalKey(Schema.Array(Schema.Struct(segment)))
     })
   ),
-  /** The stream's whole state, in its chain. From here on, this state is the truth. */
+  /**
+   * The states of a stream, stored in its hash chain. A fold that finds its own state here continues from that state.
+   */
   "stream.checkpoint": kind(
     Schema.Struct({
       states: Schema.Record(Schema.String, Schema.Struct({ version: Schema.Int, state: Schema.Unknown }))

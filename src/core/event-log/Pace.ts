@@ -1,19 +1,22 @@
 /**
- * Pace: decides when the log's thread does work that was not requested: housekeeping after a moment without requests,
- * and steps of chores in their share of the time.
+ * Pace: decides when the log's thread does background work: housekeeping after a short time without requests, and
+ * chores in their share of the time.
  *
- * Guarantees: appends that come again and again do not delay chores for ever. They can delay housekeeping, but they do
- * it themselves (`LogStore.keepUp`). While the program starts, no chores run. Pure: callers pass in all times.
+ * Guarantees: continuous appends do not delay chores forever. They can delay housekeeping, but then each group of
+ * appends does the urgent part of it (`LogStore.keepUp`). No chores run while the program starts. Pure: callers pass
+ * all times as arguments.
  */
 
-/** Time (ms) without a request after which there is time for housekeeping. */
+/** Time (ms) without a request after which housekeeping starts. */
 export const QUIET = 200
-/** Time (ms) without a request after which chores begin for the first time. Until then the program is starting. */
+/**
+ * Time (ms) without a request after which chores run for the first time. Until then, the program counts as starting.
+ */
 export const SETTLED = 2_000
-/** Time (ms) after the start when chores begin, however many requests come. */
+/** Maximum time (ms) after the start until chores run for the first time, even if requests continue to arrive. */
 export const AT_LAST = 30_000
 
-/** Work that was not requested. */
+/** Background work that waits to be done. */
 export interface Left {
   readonly isUntidy: boolean
   /** Time (ms) until a chore may continue; Infinity if none has work. */
@@ -39,14 +42,14 @@ export class Pace {
     return this.untilQuiet(now) === 0
   }
 
-  /** Time (ms) until there is work that was not requested; Infinity if there is none. */
+  /** Time (ms) until background work is due; Infinity if there is none. */
   patience(now: number, left: Left): number {
     const quiet = this.untilQuiet(now)
     const chores = Math.min(left.choresDue(true), Math.max(quiet, left.choresDue(false)))
     return Math.min(left.isUntidy ? quiet : Number.POSITIVE_INFINITY, Math.max(this.untilSettled(now), chores))
   }
 
-  /** Whether it is time for a step of a chore. */
+  /** Whether a step of a chore may run now. */
   isForChores(now: number, left: Left): boolean {
     if (this.untilSettled(now) > 0) return false
     this.isSettled = true

@@ -1,9 +1,9 @@
 /**
- * PlainJson: checks whether a value equals what its JSON text reads back as. If so, the value itself can be folded
- * instead of the parsed text, at a tenth of the cost.
+ * PlainJson: checks whether a value stays the same when it is converted to JSON and parsed again. If so, the value
+ * itself can be folded instead of the parsed text, at a tenth of the cost.
  */
 
-/** False for NaN, -0, undefined, functions, dates, class instances and whatever else JSON changes or drops. */
+/** False for NaN, -0, undefined, functions, dates, class instances, and any other value that JSON changes or drops. */
 export const isPlainJson = (value: unknown): boolean => {
   switch (typeof value) {
     case "string":
@@ -19,7 +19,7 @@ export const isPlainJson = (value: unknown): boolean => {
 }
 
 const isPlainArray = (values: ReadonlyArray<unknown>): boolean => {
-  // by index: a hole reads as undefined
+  // a loop by index also finds holes, which are read as undefined
   for (let index = 0; index < values.length; index++) if (!isPlainJson(values[index])) return false
   return true
 }

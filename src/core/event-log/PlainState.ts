@@ -2,8 +2,8 @@
  * PlainState: converts the state of a fold to JSON, and back.
  *
  * Values that JSON cannot express become `{"$": kind, …}`: Map, Set, Effect's HashMap, HashSet and Option, undefined,
- * -0, and numbers that are not finite. An object of another class throws: its fold must define how the object becomes
- * plain.
+ * -0, and numbers that are not finite. An object of another class causes an error: its fold must define how such an
+ * object is converted.
  */
 import { HashMap, HashSet, Option } from "effect"
 

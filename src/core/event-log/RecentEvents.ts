@@ -1,6 +1,7 @@
 /**
- * RecentEvents: the newest durable runes in memory, and the bell that rings when new ones arrive. A subscriber at the
- * end of the log reads here. A subscriber that has fallen behind reads the store and costs the writer nothing.
+ * RecentEvents: keeps the newest durable runes in memory, and wakes subscribers when new runes arrive. A subscriber at
+ * the end of the log reads from memory. A subscriber that has fallen behind reads from the store, without any cost for
+ * the writer.
  */
 import { Deferred, Effect } from "effect"
 import type { Unit } from "./Log.ts"
@@ -9,7 +10,7 @@ import type { Payload, Rune } from "./Rune.ts"
 /** Limits of the runes in memory (count, characters of payload). The limit that is reached first applies. */
 const MAX_RUNES = 4096
 const MAX_CHARS = 16 * 1024 * 1024
-/** Up to this many dropped runes stay in the array: removing so few is not worth a copy. */
+/** Number of dropped runes that may stay in the array. Removing so few is not worth a copy. */
 const LEAST = 16
 
 export class RecentEvents {
@@ -43,7 +44,7 @@ export class RecentEvents {
       this.chars -= this.sizes[this.first]!
       this.first += 1
     }
-    // frees the dropped runes when they are more than a third of the remaining ones, however large these are
+    // remove the dropped runes from the arrays when they are more than a third of the remaining ones
     if (this.first > LEAST && this.first * 4 > this.recent.length) {
       this.recent = this.recent.slice(this.first)
       this.sizes = this.sizes.slice(this.first)
@@ -65,7 +66,7 @@ export class RecentEvents {
     if (index >= 0 && rune?.eventId === eventId) this.recent[index] = { ...rune, payload }
   }
 
-  /** Waits until there is a rune after the cursor. False when there will be none, because the log is closed. */
+  /** Waits until there is a rune after the cursor. Returns false if there will be none, because the log is closed. */
   beyond(cursor: number): Effect.Effect<boolean> {
     return Effect.suspend(() =>
       this.head > cursor

@@ -1,16 +1,16 @@
 /**
- * Redact: takes known secrets out of texts and payloads before they are written down.
+ * Redact: removes known secrets from texts and payloads before they are stored or logged.
  *
- * Known secrets are: values registered from the environment and from configured files, in every form that
- * `SecretValues` lists; passwords in addresses; and everything that has the shape of a key of a well-known service.
- * Each becomes `[redacted]`, in values and in names of fields.
+ * Known secrets are values from the environment and from configured files, in every form that `SecretValues` lists.
+ * Passwords in addresses, and all texts with the shape of a key of a well-known service, are removed, too. Each becomes
+ * `[redacted]`, in values and in names of fields.
  *
- * Guarantees: the time is linear in the length of the text, whatever the text is. No regular expression with a
- * repetition searches the text, and nothing is read to its end twice. A secret that is found by its shape is part of
- * one word, and never contains a quote, a space or a line break. Of a private key, only lines that are entirely base64
- * are removed. A text in chunks is redacted as if it had come whole, as far as its lines, or at least its words, are
- * held back. A secret that was not registered and has no known shape is not found. Neither is one that is encrypted,
- * reversed, or broken into lines by the base64 tool.
+ * Guarantees: the run time is linear in the length of the text, for every text. No regular expression with a repetition
+ * searches the text, and no part is scanned to its end twice. A secret that is found by its shape is part of one word,
+ * and never contains a quote, a space or a line break. Of a private key, only lines that are entirely base64 are
+ * removed. A text that arrives in chunks is redacted like a whole text, because unfinished lines, or at least
+ * unfinished words, are held back. A secret that was not registered and has no known shape is not found. A secret that
+ * is encrypted, reversed, or broken into lines by the base64 tool is not found either.
  */
 import { Context, Effect, Layer } from "effect"
 import { type Form, formsOf, partsOf } from "./SecretValues.ts"
@@ -18,8 +18,8 @@ import { type Form, formsOf, partsOf } from "./SecretValues.ts"
 export const REDACTED = "[redacted]"
 
 /**
- * Maximum number of known secrets; the oldest are dropped. More would slow down every append; the daemon's projects
- * have a few each.
+ * Maximum number of known secrets. If there are more, the oldest are dropped, because more would slow down every
+ * append. Each project of the daemon has only a few.
  */
 const MAX_SECRETS = 1_000
 
@@ -54,8 +54,8 @@ const isEscaped = (text: string, at: number): boolean => at > 0 && text.charCode
 // --- known values
 
 /**
- * Number of characters that are looked up at once, at every third place of a text. Each form has at least six
- * characters, so one of these places always falls on a whole gram of it.
+ * Number of characters that are looked up at once, at every third offset of a text. Each form has at least six
+ * characters, so one of these lookups always lies entirely within it.
  */
 const GRAM = 3
 const SLOTS = 1 << 16
@@ -68,7 +68,7 @@ const slotOf = (text: string, at: number): number =>
 
 interface Candidate {
   readonly form: Form
-  /** Where in the form the gram begins. */
+  /** Offset in the form at which the gram begins. */
   readonly offset: number
 }
 
@@ -76,7 +76,7 @@ interface Candidate {
 class Forms {
   private readonly slots = new Uint8Array(SLOTS)
   private readonly candidates = new Map<number, Array<Candidate>>()
-  /** Length of the longest form that contains a space: a cut between words could cut such a form. */
+  /** Length of the longest form that contains a space: such a form could be split when a text is cut between words. */
   readonly longestSpaced: number = 0
 
   constructor(values: Iterable<string>) {
@@ -117,7 +117,10 @@ class Forms {
   }
 }
 
-/** Whether the span is a whole word: no word continues before or after it. A letter of an escape belongs to no word. */
+/**
+ * Whether the span is a whole word: no word continues before or after it. The letter of an escape sequence does not
+ * count as a word character.
+ */
 const isWhole = (text: string, from: number, length: number): boolean => {
   const to = from + length
   if (to < text.length && has(WORD, text.charCodeAt(to))) return false
@@ -138,7 +141,7 @@ const cover = (spans: Array<Span>, begin: number, end: number): void => {
 
 // --- shapes
 
-/** The prefix of a known kind of key, and the least number of characters after it. */
+/** Prefixes of keys of well-known services, each with the minimum number of characters after the prefix. */
 const SHAPES: ReadonlyArray<readonly [prefix: string, least: number]> = [
   ["sk-", 20],
   ["sk_live_", 16],
@@ -167,10 +170,13 @@ const SHAPES: ReadonlyArray<readonly [prefix: string, least: number]> = [
   ["xai-", 40]
 ]
 const BY_FIRST: ReadonlyMap<number, typeof SHAPES> = Map.groupBy(SHAPES, ([prefix]) => prefix.charCodeAt(0))
-/** A shorter word is not a key. */
+/** Minimum number of characters in a key. */
 const MIN_KEY = 14
 const AWS_KEY = 20
-/** Maximum number of places in one word where a key is looked for: after the letters of an escape, and after dashes. */
+/**
+ * Maximum number of offsets in one word at which a key is searched: after the letters of an escape sequence, and after
+ * dashes.
+ */
 const MAX_STARTS = 6
 const WEB_TOKEN = "eyJ"
 const MIN_TOKEN_PART = 10
@@ -188,7 +194,7 @@ const PARAMETERS = new Set(
 const MIN_PARAMETER = 8
 
 /**
- * True for digits mixed with letters, or one run without a dash or underscore: keys look so, and identifiers seldom do.
+ * Whether a text looks like a key: it mixes digits with letters, or has no dash or underscore. Identifiers seldom do.
  */
 const isRandom = (text: string, from: number, to: number): boolean => {
   if (isMixed(text, from, to)) return true
@@ -224,7 +230,9 @@ const isKey = (text: string, from: number, to: number): boolean =>
       to - from >= prefix.length + least && text.startsWith(prefix, from) && isRandom(text, from + prefix.length, to)
   ) === true || isAwsKey(text, from, to)
 
-/** Where in a word a key can begin: at the start of the word, after the letters of an escape, after a dash. */
+/**
+ * Offsets in a word at which a key can begin: at the start, after the letters of an escape sequence, or after a dash.
+ */
 const startsIn = (text: string, from: number, to: number): ReadonlyArray<number> => {
   const starts = [from]
   if (isEscaped(text, from)) starts.push(from + 1, from + 5)
@@ -236,11 +244,17 @@ const startsIn = (text: string, from: number, to: number): ReadonlyArray<number>
   return starts
 }
 
-/** A text that does not match has no secret shape. Reading it word by word would take five times as long. */
+/**
+ * Quick check: a text that does not match contains no secret with a known shape. Reading it word by word would take
+ * five times as long.
+ */
 const HINT =
   /sk-|[rs]k_live_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AIza|ya29|npm_|hf_|dop_v1_|pypi-|AGE-SECRET|gsk_|xai-|AKIA|ASIA|\.eyJ|-----BEGIN|:\/\/|[?&][\w-]/
 
-/** Reads a text word by word. `isInKey` says that the body of a private key continues from one text to the next. */
+/**
+ * Finds secrets by their shape, word by word. `isInKey`: true while the body of a private key continues from one text
+ * to the next.
+ */
 class Shapes {
   readonly spans: Array<Span> = []
   isInKey: boolean
@@ -283,7 +297,7 @@ class Shapes {
     }
   }
 
-  /** Finds a web token: three words with dots between. The first word ends at `dot`. */
+  /** Finds a JSON Web Token: three words with dots between them. The first word ends at `dot`. */
   private webToken(from: number, dot: number): boolean {
     const { text } = this
     if (dot - from < MIN_TOKEN_PART + 3 || !text.startsWith(WEB_TOKEN, dot + 1)) return false
@@ -296,7 +310,7 @@ class Shapes {
     return true
   }
 
-  /** `?token=…` and `&token=…` */
+  /** Finds a secret in a parameter of an address: `?token=…` or `&token=…`. */
   private parameter(from: number, to: number): void {
     const { text } = this
     const before = text.charCodeAt(from - 1)
@@ -308,7 +322,7 @@ class Shapes {
     if (end - to > MIN_PARAMETER && isMixed(text, to + 1, end)) this.spans.push({ from: to + 1, to: end })
   }
 
-  /** `://name:password@` */
+  /** Finds a password in an address: `://name:password@`. */
   private address(): void {
     const { text } = this
     const from = this.at + 3
@@ -321,7 +335,7 @@ class Shapes {
     }
     const isPassword = text.charCodeAt(at) === 64 && colon >= 0 && at - colon > 3
     if (isPassword) this.spans.push({ from: colon + 1, to: at })
-    // text that is not a password is read as words; only another `://` makes it be scanned once more
+    // text that is not a password is read again as words, and a further time only if it contains another `://`
     this.at = isPassword ? at : from
   }
 
@@ -348,7 +362,7 @@ class Shapes {
     }
   }
 
-  /** Removes lines that are entirely base64. Any other line, except the headers of the old formats, ends the key. */
+  /** Removes lines that are entirely base64. Any other line ends the key, except header lines of older key formats. */
   private keyLines(): void {
     const { text } = this
     while (this.at < text.length) {
@@ -375,7 +389,7 @@ class Shapes {
 
 // --- texts
 
-/** Both lists of spans in one, in order of position. Overlapping spans become one. */
+/** Merges two lists of spans, in order of position. Overlapping spans become one. */
 const merge = (a: ReadonlyArray<Span>, b: ReadonlyArray<Span>): ReadonlyArray<Span> => {
   if (a.length === 0 || b.length === 0) return a.length === 0 ? b : a
   const all: Array<Span> = []
@@ -402,7 +416,7 @@ const without = (text: string, spans: ReadonlyArray<Span>): string => {
 export const masked = (text: string, values: ReadonlyArray<string>): string =>
   without(text, new Forms(values.flatMap(partsOf)).find(text))
 
-/** An escape that `JSON.stringify` does not write: a secret could be hidden by it. */
+/** An escape sequence that `JSON.stringify` does not write. It could hide a secret. */
 const FOREIGN_ESCAPE = /\\u(?!00[01]|d[89a-f])|\\\//
 
 /** Passes each string of a JSON text, field names included, through `scrub`. Everything else stays as it is. */
@@ -433,13 +447,11 @@ const MAX_HELD = 16 * 1024
 const MAX_WORD = 4 * 1024
 
 export interface RedactedChunks {
-  /**
-   * Takes a chunk and answers the redacted text that can be released: whole lines, or whole words of a very long line.
-   */
+  /** Adds a chunk. Returns the redacted text that can be released: whole lines, or whole words of a very long line. */
   readonly push: (chunk: string) => string
-  /** Releases whole words, too, when a line takes long to be complete. */
+  /** Returns the whole words of an unfinished line. Call this if the line is not completed for some time. */
   readonly words: () => string
-  /** Releases everything that was held back, when no chunk has come for a while. */
+  /** Returns all text that is held back. Call this if no chunk has arrived for some time. */
   readonly rest: () => string
   /** Number of characters that are held back. */
   readonly held: () => number
@@ -466,7 +478,7 @@ class Chunks implements RedactedChunks {
     const most = held.length - this.forms().longestSpaced
     let cut = Math.max(0, most)
     while (cut > 0 && has(QUERY, held.charCodeAt(cut - 1))) cut--
-    // a word that does not end is cut in two, far behind its beginning
+    // a very long word is split, far after its beginning
     return this.let(held.length - cut > 2 * MAX_WORD ? held.length - MAX_WORD : cut)
   }
 
@@ -482,7 +494,7 @@ class Chunks implements RedactedChunks {
     if (most === 0) return ""
     const { waiting: held } = this
     const values = this.forms().find(held)
-    // a value that crosses the cut waits until its end has come
+    // a value that crosses the cut is held back until its end has arrived
     const across = values.find(({ from, to }) => from < most && to > most)
     const cut = across === undefined ? most : across.from
     const text = held.slice(0, cut)
@@ -500,12 +512,13 @@ export class Redact extends Context.Service<
     readonly register: (values: Iterable<string>) => Effect.Effect<void>
     readonly text: (text: string) => string
     /**
-     * Removes only known values. For texts that a person decides on: what looks like a key there can be something else.
+     * Removes only registered values. Used for texts that a user must decide on, where a text that looks like a key can
+     * be something else.
      */
     readonly known: (text: string) => string
-    /** Takes JSON text and answers the same JSON without secrets, known by value or by shape. */
+    /** Returns the JSON text without secrets, found by value or by shape. */
     readonly json: (text: string) => string
-    /** Takes JSON text and removes only known values from its strings. */
+    /** Removes only registered values from the strings of a JSON text. */
     readonly values: (text: string) => string
     readonly chunks: () => RedactedChunks
   }
@@ -528,7 +541,8 @@ export class Redact extends Context.Service<
       text,
       known,
       values: (json) => (FOREIGN_ESCAPE.test(json) || forms.find(json).length > 0 ? eachString(json, known) : json),
-      // Replacing inside JSON text could cut an escape in two. So the raw text only decides whether a walk is needed.
+      // A replacement in raw JSON could split an escape sequence. The raw text therefore only decides whether its
+      // strings must be parsed.
       json: (json) => (FOREIGN_ESCAPE.test(json) || spansOf(json).length > 0 ? eachString(json, text) : json),
       chunks: () => new Chunks(() => forms)
     })

@@ -1,11 +1,11 @@
 /**
- * Repair: cuts each damaged stream of a store after its last good rune. No daemon may run on the store during a repair.
+ * Repair: cuts each damaged stream of a store after its last intact rune. No daemon may use the store during a repair.
  *
- * Guarantees: a copy of the old store stays in a folder next to it, readable only by its owner. Lost runes are written
- * there, too, as lines of JSON. The remaining runes are written into a new store, which replaces the old one in one
- * step. Nothing of the old store is changed before that: after a kill a repair begins again, and a failed repair leaves
- * nothing behind. A repair of one stream changes no other stream. Positions have no gaps: a rune in a separate stream
- * takes the place of each lost one. A rune of the home stream says what was cut.
+ * Guarantees: a copy of the old store is kept in a folder next to the store, readable only by its owner. Lost runes are
+ * also written to this folder, as lines of JSON. The remaining runes are written into a new store, which replaces the
+ * old one in one step. Before that step, no data of the old store is changed. After a kill, the repair can be started
+ * again. A failed repair leaves no files behind. A repair of one stream changes no other stream. Positions have no
+ * gaps, because a rune of kind `rune.lost` replaces each lost rune. A rune in the home stream records what was cut.
  */
 import { Effect } from "effect"
 import * as fs from "node:fs"
@@ -42,10 +42,11 @@ export interface Input {
   /** The only stream to repair; if omitted, all streams are repaired. */
   readonly only?: string | undefined
   /**
-   * Makes the function that says why a rune does not fold. Takes the beginning of the log, if older runes were deleted.
+   * Creates the function that returns why a rune cannot be folded. The argument is the beginning of the log, if older
+   * runes were deleted.
    */
   readonly folds?: (beginning: Beginning | undefined) => NonNullable<Options["folds"]>
-  /** Called with each rune that is lost but can be read. */
+  /** Called with each lost rune that is still readable. */
   readonly onLost: (row: RuneRow) => void
 }
 
@@ -99,7 +100,7 @@ const opened = (input: Input, database: Database): Opened => {
     listed = listedIn(database)
     if (!listed.every(isNamed)) throw new Error("its list of segments is damaged")
   } catch {
-    // the names of the files give the same facts
+    // rebuild the list from the names of the segment files
     const folder = join(dirname(input.file), SEGMENTS)
     const names = fs.existsSync(folder) ? fs.readdirSync(folder) : []
     listed = names
@@ -115,7 +116,7 @@ const opened = (input: Input, database: Database): Opened => {
   return { ...input, database, segments: new Segments(join(dirname(input.file), SEGMENTS), listed) }
 }
 
-/** Looks at all positions and finds the cuts. */
+/** Reads all positions and determines where streams are cut. */
 const cutsOf = ({ database, file, folds, onLost, only, rules, segments }: Opened): Cuts => {
   const erasures = erasuresIn(placesIn(database, segments), rules.home)
   const cuts = new Cuts({
@@ -146,14 +147,14 @@ const cutsOf = ({ database, file, folds, onLost, only, rules, segments }: Opened
 
 const failed = (file: string) => (cause: unknown) => storageError(file, cause)
 
-/** The rune as readers see it, or undefined when its payload cannot be parsed. */
+/** The rune as readers see it, or undefined if its payload cannot be parsed. */
 export const runeOf = (row: RuneRow): Rune | undefined => {
   const stored = fromRow(row)
   const payload = parsePayload(stored)
   return payload === undefined ? undefined : { ...stored, payload }
 }
 
-/** Opens the store for the time of the scope. The store is only read. */
+/** Opens the store for reading, and closes it at the end of the scope. */
 const reading = (input: Input) =>
   Effect.acquireRelease(
     Effect.try({
@@ -170,7 +171,7 @@ const reading = (input: Input) =>
       })
   )
 
-/** Finds the cuts of a repair without carrying it out. */
+/** Determines the cuts that a repair would make, without changing the store. */
 export const look = (input: Input): Effect.Effect<Cuts, StorageError> =>
   reading(input).pipe(
     Effect.flatMap((of) => Effect.try({ try: () => cutsOf(of), catch: failed(input.file) })),
@@ -190,7 +191,7 @@ const isAsListed = ({ content, sha256 }: Segments["open"][number]): boolean => {
   }
 }
 
-/** The segments before the first damage, which stay as they are. All later runes are in the new store afterwards. */
+/** The segments before the first damage, which are not changed. All later runes are written into the new store. */
 const wholeOf = (segments: Segments, { first }: Cuts): Segments["open"] => {
   const from = segments.open.findIndex((one) => one.last > segments.deleted && (one.last >= first || !isAsListed(one)))
   return from === -1 ? segments.open : segments.open.slice(0, from)
@@ -207,7 +208,7 @@ class Rewriting {
   private readonly lostStream: string
   private readonly links = new Map<string, Link>()
   private readonly blanked: Array<RuneRow> = []
-  /** Payloads of lost runes of the home stream that prove what an erasure left of a rune. */
+  /** Payloads of lost `rune.erasing` runes of the home stream. Each has the hash of a payload after an erasure. */
   private readonly erasings: Array<string> = []
   private readonly insert: (row: RuneRow) => void
   private readonly lines: number
@@ -229,7 +230,7 @@ class Rewriting {
     this.insert = (row) => void statement.run(...COLUMNS.map((column) => row[column]))
   }
 
-  /** Writes the store. Answers the paths of the segments that are not part of it. */
+  /** Writes the new store. Returns the paths of the segments that are not part of it. */
   run(): ReadonlyArray<string> {
     const { database, segments } = this.of
     const files = segments.open.slice(this.whole.length).map(({ content }) => content.path)
@@ -255,7 +256,7 @@ class Rewriting {
     return files
   }
 
-  /** The row at this position of the new store. */
+  /** The row for this position in the new store. */
   private rowOf({ eventId, row }: Place): RuneRow {
     const { home } = this.of.rules
     const isLost = row === undefined || this.cuts.isLost(row)
@@ -265,7 +266,7 @@ class Rewriting {
         if (hashPayload(row.payload) === row.payload_hash) this.erasings.push(row.payload)
       }
       const payload = textOf({ stream: row?.stream ?? null, seq: row?.seq ?? null, kind: row?.kind ?? null })
-      // a lost rune of the home stream is replaced in that stream, so that later runes keep their numbers
+      // a lost rune of the home stream is replaced in that stream, so that later runes keep their seqs
       const stream = row?.stream === home ? home : this.lostStream
       return this.made({ stream, eventId, at: row?.at ?? this.now, kind: "rune.lost", payload })
     }
@@ -275,11 +276,11 @@ class Rewriting {
     return { ...kept, payload: BLANK }
   }
 
-  /** The row as the next one of its stream, with a new seq and hash. */
+  /** Returns the row as the next one of its stream, with a new seq and hash. */
   private chained(row: RuneRow): RuneRow {
     const before = this.links.get(row.stream) ?? { eventId: 0, seq: 0, hash: GENESIS }
     const seq = before.seq + 1
-    // when the numbers have changed, a number within the same stream names another rune
+    // if the row's seq has changed, the seq of a cause in the same stream can name another rune: remove it
     const cause_seq = seq === row.seq || row.cause_stream !== null ? row.cause_seq : null
     const next = { ...row, format: 2, seq, prev: before.eventId, cause: null, cause_seq }
     return { ...next, hash: hashRune(before.hash, fromRow(next), row.payload_hash) }
@@ -318,7 +319,7 @@ class Rewriting {
     this.links.set(home, { eventId: this.last, seq: row.seq, hash: row.hash })
   }
 
-  /** Appends runes to the home stream that say what was done. */
+  /** Appends runes to the home stream that record the repair. */
   private tell(): void {
     const { beginning } = this.of.segments
     const { blanked, cuts, lost, unknown } = this.cuts
@@ -333,7 +334,7 @@ class Rewriting {
     const kindOf = this.into.prepare("SELECT kind FROM runes WHERE event_id = ?")
     for (const payload of this.erasings) {
       const erasing = JSON.parse(payload) as { readonly eventId: number }
-      // the next start finds that the erasure is complete
+      // the next start detects that this erasure is complete
       if (kindOf.get(erasing.eventId)?.["kind"] !== "rune.lost") this.append("rune.erasing", erasing)
     }
     for (const { event_id: eventId, stream } of this.blanked) {
@@ -361,10 +362,13 @@ interface Draft {
   readonly payload: string
 }
 
-/** Maximum number of streams that the rune about a repair names. */
+/** Maximum number of cut streams that the rune `log.repaired` lists. */
 const MAX_TOLD = 500
 
-/** Bytes that must be free on disk: a copy of the store and its segments, the new store and its write-ahead log. */
+/**
+ * Free disk space (bytes) that a repair needs: for a copy of the store and its segments, the new store and its
+ * write-ahead log.
+ */
 const neededFor = ({ file, segments }: Opened, cuts: Cuts): number => {
   const whole = wholeOf(segments, cuts)
   let bytes = 3 * storeBytes(file)
@@ -380,20 +384,21 @@ const swap = (file: string, fresh: string, gone: ReadonlyArray<string>) => {
   if (!isDefined(file, definitions)) mended(file, definitions)
   const database = nodeSqlite.open(file)
   try {
-    // a kill between this and the new store leaves the old store complete
+    // move the write-ahead log into the file, so that the old store is complete if the process is killed before the
+    // rename
     emptyWal(database)
   } finally {
     database.close()
   }
   for (const store of [file, fresh]) for (const ending of endings) fs.rmSync(`${store}${ending}`, { force: true })
-  // removed before the new store is in place: these files describe the old one, and a start makes new ones
+  // delete these files before the rename: they describe the old store, and the next start creates new ones
   for (const side of [sideFileOf(file), anchorFileOf(file)]) emptied(side)
   fs.renameSync(fresh, file)
   for (const path of gone) removed(path)
   syncFolder(dirname(file))
 }
 
-/** Carries out the repair. Answers what was cut, and the folder that contains the old store. */
+/** Repairs the store. Returns what was cut, and the folder that contains the copy of the old store. */
 export const run = Effect.fnUntraced(function* (input: Input, now: number) {
   const { file } = input
   const fresh = `${file}.repaired`
@@ -406,7 +411,7 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
     fs.rmSync(unfinished, { recursive: true, force: true })
   }
   const attempt = <A>(work: () => A) => Effect.try({ try: work, catch: failed(file) })
-  // remains of a repair that was killed
+  // delete the files of an earlier repair that was killed
   yield* attempt(clear)
   const of = yield* reading(input)
   const cuts = yield* attempt(() => cutsOf(of))
@@ -434,7 +439,7 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
         const gone = new Rewriting(of, cuts, into, { unfinished, beside }, now).run()
         into.close()
         of.database.close()
-        // the copy of the old store is durable before the new store takes its place
+        // the copy of the old store must be durable before the new store replaces the old one
         syncFolder(unfinished)
         fs.renameSync(unfinished, beside)
         copied = beside
@@ -448,7 +453,7 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
   })
   return yield* Effect.onError(rewrite, () =>
     Effect.sync(() => {
-      // without this file, the new store is already in place
+      // if this file does not exist, the new store has already replaced the old one
       if (!fs.existsSync(fresh)) return
       fs.rmSync(copied, { recursive: true, force: true })
       emptied(fresh)

@@ -1,10 +1,10 @@
 /**
- * Repeats: finds the other runes of a stream that repeat a text of a rune. For example, a message that is sent is also
- * in the prompt of its turn, and can come back in an agent's answer.
+ * Repeats: finds other runes of a stream that repeat a text of a certain rune. For example, a sent message is also in
+ * the prompt of its turn, and can be repeated in an agent's answer.
  *
- * Guarantees: a rune is found if one of its texts contains one of the rune's texts, or is contained in one, character
- * for character. A short text only counts if it is a whole text, since single words occur everywhere. At most
- * `MAX_REPEATS` runes are reported, the oldest first, and whether there are more.
+ * Guarantees: a rune is found if one of its texts contains a text of the first rune, or is contained in one, character
+ * for character. A short text must match a whole text, because single words occur everywhere. At most `MAX_REPEATS`
+ * runes are returned, oldest first. The result says whether there are more.
  */
 import { Effect, Stream } from "effect"
 import type { EventLog, StorageError } from "./EventLog.ts"
@@ -12,7 +12,7 @@ import { textsIn, valueAt } from "./Erasure.ts"
 import type { Rune } from "./Rune.ts"
 
 export const MAX_REPEATS = 100
-/** Minimum length in characters to be looked for within other texts: a shorter text is usually just a word. */
+/** Minimum length (characters) of a text that is searched within other texts. A shorter text is usually just a word. */
 const MIN_WITHIN = 12
 
 export interface Repeats {
@@ -33,7 +33,7 @@ const isWithin = (text: string, longer: string): boolean =>
 const holds = (sought: ReadonlyArray<string>) => (text: string) =>
   sought.some((one) => text === one || isWithin(one, text) || isWithin(text, one))
 
-/** The text as it appears within the JSON of something else. */
+/** The text in the form in which it appears inside a JSON string. */
 const inJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
 export const repeatsOf = Effect.fnUntraced(function* (

@@ -1,4 +1,4 @@
-/** Room: the free bytes on the disk of a store, and whether they are enough for what is about to be written. */
+/** Room: checks whether the disk of a store has enough free space for data that is about to be written. */
 import { Context, Effect } from "effect"
 import { statfsSync } from "node:fs"
 
@@ -12,7 +12,7 @@ export const FreeBytes = Context.Reference<(folder: string) => number>("agentd/e
 
 const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1_000_000).toLocaleString("en-US")} MB`
 
-/** The lack of space in words, or undefined if that many bytes are free. */
+/** Message that disk space is lacking; undefined if `needed` bytes are free. */
 export const lacking = (folder: string, needed: number): Effect.Effect<string | undefined> =>
   Effect.map(FreeBytes, (freeIn) => {
     const free = freeIn(folder)

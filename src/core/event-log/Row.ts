@@ -14,7 +14,7 @@ export interface Row {
   readonly trigger: string | null
   readonly causeStream: string | null
   readonly causeSeq: number | null
-  /** JSON, or null for none. */
+  /** JSON array of the other machines that the rune moves; null if there are none. */
   readonly moves: string | null
   readonly visibility: string
   readonly header: string

@@ -1,9 +1,9 @@
 /**
- * Rune: one immutable fact. The log holds all runes, in order; every state of the program is a fold of them.
+ * Rune: one immutable fact. The log contains all runes, in order. Every state of the program is a fold of these runes.
  *
- * `eventId` is the position in the whole log: one rising integer, the cursor of readers. `seq` rises by one within the
- * stream and is hashed, so that a gap is detected. A cause names a rune by stream and seq, since positions can change
- * when a log is copied into another store.
+ * `eventId` is the position in the whole log: a rising integer that readers use as a cursor. `seq` rises by one within
+ * the stream and is hashed, so that a gap is detected. A cause names a rune by stream and seq, because positions can
+ * change when a log is copied into another store.
  */
 import { Schema } from "effect"
 
@@ -32,14 +32,14 @@ export const Rune = Schema.Struct({
   /** Milliseconds since the epoch. */
   at: Schema.Finite,
   kind: Schema.String,
-  /** The machine that this fact moves first, as `<kind of machine>/<name>`: `turn/builder`. */
+  /** The state machine that this fact moves first, as `<kind of machine>/<name>`, for example `turn/builder`. */
   actor: Schema.String,
   from: Schema.NullOr(Schema.String),
   to: Schema.NullOr(Schema.String),
-  /** The tag of the machine's event, or the command. */
+  /** Tag of the event that moved the state machine, or name of the command. */
   trigger: Schema.NullOr(Schema.String),
   cause: Schema.NullOr(Cause),
-  /** Other machines of the scope that this fact moves: `agent/builder`. */
+  /** Other state machines of the scope that this fact moves, for example `agent/builder`. */
   moves: Schema.Array(Schema.String),
   visibility: Visibility,
   payload: Schema.Record(Schema.String, Schema.Unknown)
@@ -61,7 +61,7 @@ export interface RuneDraft {
   readonly payload: Payload
 }
 
-/** A rune by its place in its stream and in the log. Every `Rune` is also a `RuneRef`. */
+/** Reference to a rune by its position in its stream and in the log. Every `Rune` is also a `RuneRef`. */
 export interface RuneRef extends Cause {
   readonly eventId: number
 }
@@ -70,7 +70,7 @@ export const refOf = ({ eventId, seq, stream }: RuneRef): RuneRef => ({ stream, 
 
 export const causeOf = ({ seq, stream }: Cause): Cause => ({ stream, seq })
 
-/** `stream#seq`, as people see it. */
+/** Text of a cause for users: `stream#seq`. */
 export const causeText = ({ seq, stream }: Cause): string => `${stream}#${seq}`
 
 /** The stream of facts about the daemon itself. */

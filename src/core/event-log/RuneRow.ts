@@ -23,7 +23,7 @@ export interface RuneRow {
   /** Null if the cause is in the same stream, or if there is none. */
   readonly cause_stream: string | null
   readonly cause_seq: number | null
-  /** JSON, or null for none. */
+  /** JSON array of the other machines that the rune moves; null if there are none. */
   readonly moves: string | null
   readonly visibility: Visibility
   readonly payload: string | null
@@ -31,7 +31,7 @@ export interface RuneRow {
   readonly hash: string
 }
 
-/** All columns, in the order of a line of a segment. */
+/** All columns, in the order of the values in a line of a segment. */
 export const COLUMNS = [
   "event_id",
   "format",
@@ -75,7 +75,7 @@ const movesOf = (moves: string | null): ReadonlyArray<string> => {
   try {
     return JSON.parse(moves) as ReadonlyArray<string>
   } catch {
-    // damaged: the rune's hash does not match then, and that is reported
+    // the value is damaged: the rune's hash then does not match, which is reported elsewhere
     return NONE
   }
 }

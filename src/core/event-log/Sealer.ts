@@ -1,11 +1,11 @@
 /**
  * Sealer: moves the oldest runes out of the store into a segment file, as a chore of the log's thread. The file is
- * written in steps, then the log is notified. Then the log's rune about it becomes durable and the store lists the
- * segment. Only then are the rows deleted, in steps, and the space that they took is given back.
+ * written in steps. When it is complete, the log is notified. Then the log's rune about the segment becomes durable,
+ * and the store lists the segment. Only then are the rows deleted, in steps, and their disk space is released.
  *
- * Guarantees: rows are deleted only if the store lists their segment. A rune that is not as it was written stays where
- * it is, and so do all runes after it. After a kill, the file is written again from its beginning, and the deletion of
- * rows and the return of space continue.
+ * Guarantees: rows are deleted only if the store lists their segment. A damaged rune stays in the store, and so do all
+ * runes after it. After a kill, an unfinished file is written again from its beginning. An unfinished deletion of rows
+ * or release of space continues.
  */
 import { ChainWalk } from "./ChainWalk.ts"
 import { type Chore, STEP } from "./Chore.ts"
@@ -18,9 +18,9 @@ import type { SqliteStore } from "./SqliteStore.ts"
 
 export type Sealed = { readonly made: Made | undefined } | { readonly failure: Failure }
 
-/** Number of database pages that are given back in one step. */
+/** Number of database pages that are released to the file system in one step. */
 const PAGES = 64
-/** Minimum number of free pages that is worth giving back. */
+/** Minimum number of free pages that is worth releasing. */
 const WORTH = 256
 
 interface Job extends Sealing {
@@ -38,7 +38,7 @@ export class Sealer implements Chore {
   private job: Job | undefined
   /** Whether the store can still have rows that are also in a segment. */
   private drops: boolean
-  /** Whether the store can have free pages. */
+  /** Whether the database file can have free pages. */
   private frees = true
 
   constructor(store: SqliteStore, folder: string) {
@@ -51,7 +51,7 @@ export class Sealer implements Chore {
     return this.job === undefined && !this.drops && !this.frees
   }
 
-  /** Whether a caller waits for the segment, or the store holds runes that are also in a segment. */
+  /** Whether a caller waits for the segment, or the store still has rows that are also in a segment. */
   get isPressing(): boolean {
     return this.job !== undefined || this.drops
   }
@@ -75,7 +75,7 @@ export class Sealer implements Chore {
     }
   }
 
-  /** Call when the rune about the segment is durable: its rows may be deleted. */
+  /** Call this when the rune about the segment is durable. Later steps delete the segment's rows from the store. */
   leave(made: Made): void {
     if (made.last <= this.store.left) return
     this.store.leave(made)
@@ -83,8 +83,8 @@ export class Sealer implements Chore {
   }
 
   step(): void {
-    // Rows are deleted first. Otherwise a sequence of segments would leave no time for it, and the store would hold all
-    // of their runes twice.
+    // Rows are deleted first. Otherwise a sequence of new segments would leave no time for the deletion, and the store
+    // would keep the runes of all these segments, too.
     if (this.drops) {
       this.drops = this.store.drop(STEP) > 0
       this.frees ||= !this.drops
@@ -111,13 +111,13 @@ export class Sealer implements Chore {
       try {
         job.writer.abandon()
       } catch {
-        // the next segment overwrites what is left of this one
+        // the next segment overwrites the unfinished file
       }
       job.done({ failure: failureOf(error) })
     }
   }
 
-  /** Adds one batch of rows. Returns true if it was the last. */
+  /** Adds one batch of rows. Returns true if it was the last batch. */
   private add({ before, heads, page, upTo, walk, writer }: Job): boolean {
     const rows = page.all(walk.head, upTo) as unknown as ReadonlyArray<RuneRow>
     const taken: Array<RuneRow> = []

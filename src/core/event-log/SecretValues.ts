@@ -1,27 +1,33 @@
 /**
- * SecretValues: which values of an environment are secrets, and the forms in which a known value can occur in a text.
+ * SecretValues: decides which values of an environment are secrets, and in which forms a secret can occur in a text.
  * Pure.
  *
- * A variable is a secret because of its name, or because its value is an address with a password. A value is found in
- * these forms: as it is, escaped in JSON, escaped in an address, in hex, and in base64 at any offset of a longer text.
+ * A variable is a secret because of its name, or because its value is an address with a password. A secret is found in
+ * these forms: unchanged, escaped in JSON, URL-encoded, in hex, and in base64 at any offset of a longer text.
  */
 
 /** Minimum length of a value, in characters: a shorter value is usually just a word. */
 export const MIN_VALUE = 6
-/** A value shorter than this counts only as a whole word, and is not looked for in other forms. */
+/**
+ * Minimum length (characters) of a value that is searched everywhere and in all forms. A shorter value is found only as
+ * a whole word.
+ */
 const MIN_ANYWHERE = 8
-/** Maximum length of a value, in characters. A longer value is a document, of which only the lines are looked for. */
+/**
+ * Maximum length of a value, in characters. Of a longer value, only single lines are searched, because it is a
+ * document.
+ */
 const MAX_VALUE = 16 * 1024
 /** Minimum length of a line of a multi-line value to count as a secret by itself. */
 const MIN_LINE = 20
 
 export interface Form {
   readonly text: string
-  /** Whether it counts only as a whole word, with no word character directly before or after it. */
+  /** True if the text counts only as a whole word, with no word character directly before or after it. */
   readonly whole: boolean
 }
 
-/** Names of variables whose values every log mentions. */
+/** Names of variables whose values are harmless and occur in many logs. */
 const HARMLESS_NAME =
   /^(?:PATH|HOME|PWD|OLDPWD|SHELL|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TERM\w*|COLORTERM|TZ|HOSTNAME|HOST|EDITOR|VISUAL|PAGER|SHLVL|_|DISPLAY|MAIL|TMPDIR|NODE_ENV|NODE_VERSION|XDG_\w+|npm_(?!config__auth)\w+|GOPATH|JAVA_HOME|LS_COLORS|MANPATH|INFOPATH|SSH_(?:AUTH_SOCK|AGENT_PID|TTY|CLIENT|CONNECTION)|SYSTEMD_\w+|INVOCATION_ID|JOURNAL_STREAM|DBUS_\w+|WAYLAND_\w+)$/
 const SECRET_NAME =
@@ -54,16 +60,18 @@ export const wordsOfAddress = (address: string): ReadonlyArray<string> => {
   return [...new Set([...words, ...words.map(decoded)])].filter((word) => word !== "")
 }
 
-/** A word of a path with a digit and at least this length is seldom a word of a language. */
+/**
+ * Minimum length of a word with a digit in a secret address to count as a secret. Natural words seldom look like that.
+ */
 const MIN_WORD = 12
-/** Minimum length of a word without a digit to be seldom a word of a language. */
+/** Minimum length of a word without a digit in a secret address to count as a secret. */
 const MIN_LONG_WORD = 16
 
-/** For an address that is itself a secret, such as a webhook: the parts that must not be written down either. */
+/** The parts of a secret address, such as a webhook, that must be redacted, too. */
 export const secretsOfAddress = (address: string): ReadonlyArray<string> =>
   wordsOfAddress(address).filter((word) => word.length >= MIN_LONG_WORD || (word.length >= MIN_WORD && /\d/.test(word)))
 
-/** The values of an environment that must not be written down. */
+/** The values of an environment that must be redacted. */
 export const secretsIn = (environment: { readonly [name: string]: string | undefined }): ReadonlyArray<string> =>
   Object.entries(environment).flatMap(([name, value]) => {
     if (value === undefined || value.length > MAX_VALUE * 8 || HARMLESS_NAME.test(name)) return []
@@ -73,7 +81,7 @@ export const secretsIn = (environment: { readonly [name: string]: string | undef
     return passwords.length === 0 ? [] : [value, ...passwords]
   })
 
-/** The texts that become known with a registered value: the value, and each line that is a secret by itself. */
+/** The texts to redact for a registered value: the value, and each line that is a secret by itself. */
 export const partsOf = (value: string): ReadonlyArray<string> => {
   const lines = value.includes("\n")
     ? value
@@ -97,7 +105,7 @@ const base64Of = (value: string): ReadonlyArray<string> => {
 
 export const formsOf = (value: string): ReadonlyArray<Form> => {
   if (value.length < MIN_ANYWHERE) return [{ text: value, whole: true }]
-  // half of a surrogate pair cannot be URL-encoded and has no bytes
+  // replace lone surrogates, which cannot be URL-encoded and have no bytes
   const proper = value.toWellFormed()
   const hex = Buffer.from(value).toString("hex")
   const base64 = base64Of(value)

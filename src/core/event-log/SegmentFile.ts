@@ -1,13 +1,13 @@
 /**
- * SegmentFile: a compressed file of runes that have left the store. It holds all runes of the log from one position to
- * another, whatever their streams, as they were stored.
+ * SegmentFile: a compressed file of runes that were moved out of the store. It contains all runes of the log from one
+ * position to another, of all streams, as they were stored.
  *
  *     blocks of 256 runes, each a zstd frame of lines of JSON: [eventId, format, seq, …, payload, payloadHash, hash]
- *     a skippable frame: where each block begins, and the newest rune of each stream in the file
+ *     a skippable frame: the offset of each block, and the newest rune of each stream in the file
  *
- * `zstd -d` turns the file into plain lines. Guarantees: a file under its final name is complete and on disk, or does
- * not exist. Finding a rune reads one block. Imports only Node's modules at run time, because the log's threads load
- * this file.
+ * `zstd -d` decompresses the file to plain lines. Guarantees: a file under its final name is complete and on disk, or
+ * does not exist. Finding a rune reads one block. At run time this module imports only Node's own modules, because the
+ * log's threads load it.
  */
 import { createHash, type Hash } from "node:crypto"
 import * as fs from "node:fs"
@@ -23,17 +23,20 @@ export const SEGMENTS = "segments"
 /** Number of runes in a block. */
 const BLOCK = 256
 const LEVEL = 3
-/** Bytes after which the file is synced to disk: one sync of everything at the end would hold up other writers. */
+/**
+ * Number of bytes after which the file is synced to disk. A single sync of the whole file at its end would delay other
+ * writers.
+ */
 const PIECE = 1_000_000
 const VERSION = 1
 const MAGIC = 0x31534741
-/** Mark of a zstd frame that zstd readers skip. */
+/** Magic number of a zstd frame that zstd readers skip. */
 const SKIPPABLE = 0x184d2a50
 
-/** The newest rune of a stream, and what an append to the stream needs to know about it. */
+/** The newest rune of a stream, with the facts that an append to the stream needs. */
 export interface Head extends Link {
   readonly isSealed: boolean
-  /** Position of the newest rune whose kind the guard reads; 0 for none. */
+  /** Position of the newest rune whose kind the guard reads; 0 if there is none. */
   readonly guarded: number
 }
 
@@ -82,7 +85,7 @@ const closing = (footer: Omit<Footer, "version">): Buffer => {
 
 export const sizeOf = (path: string): number => fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
-/** Bytes of a store on disk, without its segments. */
+/** Size (bytes) of a store on disk, without its segments. */
 export const storeBytes = (file: string): number => sizeOf(file) + sizeOf(`${file}-wal`)
 
 export const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
@@ -93,7 +96,7 @@ export const filesIn = (folder: string): ReadonlyArray<string> =>
 
 export const remove = (path: string): void => fs.rmSync(path, { force: true })
 
-/** A file that is being written. Under its final name it is complete and on disk, or does not exist. */
+/** A file that is being written. It gets its final name only when it is complete and on disk. */
 export class PartFile {
   private readonly folder: string
   private readonly part: string
@@ -110,7 +113,7 @@ export class PartFile {
     this.handle = fs.openSync(this.part, "w", 0o600)
   }
 
-  /** Adds a frame. Answers its offset and length. */
+  /** Adds a frame. Returns its offset and length in bytes. */
   frame(text: string): readonly [offset: number, bytes: number] {
     const offset = this.bytes
     const frame = compress(text)
@@ -123,7 +126,8 @@ export class PartFile {
   }
 
   /**
-   * Completes the file. When this returns, its content is verified and on disk. Throws if it is not as it was written.
+   * Completes the file. When this method returns, the file is verified and on disk. Throws if its content differs from
+   * the written bytes.
    */
   finish(file: string, footer: Omit<Footer, "version">, runes: number): Made {
     this.write(closing(footer))
@@ -151,7 +155,7 @@ export class PartFile {
   }
 }
 
-/** Writes a segment. Rows must come in order. */
+/** Writes a segment. Rows must be added in order of eventId. */
 export class SegmentWriter {
   private readonly file: PartFile
   private readonly blocks: Array<Footer["blocks"][number]> = []
@@ -173,7 +177,7 @@ export class SegmentWriter {
     }
   }
 
-  /** Completes the file. It is durable when this returns: its runes may leave the store. */
+  /** Completes the file. When this method returns, the file is durable, and its runes may be deleted from the store. */
   finish(heads: ReadonlyArray<SegmentHead>): Made {
     this.block()
     const { blocks, first, last, runes } = this
@@ -193,7 +197,7 @@ export class SegmentWriter {
   }
 }
 
-/** An existing file. Methods throw if it is damaged or missing. */
+/** An existing segment file. Methods throw if the file is damaged or missing. */
 export class SegmentFile {
   readonly path: string
   private known: Footer | undefined

@@ -1,11 +1,12 @@
 /**
- * SegmentLog: moves the oldest runes from the store to a segment, as the log sees it. The file is made first. Then, in
- * one transaction, a rune of the home stream names it and the store lists it. Then the store deletes the rows.
+ * SegmentLog: coordinates the move of the oldest runes from the store to a segment. First, the file is written. Then,
+ * in one transaction, a rune that names the file is appended to the home stream, and the store lists the file. Then the
+ * store deletes the rows.
  *
- * Guarantees: each step is durable before the next. A kill between two steps loses nothing. The next start removes a
- * file that no rune names, and lists a file that a rune names but an older agentd did not list. Texts are erased in
- * segments, too: the file is rewritten, and a rune says so. A damaged file is never rewritten: a new hash would hide
- * the damage.
+ * Guarantees: each step is durable before the next. A kill between two steps loses nothing. The next start deletes a
+ * file that no rune names. It lists a file that a rune names but an older agentd did not list. Texts are erased in
+ * segments, too: the file is rewritten, and a rune records that. A damaged file is never rewritten, because a new hash
+ * would hide the damage.
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
@@ -25,7 +26,8 @@ import { storageError } from "./StorageFailure.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
 /**
- * Maximum number of streams whose heads the rune lists one by one. For more streams it only has the hash of all heads.
+ * Maximum number of stream heads that the rune `segment.sealed` lists. With more, the rune has only the hash of all
+ * heads.
  */
 const MAX_HEADS = 500
 /** SQLite's result code for a damaged file. */
@@ -37,7 +39,7 @@ export interface Parts extends Forgetting.Parts {
 
 const failed = (path: string) => (cause: unknown) => storageError(path, cause)
 
-/** The ends of the chains in the segment. */
+/** Facts about the newest rune of each stream in the segment, for the rune `segment.sealed`. */
 const chainsOf = (heads: ReadonlyArray<SegmentHead>) => {
   const chains = heads.map(({ hash, seq, stream }) => ({ stream, seq, hash }))
   return {
@@ -47,15 +49,18 @@ const chainsOf = (heads: ReadonlyArray<SegmentHead>) => {
   }
 }
 
-/** Whether an earlier daemon left something to finish. */
+/** Whether segment files exist. If so, an earlier daemon can have left an unfinished move or deletion. */
 export const isBegun = ({ folder }: Parts): boolean => filesIn(folder).length > 0
 
-/** Seals the runes that may leave the store. Answers the rune that says so, or undefined if there are too few. */
+/**
+ * Moves runes to a segment, within the limits of `sealing`. Returns the rune that records this; undefined if there are
+ * too few runes.
+ */
 export const seal =
   (parts: Parts, append: Appender["append"], home: string) =>
   (sealing: Sealing): Effect.Effect<Rune | undefined, StorageError | RuneRefused> =>
     Effect.uninterruptibleMask((restore) =>
-      // if no rune names a finished file, the next start removes it
+      // an interruption here is harmless, because the next start deletes a file that no rune names
       Effect.flatMap(restore(parts.seal(sealing)), (made) =>
         made === undefined ? Effect.succeed(undefined) : tell(parts, append, home, made)
       )
@@ -72,13 +77,13 @@ const tell = Effect.fnUntraced(function* (
   const [rune] = yield* append([
     { stream: home, kind: "segment.sealed", actor: "log/sealer", payload: { ...made, ...chainsOf(heads) } }
   ])
-  // readers must find the runes in the file before they are gone from the store
+  // readers must find the runes in the file before the store deletes them
   segments.list([...segments.listed, made])
   yield* change({ _tag: "Leave", made })
   return rune
 })
 
-/** Finishes what a killed daemon began. */
+/** Finishes moves and deletions that a killed daemon had begun. */
 export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
   Effect.gen(function* () {
     const { change, segments, told } = parts
@@ -95,7 +100,7 @@ export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
     yield* Forgetting.swept(parts)
   })
 
-/** Parts of the log that rewriting a segment needs. */
+/** Parts of the log that are needed to rewrite a segment. */
 export interface Remaking {
   readonly append: Appender["append"]
   readonly home: string
@@ -104,7 +109,10 @@ export interface Remaking {
   readonly erasures: Effect.Effect<ReadonlyMap<number, Erasing>, StorageError>
 }
 
-/** Whether each rune of the file is as it was appended, or as an erasure left it. */
+/**
+ * Whether each rune of the file is intact: with the payload that was appended, or the remaining payload after an
+ * erasure.
+ */
 const isWhole = (segments: Segments, file: SegmentFile, first: number, erasures: ReadonlyMap<number, Erasing>) => {
   const before = ({ prev, stream }: StoredRune) => segments.at(prev) ?? segments.beginning?.head(stream)
   const walk = new ChainWalk({ after: first - 1, before })
@@ -115,9 +123,9 @@ const isWhole = (segments: Segments, file: SegmentFile, first: number, erasures:
 }
 
 /**
- * Rewrites a segment with changed rows, and appends a rune that says so. Doing it twice makes the same file. A kill
- * before that rune leaves a complete file, while the store lists the old one. Any other file that is not as listed is
- * damaged.
+ * Rewrites a segment with changed rows, and appends a rune that records this. A second call writes the same file. A
+ * kill before that rune leaves a complete file, while the store lists the old one. Any other file that differs from the
+ * list is damaged, and is not rewritten.
  */
 export const remake = ({ folder, segments }: Parts, { actor, append, erasures, home }: Remaking) =>
   Effect.fnUntraced(function* (segment: Listed, changed: (row: RuneRow) => RuneRow) {
@@ -141,7 +149,7 @@ export const remake = ({ folder, segments }: Parts, { actor, append, erasures, h
       }
       return yield* attempt(() => writer.finish(heads))
     }).pipe(Effect.tapError(() => Effect.ignore(attempt(() => writer.abandon()))))
-    // the store updates its list with this rune
+    // the store updates its list of segments when this rune is appended
     if (made.sha256 !== segment.sha256) {
       yield* append([{ stream: home, kind: "segment.rewritten", actor, payload: { ...made } }])
     }

@@ -1,9 +1,10 @@
 /**
- * SegmentReader: reads a log whose oldest runes have left the store. Runes up to the end of the segments come from
- * these, newer ones from the store. Callers see one log.
+ * SegmentReader: reads a log whose oldest runes were moved to segments. These runes are read from the segments, newer
+ * ones from the store. Callers see a single log.
  *
- * Guarantees: a call looks at a bounded number of runes in segments, and yields between blocks. A damaged or missing
- * file is a StorageError that names it. Runes of a segment that a person's setting has removed do not appear.
+ * Guarantees: a call reads a bounded number of runes in segments, and yields between blocks. If a file is damaged or
+ * missing, the call fails with a StorageError that names the file. Runes of segments that a user's setting has deleted
+ * are not returned.
  */
 import { Effect } from "effect"
 import { StorageError } from "./EventLog.ts"
@@ -13,10 +14,10 @@ import type { Segments } from "./Segments.ts"
 import { PAGE_ROWS } from "./SqlReader.ts"
 import { matches, type StoredRune } from "./StoredRune.ts"
 
-/** Maximum number of runes in segments that one call looks at. */
+/** Maximum number of runes in segments that one call reads. */
 const SPAN = 2_048
 
-/** Number of runes that are looked up without a pause. Each can be in a different block. */
+/** Number of runes that are looked up before a call yields to other work. Each can be in a different block. */
 const LOOKS = 8
 
 const failed = (cause: unknown): StorageError =>
@@ -33,7 +34,7 @@ export class SegmentReader implements LogReader {
   private readonly segments: () => Segments
   readonly lastCommitted: LogReader["lastCommitted"]
 
-  /** Wraps the reader of a store. `segments` answers the current segments. */
+  /** Wraps the reader of a store. `segments` returns the current segments. */
   constructor(reader: LogReader, segments: () => Segments) {
     this.reader = reader
     this.segments = segments
@@ -57,7 +58,7 @@ export class SegmentReader implements LogReader {
       )
     })
 
-  /** The first `count` runes at these positions that match. */
+  /** Returns the first `count` matching runes at these positions. */
   private readonly found = Effect.fnUntraced(
     { self: this },
     function* (
@@ -84,7 +85,7 @@ export class SegmentReader implements LogReader {
       let next = newest
       for (let found = 0; next > after && found < count; found++) {
         const rune = yield* attempt(() => this.segments().at(next))
-        // a person's setting has removed the rune
+        // a user's setting has deleted the rune
         if (rune === undefined) return
         each(rune)
         next = rune.prev
@@ -93,7 +94,10 @@ export class SegmentReader implements LogReader {
     }
   )
 
-  /** Position of the rune before the oldest one that was read from the store; `newest` if none was. */
+  /**
+   * Position of the rune that precedes `oldest`, the oldest rune read from the store, in its stream. Returns `newest`
+   * if no rune was read from the store.
+   */
   private readonly older = Effect.fnUntraced(
     { self: this },
     function* (this: SegmentReader, oldest: number | undefined, newest: number) {

@@ -1,9 +1,9 @@
 /**
- * Segments: the runes that have left the store, by position, read from the files that contain them.
+ * Segments: finds the runes that were moved out of the store, by position, in their segment files.
  *
- * Guarantees: a lookup reads one block of one file. A few blocks that were read last are cached. Runes of a file that a
- * person's setting has removed do not appear. Imports only Node's modules at run time, because the log's threads load
- * this file.
+ * Guarantees: a lookup reads one block of one file. The blocks that were read last are cached. Runes of a file that a
+ * user's setting has deleted are not returned. At run time this module imports only Node's own modules, because the
+ * log's threads load it.
  */
 import { join } from "node:path"
 import { Beginning, isBeginning } from "./Beginning.ts"
@@ -21,7 +21,7 @@ export interface Listed {
   readonly bytes: number
 }
 
-/** Number of blocks in the cache. */
+/** Maximum number of blocks in the cache. */
 const REMEMBERED = 6
 
 /** The segments of a store, oldest first. */
@@ -30,7 +30,7 @@ export const listedIn = (database: Database): ReadonlyArray<Listed> =>
     .prepare("SELECT first, last, file, sha256, bytes FROM segments ORDER BY first")
     .all() as unknown as ReadonlyArray<Listed>
 
-/** Lists a segment, and the heads from which its streams continue. */
+/** Adds a segment to the store's list, with the newest rune of each of its streams. */
 export const list = (
   database: Database,
   { bytes, file, first, last, sha256 }: Listed,
@@ -45,7 +45,7 @@ export const list = (
   }
 }
 
-/** Heads from which streams continue whose older runes have left the store; of one stream, or of all. */
+/** The newest moved rune of each stream that has runes outside the store. Of one stream, or of all. */
 export const leftHeadsIn = (database: Database, stream?: string): ReadonlyArray<SegmentHead> => {
   const all = "SELECT stream, event_id AS eventId, seq, hash, sealed, guarded FROM left_heads"
   const rows =
@@ -65,7 +65,7 @@ const isThere = ({ file }: Listed): boolean => !isBeginning(file)
 export class Segments {
   private readonly folder: string
   private all: ReadonlyArray<Open> = []
-  /** Segments that contain runes, so not the deleted ones. */
+  /** Segments that still contain runes, without the file that replaces deleted segments. */
   private there: ReadonlyArray<Open> = []
   private known: Beginning | undefined
   private readonly blocks = new Map<string, ReadonlyArray<RuneRow>>()
@@ -83,12 +83,14 @@ export class Segments {
     this.there = this.all.filter(isThere)
   }
 
-  /** Position of the newest rune that a person's setting has deleted; 0 for none. */
+  /** Position of the newest rune that a user's setting has deleted; 0 if there is none. */
   get deleted(): number {
     return this.all.findLast((one) => !isThere(one))?.last ?? 0
   }
 
-  /** The remaining facts about deleted runes; undefined if none was deleted. Throws if the file cannot be read. */
+  /**
+   * The file that replaces the deleted runes; undefined if no runes were deleted. Throws if the file cannot be read.
+   */
   get beginning(): Beginning | undefined {
     const listed = this.all.find((one) => !isThere(one))
     return listed && (this.known ??= new Beginning(listed.content, listed.sha256))
@@ -102,12 +104,12 @@ export class Segments {
     return this.all
   }
 
-  /** Position of the last rune of the segment that contains the rune. */
+  /** Last position in the segment that contains the rune. */
   end(eventId: number): number {
     return this.all.find(({ last }) => last >= eventId)?.last ?? this.last
   }
 
-  /** Position of the newest rune that has left the store, into a file or deleted; 0 for none. */
+  /** Position of the newest rune that was moved out of the store or deleted; 0 if there is none. */
   get last(): number {
     return this.all.at(-1)?.last ?? 0
   }

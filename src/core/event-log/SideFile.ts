@@ -1,11 +1,11 @@
 /**
- * SideFile: the file next to a store that is derived from its runes. It has the newest rune of each stream, snapshots,
- * the positions of subscribers (`StreamIndex`), and which runes an actor has (`ActorIndex`). Nothing in it is the
- * truth: in doubt it is discarded and rebuilt.
+ * SideFile: a file next to a store with data derived from the store's runes. It has the newest rune of each stream,
+ * snapshots, the positions of subscribers (`StreamIndex`), and the index of runes by actor (`ActorIndex`). If its
+ * content is in doubt, it is discarded and rebuilt from the runes.
  *
- * Guarantees: a write is complete or has no effect, and does not wait for the disk: after a crash the file is at worst
- * a little behind. Deleted content is overwritten. Imports only Node's modules at run time, because the log's threads
- * load this file.
+ * Guarantees: a write is complete or has no effect. It does not wait for the disk, so the file can lack the last writes
+ * after a crash. Deleted content is overwritten. At run time this module imports only Node's own modules, because the
+ * log's threads load it.
  */
 import { isLocked } from "./GroupCommit.ts"
 import { GENESIS } from "./HashChain.ts"
@@ -13,7 +13,7 @@ import { type Database, nodeSqlite, type Sqlite } from "./Sqlite.ts"
 
 export const sideFileOf = (file: string): string => `${file}.index`
 
-/** Path of the second file that an older agentd had. */
+/** Path of the separate index of actors that older versions of agentd had. */
 export const actorFileOf = (file: string): string => `${file}.actors`
 
 /** Version of the tables of streams, snapshots and subscribers. */
@@ -61,7 +61,7 @@ const open = (sqlite: Sqlite, file: string): Database => {
     database.exec("PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON")
     const isOlder = database.prepare(TABLES).get()?.["names"] === "place"
     database.exec(`BEGIN IMMEDIATE; ${SCHEMA} ${ACTORS} COMMIT`)
-    // an older agentd did not overwrite what it deleted
+    // an older agentd did not overwrite deleted content: remove it now
     if (isOlder) database.exec("VACUUM")
     return database
   } catch (error) {
@@ -104,7 +104,7 @@ export class SideFile {
     }
   }
 
-  /** Writes everything or nothing. A throw means that nothing was written. */
+  /** Calls `write` in a transaction. If this method throws, nothing was written. */
   write(write: () => void): void {
     this.database.exec("BEGIN IMMEDIATE")
     try {
@@ -116,7 +116,10 @@ export class SideFile {
     }
   }
 
-  /** Writes if possible. False if somebody else has the file locked, or it is broken. */
+  /**
+   * Calls `write` in a transaction, if possible. Returns false if another connection has locked the file, or if the
+   * file is broken.
+   */
   attempt(write: () => void): boolean {
     if (this.isBroken) return false
     try {

@@ -1,8 +1,8 @@
 /**
- * SideFileCheck: checks the file next to a store that is derived from its runes, for `verify`.
+ * SideFileCheck: checks the side file next to a store for `verify`. The file is derived from the store's runes.
  *
- * Guarantees: problems of the file are reported, and lose nothing: a start rebuilds the file. Imports only Node's
- * modules at run time, because the verifying thread loads this file.
+ * Guarantees: problems of the file are reported, but no data is lost, because a start rebuilds the file. At run time
+ * this module imports only Node's own modules, because the verifying thread loads it.
  */
 import { FiledCheck } from "./ActorIndex.ts"
 import { type Database, nodeSqlite } from "./Sqlite.ts"
@@ -19,10 +19,10 @@ const structureOf = (database: Database): ReadonlyArray<string> =>
     .map((row) => String(Object.values(row)[0]).replaceAll("\n", " "))
     .filter((said) => said !== "ok")
 
-/** SQLITE_ERROR (no such table: an empty file), SQLITE_BUSY, SQLITE_CANTOPEN: no file, or one that is being made. */
+/** SQLITE_ERROR (no such table: an empty file), SQLITE_BUSY, SQLITE_CANTOPEN: the file is missing or being created. */
 const NONE = new Set([1, 5, 14])
 
-/** Checks the file next to a store while the store's runes are read. */
+/** Checks the side file next to a store while the store's runes are read. */
 export class SideFileCheck {
   private readonly file: string
   readonly problems: Array<string> = []

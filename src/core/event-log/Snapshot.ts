@@ -1,9 +1,9 @@
 /**
  * Snapshot: the state of a fold over one stream, at one rune of that stream.
  *
- * A snapshot saves reading; it is never the truth. The hash of its rune binds it to the chain, the fold's version binds
- * it to the fold, and a seal binds it to its own bytes. If one of them does not match, the snapshot is ignored and the
- * fold reads the stream.
+ * A snapshot only saves reading. The runes are the source of truth. The hash of its rune binds a snapshot to the chain.
+ * The fold's version binds it to the fold, and a seal binds it to its own bytes. If one of them does not match, the
+ * snapshot is ignored, and the fold reads the stream.
  */
 import { hash } from "node:crypto"
 
@@ -13,7 +13,7 @@ export interface SnapshotOrder {
   readonly name: string
   /** Version of the fold. It rises with every change of the fold or of its state. */
   readonly version: number
-  /** Position of the newest rune of the stream that is folded in. */
+  /** Position of the newest rune that is included in the state. */
   readonly eventId: number
   readonly state: Uint8Array
 }

@@ -1,11 +1,11 @@
 /**
- * SnapshotKeeper: saves new snapshots of streams while the program runs, so that a start reads a short tail, also after
- * a crash. After `KEEP_EVERY` runes of a stream, its folds read these runes on top of their last snapshots. The states
- * in use are not touched.
+ * SnapshotKeeper: saves new snapshots of streams while the program runs. A start then reads only the last runes of each
+ * stream, even after a crash. After `KEEP_EVERY` runes of a stream, its folds read these runes on top of their last
+ * snapshots. The states that the program uses are not touched.
  *
- * Guarantees: nothing waits for the keeper. It handles one stream at a time, page by page. At the end of the log it
- * takes a bounded time. Large states would hold up the event loop. They are only saved at a start that has read much,
- * and at the end of the log.
+ * Guarantees: nothing waits for the keeper. It handles one stream at a time, page by page. When the log closes, it
+ * takes a bounded time. Large states are saved only at a start that has read many runes, and when the log closes. At
+ * other times they would block the event loop.
  */
 import { Effect, Queue } from "effect"
 import * as Monotonic from "../supervision/Monotonic.ts"
@@ -13,7 +13,7 @@ import { type StreamReader, WORTH_KEEPING } from "./StreamReader.ts"
 
 /** Number of runes of a stream after which new snapshots of it are saved. */
 export const KEEP_EVERY = 2_048
-/** Maximum time for saving snapshots at the end of the log, in ms. */
+/** Maximum time (ms) for saving snapshots when the log closes. */
 const LAST = 1_000
 
 export class SnapshotKeeper {
@@ -30,7 +30,7 @@ export class SnapshotKeeper {
     const count = this.runes.get(stream) ?? 0
     if (count === 0 && !this.reader.isFolded(stream)) return
     this.runes.set(stream, count + 1)
-    // each stream is queued once: its count restarts when its turn comes
+    // each stream is queued only once, because its count restarts only when its snapshots are saved
     if (count + 1 === KEEP_EVERY) Queue.offerUnsafe(this.due, stream)
   }
 
@@ -39,7 +39,7 @@ export class SnapshotKeeper {
     Effect.flatMap(Queue.take(this.due), (stream) => (this.reader.isLarge(stream) ? Effect.void : this.keep(stream)))
   )
 
-  /** Saves the snapshots that are due at the end of the log, those with most changes first. */
+  /** Saves snapshots when the log closes, starting with the streams that have the most new runes. */
   readonly last: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     const until = (yield* Monotonic.now) + LAST
     const changed = [...this.runes].filter(([, count]) => count >= WORTH_KEEPING).toSorted(([, a], [, b]) => b - a)

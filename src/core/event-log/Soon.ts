@@ -1,6 +1,6 @@
 /**
- * Soon: how the log schedules work for when the stack is free. A reference, because a simulation without an event loop
- * has its own implementation.
+ * Soon: schedules a task of the log to run when the current call stack has ended. A reference, because a simulation
+ * without an event loop has its own implementation.
  */
 import { Context } from "effect"
 

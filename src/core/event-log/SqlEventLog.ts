@@ -1,9 +1,9 @@
 /**
  * SqlEventLog: the log in an SQLite file.
  *
- * Opening it brings the schema up to date, and restores the newest rune of each stream. The guard's states of a stream
- * are read together with the stream. The chains of the newest runes are checked, and a stream with a broken chain is
- * halted. Problems of the file are reported as a StorageError with a remedy.
+ * When the log is opened, its schema is migrated, and the newest rune of each stream is restored. The guard's states of
+ * a stream are read together with the stream. The chains of the newest runes are checked, and a stream with a broken
+ * chain is halted. Problems of the file are reported as a StorageError with a remedy.
  */
 import { Context, Duration, Effect, Layer, Queue, type Scope } from "effect"
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs"
@@ -55,7 +55,7 @@ export interface Options extends Partial<Limits> {
   readonly file: string
   /** Maximum size of the store in bytes; when it is reached, the store is full. */
   readonly maxBytes?: number
-  /** How long a write is retried when it meets a lock or a full disk, before the log gives up. */
+  /** How long a write is retried if the file is locked or the disk is full. After that, the log fails permanently. */
   readonly giveUpAfter?: Duration.Input
 }
 
@@ -86,13 +86,13 @@ const makeFile = (file: string) =>
 const attempt = <A>(file: string, work: () => A): Effect.Effect<A, StorageError> =>
   Effect.try({ try: work, catch: (cause) => storageError(file, cause) })
 
-/** Fails if the file was copied without its write-ahead log, and so lacks the newest runes. */
+/** Fails if the file was copied without its write-ahead log, and therefore lacks the newest runes. */
 const checkWhole = (file: string): Effect.Effect<void, StorageError> =>
   attempt(file, () => {
     if (OpenMark.isBare(file)) throw new StorageError(OpenMark.refusal(file))
   })
 
-/** The archived streams, the segments, and the unfinished erasures, as a fold of the home stream. */
+/** State of a fold over the home stream: the archived streams, the segments, and the unfinished erasures. */
 interface Moved {
   readonly archived: ReadonlyArray<string>
   readonly unfinished: ReadonlyArray<Erasing>
@@ -127,16 +127,18 @@ interface Restored {
   readonly admission: AdmissionState
   readonly newest: Map<string, number>
   readonly archived: Set<string>
-  /** Unfinished erasures, by the position of their rune. Kept up to date. */
+  /** Unfinished erasures, by the eventId of the rune to erase. Updated while the log is open. */
   readonly unfinished: Map<number, Erasing>
-  /** Segments, by the position of their first rune. Kept up to date. */
+  /** Segments, by the eventId of their first rune. Updated while the log is open. */
   readonly told: Map<number, Made>
   readonly checked: Checked | null
-  /** Snapshots of folds that took long to read: saved, so that the next opening only reads later runes. */
+  /**
+   * Snapshots of states that took many runes to fold. They are saved, so that the next start reads only later runes.
+   */
   readonly worth: ReadonlyArray<SnapshotOrder>
 }
 
-/** Halts a stream whose chain is broken: it takes no more runes. Logs any other problem. */
+/** Halts a stream whose hash chain is broken, so that it accepts no more runes. Other problems are only logged. */
 const halt = (admission: AdmissionState, { eventId, message, rule, stream }: Problem) => {
   if (rule !== "INV-HASH-VALID" || stream === "") return Effect.logError(`runes: after rune ${eventId} ${message}`)
   admission.halt(stream, {
@@ -148,7 +150,7 @@ const halt = (admission: AdmissionState, { eventId, message, rule, stream }: Pro
 
 /**
  * Handles problems that are found while the log is in use: halts streams with broken chains, reports the damage in the
- * log, and warns of chores that cannot continue.
+ * log, and logs a warning if a chore fails.
  */
 const minding = (log: SqliteLog, { home, severityOf }: Rules, service: EventLog["Service"]) =>
   Effect.gen(function* () {
@@ -172,7 +174,7 @@ const minding = (log: SqliteLog, { home, severityOf }: Rules, service: EventLog[
     )
   })
 
-/** Reports in the home stream that acknowledged runes are missing: people are notified by email. */
+/** Reports in the home stream that acknowledged runes are missing, so that the user is notified by email. */
 const tellGap = Effect.fnUntraced(function* ({ home }: Rules, service: EventLog["Service"], message: string) {
   yield* Effect.logError(`runes: ${message}`)
   const payload = { rule: "INV-EVENTID-MONOTONIC", severity: "FATAL", kind: "", actor: "", stream: home, message }
@@ -182,7 +184,7 @@ const tellGap = Effect.fnUntraced(function* ({ home }: Rules, service: EventLog[
   yield* Effect.catch(told, (error) => Effect.logError(`nobody is mailed of it: ${error.message}`))
 })
 
-/** Reports missing acknowledged runes. `behind`: the loss in words; undefined if nothing is missing. */
+/** Reports missing acknowledged runes. `behind`: description of the loss; undefined if no runes are missing. */
 const tellingOf = Effect.fnUntraced(function* (behind: string | undefined, rules: Rules, service: EventLog["Service"]) {
   if (behind === undefined) return service
   yield* tellGap(rules, service, behind)
@@ -233,8 +235,8 @@ const restore = Effect.fnUntraced(function* (
 const KEEP_EVERY = 512
 
 /**
- * Saves states that the next start would otherwise have to read: now and then, and at the end. Only states at durable
- * runes are saved.
+ * Saves states, so that the next start need not fold them again: from time to time, and when the log closes. Only
+ * states at durable runes are saved.
  */
 const keepStates = (
   log: SqliteLog,
@@ -316,7 +318,10 @@ const keep = (database: Database, file: string, copy: string): void => {
   }
 }
 
-/** Migrates a store to the current schema, after copying it. Without space for the copy, the store stays as it is. */
+/**
+ * Migrates a store to the current schema, after copying it. If the disk has no space for the copy, the store is not
+ * changed.
+ */
 const migrate = Effect.fnUntraced(function* (options: Options, giveUpAfter: Duration.Duration) {
   const { file } = options
   const copied = yield* untilItPasses(giveUpAfter)(
@@ -326,7 +331,8 @@ const migrate = Effect.fnUntraced(function* (options: Options, giveUpAfter: Dura
         const copy = `${file}.schema-${version}`
         if (version !== undefined) keep(database, file, copy)
         Migrations.migrate(database, file)
-        // closing this connection can fold the write-ahead log into the file and remove it, so the file's mark must go
+        // closing this connection can move the write-ahead log into the file and delete the log, so clear the file's
+        // mark
         database.exec("PRAGMA user_version = 0")
         return version === undefined ? undefined : { version, copy }
       })
@@ -427,19 +433,22 @@ const writable = (
     return Context.make(EventLog, yield* tellingOf(opened.behind, rules, service)).pipe(Context.add(Log, log))
   })
 
-/** Pause in ms after each thousand runes, which take some 5 ms: an idle check takes a tenth of a core. */
+/**
+ * Pause (ms) of a background check after each thousand runes. Checking these takes some 5 ms, so the check uses a tenth
+ * of a core.
+ */
 const IDLE = 40
 
 const idly = (file: string): Walk => walkThere(file, IDLE)
 
 /**
- * Opens or creates the file, with a separate thread. One log per file: the program that opens it for writing must hold
- * the StoreLock.
+ * Opens or creates the file, with a separate thread for the database. Only one program may open a file for writing, and
+ * it must hold the StoreLock.
  */
 export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact | LogRules> =>
   Layer.effectContext(writable(openThreaded, (file) => walkThere(file), idly)(options))
 
-/** The same layer without a thread: for virtual time, and for environments without threads. */
+/** Like `layer`, but without a thread: for tests with virtual time, and for environments without threads. */
 export const layerInline = (
   options: Options,
   disk?: InlineDisk
@@ -459,7 +468,7 @@ const readable = Effect.fnUntraced(function* (file: string) {
   const folder = segmentsOf(file)
   const segments = new Segments(folder, [])
   let known = "[]"
-  // the daemon can seal more runes at any time
+  // read the list each time, because the daemon can move more runes to segments at any time
   const now = () => {
     const all = listed(file)
     const text = JSON.stringify(all)
@@ -479,8 +488,8 @@ const readable = Effect.fnUntraced(function* (file: string) {
 })
 
 /**
- * Opens the file only for reading, whether or not a daemon writes to it: appends fail. The head is where the last
- * commit ended, and is read each time.
+ * Opens the file only for reading, even while a daemon writes to it. Appends fail. The head is read from the store each
+ * time.
  */
 export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError, LogRules> =>
   Layer.effect(EventLog, readable(options.file))

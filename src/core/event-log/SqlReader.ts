@@ -1,8 +1,8 @@
 /**
  * SqlReader: reads runes from a store's table.
  *
- * A stream is read by the chain of its rows, each of which names the row before it. That costs the append one number;
- * an index would cost it a third of its speed.
+ * Each row names the previous row of its stream, and a stream is read along these links. The link costs an append only
+ * one more number. An index would make appends a third slower.
  */
 import { type Duration, Effect } from "effect"
 import type { Selection } from "./EventLog.ts"
@@ -13,11 +13,11 @@ import { storageError, untilItPasses } from "./StorageFailure.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
 export const PAGE_ROWS = 256
-/** Maximum number of ids that one query looks at. */
+/** Maximum range of eventIds that one query scans. */
 const PAGE_SPAN = 10_000
 /** Maximum bytes of payload in one piece of a stream; a larger payload is a piece by itself. */
 export const PAGE_BYTES = 1024 * 1024
-/** Maximum number of rows of a stream that one query goes back. */
+/** Maximum number of rows of a stream that one query follows backwards. */
 const STEPS_BACK = 2_000
 /** Maximum number of prepared statements in the cache. */
 const MAX_PREPARED = 128
@@ -25,15 +25,15 @@ const MAX_PREPARED = 128
 export interface Options {
   /** Path of the store, for error messages. */
   readonly file: string
-  /** How long a query is retried when it meets a lock. */
+  /** How long a query is retried if the store is locked. */
   readonly giveUpAfter: Duration.Duration
 }
 
-/** Position of a rune in a stream's chain. */
+/** Position of a rune, and of the previous rune of its stream. */
 interface Place {
   readonly id: number
   readonly prev: number
-  /** Bytes of its payload; null if the payload was erased. */
+  /** Size of the rune's payload in bytes; null if the store has no payload for it. */
   readonly bytes: number | null
 }
 
@@ -45,7 +45,7 @@ const among = (column: string, values: ReadonlyArray<string>): Condition => [
   ...values
 ]
 
-/** Whether the actor is one of these; `tool/builder/` matches all actors below it. */
+/** SQL condition: the actor is one of these. `tool/builder/` matches all actors below it. */
 const isOneOf = (actors: ReadonlyArray<string>): Condition => {
   const whole = among(
     "actor",
@@ -69,7 +69,7 @@ const together = (conditions: ReadonlyArray<Condition>): Condition => [
   ...conditions.flatMap(([, ...values]) => values)
 ]
 
-/** Rows are read as arrays of values: the objects of node:sqlite cost twice as much. */
+/** Rows are read as arrays of values, because row objects of node:sqlite take twice as long. */
 const RUNES = `SELECT ${COLUMNS.map((column) => `runes.${column}`).join(", ")} FROM`
 
 const BACK = `
@@ -105,7 +105,7 @@ class Queries {
     return { runes, cursor: runes.length < limit ? start : runes.at(-1)!.eventId - 1 }
   }
 
-  /** The places of a stream, newest first. */
+  /** Positions of a stream's runes, from its rune `newest` back to `after`, newest first. */
   back(newest: number, after: number, count: number): ReadonlyArray<Place> {
     const rows = this.statement(BACK).all(newest, after, Math.min(count, STEPS_BACK)) as unknown as ReadonlyArray<
       readonly [id: number, prev: number, bytes: number | null]
@@ -119,7 +119,7 @@ class Queries {
     ])
   }
 
-  /** Reads the newest matching runes; a rune that does not match stays in the database, and its payload is not read. */
+  /** Reads the newest matching runes. Other runes are skipped in the database, so their payloads are not read. */
   newest(positions: ReadonlyArray<number>, selection: Selection, count: number): ReadonlyArray<StoredRune> {
     const [where, ...values] = together([["runes.event_id = place.value"], ...filters(selection)])
     return this.runes(`json_each(?) AS place CROSS JOIN runes ON ${where} LIMIT ?`, [
@@ -154,7 +154,7 @@ export const make = (database: Database, { file, giveUpAfter }: Options): LogRea
   const query = new Queries(database)
   const patiently = <A>(read: () => A) =>
     untilItPasses(giveUpAfter)(Effect.try({ try: read, catch: (cause) => storageError(file, cause) }))
-  /** Visits the places of a stream, newest first. */
+  /** Calls `each` with the positions of a stream's runes, newest first. */
   const back = Effect.fnUntraced(function* (
     newest: number,
     after: number,

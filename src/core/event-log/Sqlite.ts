@@ -1,9 +1,9 @@
 /**
- * Sqlite: what the log needs of SQLite, and SQLite as Node provides it. The storage simulation runs the log over
- * another build, on a simulated disk.
+ * Sqlite: the interface of SQLite that the log uses, and its implementation with `node:sqlite`. The storage simulation
+ * runs the log with another build of SQLite, on a simulated disk.
  *
- * The types are the part of `node:sqlite` that is used, so its own objects fit them unchanged. Imports only Node's
- * modules at run time, because the log's threads load this file.
+ * The types are the used part of `node:sqlite`, so its objects have these types unchanged. At run time this module
+ * imports only Node's own modules, because the log's threads load it.
  */
 import { rmSync } from "node:fs"
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from "node:sqlite"
@@ -19,7 +19,7 @@ export interface Statement {
   setReturnArrays(enabled: boolean): void
 }
 
-/** A connection. Its errors carry SQLite's extended result code as `errcode`. */
+/** A database connection. Its errors have SQLite's extended result code as `errcode`. */
 export interface Database {
   exec(sql: string): void
   prepare(sql: string): Statement
@@ -30,7 +30,7 @@ export interface Database {
 
 export interface Sqlite {
   readonly open: (file: string, options?: { readonly readOnly?: boolean }) => Database
-  /** Removes a database's file. A missing file is not an error. */
+  /** Deletes a database's file. A missing file is not an error. */
   readonly remove: (file: string) => void
 }
 
@@ -42,9 +42,9 @@ export const nodeSqlite: Sqlite = {
 const PAGE_BYTES = 4096
 
 /**
- * SQL for a connection that writes a store: committed data survives a power cut. It never waits for a lock inside
- * SQLite, since that would stop the whole thread; the caller retries later. A commit does not checkpoint the
- * write-ahead log; the owner does that when it has time.
+ * SQL for a connection that writes to a store. Committed data survives a power failure. SQLite never waits for a lock,
+ * because that would block the whole thread; the caller retries later. A commit does not checkpoint the write-ahead
+ * log. The store's owner does that when it is idle.
  */
 const WRITES = `PRAGMA busy_timeout=0; PRAGMA page_size=${PAGE_BYTES}; PRAGMA journal_mode=WAL;
   PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;`

@@ -1,9 +1,10 @@
 /**
- * SqliteLog: the durable log, as the actors' thread sees it. `ThreadedLog` has the database in a separate thread;
- * `InlineLog` commits on this one, with the same store code, for the simulator and for environments without threads.
+ * SqliteLog: the durable log, for use on the actors' thread. `ThreadedLog` uses the database in a separate thread.
+ * `InlineLog` commits on the same thread, with the same store code, for the simulator and for environments without
+ * threads.
  *
- * A storage error that outlasts its retry time is fatal: `failure` is set once and for all, and nothing becomes durable
- * any more.
+ * A storage error that lasts longer than its retry time is fatal: `failure` is set permanently, and no more appends
+ * become durable.
  */
 import { Deferred, Effect, Exit, Latch, type Scope } from "effect"
 import type { AdmissionState } from "./AdmissionState.ts"
@@ -32,11 +33,13 @@ export interface Parts {
 
 export interface Options {
   readonly store: StoreOptions
-  /** How long (ms) a write is retried when it meets a lock or a full disk, before the log gives up. */
+  /**
+   * How long (ms) a write is retried if the file is locked or the disk is full. After that, the log fails permanently.
+   */
   readonly giveUpAfter: number
 }
 
-/** An open store, and the log over it once its state is known. */
+/** An open store. `log` creates the log over it when the restored state is known. */
 export interface OpenStore {
   readonly opened: Opened
   readonly log: (parts: Parts) => Effect.Effect<SqliteLog, never, Scope.Scope>
@@ -47,9 +50,9 @@ export abstract class SqliteLog extends AdmittingLog {
   durable: number
   private readonly gaveUp = Deferred.makeUnsafe<StorageError>()
   failure: StorageError | undefined = undefined
-  /** Called when a problem of older runes is found while the log is in use. */
+  /** Called when a problem in older runes is found while the log is in use. */
   onDamage: (problem: Problem) => void = () => {}
-  /** Called when background work cannot continue for now. */
+  /** Called with a message when a chore (background work) fails for now. */
   onTrouble: (message: string) => void = () => {}
   protected readonly file: string
   private readonly soon: Soon
@@ -71,45 +74,48 @@ export abstract class SqliteLog extends AdmittingLog {
     return shareOf(this.flight.owners + ready)
   }
 
-  /** Throws the storage's error if it has given up: no caller must wait for a log that takes no more runes. */
+  /**
+   * Throws the storage error if the storage has failed permanently, so that no caller waits for a log that accepts no
+   * more runes.
+   */
   append(unit: Unit): boolean {
     if (this.failure !== undefined) throw this.failure
     this.admission.take(unit, false)
     this.flight.push(unit)
     this.send(unit)
     if (!this.isFlushing) {
-      // flushes when the steps of this stack are done: what they append together is one group
+      // flush when the current call stack has ended, so that all its appends become one group
       this.isFlushing = true
       this.soon(this.flushes)
     }
     return false
   }
 
-  /** Saves a snapshot when the store has time; nothing waits for it. */
+  /** Saves a snapshot when the store is idle. No caller waits for it. */
   keep(order: SnapshotOrder): void {
     if (this.failure === undefined) this.carryOut({ _tag: "Snapshot", order })
   }
 
-  /** Rebuilds the file next to the store, which cannot be read. */
+  /** Rebuilds the side file next to the store, after it could not be read. */
   reindex(): void {
     if (this.failure === undefined) this.carryOut({ _tag: "Reindex" })
   }
 
-  /** Saves the position of a subscriber when the store has time. */
+  /** Saves the position of a subscriber when the store is idle. */
   keepPosition(name: string, eventId: number): void {
     if (this.failure === undefined) this.carryOut({ _tag: "Position", name, eventId })
   }
 
-  /** Carries out a change, which is durable when this returns. */
+  /** Carries out a change of the store. The change is durable when the effect completes. */
   abstract change(change: Change): Effect.Effect<void, StorageError>
 
   /** Copies the oldest runes to a segment file; undefined if there are too few. */
   abstract seal(sealing: Sealing): Effect.Effect<Made | undefined, StorageError>
 
-  /** Completes when the storage has given up. */
+  /** Completes when the storage has failed permanently. */
   readonly failed: Effect.Effect<StorageError> = Effect.suspend(() => Deferred.await(this.gaveUp))
 
-  /** Completes when no append is on its way to the disk, or when the storage has given up. */
+  /** Completes when no append waits for the disk, or when the storage has failed permanently. */
   readonly settled: Effect.Effect<void> = Effect.callback<void>((resume) => {
     if (this.flight.size === 0 || this.failure !== undefined) resume(Effect.void)
     else this.idlers.push(() => resume(Effect.void))
@@ -178,7 +184,7 @@ const stopped = (thread: LogWorker): Effect.Effect<void> =>
 
 class ThreadedLog extends SqliteLog {
   private readonly thread: LogWorker
-  /** Appends that are sent in one message. */
+  /** Appends that are sent in the next message to the thread. */
   private batch: Array<Unit> = []
   private seen = 0
   private orders = 0
@@ -320,14 +326,14 @@ export const openThreaded = (options: Options): Effect.Effect<OpenStore, Storage
     return { opened, log: (parts) => Effect.sync(() => new ThreadedLog(thread, parts, file)) }
   })
 
-/** Time without an append after which there is time for housekeeping. */
+/** Time without an append after which housekeeping runs. */
 const QUIET = "200 millis"
 const PAUSE = "20 millis"
 
-/** The disk of a log without a thread: this machine's, or a simulated one. */
+/** The disk of a log without a thread: the real disk, or a simulated one. */
 export interface InlineDisk {
   readonly open: (options: StoreOptions) => LogStore
-  /** `seek` runs before a group is written; `settle` when it is durable, before anybody is notified. */
+  /** `seek` runs before a group is written. `settle` runs when the group is durable, before its owners are notified. */
   readonly seek: Effect.Effect<void>
   readonly settle: Effect.Effect<void>
 }
@@ -351,7 +357,7 @@ class InlineLog extends SqliteLog {
     this.tries = Math.ceil(giveUpAfter / 20)
   }
 
-  /** The fiber that replaces the thread. */
+  /** Writes the appends, in a fiber that replaces the log's thread. */
   readonly run: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     while (!this.isClosed || this.waiting.length > 0) {
       yield* this.work.await
@@ -390,7 +396,7 @@ class InlineLog extends SqliteLog {
     this.work.openUnsafe()
   }
 
-  /** Does all remaining work at once, since nobody waits for this thread. */
+  /** Does all pending housekeeping and chores at once, because no caller waits for this thread. */
   private tidy(): void {
     this.store.rest()
     while (this.store.choresDue() === 0) this.store.chore()

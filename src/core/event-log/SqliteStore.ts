@@ -1,10 +1,9 @@
 /**
- * SqliteStore: writes the log's runes to one table, with fixed prepared statements of one row shape. Chains and hashes
- * are computed here, at the insert, so that they cost the actors' thread nothing.
+ * SqliteStore: writes the log's runes to one table, with a few fixed prepared statements. Hash chains are computed
+ * here, at the insert, so that they take no time on the actors' thread.
  *
- * `commit` is one transaction and one sync. After a failure, nothing of it was written and the chains are unchanged.
- * Each row names the previous row of its stream, so that a stream is read backwards from its newest rune without an
- * index.
+ * `commit` is one transaction and one sync. If it fails, no row was written, and the chains are unchanged. Each row
+ * names the previous row of its stream, so that a stream can be read backwards from its newest rune without an index.
  */
 import type { Link } from "./ChainWalk.ts"
 import { dirname, join } from "node:path"
@@ -19,11 +18,11 @@ import { type Database, nodeSqlite, openStore, type Statement, type Value } from
 
 export interface StoreOptions {
   readonly file: string
-  /** The stream whose runes report segments. */
+  /** The home stream, whose runes record the segments. */
   readonly home: string
   /** Maximum size of the file in bytes. */
   readonly maxBytes?: number
-  /** Kinds after which a stream takes no more runes. */
+  /** Kinds of runes after which a stream accepts no more runes. */
   readonly seals: ReadonlyArray<string>
   readonly guarded: ReadonlyArray<string>
 }
@@ -31,25 +30,29 @@ export interface StoreOptions {
 /** Payloads to write back to their runes in the store. */
 export type PutBack = ReadonlyArray<readonly [eventId: number, payload: string]>
 
-/** New runes have no `cause`. */
+/** Columns of new runes. They have no `cause`, which is only used in format 1. */
 const COLUMNS = ALL_COLUMNS.filter((column) => column !== "cause")
 const WIDTH = COLUMNS.length
 const HOLES = `(${Array.from({ length: WIDTH }, () => "?").join(",")})`
-/** Number of rows of the longer one of the two INSERTs. */
+/** Number of rows in the multi-row INSERT. The other INSERT has one row. */
 const MANY = 8
 
 const PAGE_BYTES = 4096
-/** Bytes of the write-ahead log after which it is folded into the file: SOME when nobody writes, MUCH in any case. */
+/**
+ * Size (bytes) at which the write-ahead log is checkpointed: `SOME_BYTES` while nothing is written, `MUCH_BYTES` at any
+ * time.
+ */
 export const SOME_BYTES = 500_000
 export const MUCH_BYTES = 1_000_000
-/** Pages that a write-ahead log only exceeds when a reader keeps it from being folded into the file: 8 MB. */
+/** Number of pages (8 MB) that the write-ahead log exceeds only if a reader prevents its checkpoint. */
 const SWOLLEN_PAGES = 2_048
-/** Bytes of a row without its payload, and of a commit without its rows. */
+/** Estimated bytes of a row without its payload, and of a commit without its rows. */
 const ROW_BYTES = 350
 const COMMIT_BYTES = 3 * PAGE_BYTES
 
 /**
- * Folds the write-ahead log into the file and empties it, because it contains old versions of pages. Throws if busy.
+ * Checkpoints the write-ahead log into the file and truncates the log, because it contains old versions of pages.
+ * Throws if a reader uses the log.
  */
 export const emptyWal = (database: Database): void => {
   const { busy } = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { readonly busy: number }
@@ -73,15 +76,18 @@ export class SqliteStore {
   private readonly guarded: ReadonlySet<string>
   private readonly valuesOfOne: Array<Value> = Array.from({ length: WIDTH }, () => null)
   private readonly valuesOfMany: Array<Value> = Array.from({ length: WIDTH * MANY }, () => null)
-  /** The heads of the streams after the last commit. */
+  /** The newest rune of each stream after the last commit. */
   readonly heads = new Map<string, Head>()
-  /** The heads that the current transaction has changed. */
+  /** The newest rune of each stream that the current transaction has changed. */
   private readonly pending = new Map<string, Head>()
   /** Approximate number of bytes written since the last checkpoint. */
   bytes = 0
-  /** Whether the write-ahead log is so large that a reader must have kept it from being folded into the file. */
+  /** Whether the write-ahead log is so large that a reader must have prevented its checkpoint. */
   isSwollen = false
-  /** Runes up to this position are in segments: they have left the store, or are about to. 0 for none. */
+  /**
+   * Position of the newest rune that is in a segment; 0 if there is none. Rows up to it are deleted, or will be deleted
+   * soon.
+   */
   left = 0
 
   constructor({ file, guarded, home, maxBytes, seals }: StoreOptions, sqlite = nodeSqlite) {
@@ -136,7 +142,7 @@ export class SqliteStore {
     this.bytes += bytes
   }
 
-  /** Sets a stream's head to a rune that is already stored. */
+  /** Sets the newest rune of a stream to a rune that is already stored. */
   restore(stream: string, kind: string, { eventId, hash, seq }: Pick<Head, "eventId" | "seq" | "hash">): void {
     const row = { event_id: eventId, hash, kind, seq }
     this.heads.set(stream, this.headAfter(row, this.heads.get(stream)?.guarded ?? 0))
@@ -163,23 +169,28 @@ export class SqliteStore {
     return head?.eventId === prev ? head : undefined
   }
 
-  /** The newest rune of a stream among those that have left the store. */
+  /** The newest rune of a stream that was moved to a segment; undefined if there is none. */
   leftHead(stream: string): Head | undefined {
     return this.left === 0 ? undefined : leftHeadsIn(this.database, stream)[0]
   }
 
-  /** The newest runes of all streams among those that have left the store. */
+  /** The newest moved rune of each stream that has runes in segments. */
   get leftHeads(): ReadonlyArray<SegmentHead> {
     return this.left === 0 ? [] : leftHeadsIn(this.database)
   }
 
-  /** Lists a segment, so that its rows are no longer needed. Durable when it returns. */
+  /**
+   * Adds a segment to the store's list, so that its rows may be deleted. The change is durable when this method
+   * returns.
+   */
   leave(made: Made): void {
     this.transaction(() => list(this.database, made, this.headsIn(made)))
     this.left = Math.max(this.left, made.last)
   }
 
-  /** Replaces all segments up to this one, which are deleted, by this one. Durable when it returns. */
+  /**
+   * Lists this file instead of the deleted segments that it replaces. The change is durable when this method returns.
+   */
   forget(made: Made): void {
     this.transaction(() => {
       this.database.prepare("DELETE FROM segments WHERE last <= ?").run(made.last)
@@ -188,8 +199,8 @@ export class SqliteStore {
   }
 
   /**
-   * Changes the list of segments in the transaction of the rune that reports it: no copy of the store has only one of
-   * them.
+   * Updates the list of segments in the transaction of the rune that records the change. A copy of the store therefore
+   * has both or none.
    */
   private listTold({ kind, stream, text }: Row): void {
     if (stream !== this.home) return
@@ -204,14 +215,14 @@ export class SqliteStore {
     return new SegmentFile(join(dirname(this.file), SEGMENTS, file)).footer.heads
   }
 
-  /** Updates the listed facts of a segment whose file was rewritten. */
+  /** Updates the list entry of a segment whose file was rewritten. */
   private relist({ bytes, file, first, last, sha256 }: Made): void {
     this.database
       .prepare("UPDATE segments SET file = ?, sha256 = ?, bytes = ? WHERE first = ? AND last = ?")
       .run(file, sha256, bytes, first, last)
   }
 
-  /** Deletes rows that are in a segment, the oldest ones first. Returns how many. */
+  /** Deletes at most `count` rows that are in a segment, oldest first. Returns the number of deleted rows. */
   drop(count: number): number {
     const { changes } = this.unhurried(() =>
       this.database
@@ -225,7 +236,7 @@ export class SqliteStore {
     return Number(changes)
   }
 
-  /** Gives free pages back to the file system. Returns whether at least `worth` more pages are free. */
+  /** Releases free pages to the file system. Returns whether at least `worth` more pages are free. */
   giveBack(pages: number, worth: number): boolean {
     const { auto_vacuum: way } = this.database.prepare("PRAGMA auto_vacuum").get() as { readonly auto_vacuum: number }
     const free = () =>
@@ -236,13 +247,16 @@ export class SqliteStore {
     return free() >= worth
   }
 
-  /** The eventId of the last commit: an id that was assigned once is never assigned again. */
+  /** The last eventId of the newest commit. An eventId that was assigned once is never assigned again. */
   get lastCommitted(): number {
     const row = this.database.prepare("SELECT event_id FROM head").get() as { readonly event_id: number } | undefined
     return row?.event_id ?? 0
   }
 
-  /** Restores the payloads of runes, which an older agentd had moved elsewhere. Durable when it returns. */
+  /**
+   * Restores the payloads of runes that an older agentd had moved elsewhere. The change is durable when this method
+   * returns.
+   */
   putBack(payloads: PutBack): void {
     this.transaction(() => {
       const allow = this.database.prepare("INSERT OR IGNORE INTO erasing VALUES (?)")
@@ -257,8 +271,8 @@ export class SqliteStore {
   }
 
   /**
-   * Removes texts of a payload from the file; the rest of the payload stays. A second call changes nothing more. Throws
-   * if the remaining payload does not have the hash `left`.
+   * Removes texts of a payload from the file; the rest of the payload stays. A second call has no further effect.
+   * Throws if the remaining payload does not have the hash `left`.
    */
   rewrite({ eventId, fields, left }: Erasing): void {
     const row = this.database.prepare("SELECT payload FROM runes WHERE event_id = ?").get(eventId) as
@@ -287,7 +301,10 @@ export class SqliteStore {
     this.bytes = 0
   }
 
-  /** Folds the write-ahead log into the file. An error is ignored: the next commit meets it, too, and reports it. */
+  /**
+   * Checkpoints the write-ahead log into the file. An error is ignored, because the next commit gets the same error and
+   * reports it.
+   */
   checkpoint(): void {
     this.bytes = 0
     try {
@@ -298,7 +315,7 @@ export class SqliteStore {
     }
   }
 
-  /** Frees the space of a write-ahead log that a reader has kept from being folded into the file. */
+  /** Truncates a write-ahead log that has grown because a reader prevented its checkpoint. */
   shrink(): void {
     emptyWal(this.database)
     this.isSwollen = false
@@ -308,13 +325,16 @@ export class SqliteStore {
     try {
       OpenMark.clear(this.database)
     } catch {
-      // a disk that takes no writes: the write-ahead log stays next to the file, too
+      // the disk accepts no writes, so the write-ahead log also stays next to the file
     }
     this.checkpoint()
     this.database.close()
   }
 
-  /** Writes without waiting for the disk: the next commit makes it durable. What a power cut undoes is done again. */
+  /**
+   * Writes without waiting for the disk. The next commit makes the write durable. If a power failure undoes it, the
+   * write is repeated later.
+   */
   private unhurried<A>(write: () => A): A {
     this.database.exec("PRAGMA synchronous=NORMAL")
     try {
@@ -359,7 +379,7 @@ export class SqliteStore {
     into[at + 8] = row.from
     into[at + 9] = row.to
     into[at + 10] = row.trigger
-    // most causes are in the same stream as the rune
+    // null means the rune's own stream, because most causes are in the same stream
     into[at + 11] = row.causeStream === stream ? null : row.causeStream
     into[at + 12] = row.causeSeq
     into[at + 13] = row.moves

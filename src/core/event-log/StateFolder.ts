@@ -1,9 +1,9 @@
 /**
  * StateFolder: checks the state directory of a store before anything in it is touched.
  *
- * Guarantees: a check opens, creates and changes nothing. A directory that belongs to another user, or that others can
- * write in, is refused. So is one that contains a link or another user's file: a write there could end up in any file
- * of this user.
+ * Guarantees: the check opens, creates and changes no file. A directory is refused if it belongs to another user, or if
+ * other users can write to it. It is also refused if it contains a symbolic link or another user's file, because a
+ * write could then change any file of this user.
  */
 import { Effect, Schema } from "effect"
 import { lstatSync, readdirSync, type Stats, statSync } from "node:fs"
@@ -56,7 +56,7 @@ const objectionTo = (folder: string): StateFolderRefused | undefined => {
   return undefined
 }
 
-/** Fails if nothing may be written in the directory. A missing directory is accepted: it can be created. */
+/** Fails if it is not safe to write to the directory. A missing directory is accepted, because it can be created. */
 export const check = (folder: string): Effect.Effect<void, StateFolderRefused> =>
   Effect.suspend(() => {
     try {
@@ -64,7 +64,7 @@ export const check = (folder: string): Effect.Effect<void, StateFolderRefused> =
       return objection === undefined ? Effect.void : Effect.fail(objection)
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : String(error)
-      // it does not exist, and creating it will fail with the reason
+      // the directory does not exist, and creating it later will fail with the reason
       if (code === "ENOTDIR") return Effect.void
       return Effect.fail(refused(`The state folder ${folder} cannot be looked at: ${code}.`, OTHER))
     }

@@ -1,4 +1,7 @@
-/** StorageFailure: what a database's errors mean to a person, and which of them can pass by themselves. */
+/**
+ * StorageFailure: converts errors of the database and the file system to StorageErrors with a remedy, and retries
+ * temporary errors.
+ */
 import { Duration, Effect } from "effect"
 import * as Monotonic from "../supervision/Monotonic.ts"
 import { StorageError } from "./EventLog.ts"
@@ -52,10 +55,10 @@ const moved = [
   "Put the state folder back in its place, or a backup (agentd restore), then start it again: agentd start"
 ] as const
 
-/** Reasons that can pass: a lock of another connection, a full disk, a temporary disk error. */
+/** Reasons of temporary errors: a lock of another connection, a full disk, a temporary disk error. */
 const passing = new Set(["locked", "full", "io"])
 
-/** SQLite's code for each error of the file system. */
+/** SQLite's result code for each error code of the file system. */
 const ofErrno: { readonly [code: string]: number } = {
   EIO: 10,
   ENOSPC: 13,
@@ -94,7 +97,7 @@ export const storageError = (where: string, cause: unknown): StorageError => {
 
 const SOON: Backoff.Policy = { base: 5, factor: 2, cap: 250, jitter: 0 }
 
-/** Retries errors that can pass, at growing intervals, for at most `giveUpAfter`. */
+/** Retries temporary errors, at growing intervals, for at most `giveUpAfter`. */
 export const untilItPasses =
   (giveUpAfter: Duration.Duration) =>
   <A, R>(effect: Effect.Effect<A, StorageError, R>): Effect.Effect<A, StorageError, R> =>

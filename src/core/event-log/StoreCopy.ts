@@ -1,9 +1,8 @@
 /**
- * StoreCopy: copies the whole database of a store while a daemon writes to it, and reads the facts that a copy
- * contains.
+ * StoreCopy: copies the whole database of a store while a daemon writes to it, and reads facts about a copy.
  *
- * Guarantees: the copy is one moment of the store, and has everything that was durable before the copy began. The store
- * is only read. When a copy is interrupted, its thread is stopped.
+ * Guarantees: the copy is a consistent snapshot of the store, and contains everything that was durable before the copy
+ * began. The store is only read. If a copy is interrupted, its thread is stopped.
  */
 import { Effect } from "effect"
 import { Worker } from "node:worker_threads"
@@ -37,7 +36,7 @@ export const copy = (file: string, into: string): Effect.Effect<void, StorageErr
 export interface Facts {
   /** Schema version; 0 for an empty file. */
   readonly schema: number
-  /** Position of the newest rune; 0 for none. */
+  /** Position of the newest rune; 0 if there is none. */
   readonly head: number
   /** When the newest rune was appended, in ms since the epoch; 0 if that is not known. */
   readonly at: number
@@ -62,7 +61,7 @@ export const facts = (file: string): Effect.Effect<Facts, StorageError> =>
     catch: (cause) => storageError(file, cause)
   })
 
-/** Migrates a copy that an older agentd made to the current schema. Fails for the schema of a newer one. */
+/** Migrates a copy from an older agentd to the current schema. Fails for a copy from a newer agentd. */
 export const bringUpToDate = (file: string): Effect.Effect<void, StorageError> =>
   Effect.try({
     try: () => using(openStore({ file }), (database) => Migrations.migrate(database, file)),

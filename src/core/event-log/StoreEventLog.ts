@@ -1,6 +1,6 @@
 /**
- * StoreEventLog: the EventLog service over any log and store. Writes go through the log, reads come in pages, and a
- * subscription combines both.
+ * StoreEventLog: the EventLog service over any log and store. Runes are appended through the log and read page by page.
+ * A subscription combines both.
  */
 import { Effect, Fiber, Option, Queue, Semaphore, Stream } from "effect"
 import { Aside } from "./Aside.ts"
@@ -59,17 +59,17 @@ export interface Writable {
   readonly failed: Effect.Effect<StorageError>
   readonly keep: (order: SnapshotOrder) => void
   readonly positions: Positions
-  /** Carries out a change, which is durable when this returns. */
+  /** Carries out a change of the store. The change is durable when the effect completes. */
   readonly change: (change: Change) => Effect.Effect<void, StorageError>
-  /** Erasures that were begun and not finished, by the position of their rune. */
+  /** Erasures that were begun but not finished, by the eventId of the rune to erase. */
   readonly unfinished: ReadonlyMap<number, Erasing>
-  /** Omitted for a log without a file. */
+  /** Parts for moving runes to segments; omitted for a log without a file. */
   readonly segments?: SegmentLog.Parts & { readonly moved: StreamFold<unknown> }
-  /** Completes when no append is on its way to the disk. */
+  /** Completes when no append waits for the disk. */
   readonly settled: Effect.Effect<void>
 }
 
-/** Appends the rune that archives a stream, once. */
+/** Appends the rune that marks a stream as archived, once per stream. */
 const archiving = (
   { archives: { streams }, log }: Writable,
   append: Appender["append"],
@@ -88,7 +88,7 @@ const archiving = (
     }).pipe(Effect.uninterruptible, lock.withPermit)
 }
 
-/** Erasures, by the position of the rune whose texts were erased. */
+/** Erasures, by the eventId of the rune whose texts were erased. */
 const erasuresIn = (queries: LogQueries, home: string): Effect.Effect<ReadonlyMap<number, Erasing>, StorageError> =>
   Stream.runFold(
     queries.reads.read({ stream: home, kinds: ["rune.erasing"] }),
@@ -99,7 +99,7 @@ const erasuresIn = (queries: LogQueries, home: string): Effect.Effect<ReadonlyMa
     }
   )
 
-/** Kinds whose texts are states themselves, and so are never erased. */
+/** Kinds of runes whose texts are part of states, so that they are never erased. */
 const KEPT = new Set([
   "stream.checkpoint",
   "segment.sealed",
@@ -115,7 +115,7 @@ const KEPT = new Set([
 
 const unerasable = (kind: string, message: string): RuneRefused => new RuneRefused({ kind, rule: "erase", message })
 
-/** Finds the texts of a rune that can be erased, and what is left without them. */
+/** Finds the erasable texts of a rune, and computes the payload without them. */
 const looking = ({ archives, reader }: Writable, rules: Rules) =>
   Effect.fnUntraced(function* (eventId: number) {
     const [stored] = eventId < 1 ? [] : yield* reader.at([eventId])
@@ -157,7 +157,7 @@ const erasing = (
 
   const look = looking(of, rules)
 
-  /** Repeats steps that were already done; that changes nothing. */
+  /** Carries out all steps of an erasure. Repeating a step that was already done has no effect. */
   const finish = (begun: Erasing) =>
     Effect.gen(function* () {
       const { by, eventId, stream } = begun
@@ -182,7 +182,7 @@ const erasing = (
         yield* finish(begun)
         return found
       }).pipe(Effect.uninterruptible, lock.withPermit),
-    /** Finishes what a killed daemon began. */
+    /** Finishes the erasures that a killed daemon had begun. */
     resume: Effect.suspend(() =>
       Effect.forEach(
         [...unfinished.values()],
@@ -230,7 +230,7 @@ const follow = (
   })
 }
 
-/** The streams that are halted, now and in the future. */
+/** The halted streams: as a list, and as a stream that also emits those that are halted later. */
 const damagesOf = ({ log: { admission } }: Writable) => {
   const damaged = Effect.sync(() => admission.stops.map(([stream, { message }]): Damage => ({ stream, message })))
   return {
@@ -249,14 +249,14 @@ const damagesOf = ({ log: { admission } }: Writable) => {
   }
 }
 
-/** Reports which rune a part of the program skipped: people are notified by email. */
+/** Reports a rune that a subscriber has skipped, so that the user is notified by email. */
 const skipping =
   ({ home }: Rules, append: Appender["append"], admission: AdmissionState) =>
   ({ eventId, message, rune, subscriber }: Skipped): Effect.Effect<void> =>
     Effect.gen(function* () {
       const text = `${subscriber} goes on without rune ${eventId}: ${message}`
       yield* Effect.logError(`runes: ${text}`)
-      // reporting a skipped report would never end
+      // a skipped report is not reported, because that would never end
       if (rune?.kind === "invariant.violated" || !admission.isOpen(home)) return
       const { actor = "", kind = "", stream = home } = rune ?? {}
       const payload = { rule: "INV-RUNE-READ", severity: "ERROR", kind, actor, stream, message: text }
@@ -266,10 +266,10 @@ const skipping =
       yield* Effect.catch(told, (error) => Effect.logError(`nobody is mailed of it: ${error.message}`))
     })
 
-/** Cannot be the name of a fold: features are named by words. */
+/** Key of the guard's fold. No feature's fold has this name, because of the angle brackets. */
 const ITS_GUARD = "<guard>"
 
-/** Recovers a stream, and restores the guard's states of it in the same pass. */
+/** Recovers a stream, and in the same pass restores the guard's states for it. */
 const recoveringGuard = (
   admission: AdmissionState,
   recover: EventLog["Service"]["recover"]
@@ -286,7 +286,7 @@ const recoveringGuard = (
     })
 }
 
-/** Finishes in the background what a killed daemon began: segments, erasures, then archives. */
+/** Finishes, in the background, the work that a killed daemon had begun: segments, erasures, then archives. */
 const resuming = (
   { archives, segments, unfinished }: Writable,
   lock: Semaphore.Semaphore,
@@ -308,7 +308,7 @@ const resuming = (
   )
 }
 
-/** Number of permits of `files`. A check takes one; deleting segments takes all of them. */
+/** Number of permits of the semaphore `files`. A check takes one permit; deleting segments takes all of them. */
 const READERS = 1_000
 
 interface Locks {
@@ -317,7 +317,7 @@ interface Locks {
   readonly files: Semaphore.Semaphore
 }
 
-/** Moves the oldest runes out of the store, and deletes them from the log unless a check is reading all files. */
+/** The methods that move the oldest runes to segments, and that delete segments if no check is reading the files. */
 const sealingOf = (
   { archives, log, segments }: Writable,
   rules: Rules,
@@ -338,14 +338,14 @@ const sealingOf = (
     sealed: Effect.sync(() => ({ last: all.last, bytes: all.bytes, deleted: all.deleted })),
     forget: (which) =>
       Effect.suspend(() => {
-        // nothing is deleted while a stream is halted: its damage can still be repaired
+        // nothing is deleted while a stream is halted, because its damage can still be repaired
         if (log.admission.stops.length > 0) return Effect.succeed(undefined)
         return Effect.map(files.withPermitsIfAvailable(READERS)(forget(which)), Option.getOrUndefined)
       }).pipe(lock.withPermit)
   }
 }
 
-/** Checks of the whole log, and the parts that were set aside. */
+/** The methods that check the whole log, and that report the parts of streams that were set aside. */
 const healthOf = (
   { archives, checked = null }: Writable,
   rules: Rules,
@@ -405,7 +405,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   const parts = { ...of, segments: of.segments, append: appender.append, home: rules.home, erasures, lock }
   yield* resuming(of, lock, { erasures: eraser.resume, archives: OldArchives.restoreAll(parts) })
   const subscribe = (selection: Selection) => queries.subscribe(selection, recent)
-  // waiting appends are still written, and reported, before the end
+  // at the end, waiting appends are still written and reported
   yield* Effect.addFinalizer(() =>
     appender.close.pipe(
       Effect.andThen(settled),
@@ -438,7 +438,10 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   })
 })
 
-/** A log that another process writes. What exists now can be read; everything else fails. */
+/**
+ * The service for a log that another process writes. Existing runes can be read. All other operations fail or have no
+ * effect.
+ */
 export const makeReadOnly = (
   of: Pick<Writable, "archives" | "reader" | "snapshots" | "walk"> & {
     readonly segments: () => Segments

@@ -1,11 +1,11 @@
 /**
- * StoreHolder: finds out which process holds a store, without the lock's file: a person can remove that file, and some
- * file systems do not support locks. It uses the note that the holder wrote about itself, and the processes that have
- * the database open for writing.
+ * StoreHolder: finds the process that holds a store, without using the lock file. A user can delete that file, and some
+ * file systems do not support locks. The search uses the note that the holder wrote about itself, and the processes
+ * that have the database open for writing.
  *
- * Guarantees: a look changes nothing. A holder on another machine counts until its note is removed, since this machine
- * cannot know whether it is alive. On this machine a note counts while exactly that process is alive, since another
- * process can have its pid by now. Processes are only found if there is a `/proc`.
+ * Guarantees: the search changes nothing. A holder on another machine counts until its note is deleted, because this
+ * machine cannot know whether that process is alive. On this machine, a note counts only while exactly that process is
+ * alive, because another process can have the same pid now. Processes are found only on systems with `/proc`.
  */
 import { Context, Option, Schema } from "effect"
 import * as fs from "node:fs"
@@ -37,18 +37,18 @@ const textOf = (path: string): string | undefined => {
 
 const bootOf = (): string | undefined => textOf("/proc/sys/kernel/random/boot_id")?.trim()
 
-/** When a process started, in clock ticks since boot; undefined if it has ended, or if that cannot be seen. */
+/** When a process started, in clock ticks since boot; undefined if it has ended, or if its start is not known. */
 const startOf = (pid: number): string | undefined => {
   const text = textOf(`/proc/${pid}/stat`)
-  // the name can contain anything, so read after its last bracket: the state, and 18 fields later the start
+  // the process name can contain any text, so read after its last bracket: the state, and 18 fields later the start
   const [state, ...fields] = text?.slice(text.lastIndexOf(")") + 2).split(" ") ?? []
   return state === undefined || state === "Z" || state === "X" ? undefined : fields[18]
 }
 
-/** Path of the holder's note. Separate from the lock's file, because nobody can read that file while it is locked. */
+/** Path of the holder's note. The note is not in the lock file, because that file cannot be read while it is locked. */
 export const noteFile = (folder: string): string => join(folder, "lock.json")
 
-/** The holder of the store according to its note; undefined without a valid note. */
+/** The holder of the store according to its note; undefined if there is no valid note. */
 export const noted = (folder: string): Holder | undefined =>
   Option.getOrUndefined(decodeHolder(textOf(noteFile(folder)) ?? ""))
 
@@ -69,7 +69,7 @@ export const isElsewhere = ({ boot, host }: Holder): boolean =>
 const isAlive = ({ boot, pid, start }: Holder): boolean =>
   pid !== process.pid && boot !== undefined && boot === bootOf() && start !== undefined && startOf(pid) === start
 
-/** Whether a process has the file open for writing, at this descriptor. */
+/** Whether this descriptor of a process is the file, opened for writing. */
 const writes = (descriptor: string, name: string, file: fs.Stats): boolean => {
   try {
     if (!fs.readlinkSync(`/proc/${descriptor}`).endsWith(name)) return false
@@ -109,13 +109,16 @@ export const found = (folder: string, name: string): Holder | undefined => {
   return pid === undefined ? undefined : note?.pid === pid ? note : { pid, socket: null }
 }
 
-/** Pid of the process on this machine that holds the store. */
+/** Pid of the process on this machine that holds the store; undefined if none is found. */
 export const here = (folder: string): number | undefined => {
   const holder = found(folder, STORE)
   return holder === undefined || isElsewhere(holder) ? undefined : holder.pid
 }
 
-/** Pid of the process that holds the caller's store, for an error that says that the daemon does not answer. */
+/**
+ * Pid of the process that holds the caller's store; undefined if it is not known. Used in the error message for a
+ * daemon that does not answer.
+ */
 export const Here = Context.Reference<() => number | undefined>("agentd/event-log/StoreHolder/Here", {
   defaultValue: () => () => undefined
 })

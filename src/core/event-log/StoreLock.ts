@@ -1,10 +1,10 @@
 /**
- * StoreLock: one daemon per store. It holds an exclusive lock on `lock.db` in the state directory for its life. The
- * kernel releases the lock when the process ends, however it ends, so there is no stale lock. The lock alone is not
- * trusted: its file can be removed, and some file systems (network mounts) have no locks. `StoreHolder` describes the
- * other checks.
+ * StoreLock: ensures that only one daemon uses a store. The daemon holds an exclusive lock on `lock.db` in the state
+ * directory until it ends. The kernel releases the lock however the process ends, so there is no stale lock. The lock
+ * alone is not sufficient: its file can be deleted, and some file systems (network mounts) do not support locks.
+ * `StoreHolder` describes the other checks.
  *
- * Guarantees: a daemon that finds another holder has changed nothing, and reports who the holder is and what to do. The
+ * Guarantees: a daemon that finds another holder has changed nothing, and reports the holder and a remedy. The
  * directory is checked before it is touched.
  */
 import { Duration, Effect, Schedule, Schema, type Scope } from "effect"
@@ -28,7 +28,7 @@ import { storageError } from "./StorageFailure.ts"
 import { errorOf } from "./GroupCommit.ts"
 import { moved, StorePlace } from "./StorePlace.ts"
 
-/** Another daemon holds the store. Its pid and socket are null if they are not known. */
+/** Another daemon holds the store. The pid and socket of that daemon are null if they are not known. */
 export class StoreInUse extends Schema.TaggedError<StoreInUse>()("StoreInUse", {
   message: Schema.String,
   remedy: Schema.String,
@@ -42,14 +42,14 @@ export class StoreInUse extends Schema.TaggedError<StoreInUse>()("StoreInUse", {
 export interface Options {
   /** The state directory; created if missing. */
   readonly folder: string
-  /** Socket of the holder, reported to others that find the store in use; null for none. */
+  /** Socket of this daemon, reported to other processes that want to use the store; null if there is none. */
   readonly socket: string | null
 }
 
-/** Two daemons that start in the same instant can refuse each other: how long (ms) each of them retries. */
+/** How long (ms) a daemon retries to get the lock. Two daemons that start at the same time can refuse each other. */
 const SETTLE = 250
 
-/** The store's database, and the file whose lock shows which process holds the store. */
+/** Name of the store's database, and name of the lock file. */
 const [STORE, LOCK] = [StoreHolder.STORE, "lock.db"] as const
 
 /** The holder of the store according to its note. */
@@ -85,7 +85,10 @@ export const inUse = (folder: string, holder: StoreHolder.Holder | undefined): S
   })
 }
 
-/** Creates the file, readable only by its owner, and follows no link. An older agentd's file gets the same mode. */
+/**
+ * Creates the file, readable only by its owner, without following symbolic links. An existing file from an older agentd
+ * gets the same mode.
+ */
 const makeFile = (path: string): void => {
   const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants
   const file = openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)
@@ -109,7 +112,7 @@ const lock = (options: Options): DatabaseSync => {
   const database = new DatabaseSync(path, { timeout: SETTLE })
   try {
     database.exec("BEGIN EXCLUSIVE")
-    // finds a daemon that started in the same moment and locked another file of that name
+    // finds a daemon that started at the same time and has locked another file with the same name
     look(options)
     writeHolder(options)
     return database
@@ -125,8 +128,8 @@ const unlock = (folder: string, database: DatabaseSync): void => {
 }
 
 /**
- * Fails if another process holds the store. Retries on this machine, since a process killed just now can still be
- * ending.
+ * Fails if another process holds the store. Retries if that process is on this machine, because a killed process can
+ * still be ending.
  */
 const alone = (options: Options): Effect.Effect<void, StoreInUse> =>
   Effect.try({ try: () => look(options), catch: (cause) => cause as StoreInUse }).pipe(
@@ -157,9 +160,9 @@ export const acquire = (
   ).pipe(Effect.asVoid)
 
 /**
- * Completes when the database of the held, open store was removed. Removing only the lock's file loses nothing. Waits
- * forever if the system cannot report changes of files. Then, or when the directory is moved, the next append finds the
- * loss. The directory itself is not watched: that would report each write.
+ * Completes when the database file of the open store was deleted or replaced. Deleting only the lock file does no harm.
+ * Waits forever if the system cannot report changes of files. In that case, or if the directory is moved, the next
+ * append detects the loss. The directory itself is not watched, because every write would be reported.
  */
 export const lost = (folder: string): Effect.Effect<StorageError> =>
   Effect.callback((resume) => {

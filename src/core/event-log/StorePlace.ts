@@ -1,16 +1,16 @@
 /**
- * StorePlace: whether a store's file is still where it was opened. A file that was removed or moved can still be
- * written, but what is written is lost.
+ * StorePlace: checks whether a store's file still has the path at which it was opened. A file that was deleted or moved
+ * can still be written, but the written data is lost.
  *
- * Guarantees: a file system that does not answer never makes a store count as moved. Imports only Node's modules at run
- * time, because the log's threads load this file.
+ * Guarantees: if the file system does not answer, a store does not count as moved. At run time this module imports only
+ * Node's own modules, because the log's threads load it.
  */
 import { type Stats, statSync } from "node:fs"
 import type { Failure } from "./GroupCommit.ts"
 
 /**
- * SQLite's own code for such a store, SQLITE_READONLY_DBMOVED. SQLite does not check for it in a store with a
- * write-ahead log.
+ * SQLite's result code for a database file that was moved (SQLITE_READONLY_DBMOVED). SQLite itself does not detect this
+ * if the database has a write-ahead log.
  */
 export const MOVED = 1032
 
@@ -28,7 +28,7 @@ export class StorePlace {
   private readonly file: string
   private readonly first: ReturnType<typeof seen>
 
-  /** Call when the file is open. */
+  /** Call this after the file was opened. */
   constructor(file: string) {
     this.file = file
     this.first = seen(file)

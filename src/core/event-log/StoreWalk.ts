@@ -1,6 +1,6 @@
 /**
- * StoreWalk: what `verify` looks at in one pass over a whole store: the chains, and the runes that the guard must see.
- * Pure, and imports only the hash at run time, because the verifying thread loads this file.
+ * StoreWalk: one pass of `verify` over a whole store. It checks the hash chains, and collects the runes that the guard
+ * must check. Pure. At run time this module imports only the hash, because the verifying thread loads it.
  */
 import { ChainWalk } from "./ChainWalk.ts"
 import type { Erased, Problem } from "./EventLog.ts"
@@ -10,14 +10,16 @@ import type { Segments } from "./Segments.ts"
 import type { StoredRune } from "./StoredRune.ts"
 import type { Tables } from "./TableCheck.ts"
 
-/** Kinds that decide how the newest rune of a stream is listed when its older runes leave the store. */
+/**
+ * Kinds of runes that determine which facts are stored about the newest rune of a stream when it is moved to a segment.
+ */
 export interface Marks {
-  /** Kinds after which a stream takes no more runes. */
+  /** Kinds of runes after which a stream accepts no more runes. */
   readonly seals: ReadonlyArray<string>
   readonly guarded: ReadonlyArray<string>
 }
 
-/** A rune that the guard must see, or that reports an archive. */
+/** A rune that the guard must check, or that records an archive or a segment. */
 export interface Looked {
   readonly eventId: number
   readonly stream: string
@@ -26,7 +28,7 @@ export interface Looked {
   readonly moves: ReadonlyArray<string>
   readonly to: string | null
   readonly payload: string | null
-  /** Whether payloads of the stream are missing up to here: invariants cannot be checked without all of them. */
+  /** Whether this rune or an earlier one of its stream has no payload. Invariants then cannot be checked. */
   readonly isErased: boolean
 }
 
@@ -38,7 +40,7 @@ export interface Walked {
   readonly erased: ReadonlyArray<Erased>
   /** The first rune without a payload, by stream. */
   readonly bare: ReadonlyMap<string, number>
-  /** Only for a store in a file. */
+  /** Result of the check of the tables; only for a store in a file. */
   readonly tables?: Tables
 }
 
@@ -51,7 +53,7 @@ export class StoreWalk {
   private hasLeft = 0
   /** The newest rune in the segments, by stream. */
   private readonly heads = new Map<string, Head>()
-  /** False if a segment could not be read or is not as it was made. */
+  /** False if a segment could not be read, or differs from the store's list. */
   private isComplete = true
 
   /** `relevant`: kinds of the runes to look at. */
@@ -65,7 +67,7 @@ export class StoreWalk {
     return this.chain.head
   }
 
-  /** Compares the files of segments with what the store lists about them. */
+  /** Compares the segment files with the store's list of segments. */
   files(segments: Segments): void {
     this.hasLeft = segments.last
     this.chain.head = segments.deleted
@@ -122,7 +124,8 @@ export class StoreWalk {
   }
 
   /**
-   * The newest runes in the segments, by stream. Undefined if the segments have changed since, or were not all read.
+   * The newest runes in the segments, by stream. `segments`: the last position in the segments that are listed now.
+   * Undefined if the segments have changed since the walk began, or if not all were read.
    */
   left(segments: number): ReadonlyMap<string, Head> | undefined {
     return this.isComplete && segments === this.hasLeft ? this.heads : undefined

@@ -8,7 +8,10 @@ import type { Header } from "./HashChain.ts"
 import type { Payload, Rune, Visibility } from "./Rune.ts"
 
 export interface StoredRune extends Header {
-  /** Position of the previous rune of the same stream; 0 for the first. Not part of the hash: `verify` compares it. */
+  /**
+   * Position of the previous rune of the same stream; 0 for the first. Not part of the hash, so `verify` checks it
+   * separately.
+   */
   readonly prev: number
   readonly visibility: Visibility
   /** JSON; null if it was erased, or if the reader did not ask for it. */
@@ -56,14 +59,14 @@ const toRune = (stored: StoredRune): Result.Result<Rune, StorageError> => {
   })
 }
 
-/** Converts stored runes to runes. A damaged one makes the reader fail; it is not skipped. */
+/** Converts stored runes to runes. Fails if the payload of a rune is damaged; such a rune is not skipped. */
 export const toRunes = (stored: ReadonlyArray<StoredRune>): Effect.Effect<ReadonlyArray<Rune>, StorageError> =>
   Effect.fromResult(Result.all(stored.map(toRune)))
 
 const isOneOf = (actors: ReadonlyArray<string>, actor: string): boolean =>
   actors.some((name) => (name.endsWith("/") ? actor.startsWith(name) : actor === name))
 
-/** Whether a selection includes a rune, without regard to its cursor. */
+/** Whether a rune matches the filters of a selection. The cursor `after` is ignored. */
 export const matches = (selection: Selection, rune: Pick<Rune, "stream" | "actor" | "kind" | "at">): boolean =>
   (selection.stream === undefined || rune.stream === selection.stream) &&
   (selection.actor === undefined || rune.actor === selection.actor) &&

@@ -1,8 +1,8 @@
 /**
  * StreamFold: computes a state of one stream, by applying its runes in order to an initial state.
  *
- * A snapshot of the state saves reading the runes before it. A checkpoint rune contains states in the chain itself; a
- * fold that meets its own state there continues from it.
+ * With a snapshot of the state, the runes before it need not be read. A checkpoint rune contains states in the chain
+ * itself. A fold that finds its own state in a checkpoint continues from that state.
  */
 import { readOwn } from "./OwnKinds.ts"
 import * as PlainState from "./PlainState.ts"
@@ -12,26 +12,29 @@ import { sealOf, type SnapshotOrder, type SnapshotRow } from "./Snapshot.ts"
 export interface StreamFold<S> {
   /** Name of the scope or the subscriber that has this state. */
   readonly name: string
-  /** Rises with every change of `apply` or of the state: a snapshot of another version is ignored. */
+  /** Must rise with every change of `apply` or of the state, because a snapshot of another version is ignored. */
   readonly version: number
   readonly initial: S
   /** Whether the stream can contain runes for this fold; if omitted, every stream can. */
   of?(stream: string): boolean
-  // Methods, so that a table of folds can contain folds of different states.
+  // Declared as methods, so that a table can contain folds with different types of states.
   apply(state: S, rune: Rune): S
   /** Converts the state to JSON and back; omitted if `PlainState` can do that. */
   toPlain?(state: S): unknown
   fromPlain?(plain: unknown): S
-  /** Converts a state that an older version saved, when its runes are deleted. Throws if it cannot. */
+  /**
+   * Converts a state that an older version of the fold saved before its runes were deleted. Throws if that is not
+   * possible.
+   */
   fromOlder?(plain: unknown, version: number): S
 }
 
-/** A state, and the newest rune that is folded in. */
+/** A state, and the newest rune that it includes. */
 export interface Recovered<S> {
   readonly state: S
-  /** 0 if no rune is folded in. */
+  /** eventId of the newest rune that the state includes; 0 if it includes none. */
   readonly eventId: number
-  /** Number of runes that were read for it. */
+  /** Number of runes that were read to compute the state. */
   readonly read: number
 }
 
@@ -59,7 +62,7 @@ export const snapshotOf = <S>(stream: string, fold: StreamFold<S>, state: S, eve
   state: Buffer.from(JSON.stringify(plainOf(fold, state)))
 })
 
-/** Makes a rune with the stream's whole state, for its chain. */
+/** Creates the draft of a checkpoint rune with the complete state of a stream. */
 export const checkpointOf = (
   stream: string,
   actor: string,
@@ -75,7 +78,10 @@ export const checkpointOf = (
   }
 })
 
-/** The snapshot's state; undefined in doubt. `hashAt`: the hash that the store has for the snapshot's rune. */
+/**
+ * Returns the snapshot's state; undefined if the snapshot cannot be trusted. `hashAt`: the hash that the store has for
+ * the snapshot's rune.
+ */
 export const restored = (
   fold: AnyFold,
   row: SnapshotRow | undefined,

@@ -1,9 +1,9 @@
 /**
- * StreamIndex: the newest rune of each stream, the snapshots, and the positions of subscribers, in the file next to the
- * store. Without it, a start would have to read the whole store.
+ * StreamIndex: stores the newest rune of each stream, the snapshots, and the positions of subscribers in the side file
+ * next to the store. Without this file, a start would have to read the whole store.
  *
- * The tables have their own position and are written when the store is idle. After a crash they are complete and at
- * worst a little behind; what they lack is read from the runes.
+ * The tables record the position up to which they are valid, and are written when the store is idle. After a crash they
+ * are consistent, but can lack the newest runes. The missing part is read from the store.
  */
 import { ChainWalk } from "./ChainWalk.ts"
 import type { Problem } from "./EventLog.ts"
@@ -18,10 +18,7 @@ import { emptyWal, type SqliteStore } from "./SqliteStore.ts"
 /** Number of newest runes whose chains are checked before the store is used. */
 const WINDOW = 5_000
 const PAGE = 1_000
-/**
- * Number of pages after which a long walk saves what it has found, so that a start that is cut off continues from
- * there.
- */
+/** Number of pages after which a long walk saves its results, so that an interrupted start can continue from there. */
 const KEEP_EVERY = 100
 /**
  * Above this number of changed streams since the last flush, the next flush no longer waits until the store is idle.
@@ -38,11 +35,11 @@ interface Place {
   readonly streams: number
 }
 
-/** Seal of a head's bytes: a damaged head would let the stream continue from a wrong place. */
+/** Seal (checksum) of a stream's head. With a damaged head, the stream would continue from a wrong rune. */
 const sealOfHead = (stream: string, { eventId, guarded, hash, isSealed, seq }: Head): string =>
   hashPayload(JSON.stringify([stream, eventId, seq, hash, isSealed, guarded])).slice(0, 16)
 
-/** The heads of all streams. Throws if one of them is not as it was written. */
+/** The heads of all streams. Throws if one of them is damaged. */
 const headsIn = (database: Database): ReadonlyArray<readonly [stream: string, head: Head]> => {
   const rows = database.prepare("SELECT * FROM streams").all() as unknown as ReadonlyArray<
     Omit<Head, "eventId" | "isSealed"> & {
@@ -59,7 +56,7 @@ const headsIn = (database: Database): ReadonlyArray<readonly [stream: string, he
   })
 }
 
-/** Problems of the file. An older version is no problem: the next start discards it. */
+/** Problems of the side file. An older version is not a problem, because the next start discards the file. */
 export const problemsOf = (database: Database): ReadonlyArray<string> => {
   const place = database.prepare("SELECT version, event_id, hash, streams FROM place").get() as unknown as
     | Place
@@ -84,7 +81,7 @@ export class StreamIndex {
     this.side = side
   }
 
-  /** Brings the store's heads and the file up to the newest rune. Answers the problems of the newest runes. */
+  /** Updates the store's heads and the side file to the newest rune. Returns the problems of the newest runes. */
   restore(store: SqliteStore): ReadonlyArray<Problem> {
     const place = this.load(store)
     if (place === undefined) {
@@ -110,7 +107,7 @@ export class StreamIndex {
     return this.changed.size > MANY_CHANGED || this.runes > MANY_RUNES ? "much" : "some"
   }
 
-  /** Writes what changed. If that fails, the file is only older: its place says up to which rune it is valid. */
+  /** Writes the changes. If that fails, the file is only outdated: it records up to which rune it is valid. */
   flush(store: SqliteStore): void {
     if (this.changed.size === 0) return
     const isWritten = this.side.attempt(() => {
@@ -131,7 +128,7 @@ export class StreamIndex {
     this.runes = 0
   }
 
-  /** Writes everything into a new file except the snapshots, which are saved again over time. */
+  /** Writes everything except the snapshots into a new file. Snapshots are saved again over time. */
   renew(store: SqliteStore): void {
     this.side.renew()
     for (const stream of store.heads.keys()) this.changed.add(stream)
@@ -159,7 +156,7 @@ export class StreamIndex {
     if (rune !== undefined) this.write("subscribers VALUES (?, ?, ?)", name, eventId, rune["hash"]!)
   }
 
-  /** Removes all snapshots of the stream, from every page that once contained one. */
+  /** Deletes all snapshots of the stream, from the file and from its write-ahead log. */
   forget(store: SqliteStore, stream: string): void {
     if (this.side.isBroken) return this.renew(store)
     this.database.prepare("DELETE FROM snapshots WHERE stream = ?").run(stream)
@@ -174,7 +171,10 @@ export class StreamIndex {
     this.side.attempt(() => void this.database.prepare(`INSERT OR REPLACE INTO ${row}`).run(...values))
   }
 
-  /** Position up to which the file is valid: its place must name a rune of this store. Undefined in doubt. */
+  /**
+   * Returns the position up to which the file is valid. Undefined if the file cannot be trusted: its position must name
+   * a rune of this store.
+   */
   private load(store: SqliteStore): number | undefined {
     let place: Place | undefined
     try {
@@ -186,7 +186,7 @@ export class StreamIndex {
     } catch {
       return undefined
     }
-    // a file that is behind the runes that left the store cannot be continued
+    // a file that lacks runes which were already moved out of the store cannot be continued
     if (place === undefined || place.version !== VERSION || place.event_id < store.left) return undefined
     if (place.event_id === 0) return 0
     const there = store.database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(place.event_id) as
@@ -195,7 +195,7 @@ export class StreamIndex {
     return there?.hash === place.hash ? place.event_id : undefined
   }
 
-  /** Walks over the newest runes, and over all that the file lacks. */
+  /** Reads and checks the newest runes, and all runes that the file lacks. */
   private walk(store: SqliteStore, place: number): ReadonlyArray<Problem> {
     const { database } = store
     const newest = database.prepare("SELECT max(event_id) AS last FROM runes").get() as { readonly last: number | null }

@@ -1,11 +1,11 @@
 /**
- * StreamReader: the states of streams, for the features that are folds of them. A stream is read once, from its
- * snapshots on, by all folds that the program has registered with the log. Each state then waits until its feature asks
- * for it.
+ * StreamReader: computes the states of streams for the features that fold them. A stream is read once, starting at its
+ * snapshots, by all folds that the program has registered with the log. Each state is kept until its feature requests
+ * it.
  *
- * Guarantees: a state that is returned includes the stream's newest durable rune. A fold that throws, and a stream that
- * cannot be read, fail alone and are reported. A snapshot that would save the next start more than it costs is saved at
- * once. An archived stream is not read: the archive's rune in the home stream says everything.
+ * Guarantees: a returned state includes the stream's newest durable rune. If a fold throws or a stream cannot be read,
+ * only that fold or stream fails, and the failure is reported. A snapshot that would save the next start more than it
+ * costs is saved at once. An archived stream is not read, because the rune of the archive in the home stream suffices.
  */
 import { Effect, Semaphore } from "effect"
 import * as Monotonic from "../supervision/Monotonic.ts"
@@ -30,16 +30,16 @@ import {
 /** Minimum number of runes that a fold must have read to get a snapshot. */
 export const WORTH_KEEPING = 128
 
-/** Bytes. A larger state gets no snapshot, since writing and reading it would cost as much as its runes do. */
+/** Maximum size of a snapshot in bytes. Writing and reading a larger one would cost as much as reading the runes. */
 export const MAX_SNAPSHOT = 32 * 1024 * 1024
 
-/** Bytes beyond which a state is large: restoring it holds up the event loop. */
+/** Size in bytes above which a state counts as large: restoring it blocks the event loop. */
 const LARGE = 2 * 1024 * 1024
 
-/** Number of pieces that are made without a pause. */
+/** Number of pieces of a state that are serialized before other work can run. */
 const PIECES = 4
 
-/** The state in the form of a snapshot, made in pieces; undefined if it is too large. */
+/** Serializes a state for a snapshot, in pieces. Returns undefined if the state is too large. */
 const bytesOf = Effect.fnUntraced(function* ({ at, fold }: Progress) {
   const parts: Array<Buffer> = []
   let bytes = 0
@@ -65,7 +65,10 @@ export interface Source {
   readonly shown: (stored: ReadonlyArray<StoredRune>) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
   /** All runes after a cursor, of every stream, if they are still in memory; otherwise undefined. */
   readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
-  /** The remaining facts about runes that a person's setting has deleted. Throws if they cannot be read. */
+  /**
+   * The file that replaces the runes that a user's setting has deleted; undefined if there is none. Throws if the file
+   * cannot be read.
+   */
   readonly beginning?: () => Beginning | undefined
 }
 
@@ -112,7 +115,7 @@ const firstOf = (begins: Beginning | undefined, stream: string, fold: AnyFold): 
   }
 }
 
-/** Where the fold begins: at its snapshot, if there is one. */
+/** Starts a fold at its snapshot, if there is one, else at the beginning of the stream. */
 const begin = Effect.fnUntraced(function* ({ beginning, reader, snapshots }: Source, stream: string, fold: AnyFold) {
   const row = yield* snapshots.get(stream, fold.name)
   const there = row === undefined ? [] : yield* reader.at([row.eventId])
@@ -124,13 +127,15 @@ const begin = Effect.fnUntraced(function* ({ beginning, reader, snapshots }: Sou
 
 interface Standing {
   readonly stream: string
-  /** Position of the stream's newest rune; 0 for none. */
+  /** Position of the stream's newest rune; 0 if there is none. */
   readonly newest: number
-  /** Position of the newest rune of the log. Later runes can be of this stream. */
+  /** Position of the newest rune of the log, which was determined before `newest`. */
   readonly head: number
 }
 
-/** Brings all folds to the stream's newest rune in one pass, or as far as the time allows. */
+/**
+ * Applies the remaining runes of the stream to all folds in one pass, up to the newest rune or the deadline `until`.
+ */
 const goOn = Effect.fnUntraced(function* (
   { reader, recent, shown }: Source,
   { head, newest, stream }: Standing,
@@ -175,7 +180,7 @@ export const recover = Effect.fnUntraced(function* <F extends Folds>(
 
 export interface Options extends Source {
   readonly folds: ReadonlyArray<AnyFold>
-  /** Position of the stream's newest durable rune; 0 for none. */
+  /** Position of the stream's newest durable rune; 0 if there is none. */
   readonly newest: (stream: string) => Effect.Effect<number, StorageError>
   /** Position of the newest durable rune of the log. */
   readonly head: Effect.Effect<number, StorageError>
@@ -199,11 +204,11 @@ export class StreamReader {
   /** Streams that existed at the start and are not yet read. */
   private readonly waiting = new Set<string>()
   private readonly total: number
-  /** Streams that all folds have read together. */
+  /** Streams that all their folds have read together, or are reading now. */
   private readonly begun = new Set<string>()
   private runes = 0
   private readonly unreadable = new Map<string, string>()
-  /** States that were read and that no feature has asked for yet, by stream and name of the fold. */
+  /** States that were read and that no feature has requested yet, by stream and name of the fold. */
   private readonly ready = new Map<string, Map<string, Progress>>()
   /** Streams whose newest snapshots are large. */
   private readonly large = new Set<string>()
@@ -231,12 +236,12 @@ export class StreamReader {
     }
   }
 
-  /** Whether a feature is a fold of the stream. */
+  /** Whether the stream has a fold of any feature. */
   isFolded(stream: string): boolean {
     return this.of.folds.some((fold) => fold.of?.(stream) ?? true)
   }
 
-  /** Whether saving snapshots of the stream would hold up the event loop. */
+  /** Whether saving snapshots of the stream would block the event loop. */
   isLarge(stream: string): boolean {
     return this.large.has(stream)
   }
@@ -271,9 +276,9 @@ export class StreamReader {
   }
 
   /**
-   * Reads the runes since the last snapshots and saves new ones, without touching the states in use.
+   * Reads the runes since the last snapshots and saves new snapshots, without touching the states in use.
    *
-   * `until`: deadline by the monotonic clock. What is folded by then is saved.
+   * `until`: deadline by the monotonic clock. At the deadline, the states that are folded so far are saved.
    */
   refresh(stream: string, until?: number): Effect.Effect<void, StorageError> {
     return Effect.gen({ self: this }, function* () {
@@ -289,13 +294,13 @@ export class StreamReader {
   }
 
   private at(stream: string) {
-    // reads the head first: a rune of the stream that lands in between is then after this head
+    // read the head first: a rune that is appended to the stream in between is then after this head
     return Effect.flatMap(this.of.head, (head) =>
       Effect.map(this.of.newest(stream), (newest): Standing => ({ stream, newest, head }))
     )
   }
 
-  /** The first time that a feature asks for one of the stream's folds, all folds of the stream read it together. */
+  /** When a feature requests one of the stream's folds for the first time, all folds of the stream read it together. */
   private readonly readTogether = Effect.fnUntraced(
     { self: this },
     function* (this: StreamReader, stream: string, asked: ReadonlyArray<AnyFold>) {
@@ -312,7 +317,10 @@ export class StreamReader {
     }
   )
 
-  /** Hands over a state that was read. From here on only the caller has it. */
+  /**
+   * Removes and returns a state that was read earlier, because from now on only the caller uses it. Undefined if there
+   * is none.
+   */
   private taken(stream: string, fold: AnyFold): Progress | undefined {
     const ready = this.ready.get(stream)
     const one = ready?.get(fold.name)
@@ -331,7 +339,10 @@ export class StreamReader {
     }
   )
 
-  /** Saves a snapshot if it is worth it. Answers its size in bytes; 0 for none. */
+  /**
+   * Saves a snapshot if enough runes were read for the state. Returns the snapshot's size in bytes; 0 if none was
+   * saved.
+   */
   private readonly keep = Effect.fnUntraced(
     { self: this },
     function* (this: StreamReader, stream: string, one: Progress) {
@@ -351,7 +362,7 @@ export class StreamReader {
     }
   )
 
-  /** Lets one reader of a stream run at a time. */
+  /** Runs `read` when no other reader of the stream is running. */
   private alone<A, E>(stream: string, read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() => {
       const known = this.locks.get(stream) ?? { lock: Semaphore.makeUnsafe(1), users: 0 }

@@ -2,11 +2,11 @@
  * Subscribers: the subscribers that follow the log across restarts. Each has a name, and a position up to which it has
  * handled the runes it follows.
  *
- * Guarantees: each matching rune is handed over at least once over all restarts. A start continues at the position,
- * whether or not the runes before it had any effect. Positions are saved without waiting for the disk: after a crash a
- * subscriber gets some runes again. A position that names no rune of this store is ignored. A rune that cannot be read,
- * or on which the subscriber crashes, is skipped and reported: otherwise the same rune would crash it after each
- * restart.
+ * Guarantees: each matching rune is passed to the subscriber at least once, across all restarts. A start continues at
+ * the saved position, whether or not the earlier runes had any effect. Positions are saved without waiting for the
+ * disk, so a subscriber can get some runes again after a crash. A position that names no rune of this store is ignored.
+ * A rune that cannot be read, or on which the subscriber crashes, is skipped and reported. Otherwise the same rune
+ * would crash the subscriber after each restart.
  */
 import { Cause, Effect } from "effect"
 import type { Selection, StorageError } from "./EventLog.ts"
@@ -14,7 +14,7 @@ import type { LogReader } from "./LogReader.ts"
 import type { RecentEvents } from "./RecentEvents.ts"
 import type { Rune } from "./Rune.ts"
 
-/** A position is saved after this many runes of the log, and when the subscriber ends. */
+/** Number of runes of the log after which a position is saved. The position is also saved when the subscriber ends. */
 const KEEP_EVERY = 1_024
 
 /** A saved position, with the hash of its rune. */
@@ -64,7 +64,7 @@ export class Subscribers {
     this.of = of
   }
 
-  /** Follows the log until it ends. */
+  /** Passes matching runes to `handle` until the log is closed. */
   readonly follow = <E, R>(
     name: string,
     selection: Selection,
@@ -88,7 +88,7 @@ export class Subscribers {
       yield* Effect.ensuring(following, Effect.sync(keep))
     })
 
-  /** The next piece, without a rune whose payload is damaged. */
+  /** Reads the next piece of runes, and skips a rune whose payload is damaged. */
   private readable(
     subscriber: string,
     selection: Selection,
@@ -108,7 +108,10 @@ export class Subscribers {
     )
   }
 
-  /** Hands over all runes at once; after a crash one by one, to find the rune on which the subscriber crashes. */
+  /**
+   * Passes all runes to `handle` at once. After a crash, passes them one by one, to find the rune on which the
+   * subscriber crashes.
+   */
   private handed<E, R>(
     subscriber: string,
     runes: ReadonlyArray<Rune>,

@@ -1,4 +1,7 @@
-/** SyncFolder: makes it durable that a folder has a file, or no longer has it. Imports only Node's modules. */
+/**
+ * SyncFolder: syncs a folder to disk, so that created, renamed and deleted files in it are durable. Imports only Node's
+ * own modules.
+ */
 import * as fs from "node:fs"
 
 export const syncFolder = (folder: string): void => {

@@ -1,9 +1,9 @@
 /**
- * TableCheck: checks what a store has besides its runes and no chain covers: the file's structure and header, the
- * tables and triggers, and the heads from which streams continue whose older runes are in segments.
+ * TableCheck: checks the parts of a store that no hash chain covers. These are the file's structure and header, the
+ * tables and triggers, and the stored heads of streams with runes in segments.
  *
- * Guarantees: a look changes nothing. Imports only Node's modules at run time, because the verifying thread loads this
- * file.
+ * Guarantees: the check changes nothing. At run time this module imports only Node's own modules, because the verifying
+ * thread loads it.
  */
 import { closeSync, openSync, readSync } from "node:fs"
 import { definitionsIn, textOf } from "./Definitions.ts"
@@ -14,18 +14,18 @@ import { SideFileCheck } from "./SideFileCheck.ts"
 import type { Database } from "./Sqlite.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
-/** The tables as the walking thread finds them; the caller knows what they should be. */
+/** Result of the check of the tables. The caller compares `schema` and `listed` with the expected values. */
 export interface Tables {
   readonly problems: ReadonlyArray<string>
   /** The definitions of tables and triggers, as text. */
   readonly schema: string
-  /** Whether the file next to the store is wrong. A running daemon rebuilds it. */
+  /** Whether the side file next to the store is wrong. A running daemon then rebuilds it. */
   readonly isRefilled?: boolean
-  /** Segments that were listed before the runes were read, and after that. */
+  /** The segments that the store listed before the runes were read, and after that. */
   readonly listed: readonly [before: ReadonlyArray<Listed>, after: ReadonlyArray<Listed>]
 }
 
-/** Maximum number of problems to look for: a file with more is damaged everywhere. */
+/** Maximum number of reported problems in the file's structure. A file with more problems is damaged everywhere. */
 const MAX_FOUND = 20
 
 const HEAD_BYTES = 100
@@ -50,8 +50,8 @@ const FIXED: ReadonlyArray<readonly [offset: number, bytes: number, value: numbe
 ]
 
 /**
- * Whether SQLite would write this file header. Its two change counters must be equal. The flag of incremental vacuum
- * (offset 64) must be set if, and only if, the store can free space (offset 52).
+ * Whether this is a file header as SQLite writes it. The header's two change counters must be equal. The flag of
+ * incremental vacuum (offset 64) must be set if, and only if, the store can free space (offset 52).
  */
 const isHead = (head: Buffer): boolean =>
   head.toString("latin1", 0, 16) === "SQLite format 3\0" &&
@@ -70,7 +70,10 @@ const headOf = (file: string): Buffer => {
   return head
 }
 
-/** Looks up to three times, because another connection can be writing the header. */
+/**
+ * Whether the file has a valid header. Reads it up to three times, because another connection can be writing the
+ * header.
+ */
 const hasHead = (file: string): boolean => [1, 2, 3].some(() => isHead(headOf(file)))
 
 const problemsIn = (database: Database, file: string): ReadonlyArray<string> => {
@@ -85,7 +88,7 @@ const problemsIn = (database: Database, file: string): ReadonlyArray<string> => 
   return problems
 }
 
-/** Streams whose heads in the store differ from their ends in the segments. */
+/** Problems of streams whose heads in the table `left_heads` differ from their newest runes in the segments. */
 const leftProblems = (database: Database, segments: ReadonlyMap<string, Head>): ReadonlyArray<string> => {
   const found: Array<string> = []
   const seen = new Set<string>()
@@ -101,14 +104,14 @@ const leftProblems = (database: Database, segments: ReadonlyMap<string, Head>): 
     if (!isSame) found.push(`where ${stream} goes on is not where it ends in the segments`)
   }
   for (const stream of segments.keys()) if (!seen.has(stream)) found.push(`where ${stream} goes on is not said`)
-  // a mark other than 0 and 1 would be read as one of the two
+  // report a value of `sealed` other than 0 and 1, because it would be read as one of the two
   for (const { stream } of database.prepare("SELECT stream FROM left_heads WHERE sealed NOT IN (0, 1)").all()) {
     found.push(`where ${String(stream)} goes on is not where it ends in the segments`)
   }
   return found
 }
 
-/** Checks the tables while all runes of a store in a file are walked over. */
+/** Checks the tables of a store in a file, while all its runes are read. */
 export class TableCheck {
   private readonly database: Database
   private readonly beside: SideFileCheck
@@ -118,7 +121,7 @@ export class TableCheck {
 
   constructor(database: Database, file: string) {
     this.database = database
-    // read before the store: what is appended later is behind it
+    // read the anchor before the store, because runes that are appended later are newer than the anchor
     const anchor = anchorIn(file)
     const gap = anchor === undefined ? undefined : behind(database, anchor)
     this.problems = [...problemsIn(database, file), ...(gap === undefined ? [] : [gap])]

@@ -1,11 +1,11 @@
 /**
- * ThreadFile: where the code of the log's threads is: files next to this one. The bundle is one program without files
- * next to it, so it puts its own text in place of this module (`scripts/bundle.ts`).
+ * ThreadFile: the URLs of the code of the log's threads, in files next to this one. The bundle is a single file without
+ * files next to it, so it replaces this module with its own text (`scripts/bundle.ts`).
  *
- * When agentd runs from its sources, each start of a thread strips the types of its files. That takes longer than
- * everything else that a thread does to start, so the thread turns on Node's cache of compiled files first. The cache
- * is next to the packages: users who can write there can change the code itself, while Node's default place, the common
- * temporary folder, is open to others. A folder that cannot be written is no error: nothing is cached then.
+ * When agentd runs from its sources, each start of a thread strips the types of its files. This takes longer than the
+ * rest of the start, so the thread enables Node's compile cache first. The cache folder is next to the packages,
+ * because users who can write there can change the code anyway. Node's default folder, the shared temporary folder, is
+ * open to other users. If the cache folder cannot be written, nothing is cached, and there is no error.
  */
 import { fileURLToPath } from "node:url"
 

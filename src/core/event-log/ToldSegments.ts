@@ -1,6 +1,6 @@
 /**
- * ToldSegments: the segments that the runes of the home stream report, by the position of their first rune. A segment
- * that the store lists and no rune reports is damage. Pure.
+ * ToldSegments: collects the segments that runes of the home stream record, by the eventId of their first rune. If the
+ * store lists a segment that no rune records, the store is damaged. Pure.
  */
 import type { readOwn } from "./OwnKinds.ts"
 import type { Made } from "./SegmentFile.ts"
@@ -14,7 +14,7 @@ const madeOf = ({ bytes, file, first, last, runes, sha256 }: Made): Made => ({
   sha256
 })
 
-/** Notes a rune of the home stream. Returns whether it reports segments. */
+/** Applies a rune of the home stream to the collected segments. Returns whether the rune records segments. */
 export const note = (told: Map<number, Made>, own: ReturnType<typeof readOwn>): boolean => {
   switch (own?.kind) {
     case "segment.sealed":

@@ -1,7 +1,7 @@
 /**
- * Verify: reads a whole store again and names every rune that is not as it was written. It checks that positions and
- * seqs have no gaps, and that hashes follow from content and predecessor. It also checks the payloads of archived
- * streams, and the invariants that the guard enforces on append.
+ * Verify: reads a whole store again and reports every damaged rune. It checks that positions and seqs have no gaps, and
+ * that each hash matches the rune's content and the previous hash. It also checks the payloads of archived streams, and
+ * the invariants that the guard enforces on append.
  */
 import { Effect } from "effect"
 import { Worker } from "node:worker_threads"
@@ -27,17 +27,17 @@ import * as ToldSegments from "./ToldSegments.ts"
 import { verifyThread } from "./ThreadFile.ts"
 import type { FromVerify, VerifyData } from "./VerifyThread.ts"
 
-/** Maximum number of reported problems: nobody reads more about a store that is damaged everywhere. */
+/** Maximum number of reported problems. With more, the whole store is damaged, and further reports are of no use. */
 const MAX_PROBLEMS = 1_000
 
-/** Passes over a whole store, and calls `each` with the runes of the relevant kinds. */
+/** Reads a whole store, and calls `each` with the runes of the relevant kinds. */
 export type Walk = (
   relevant: ReadonlyArray<string>,
   marks: Marks,
   each: (looked: ReadonlyArray<Looked>) => void
 ) => Effect.Effect<Walked, StorageError>
 
-/** Walks on this thread. `file`: path of the store, if it is a file on this machine. */
+/** Reads the store on this thread. `file`: path of the store, if it is a file on this machine. */
 export const walkHere =
   (reader: LogReader, segments?: Segments, file?: string): Walk =>
   (relevant, marks, each) =>
@@ -70,7 +70,7 @@ const tablesOf = (file: string) =>
     ({ database }) => Effect.sync(() => database.close())
   ).pipe(Effect.map(({ check }) => check))
 
-/** Walks in a separate thread, which lives as long as the walk. `pause`: pause in ms after each thousand runes. */
+/** Reads the store in a separate thread, which ends with the walk. `pause`: pause (ms) after each thousand runes. */
 export const walkThere =
   (file: string, pause = 0): Walk =>
   (relevant, marks, each) =>
@@ -93,13 +93,13 @@ export const walkThere =
       (worker) => Effect.promise(() => worker.terminate())
     )
 
-/** Applies the guard to all streams, and collects the archived streams and the segments that runes report. */
+/** Applies the guard to all streams, and collects the archived streams and the segments that runes record. */
 class Look {
   readonly problems: Array<Problem> = []
   readonly archived = new Set<string>()
-  /** Segments that the runes report, by the position of their first rune. */
+  /** Segments that runes record, by the eventId of their first rune. */
   readonly segments = new Map<number, Made>()
-  /** Where the log begins, if a rune says that older ones are deleted. */
+  /** The beginning of the log, if a rune records that older runes were deleted. */
   begins: Begins | undefined
   private readonly states = new Map<string, States>()
   private readonly rules: Rules
@@ -159,7 +159,10 @@ const tableProblems = (tables: Walked["tables"]): ReadonlyArray<string> => {
 const isAs = (told: Listed | undefined, { bytes, file, last, sha256 }: Listed): boolean =>
   told?.sha256 === sha256 && told.last === last && told.bytes === bytes && told.file === file
 
-/** The beginning of the log; undefined if there is none. An unreadable file counts as none: the walk reports it. */
+/**
+ * The file that replaces deleted runes; undefined if there is none. Also undefined if the file cannot be read, because
+ * the walk reports that.
+ */
 const beginningOf = (segments: Segments | undefined): Beginning | undefined => {
   try {
     return segments?.beginning
@@ -169,8 +172,8 @@ const beginningOf = (segments: Segments | undefined): Beginning | undefined => {
 }
 
 /**
- * Differences between the segments that runes report and those that the store lists. Segments that changed during the
- * walk are left to the next check.
+ * Differences between the segments that runes record and those that the store lists. Segments that changed during the
+ * walk are ignored; the next check covers them.
  */
 const segmentProblems = (told: ReadonlyMap<number, Listed>, [before, after]: Tables["listed"]) => [
   ...before
@@ -203,7 +206,7 @@ export const verify = ({
   readonly walk: Walk
   readonly archives: OldArchives.Archives
   readonly segments?: (() => Segments) | undefined
-  /** Called when the file next to the store is wrong. */
+  /** Called if the side file next to the store is wrong, to rebuild it. */
   readonly refill?: (() => void) | undefined
 }): Effect.Effect<Verdict, StorageError> =>
   Effect.gen(function* () {
@@ -228,7 +231,7 @@ export const verify = ({
       const message = look.archived.has(stream) ? OldArchives.problemOf(archives, stream) : undefined
       if (message !== undefined) rest.report({ eventId, stream }, "INV-HASH-VALID", message)
     }
-    // A daemon can have written during the walk: the end must lie between the two.
+    // A daemon can have appended runes during the walk, so the last rune read must be between the two heads.
     const after = yield* reader.lastCommitted
     if (head < before || head > after) {
       rest.report(

@@ -1,7 +1,7 @@
 /**
  * VerifyThread: a thread that reads and hashes a whole store for `verify`, while the daemon continues to write. The
- * guard's checkers are functions of the thread that started this one. So the runes for the guard are sent there, one
- * batch per request.
+ * guard's checkers are functions in the thread that started this one. The runes for the guard are therefore sent to
+ * that thread, one batch per request.
  */
 import { DatabaseSync } from "node:sqlite"
 import { parentPort, workerData } from "node:worker_threads"
@@ -21,7 +21,7 @@ export interface VerifyData extends Marks {
   readonly pause: number
 }
 
-/** Answers to "more". */
+/** Replies to the message "more". */
 export type FromVerify =
   | { readonly _tag: "Looked"; readonly looked: ReadonlyArray<Looked> }
   | { readonly _tag: "End"; readonly walked: Walked }
@@ -44,7 +44,7 @@ const walk = (data: VerifyData, say: (message: FromVerify) => void): (() => void
     if (inSegments !== undefined) return inSegments
     const rows = stored(store.head)
     if (rows.length > 0 && rows[0]!.eventId === store.head + 1) return rows
-    // a daemon can have moved the runes to a segment since then
+    // a daemon can have moved the runes to a segment since the segments were listed
     segments.list(listedIn(database))
     return store.page(segments) ?? rows
   }

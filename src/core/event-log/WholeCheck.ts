@@ -1,10 +1,10 @@
 /**
- * WholeCheck: the result of the last check of the whole log, and the check at an idle pace, which the log itself
- * reports.
+ * WholeCheck: stores the result of the last check of the whole log, and records the results of background checks in the
+ * log.
  *
- * Guarantees: the result of an idle check is a rune of the home stream, and survives restarts. An idle check that finds
- * a problem also raises an alert. The result of a check that a person asked for counts until the daemon ends. A repair
- * makes the result void.
+ * Guarantees: the result of a background check is stored as a rune of the home stream, and survives restarts. If a
+ * background check finds a problem, it also raises an alert. The result of a check that a user requested is kept until
+ * the daemon ends. A repair discards the result.
  */
 import { Clock, Duration, Effect } from "effect"
 import type { Appender } from "./Appender.ts"
@@ -13,7 +13,7 @@ import type { Rules } from "./LogRules.ts"
 import { readOwn } from "./OwnKinds.ts"
 import type { Rune } from "./Rune.ts"
 
-/** Applies a rune of the home stream to the result. */
+/** Returns the result of the last check after a rune of the home stream. */
 export const apply = (before: Checked | null, rune: Rune): Checked | null => {
   const own = readOwn(rune)
   if (own?.kind === "log.repaired") return null
@@ -46,7 +46,7 @@ export class WholeCheck {
     this.last = last
   }
 
-  /** Runs the check and notes its result. */
+  /** Runs the check and stores its result in `last`. */
   noting(verify: Effect.Effect<Verdict, StorageError>): Effect.Effect<Verdict, StorageError> {
     return Effect.tap(verify, (verdict) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
@@ -55,7 +55,7 @@ export class WholeCheck {
     )
   }
 
-  /** Runs the check, notes its result, and appends it to the log. */
+  /** Runs the check, stores its result in `last`, and appends the result to the log. */
   telling(verify: Effect.Effect<Verdict, StorageError>) {
     return Effect.gen({ self: this }, function* () {
       const { home, severityOf } = this.rules
