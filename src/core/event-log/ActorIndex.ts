@@ -14,9 +14,7 @@ import { FILED_VERSION, type SideFile } from "./SideFile.ts"
 import type { Database, Statement } from "./Sqlite.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
 
-/**
- * If more runes than this are not indexed yet, they are indexed between appends, too, and not only when appends pause.
- */
+/** Number of unindexed runes above which indexing also runs between appends, and not only when appends pause. */
 const MANY = 20_000
 
 /**
@@ -219,8 +217,8 @@ export class ActorIndex implements Chore {
   }
 
   /**
-   * Opens the tables. Throws if their version differs, or if the file belongs to another store: then this store has no
-   * rune with the file's position and hash.
+   * Opens the tables. Throws if their version differs, or if the file belongs to another store. The file names its last
+   * indexed rune by position and hash, and this store must have that rune.
    */
   private attempt(): Opened {
     const { database } = this.side
@@ -295,8 +293,8 @@ export class ActorIndex implements Chore {
   }
 
   /**
-   * Removes some entries of deleted runes. Returns the highest id up to which all threads are cleared; undefined if no
-   * thread remains to be checked.
+   * Removes some entries of deleted runes. Returns the highest thread id up to which all such entries are removed;
+   * undefined if no thread remains.
    */
   private takeOut({ close, takeOut, threads }: Opened, after: number): number | undefined {
     const { deleted } = this.segments

@@ -63,7 +63,9 @@ class Moves {
 
 const NONE: ReadonlyArray<never> = []
 
-/** Alternately a stream and the state that an append has replaced. The state is undefined if the stream was new. */
+/**
+ * A list that alternates between a stream and its state before an append. The state is undefined if the stream was new.
+ */
 type Replaced = ReadonlyArray<string | StreamState | undefined>
 
 const COMPACT_FROM = 1_024

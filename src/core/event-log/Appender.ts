@@ -165,7 +165,7 @@ export class Appender implements Owner {
     this.flushLazies(Number.MAX_SAFE_INTEGER, 0)
   })
 
-  // --- as an owner of units
+  // --- methods of `Owner`
 
   durable(unit: Unit): void {
     const pending = this.settle(unit)

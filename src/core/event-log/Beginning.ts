@@ -6,7 +6,7 @@
  *     a skippable frame: the newest deleted rune of each stream, and the offset of each state
  *
  * Guarantees: a file is complete and on disk, or it does not exist. A file whose SHA-256 has changed since it was
- * written is not read. At run time this module imports only Node's own modules, because the log's threads load it.
+ * written is not read. At run time this module uses no npm packages, because the log's threads load it.
  */
 import { type Made, PartFile, type SegmentFile, type SegmentHead } from "./SegmentFile.ts"
 
@@ -26,8 +26,8 @@ export interface Summary {
   readonly at: number
   readonly heads: ReadonlyArray<SegmentHead>
   /**
-   * The folds that have read the deleted runes: version by name. If a state is not in the file, it is the fold's
-   * initial state.
+   * Versions of the folds that have read the deleted runes, by the fold's name. If a state is not in the file, it is
+   * the fold's initial state.
    */
   readonly folds: { readonly [name: string]: number }
 }

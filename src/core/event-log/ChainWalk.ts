@@ -1,7 +1,7 @@
 /**
  * ChainWalk: checks runes in order, in one pass, and reports each damaged rune. Positions and seqs must have no gap,
- * and each hash must match the rune's content and the previous hash. Pure. At run time this module imports only the
- * hash, because the log's threads load it.
+ * and each hash must match the rune's content and the previous hash. Pure. At run time this module imports only
+ * `HashChain`, because the log's threads load it.
  */
 import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
 import type { Erased, Problem } from "./EventLog.ts"

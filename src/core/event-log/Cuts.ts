@@ -212,8 +212,8 @@ export const headOf = (database: Database): number => {
 }
 
 /**
- * All positions of a store after the position `after`, in order. The default skips the runes that a user's setting has
- * deleted, because they are not lost.
+ * All positions of a store after the position `after`, in order. By default, runes that a user's setting has deleted
+ * are skipped, because they are not lost.
  */
 export function* placesIn(database: Database, segments: Segments, after = segments.deleted): Generator<Place> {
   yield* inSegments(segments, after)

@@ -1,7 +1,7 @@
 /**
  * Definitions: reads the definitions of a store's tables and triggers, as stored by SQLite. Also repairs damaged
- * definitions, because SQLite refuses to read a database that has one. At run time this module imports only Node's own
- * modules, because the thread that verifies loads it.
+ * definitions, because SQLite refuses to read a database that has one. At run time this module uses no npm packages,
+ * because the thread that verifies loads it.
  */
 import { DatabaseSync } from "node:sqlite"
 import { type Database, nodeSqlite, using } from "./Sqlite.ts"

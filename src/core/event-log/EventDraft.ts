@@ -137,7 +137,10 @@ export class EventDraft {
     return all
   }
 
-  /** Prepares a draft for an append without waiting. Refuses a kind that is not lazy, because folds can read it. */
+  /**
+   * Prepares a draft whose caller does not wait until it is durable. Refuses a kind that is not lazy, because folds can
+   * read it.
+   */
   prepareLazy(draft: RuneDraft): Prepared | RuneRefused {
     return this.kinds.get(draft.kind)?.lazy === false
       ? refuse(draft, "schema", "the kind is not lazy: it is appended, and waited for")

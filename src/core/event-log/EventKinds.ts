@@ -1,6 +1,6 @@
 /**
- * EventKinds: kinds of runes. A kind has the Schema of its payload, the default for who may read it, and whether it may
- * be appended lazily. A feature declares its kinds in a table. The program combines all tables into one registry.
+ * EventKinds: kinds of runes. A kind has the Schema of its payload, its default visibility, and whether it may be
+ * appended lazily. A feature declares its kinds in a table. The program combines all tables into one registry.
  *
  * Payloads are checked when they are written, so they are typed when they are read:
  *

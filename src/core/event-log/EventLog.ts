@@ -63,8 +63,8 @@ export interface Sealing {
 /** Limits of a deletion. Only whole segments are deleted, oldest first. */
 export interface Forgetting {
   /**
-   * Time in ms since the epoch since which the oldest open item is open. A segment whose newest rune is not older is
-   * never deleted.
+   * Start time (ms since the epoch) of the oldest item that is still open. A segment with a rune of this time or later
+   * is never deleted.
    */
   readonly openSince: number
   /** Segments whose newest rune is older than this are deleted; ms since the epoch. */
@@ -173,8 +173,8 @@ export class EventLog extends Context.Service<
      */
     readonly appendLazy: (drafts: ReadonlyArray<RuneDraft>) => Effect.Effect<void>
     /**
-     * Completes when all runes that were passed to the log before this call are durable, including lazy ones. Dropped
-     * runes do not count.
+     * Completes when all runes that were passed to the log before this call are durable, including lazy ones. Does not
+     * wait for dropped runes.
      */
     readonly flushed: Effect.Effect<void, StorageError>
     /** Reads the runes that exist now, oldest first. */
@@ -203,8 +203,9 @@ export class EventLog extends Context.Service<
      */
     readonly subscribe: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /**
-     * For a subscriber that continues after restarts. Passes the matching runes that the subscriber has not processed
-     * yet to `handle`, then new ones. A rune for which `handle` did not complete is passed again at the next start.
+     * For a subscriber that continues after restarts. Calls `handle` with the matching runes that the subscriber has
+     * not processed yet, then with new ones. If `handle` does not complete, its runes are passed again at the next
+     * start.
      */
     readonly follow: <E, R>(
       subscriber: string,

@@ -1,6 +1,6 @@
 /**
- * Forgetting: deletes the log's oldest segments, according to a user's setting. A new file (`Beginning`) keeps the
- * states of every stream that were folded from the deleted runes, and where each stream continues.
+ * Forgetting: deletes the log's oldest segments, according to a user's setting. A new file (`Beginning`) stores the
+ * states folded from the deleted runes, and the newest deleted rune of each stream.
  *
  * Guarantees: the states are on disk, and a rune names their file, before anything is deleted. If the process is killed
  * between two steps, nothing else is lost, and the next start finishes the deletion. Runes that cannot be folded or
@@ -36,7 +36,7 @@ export interface Parts {
 export interface Options {
   readonly append: Appender["append"]
   readonly rules: Rules
-  /** The folds of the program, and the log's own. */
+  /** The folds of the program, and those of the log itself. */
   readonly folds: ReadonlyArray<AnyFold>
   /**
    * Whether the stream is archived. No state of an archived stream is saved, because the rune of the archive in the

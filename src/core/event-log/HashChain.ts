@@ -6,8 +6,8 @@
  *
  * Two formats of header exist, and both must be supported permanently, because stored runes keep their hashes. Format 1
  * hashes the rune's position in the log and the cause's position. Format 2 omits the position. It hashes `seq`, the
- * cause by stream and seq, and the machines that the rune moves. Pure. At run time this module imports only Node's own
- * modules, because the log's thread loads it.
+ * cause by stream and seq, and the machines that the rune moves. Pure. At run time this module uses no npm packages,
+ * because the log's thread loads it.
  */
 import { hash } from "node:crypto"
 import type { Cause } from "./Rune.ts"

@@ -4,8 +4,8 @@
  *
  * Guarantees: the file only names a rune that is durable in the store. It is written once per group, before the group
  * is reported as durable. After a kill, the file is therefore not older than the acknowledged runes. After a power
- * failure it can be older or incomplete. It then detects fewer losses, or none. At run time this module imports only
- * Node's own modules, because the log's threads load it.
+ * failure it can be older or incomplete. It then detects fewer losses, or none. At run time this module uses no npm
+ * packages, because the log's threads load it.
  */
 import { hash } from "node:crypto"
 import * as fs from "node:fs"

@@ -1,10 +1,10 @@
 /**
  * Log: the interface of the log for actors and other writers, and the code that all logs share.
  *
- * Positions and seqs are assigned on the callers' thread, while they step. A macrostep is synchronous, so no other
- * writer gets a position during it. A discarded macrostep uses no position. Appends always reach the store in the order
- * of their positions. Positions therefore have no gaps and rise in commit order, and a reader with a cursor misses no
- * rune.
+ * Positions and seqs are assigned on the callers' thread, during the callers' steps. A macrostep is synchronous, so no
+ * other writer gets a position during it. A discarded macrostep uses no position. Appends always reach the store in the
+ * order of their positions. Positions therefore have no gaps and rise in commit order, and a reader with a cursor
+ * misses no rune.
  *
  * If an append fails, all later appends of all owners are undone. The last assigned position is then the last durable
  * one again, and the owners repeat the undone steps.
@@ -31,8 +31,8 @@ export interface Owner {
   /** Called once per failure, after all `failed` calls: the owner repeats its undone steps. */
   refold(): void
   /**
-   * Called when the position of another owner for which this owner waited (`Flight.wait`) is durable. For steps that
-   * append no runes.
+   * Called when the position that this owner waited for (`Flight.wait`) is durable. Used for steps without runes, which
+   * wait for the position of another owner.
    */
   rest(): void
 }

@@ -1,6 +1,6 @@
 /**
- * LogQueries: reads the runes of a log. Recent runes are read from memory. Runes of one stream are read without the
- * rows between them. All others are read page by page.
+ * LogQueries: reads the runes of a log. Recent runes are read from memory. For a single stream, only its own rows are
+ * read. All other selections are read page by page.
  */
 import { Effect, Option, Stream } from "effect"
 import type { EventLog, Selection, StorageError } from "./EventLog.ts"

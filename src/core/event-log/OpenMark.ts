@@ -5,8 +5,8 @@
  *
  * Guarantees: the file has the mark whenever its write-ahead log contains data that the file lacks. A file is a bare
  * copy if it has another file's mark and no write-ahead log next to it. The original file is never a bare copy, however
- * its daemon ended: SQLite can have moved the log's content into it. At run time this module imports only Node's own
- * modules, because the log's threads load it.
+ * its daemon ended: SQLite can have moved the log's content into it. At run time this module uses no npm packages,
+ * because the log's threads load it.
  */
 import * as fs from "node:fs"
 import type { Database } from "./Sqlite.ts"

@@ -61,10 +61,11 @@ export const wordsOfAddress = (address: string): ReadonlyArray<string> => {
 }
 
 /**
- * Minimum length of a word with a digit in a secret address to count as a secret. Natural words seldom look like that.
+ * Minimum length (characters) of a word with a digit that is redacted in a secret address. Shorter words are often
+ * ordinary words.
  */
 const MIN_WORD = 12
-/** Minimum length of a word without a digit in a secret address to count as a secret. */
+/** Minimum length (characters) of a word without a digit that is redacted in a secret address. */
 const MIN_LONG_WORD = 16
 
 /** The parts of a secret address, such as a webhook, that must be redacted, too. */

@@ -6,8 +6,8 @@
  *     a skippable frame: the offset of each block, and the newest rune of each stream in the file
  *
  * `zstd -d` decompresses the file to plain lines. Guarantees: a file under its final name is complete and on disk, or
- * does not exist. Finding a rune reads one block. At run time this module imports only Node's own modules, because the
- * log's threads load it.
+ * does not exist. Finding a rune reads one block. At run time this module uses no npm packages, because the log's
+ * threads load it.
  */
 import { createHash, type Hash } from "node:crypto"
 import * as fs from "node:fs"

@@ -2,8 +2,8 @@
  * Segments: finds the runes that were moved out of the store, by position, in their segment files.
  *
  * Guarantees: a lookup reads one block of one file. The blocks that were read last are cached. Runes of a file that a
- * user's setting has deleted are not returned. At run time this module imports only Node's own modules, because the
- * log's threads load it.
+ * user's setting has deleted are not returned. At run time this module uses no npm packages, because the log's threads
+ * load it.
  */
 import { join } from "node:path"
 import { Beginning, isBeginning } from "./Beginning.ts"
@@ -45,7 +45,10 @@ export const list = (
   }
 }
 
-/** The newest moved rune of each stream that has runes outside the store. Of one stream, or of all. */
+/**
+ * The newest rune outside the store of each stream whose older runes were moved to segments. `stream`: if set, only for
+ * this stream.
+ */
 export const leftHeadsIn = (database: Database, stream?: string): ReadonlyArray<SegmentHead> => {
   const all = "SELECT stream, event_id AS eventId, seq, hash, sealed, guarded FROM left_heads"
   const rows =

@@ -4,8 +4,8 @@
  * content is in doubt, it is discarded and rebuilt from the runes.
  *
  * Guarantees: a write is complete or has no effect. It does not wait for the disk, so the file can lack the last writes
- * after a crash. Deleted content is overwritten. At run time this module imports only Node's own modules, because the
- * log's threads load it.
+ * after a crash. Deleted content is overwritten. At run time this module uses no npm packages, because the log's
+ * threads load it.
  */
 import { isLocked } from "./GroupCommit.ts"
 import { GENESIS } from "./HashChain.ts"
@@ -74,7 +74,10 @@ export class SideFile {
   private readonly file: string
   private readonly sqlite: Sqlite
   database: Database
-  /** True if the file cannot be written. It then stays unchanged until the next start. */
+  /**
+   * True if the file cannot be written. The file then stays unchanged until it is replaced (`renew`), or until the next
+   * start.
+   */
   isBroken = false
 
   constructor(file: string, sqlite = nodeSqlite) {

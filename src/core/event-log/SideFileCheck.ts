@@ -2,7 +2,7 @@
  * SideFileCheck: checks the side file next to a store for `verify`. The file is derived from the store's runes.
  *
  * Guarantees: problems of the file are reported, but no data is lost, because a start rebuilds the file. At run time
- * this module imports only Node's own modules, because the verifying thread loads it.
+ * this module uses no npm packages, because the verifying thread loads it.
  */
 import { FiledCheck } from "./ActorIndex.ts"
 import { type Database, nodeSqlite } from "./Sqlite.ts"

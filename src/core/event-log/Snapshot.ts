@@ -1,9 +1,9 @@
 /**
  * Snapshot: the state of a fold over one stream, at one rune of that stream.
  *
- * A snapshot only saves reading. The runes are the source of truth. The hash of its rune binds a snapshot to the chain.
- * The fold's version binds it to the fold, and a seal binds it to its own bytes. If one of them does not match, the
- * snapshot is ignored, and the fold reads the stream.
+ * A snapshot only makes reading faster. The runes are the source of truth. The hash of its rune binds a snapshot to the
+ * chain. The fold's version binds it to the fold, and a seal binds it to its own bytes. If one of them does not match,
+ * the snapshot is ignored, and the fold reads the stream.
  */
 import { hash } from "node:crypto"
 

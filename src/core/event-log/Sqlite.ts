@@ -2,8 +2,8 @@
  * Sqlite: the interface of SQLite that the log uses, and its implementation with `node:sqlite`. The storage simulation
  * runs the log with another build of SQLite, on a simulated disk.
  *
- * The types are the used part of `node:sqlite`, so its objects have these types unchanged. At run time this module
- * imports only Node's own modules, because the log's threads load it.
+ * The types describe only the used part of `node:sqlite`, so the objects of `node:sqlite` have these types. At run time
+ * this module uses no npm packages, because the log's threads load it.
  */
 import { rmSync } from "node:fs"
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from "node:sqlite"

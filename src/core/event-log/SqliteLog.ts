@@ -52,7 +52,7 @@ export abstract class SqliteLog extends AdmittingLog {
   failure: StorageError | undefined = undefined
   /** Called when a problem in older runes is found while the log is in use. */
   onDamage: (problem: Problem) => void = () => {}
-  /** Called with a message when a chore (background work) fails for now. */
+  /** Called with a message when background work (a chore) fails; the work is retried later. */
   onTrouble: (message: string) => void = () => {}
   protected readonly file: string
   private readonly soon: Soon
@@ -121,7 +121,7 @@ export abstract class SqliteLog extends AdmittingLog {
     else this.idlers.push(() => resume(Effect.void))
   })
 
-  /** Closes the store. Call after `settled`. */
+  /** Closes the store. Call this after `settled`. */
   abstract readonly close: Effect.Effect<void>
 
   protected abstract send(unit: Unit): void

@@ -46,7 +46,7 @@ export const SOME_BYTES = 500_000
 export const MUCH_BYTES = 1_000_000
 /** Number of pages (8 MB) that the write-ahead log exceeds only if a reader prevents its checkpoint. */
 const SWOLLEN_PAGES = 2_048
-/** Estimated bytes of a row without its payload, and of a commit without its rows. */
+/** Estimated size (bytes) in the write-ahead log of a row without its payload, and of a commit without its rows. */
 const ROW_BYTES = 350
 const COMMIT_BYTES = 3 * PAGE_BYTES
 
@@ -148,7 +148,10 @@ export class SqliteStore {
     this.heads.set(stream, this.headAfter(row, this.heads.get(stream)?.guarded ?? 0))
   }
 
-  /** The head of a stream after a rune. `guarded`: the head's `guarded` before the rune. */
+  /**
+   * Returns the head (the newest rune) of a stream after this rune. `guarded`: the value of `guarded` in the previous
+   * head.
+   */
   headAfter(row: Pick<RuneRow, "event_id" | "hash" | "kind" | "seq">, guarded: number): Head {
     return {
       eventId: row.event_id,
@@ -174,7 +177,7 @@ export class SqliteStore {
     return this.left === 0 ? undefined : leftHeadsIn(this.database, stream)[0]
   }
 
-  /** The newest moved rune of each stream that has runes in segments. */
+  /** The newest rune in a segment of each stream that has runes in segments. */
   get leftHeads(): ReadonlyArray<SegmentHead> {
     return this.left === 0 ? [] : leftHeadsIn(this.database)
   }
@@ -379,7 +382,7 @@ export class SqliteStore {
     into[at + 8] = row.from
     into[at + 9] = row.to
     into[at + 10] = row.trigger
-    // null means the rune's own stream, because most causes are in the same stream
+    // null means the rune's own stream: most causes are in the same stream
     into[at + 11] = row.causeStream === stream ? null : row.causeStream
     into[at + 12] = row.causeSeq
     into[at + 13] = row.moves

@@ -313,7 +313,7 @@ const READERS = 1_000
 
 interface Locks {
   readonly lock: Semaphore.Semaphore
-  /** A check of the whole log takes a permit while it reads the files. */
+  /** Guards the segment files: a check of the whole log takes a permit while it reads them. */
   readonly files: Semaphore.Semaphore
 }
 

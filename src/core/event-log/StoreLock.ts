@@ -160,7 +160,7 @@ export const acquire = (
   ).pipe(Effect.asVoid)
 
 /**
- * Completes when the database file of the open store was deleted or replaced. Deleting only the lock file does no harm.
+ * Completes when the database file of the open store is deleted or replaced. Deleting only the lock file does no harm.
  * Waits forever if the system cannot report changes of files. In that case, or if the directory is moved, the next
  * append detects the loss. The directory itself is not watched, because every write would be reported.
  */

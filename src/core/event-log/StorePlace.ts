@@ -2,8 +2,8 @@
  * StorePlace: checks whether a store's file still has the path at which it was opened. A file that was deleted or moved
  * can still be written, but the written data is lost.
  *
- * Guarantees: if the file system does not answer, a store does not count as moved. At run time this module imports only
- * Node's own modules, because the log's threads load it.
+ * Guarantees: if the file system does not answer, a store does not count as moved. At run time this module uses no npm
+ * packages, because the log's threads load it.
  */
 import { type Stats, statSync } from "node:fs"
 import type { Failure } from "./GroupCommit.ts"

@@ -1,6 +1,6 @@
 /**
  * StoreWalk: one pass of `verify` over a whole store. It checks the hash chains, and collects the runes that the guard
- * must check. Pure. At run time this module imports only the hash, because the verifying thread loads it.
+ * must check. Pure. At run time this module uses no npm packages, because the verifying thread loads it.
  */
 import { ChainWalk } from "./ChainWalk.ts"
 import type { Erased, Problem } from "./EventLog.ts"
@@ -56,7 +56,7 @@ export class StoreWalk {
   /** False if a segment could not be read, or differs from the store's list. */
   private isComplete = true
 
-  /** `relevant`: kinds of the runes to look at. */
+  /** `relevant`: kinds of the runes to collect. */
   constructor(relevant: ReadonlyArray<string>, { guarded, seals }: Marks = { seals: [], guarded: [] }) {
     this.relevant = new Set(relevant)
     this.seals = new Set(seals)

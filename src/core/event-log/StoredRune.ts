@@ -14,13 +14,13 @@ export interface StoredRune extends Header {
    */
   readonly prev: number
   readonly visibility: Visibility
-  /** JSON; null if it was erased, or if the reader did not ask for it. */
+  /** The payload as JSON; null if it was erased, or if it was not read. */
   readonly payload: string | null
   readonly payloadHash: string
   readonly hash: string
 }
 
-/** The payload as it was appended; empty if it was erased, undefined if it is damaged. */
+/** Returns the parsed payload: empty if the stored payload is null, undefined if it is damaged. */
 export const parsePayload = ({ payload }: StoredRune): Payload | undefined => {
   if (payload === null) return {}
   try {

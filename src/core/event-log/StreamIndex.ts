@@ -136,8 +136,8 @@ export class StreamIndex {
   }
 
   /**
-   * Saves a snapshot, after the heads of the runes that it covers. A snapshot that names no rune of its stream is
-   * dropped.
+   * Saves a snapshot, after it has saved the heads of the streams. A snapshot is discarded if its eventId is not a rune
+   * of its stream.
    */
   keep(store: SqliteStore, { eventId, name, state, stream, version }: SnapshotOrder): void {
     this.flush(store)
@@ -150,7 +150,7 @@ export class StreamIndex {
     this.write("snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)", stream, name, version, eventId, seq, hash, seal, state)
   }
 
-  /** Saves the position of a subscriber, if it names a rune in the store. */
+  /** Saves the position of a subscriber, if the store has a rune at this position. */
   keepPosition({ database }: SqliteStore, name: string, eventId: number): void {
     const rune = database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(eventId)
     if (rune !== undefined) this.write("subscribers VALUES (?, ?, ?)", name, eventId, rune["hash"]!)

@@ -2,8 +2,8 @@
  * TableCheck: checks the parts of a store that no hash chain covers. These are the file's structure and header, the
  * tables and triggers, and the stored heads of streams with runes in segments.
  *
- * Guarantees: the check changes nothing. At run time this module imports only Node's own modules, because the verifying
- * thread loads it.
+ * Guarantees: the check changes nothing. At run time this module uses no npm packages, because the verifying thread
+ * loads it.
  */
 import { closeSync, openSync, readSync } from "node:fs"
 import { definitionsIn, textOf } from "./Definitions.ts"
@@ -21,7 +21,7 @@ export interface Tables {
   readonly schema: string
   /** Whether the side file next to the store is wrong. A running daemon then rebuilds it. */
   readonly isRefilled?: boolean
-  /** The segments that the store listed before the runes were read, and after that. */
+  /** The segments that the store listed before and after the runes were read. */
   readonly listed: readonly [before: ReadonlyArray<Listed>, after: ReadonlyArray<Listed>]
 }
 
