@@ -1,9 +1,10 @@
 /**
- * AgentPort: what channels and plans can ask of agents, and what agents report to them. Agents implement this contract;
- * its users know nothing else about agents.
+ * AgentPort: the interface that channels and plans use to send messages to agents and to receive their reports. The
+ * agents feature implements it. Channels and plans know nothing else about agents.
  *
- * Guarantees: `post` is durable, and posting again under the same id changes nothing. A message is worked on once.
- * After any crash, `fate` says what happened to it. Reports arrive in the order of their runes.
+ * Guarantees: when `post` returns, the message is durable. A second `post` with the same message id changes nothing. An
+ * agent works on each message once. `fate` returns the state of a message, even after a crash. Reports arrive in the
+ * order of their runes.
  */
 import { Context, type Effect, type Stream } from "effect"
 import type { CommandRefused, Report } from "./Messages.ts"
@@ -15,18 +16,25 @@ export interface Address {
 }
 
 export interface AgentMessage {
-  /** Chosen by the sender, the same for the same matter: safe to post again after a crash. */
+  /**
+   * Message id, chosen by the sender. If the sender repeats a message after a crash, it uses the same id; the agent
+   * ignores the repetition.
+   */
   readonly messageId: string
-  /** The sender as the agent sees it: a login, `agent:<name>`, `channel:<name>`, `plan:<id>`, `schedule:<name>`. */
+  /** Name of the sender: a login, `agent:<name>`, `channel:<name>`, `plan:<id>` or `schedule:<name>`. */
   readonly from: string
   readonly text: string
-  /** Asks for a turn of its own. If that turn fails, the message is not offered again: the sender decides. */
+  /**
+   * True: the message needs a turn without other messages. If that turn fails, agentd does not retry the message: the
+   * sender decides.
+   */
   readonly alone: boolean
 }
 
 /**
- * How an agent goes offline. `stopped`: a person stopped it, or its conversation takes no work. `disconnected`: its
- * process died in a turn, and restarts by itself. `crashed`: its failures ended it for good.
+ * Why an agent is offline. `stopped`: a user stopped the agent, or its conversation accepts no work. `disconnected`:
+ * the agent's process exited during a turn and restarts automatically. `crashed`: the agent ended permanently because
+ * of its errors.
  */
 export type Departure = "stopped" | "disconnected" | "crashed"
 
@@ -35,57 +43,67 @@ export type TurnOutcome = "completed" | "interrupted" | "error"
 export type Fate =
   | { readonly _tag: "Unknown" }
   | { readonly _tag: "Waiting" }
-  /** A turn works on it, or a run is being started for it: `begun` is false until the turn has begun. */
+  /**
+   * A turn is processing the message (`begun` is true), or agentd is starting a run for that turn (`begun` is false).
+   */
   | { readonly _tag: "Carried"; readonly turnId: string; readonly begun: boolean }
   /**
-   * The turn is over. A turn that was lost, or that a quota ended, puts the message back to `Waiting` under the same
-   * id.
+   * The turn that processed the message has ended. If the turn was lost, or ended because of a quota, the message is
+   * `Waiting` again, with the same id.
    */
   | {
       readonly _tag: "Ended"
       readonly turnId: string
       readonly outcome: TurnOutcome
       readonly output: string
-      /** The agent's process died in the turn: the agent was disconnected. */
+      /** True: the agent's process exited during the turn, and the agent was disconnected. */
       readonly died?: boolean
     }
-  /** Withdrawn before any turn carried it, or dropped by a person's interrupt. */
+  /** The message was withdrawn before a turn processed it, or a user's interrupt discarded it. */
   | { readonly _tag: "Dropped" }
 
 export interface Member extends Address {
-  /** The agent is started, and its conversation takes work. False: the agent is OFFLINE. */
+  /** True: the agent is started, and its conversation accepts work. False: the agent is OFFLINE. */
   readonly online: boolean
-  /** The agent's process died in a turn, and its worker is not ready for the next run yet. */
+  /** True: the agent's process exited during a turn, and the agent is not ready for its next run yet. */
   readonly disconnected?: boolean
-  /** A turn is active, or a run is being started for one. */
+  /** True: the agent has an active turn, or a run is being started for a turn. */
   readonly busy: boolean
-  /** The budget of the agent, or of its conversation, is exceeded. */
+  /** True: the budget of the agent or of its conversation is exceeded. */
   readonly spent: boolean
-  /** No run begins before this time, ms since the epoch; undefined: no such limit is known. */
+  /**
+   * The agent's next run starts no earlier than this time, in ms since the epoch. Undefined: no earliest time is known.
+   */
   readonly restsUntil?: number | undefined
   /**
-   * Set if the agent needs a person to continue: what it needs, with the command, and since when (ms since the epoch).
+   * Set if the agent cannot continue without the user. `text` says what the agent needs and names the command. `since`
+   * is in ms since the epoch.
    */
   readonly needs?: { readonly text: string; readonly since: number } | undefined
-  /** The agent's abilities, from its config. */
+  /** The agent's abilities (`can` in its config). */
   readonly can: ReadonlyArray<string>
   readonly role: string | null
   readonly parent: string | null
-  /** The agent's working folder; null until it is created. */
+  /** The agent's working folder; null until the folder is created. */
   readonly cwd: string | null
   readonly branch: string | null
 }
 
-/** A committed fact about an agent. */
+/** A report about an agent, sent after the fact was committed to the log. */
 export type AgentReport = Address & {
   readonly eventId: number
-  /** The same rune, as the cause of later runes; null for a sign of life. */
+  /**
+   * Reference to the reported rune, for runes that this report causes. Null in an `Active` report, which has no rune.
+   */
   readonly cause: Cause | null
   /** ms since the epoch */
   readonly at: number
 } & (
     | { readonly _tag: "TurnStarted"; readonly turnId: string; readonly messageIds: ReadonlyArray<string> }
-    /** A sign of life: a delta, a tool call, its progress or its result. At most one per second and agent. */
+    /**
+     * The agent is alive: it sent output, a tool call, or the progress or result of a tool call. At most one report per
+     * second and agent.
+     */
     | { readonly _tag: "Active"; readonly turnId: string }
     | {
         readonly _tag: "TurnEnded"
@@ -95,13 +113,16 @@ export type AgentReport = Address & {
         /** Why the turn was interrupted, or its error; null if it completed. */
         readonly reason: string | null
         readonly output: string
-        /** The turn's messages are offered again. */
+        /** True: the messages of the turn will be delivered again, in a later turn. */
         readonly again: boolean
       }
-    /** The agent is started, idle and reachable; reported again after a restart of the daemon. */
+    /** The agent is started, idle and reachable. The report is repeated after a restart of the daemon. */
     | { readonly _tag: "Online" }
     | { readonly _tag: "Offline"; readonly reason: string; readonly how: Departure }
-    /** The agent's report on its work, through `agentd mcp`; `turnId` is the turn in which it was made. */
+    /**
+     * A report that the agent made about its work, with a tool of `agentd mcp`. `turnId` is the turn in which the agent
+     * made the report.
+     */
     | ({ readonly _tag: "Reported"; readonly turnId: string | null } & Report)
     | { readonly _tag: "Idle" }
   )
@@ -109,40 +130,54 @@ export type AgentReport = Address & {
 export class AgentPort extends Context.Service<
   AgentPort,
   {
-    /** The message is durable when this returns. */
+    /** Sends a message to an agent. When `post` returns, the message is durable. */
     readonly post: (to: Address, message: AgentMessage) => Effect.Effect<{ readonly eventId: number }, CommandRefused>
-    /** Withdraws messages that no turn carries now, all or none. False if a turn carries one, or has ended with it. */
+    /**
+     * Withdraws queued messages: all of them or none. Returns false if a turn is processing or has processed one of
+     * them.
+     */
     readonly withdraw: (to: Address, messageIds: ReadonlyArray<string>) => Effect.Effect<boolean, CommandRefused>
     readonly fate: (to: Address, messageId: string) => Effect.Effect<Fate, CommandRefused>
     /**
-     * Ends the turn that carries the message and drops the message; the turn's other messages wait again. Does nothing
-     * if that turn is over.
+     * Ends the turn that is processing the message, and discards the message. The other messages of that turn are
+     * queued again. Does nothing if the turn has already ended.
      */
     readonly interrupt: (to: Address, messageId: string, reason: string) => Effect.Effect<void, CommandRefused>
-    /** Puts text into the active turn if the backend can (`steer`); otherwise the text waits as the next message. */
+    /**
+     * Adds the message to the active turn if the backend supports that (`steer`). Otherwise the message is queued as
+     * the next one.
+     */
     readonly steer: (to: Address, message: AgentMessage) => Effect.Effect<void, CommandRefused>
     readonly members: (conversation: string) => Effect.Effect<ReadonlyArray<Member>>
-    /** Whether every open call of the agent's turn waits for a person; undefined: no. */
+    /**
+     * Whether every open tool call of the agent's current turn waits for the user. If the function is not implemented,
+     * the answer is no.
+     */
     readonly waits?: (to: Address) => boolean
     /**
-     * Reports of all conversations, from the subscription on. A slow reader gets fewer `Active` reports, and misses
-     * nothing else.
+     * Reports of all conversations that are made after the subscription. A slow reader can miss `Active` reports, but
+     * no others.
      */
     readonly reports: Stream.Stream<AgentReport>
-    /** Waits until the log is folded and every agent in it is alive again. */
+    /** Waits until the daemon has read the log and restored every agent in the log. */
     readonly recovered: Effect.Effect<void>
   }
 >()("agentd/domain/AgentPort") {}
 
-/** An agent's session with its coding CLI: of the live run, or of the last one. */
+/** The session of an agent's coding CLI, in its current run or, if no run is alive, in its last run. */
 export interface AgentSession {
   /** `project/agent` */
   readonly agent: string
-  /** Null if no run is alive. */
+  /** Id of the current run; null if no run is alive. */
   readonly runId: string | null
-  /** Whether the run has reported its session and its process. Until then both belong to the previous run. */
+  /**
+   * Whether the current run has reported `sessionId` and `pid`. Until then, both values are those of the previous run.
+   */
   readonly isUp: boolean
-  /** False for a program that reports nothing about itself: agentd does not track the sessions that it starts. */
+  /**
+   * Whether the agent's program reports its turns. False: the program reports nothing, and agentd does not track the
+   * sessions that it starts.
+   */
   readonly turns: boolean
   readonly sessionId: string | null
   readonly pid: number | null

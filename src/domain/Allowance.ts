@@ -1,6 +1,7 @@
 /**
- * Allowance: what agents may still spend, and what they report as spent. Limits apply to a turn, an agent, a project
- * and the machine: in total, per day and per month. The feature behind it is budgets/; without it nothing is limited.
+ * Allowance: the interface to budgets: agents report their spending and ask whether they may start another turn. Limits
+ * apply to a turn, an agent, a project and the machine: in total, per day and per month. The folder budgets/ implements
+ * the interface; without it, nothing is limited.
  */
 import { Context, Duration, Effect, type Scope } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
@@ -14,104 +15,117 @@ export type Whose = "agent" | "project" | "machine"
 export type Period = "turn" | "day" | "month" | "total"
 export type Resource = "tokens" | "usd" | "tool_calls" | "wall_time"
 
-/** A limit, and how much of it is spent. */
+/** A spending limit, and how much of it is spent. */
 export interface Reach {
   readonly whose: Whose
   readonly period: Period
-  /** Name of the turn, the day or the month; empty: all time. */
+  /** The turn, day or month to which the limit applies, such as "2026-11-24"; empty: all time. */
   readonly label: string
   readonly resource: Resource
   readonly spent: number
   readonly limit: number
-  /** When the limit resets by itself, ms since the epoch; null: never. */
+  /** When the limit resets automatically, in ms since the epoch; null: never. */
   readonly until: number | null
-  /** True: agents that reach the limit are ended; they do not wait. */
+  /** True: an agent that reaches the limit ends. False: the agent waits. */
   readonly stops: boolean
-  /** Set if this is not a limit, but something about the turn that a person would want to know. */
+  /** A warning text, set if this is not a limit but an observation about the turn that the user should know about. */
   readonly mark?: string
 }
 
-/** A live agent. */
+/** A live agent whose spending is counted. */
 export interface Spender extends Address {
-  /** The limits that the config file has now. */
+  /** Returns the current limits from the config file. */
   readonly limits: () => { readonly agent: BudgetConfig; readonly project: BudgetConfig }
   /**
-   * Ends the turn. `keep`: its messages are offered again. `turnId`: end only that turn; the agent then waits for a
-   * person.
+   * Ends the agent's turn. `keep`: the messages of the turn are delivered again later. `turnId`: end only this turn;
+   * the agent then waits for the user.
    */
   readonly interrupt: (reason: string, keep: boolean, turnId?: string) => Effect.Effect<void>
   readonly turn?: () => string | undefined
-  /** Ends the agent for good. */
+  /** Ends the agent permanently. */
   readonly exhaust: (reach: Reach) => Effect.Effect<void>
 }
 
-/** A limit, and the agent or project that it applies to; both are empty for the machine. */
+/**
+ * A limit, and the conversation and agent to which it applies. For a project `agent` is empty; for the machine both are
+ * empty.
+ */
 export interface Limited extends Reach {
   readonly conversation: string
   readonly agent: string
 }
 
-/** Tokens and cost with the same keys. */
+/** Total tokens and cost for one day, conversation, agent, model and goal. */
 export interface Cost {
-  /** The local day, or only the month if it is long ago; the hour if hours were requested: "2026-11-24T07". */
+  /**
+   * The local day ("2026-11-24"), or only the month if the day is long ago. If hours were requested, the hour:
+   * "2026-11-24T07".
+   */
   readonly day: string
   readonly conversation: string
   readonly agent: string
-  /** Empty: the agent did not name it. */
+  /** Name of the model; empty: the agent did not report it. */
   readonly model: string
-  /** Empty: no goal. */
+  /** Id of the goal for which the agent worked; empty: the agent worked for no goal. */
   readonly goal: string
-  /** Includes the tokens read from and written to a cache. */
+  /** Number of input tokens, including those read from and written to a cache. */
   readonly input: number
   readonly output: number
   readonly cacheRead: number
   readonly cacheWrite: number
   readonly usd: number
-  /** Tokens without a known cost: none was reported, and the model has no price. */
+  /** Number of tokens whose cost is unknown: the agent reported no cost, and no price is known for the model. */
   readonly unpriced: number
-  /** Reported by the agent, but implausible: not part of any sum. */
+  /** Implausibly high spending that the agent reported. No sum includes it. */
   readonly unlikely?: { readonly tokens: number; readonly usd: number }
 }
 
 export interface Standing {
-  /** The limit that keeps the agent from its next turn. */
+  /** The limit that prevents the agent's next turn; undefined: no limit is reached. */
   readonly reached: Reach | undefined
   readonly near: ReadonlyArray<Reach>
 }
 
 export interface Allowances {
   readonly machine: BudgetConfig
-  /** Registers the agent while the scope is open. When this returns, the spending of its conversation is known. */
+  /**
+   * Registers the agent until the scope closes. When `join` returns, the previous spending of the agent's conversation
+   * has been loaded.
+   */
   readonly join: (spender: Spender) => Effect.Effect<void, never, Scope.Scope>
   /**
-   * The limit that keeps the agent from a turn. `wake` is called when it is worth asking again. `spent`: spending of
-   * the current incarnation, of which the newest part might not be reported yet.
+   * Returns the limit that prevents the agent's next turn; undefined: the turn may start. "unread": earlier spending is
+   * not loaded yet. `wake` is called when the answer may have changed. `spent`: spending since the agent was last
+   * started, including amounts that were not reported yet.
    */
   readonly admits: (
     who: Address,
     spent: { readonly tokens: number; readonly usd: number },
     wake: () => void
   ) => Reach | "unread" | undefined
-  /** Call after the rune `agent.usage` is durable. */
+  /** Records spending. Call it only after the rune `agent.usage` is durable. */
   readonly used: (who: Address, usage: Usage, ref: RuneRef) => Effect.Effect<void>
-  /** A new incarnation: its total restarts at zero. */
+  /** Records that the agent was started again: its total spending restarts at zero. */
   readonly began: (who: Address, ref: RuneRef) => Effect.Effect<void>
-  /** The conversation was resumed from a suspension: its total restarts at zero. */
+  /** Records that a suspended conversation was resumed: its total spending restarts at zero. */
   readonly renewed: (conversation: string, ref: RuneRef) => Effect.Effect<void>
   readonly standing: (who: Address) => Standing
-  /** A config file has changed: waiting agents ask again. */
+  /** Call it when a config file has changed: agents that wait for a budget then check their limits again. */
   readonly wake: Effect.Effect<void>
-  /** Spending for the rune that archives the conversation; undefined: nothing is known. */
+  /**
+   * Returns the spending of a conversation, to be stored in the rune that archives it; undefined: no spending is known.
+   */
   readonly archived: (conversation: string) => Effect.Effect<ArchivedSpending | undefined>
   /**
-   * All spending since the day, by conversation, agent, model, goal and day. A stream that cannot be read is left out.
+   * Returns all spending since the day `since`, by conversation, agent, model, goal and day. Streams that cannot be
+   * read are left out.
    */
   readonly costs: (
     since: string,
-    /** Group by hour; only the newest hours are known. */
+    /** True: group by hour instead of by day. Only the most recent hours are available. */
     options?: { readonly hours: boolean }
   ) => Effect.Effect<ReadonlyArray<Cost>, StorageError>
-  /** Every limit of live agents, of their projects and of the machine, once each; limits of turns are left out. */
+  /** Returns each limit of live agents, their projects and the machine once. Limits of turns are left out. */
   readonly limits: () => ReadonlyArray<Limited>
 }
 
@@ -133,7 +147,7 @@ export const Allowance = Context.Reference<Allowances>("agentd/domain/Allowance"
 
 const SHARE = 0.8
 
-/** Whether enough of a limit is spent to warn a person. */
+/** Whether enough of a limit is spent to warn the user. */
 export const isNear = (spent: number, limit: number): boolean => spent >= SHARE * limit
 
 const TURN_REACHED = "the turn reached"
@@ -149,22 +163,22 @@ const amount = (resource: Resource, value: number): string => {
   return resource === "wall_time" ? `${Math.round(value / 1000)} s` : `${Math.round(value)}`
 }
 
-/** "the day's budget of tokens for the project". */
+/** The name of a limit, such as "the day's budget of tokens for the project". */
 export const nameOf = ({ period, resource, whose }: Pick<Reach, "period" | "resource" | "whose">): string => {
   const when = period === "total" ? "the whole" : `the ${period}'s`
   return `${when} budget of ${RESOURCES[resource]} for ${OF[whose]}`
 }
 
-/** "120 of 100". */
+/** Spent amount and limit, such as "120 of 100". */
 export const share = ({ limit, resource, spent }: Reach): string =>
   `${amount(resource, spent)} of ${amount(resource, limit)}`
 
 export const spentWords = (reach: Reach): string => `${nameOf(reach)} is spent: ${share(reach)}`
 
-/** "1 h 30 m". */
+/** Formats a duration, such as "1 h 30 m". */
 const time = (ms: number): string => Duration.format(Duration.millis(ms)).replaceAll(/(?<=\d)(?=[a-z])/g, " ")
 
-/** "the turn reached 2 h: go on, or stop". */
+/** Message about the limit of a turn, such as "the turn reached 2 h: go on, or stop". */
 export const turnWords = ({ limit, resource }: Pick<Reach, "limit" | "resource">): string =>
   `${TURN_REACHED} ${resource === "wall_time" ? time(limit) : `${amount(resource, limit)} ${RESOURCES[resource]}`}: go on, or stop`
 

@@ -1,6 +1,7 @@
 /**
- * BoardMessages: the board as it crosses the control socket. Agents, coding sessions, goals, channels, projects that
- * are over, and everything else that needs a person have one shape. `ps`, the terminal board and the page show it.
+ * BoardMessages: schemas of the control socket for the board, which `ps`, the terminal board and the page show. All
+ * rows have one schema: agents, coding sessions, goals, channels, projects that do not work, and other items that need
+ * the user.
  */
 import { Schema } from "effect"
 import { REASONS, WORDS } from "./Words.ts"
@@ -11,54 +12,65 @@ export const Reason = Schema.Literals(REASONS)
 export const ROW_KINDS = ["agent", "session", "goal", "channel", "project", "matter"] as const
 
 export const BoardRow = Schema.Struct({
-  /** Constant for as long as the row's subject exists. */
+  /** Id of the row. It does not change while the agent, session, goal or channel exists. */
   id: Schema.String,
   kind: Schema.Literals(ROW_KINDS),
-  /** Empty: it belongs to no conversation. */
+  /** Id of the row's conversation; empty: the row belongs to no conversation. */
   conversation: Schema.String,
   /** Name of the project or the folder; empty: none. */
   project: Schema.String,
-  /** Without the project: `builder`, `#reviews`, a goal's id, a session's title. */
+  /**
+   * Display name without the project: an agent such as `builder`, a channel such as `#reviews`, a goal's id, or a
+   * session's title.
+   */
   name: Schema.String,
-  /** The name that commands accept from any folder; empty: commands accept none. */
+  /** The full name, which commands accept in any folder; empty: no command accepts a name for this row. */
   called: Schema.String,
   word: Word,
   reason: Schema.NullOr(Reason),
-  /** When it continues by itself, ms since the epoch. */
+  /** When the row's wait ends automatically, in ms since the epoch; null: no such time is known. */
   until: Schema.NullOr(Schema.Finite),
-  /** Plain text, one line: what it does or waits for. */
+  /** Plain text, one line: what the agent, goal, channel or session is doing or waiting for. */
   says: Schema.String,
-  /** When its word became true, ms since the epoch; 0: unknown. */
+  /** When the status word (`word`) became true, in ms since the epoch; 0: unknown. */
   since: Schema.Finite,
-  /** eventId of the rune that its status rests on; 0: none. */
+  /** eventId of the rune that caused the current status; 0: there is no such rune. */
   restsOn: Schema.Int,
-  /** State of its state machine; empty: none. */
+  /** State in the state machine of the row's subject; empty: it has no state machine. */
   state: Schema.String,
-  /** Calls and questions that wait for a person, by the ids that `approve` and `answer` accept, oldest first. */
+  /**
+   * Ids of the calls and questions that wait for the user, oldest first. The commands `approve` and `answer` accept
+   * these ids.
+   */
   asks: Schema.Array(Schema.String),
-  /** Remedies if it needs a person or has failed: commands that can be run as they are, the most useful first. */
+  /**
+   * Commands to run if the row needs the user or has failed, the most useful first. Each can be run without changes.
+   */
   commands: Schema.Array(Schema.Struct({ does: Schema.String, command: Schema.String })),
   role: Schema.String,
-  /** Undefined: an inbox agent, which works for messages, or not an agent. */
+  /**
+   * "loop": the agent starts runs without messages. Undefined: the agent runs only when it receives a message, or the
+   * row is not an agent.
+   */
   mode: Schema.optionalKey(Schema.Literal("loop")),
-  /** Set for a sub-agent: the agent that spawned it. */
+  /** For a sub-agent: name of the agent that spawned the sub-agent. */
   parent: Schema.optionalKey(Schema.String),
-  /** Groups that it belongs to; undefined: none. */
+  /** Labels of the agent, used to group agents; undefined: none. */
   labels: Schema.optionalKey(Schema.Array(Schema.String)),
   model: Schema.String,
   /** Number of successful runs, plus the current one. */
   runs: Schema.Int,
-  /** How full the model's context is, in tokens; null: not reported. */
+  /** Used part and total size of the model's context window, in tokens; null: not reported. */
   context: Schema.NullOr(Schema.Struct({ used: Schema.Finite, window: Schema.optionalKey(Schema.Finite) })),
-  /** Spent since midnight, in tokens and USD; null: nothing is known. */
+  /** Tokens and USD spent since midnight; null: unknown. */
   today: Schema.NullOr(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite })),
   /** Consecutive and total errors, each with its limit; null: errors are not counted. */
   errors: Schema.NullOr(
     Schema.Struct({ inRow: Schema.Int, maxInRow: Schema.Int, total: Schema.Int, maxTotal: Schema.Int })
   ),
-  /** Number of messages that wait for it. */
+  /** Number of messages that wait for the agent. */
   inbox: Schema.Int,
-  /** Number of parts that are done, and of all parts; null: it has no parts. */
+  /** For a goal: number of finished tasks (completed, failed or cancelled), and of all tasks. Null: not a goal. */
   progress: Schema.NullOr(Schema.Struct({ done: Schema.Int, all: Schema.Int })),
   branch: Schema.NullOr(Schema.String),
   cwd: Schema.NullOr(Schema.String),
@@ -66,18 +78,18 @@ export const BoardRow = Schema.Struct({
 })
 export type BoardRow = typeof BoardRow.Type
 
-/** The line above the rows. */
+/** Content of the header line above the rows of the board. */
 export const BoardHead = Schema.Struct({
-  /** eventId of the newest rune. */
+  /** eventId of the newest rune in the store. */
   rune: Schema.Int,
   /** When the daemon started, ms since the epoch. */
   startedAt: Schema.Finite,
-  /** Total spent since midnight. */
+  /** Tokens and USD that all agents have spent since midnight. */
   today: Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite })
 })
 export type BoardHead = typeof BoardHead.Type
 
-/** The whole board; rows are sorted by who acts next. */
+/** The whole board. Rows that wait for the user come first. */
 export const Board = Schema.Struct({ head: BoardHead, rows: Schema.Array(BoardRow) })
 export type Board = typeof Board.Type
 

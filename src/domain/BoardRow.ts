@@ -1,8 +1,8 @@
 /**
- * BoardRow: ids of board rows, and their order. Pure.
+ * BoardRow: builds the ids of board rows and sorts the rows. Pure.
  *
- * Guarantees: a row's id stays the same while its subject exists. A row moves only when its word changes, or when the
- * time since which it needs a person changes.
+ * Guarantees: a row keeps its id while its agent, session, goal or channel exists. A row moves in the list only when
+ * its word changes, or when the time since which it needs the user changes.
  */
 import type { BoardNews, BoardRow } from "./BoardMessages.ts"
 import { rankOf } from "./Words.ts"
@@ -16,7 +16,10 @@ export const ofGoal = ({ conversation, goalId }: { readonly conversation: string
 export const ofChannel = ({ conversation, name }: { readonly conversation: string; readonly name: string }) =>
   `channel/${conversation}/${name}`
 
-/** Compares by code units: the first `localeCompare` of a process loads ICU's collator, which takes 8 ms. */
+/**
+ * Compares strings by UTF-16 code units. `localeCompare` is not used: its first call in a process loads ICU's collator,
+ * which takes 8 ms.
+ */
 const alike = (a: string, b: string): number => Number(a > b) - Number(a < b)
 
 const isDigit = (text: string, at: number): boolean => {
@@ -34,7 +37,7 @@ const numberEnd = (text: string, at: number): number => {
 export const byName = (a: string, b: string): number => {
   let at = 0
   while (at < a.length && a.charCodeAt(at) === b.charCodeAt(at)) at++
-  // if the difference lies within a number, compare the whole number
+  // if the names differ within a number, go back to the number's first digit
   while (at > 0 && isDigit(a, at - 1)) at--
   const [endA, endB] = [numberEnd(a, at), numberEnd(b, at)]
   if (endA === at || endB === at) return alike(a, b)
@@ -44,18 +47,21 @@ export const byName = (a: string, b: string): number => {
 
 const called = ({ name, project }: BoardRow): string => `${project}/${name}`
 
-/** The oldest first; rows of unknown age last. */
+/** Sorts rows by `since`: oldest first, rows with an unknown time (0) last. */
 export const bySince = (a: { readonly since: number }, b: { readonly since: number }): number =>
   (a.since || Number.MAX_SAFE_INTEGER) - (b.since || Number.MAX_SAFE_INTEGER)
 
-/** Sorts by who acts next. Rows that need a person: oldest first. Failed rows: newest first. All others: by name. */
+/**
+ * Sorts rows by the rank of their status word. With the same word: rows that need the user, oldest first; failed rows,
+ * newest first; all others by name.
+ */
 export const order = (a: BoardRow, b: BoardRow): number =>
   rankOf(a.word) - rankOf(b.word) ||
   (a.word === "needs you" ? bySince(a, b) : a.word === "failed" ? b.since - a.since : 0) ||
   byName(called(a), called(b)) ||
   alike(a.id, b.id)
 
-/** The rows after these updates are applied. */
+/** Returns a copy of the rows with the updates in `news` applied. */
 export const after = (rows: ReadonlyMap<string, BoardRow>, news: BoardNews): ReadonlyMap<string, BoardRow> => {
   const next = new Map(rows)
   for (const id of news.gone) next.delete(id)

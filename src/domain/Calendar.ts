@@ -1,39 +1,40 @@
 /**
- * Calendar: days and months in the local time of this machine. Pure except for the machine's time zone.
+ * Calendar: labels and boundaries of days and months in the local time zone of this machine. Pure except for the time
+ * zone.
  *
- * Guarantees: a day begins at local midnight, also when the clocks change.
+ * Guarantees: a day begins at local midnight, even on days when daylight saving time begins or ends.
  */
 
 const two = (number: number) => `${number}`.padStart(2, "0")
 
-/** `at`: ms since the epoch. "2026-11-24". */
+/** Label of the day, such as "2026-11-24". `at`: ms since the epoch. */
 export const dayOf = (at: number): string => {
   const date = new Date(at)
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
 }
 
-/** "2026-11-24T07". */
+/** Label of the hour, such as "2026-11-24T07". `at`: ms since the epoch. */
 export const hourOf = (at: number): string => `${dayOf(at)}T${two(new Date(at).getHours())}`
 
-/** "2026-11". */
+/** Label of the month that contains the day, such as "2026-11". */
 export const monthOf = (day: string): string => day.slice(0, 7)
 
-/** When the next day begins, ms since the epoch. */
+/** Start of the day after `at`, in ms since the epoch. */
 export const dayAfter = (at: number): number => {
   const date = new Date(at)
   return new Date(date.getFullYear(), date.getMonth(), date.getDate() + 1).getTime()
 }
 
 /**
- * Whether the day or month is over on `day`. A label later than the next day counts as over, too: a clock that was
- * ahead began it.
+ * Whether the day or month named by `label` is over on `day`. A label more than one day in the future counts as over,
+ * too: a fast clock produced it.
  */
 export const isOver = (label: string, day: string): boolean => {
   const next = dayOf(dayAfter(new Date(`${day}T12:00`).getTime()))
   return label === "" || label < day.slice(0, label.length) || label > next.slice(0, label.length)
 }
 
-/** When the next month begins, ms since the epoch. */
+/** Start of the month after `at`, in ms since the epoch. */
 export const monthAfter = (at: number): number => {
   const date = new Date(at)
   return new Date(date.getFullYear(), date.getMonth() + 1, 1).getTime()

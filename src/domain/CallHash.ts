@@ -1,29 +1,35 @@
 /**
- * CallHash: the hash that identifies what a person decides: the SHA-256 of one call with everything that it would do.
- * Pure.
+ * CallHash: the SHA-256 hash of a tool call and its whole input. A user's approval names this hash, so it cannot apply
+ * to another call. Pure.
  *
- * Guarantees: any change of the call changes the hash. The order of field names does not.
+ * Guarantees: any change to the call changes the hash. The order of field names does not matter.
  */
 import { createHash } from "node:crypto"
 import { canonical } from "../runs/CanonicalJson.ts"
 
 export interface HashedCall {
-  /** The agent or the session that asks. */
+  /** The agent or session that requests approval. */
   readonly agent: string
   readonly run: string
   readonly call: string
   readonly tool: string
   readonly folder: string
-  /** Parsed once: exactly this value is shown, hashed and run. */
+  /** The parsed input of the call. The JSON is parsed only once: the same value is shown, hashed and run. */
   readonly input: unknown
 }
 
-/** With fewer digits, somebody could construct another call with the same prefix. */
+/**
+ * Minimum number of hash digits in an approval. With fewer digits, an attacker could construct another call whose hash
+ * has the same prefix.
+ */
 export const SHORTEST = 32
-/** Maximum size of an input that a person can approve, in bytes of JSON. The agent must split larger ones. */
+/** Maximum size of an input that a user can approve, in bytes of JSON. The agent must split a larger call. */
 export const MAX_INPUT = 1024 * 1024
 
-/** Undefined for an input that cannot be written as JSON, such as one that is nested too deeply. */
+/**
+ * Returns the hash of a call as hex digits. Undefined: the input cannot be written as JSON, for example because it is
+ * nested too deeply.
+ */
 export const hashOf = ({ agent, call, folder, input, run, tool }: HashedCall): string | undefined => {
   try {
     const text = canonical({ agent, call, folder, input: input ?? null, run, tool })
@@ -33,12 +39,15 @@ export const hashOf = ({ agent, call, folder, input, run, tool }: HashedCall): s
   }
 }
 
-/** The form that is shown and typed. */
+/** Shortens a hash to the form that the user sees and types. */
 export const short = (hash: string): string => hash.slice(0, SHORTEST)
 
 export const names = (typed: string, hash: string): boolean => typed.length >= SHORTEST && hash.startsWith(typed)
 
-/** Why an answer does not apply to a call; undefined if its hash matches the call. */
+/**
+ * Returns the error for an approval whose hash does not match the call; undefined if the hash matches. `typed`: the
+ * hash in the approval. `hash`: the call's hash.
+ */
 export const refusalOf = (
   id: string,
   typed: string | undefined,

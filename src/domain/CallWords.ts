@@ -1,12 +1,12 @@
 /**
- * CallWords: a tool call in a few words, for rows and sentences: the tool, and what it works on. Pure.
+ * CallWords: describes a tool call in a few words, such as `runs npm test`, for board rows and messages. Pure.
  *
- * Guarantees: the result is one line of bounded length. A truncated input is read as far as it goes. A person who
- * decides about a call sees all of it elsewhere.
+ * Guarantees: the description is one line of limited length. A truncated input is read up to the point of truncation.
+ * The view in which the user approves a call does not use this description: it shows the whole call.
  */
 import { attempt } from "../config/Attempt.ts"
 
-/** Fields that say most about a call, the most informative first. */
+/** Input fields that describe a call best, the most informative first. */
 const TELLING = [
   "command",
   "cmd",
@@ -29,7 +29,7 @@ const MOST = 80
 
 const unquoted = (text: string): string => attempt(() => JSON.parse(`"${text}"`) as string) ?? text
 
-/** The text as one line, at most `most` characters. */
+/** Returns the text as one line of at most `most` characters. A longer text is truncated and ends with "…". */
 export const oneLine = (text: string, most = MOST): string => {
   const line = text
     .slice(0, 4 * most)
@@ -40,12 +40,12 @@ export const oneLine = (text: string, most = MOST): string => {
 
 /** A JSON string, possibly truncated, or a punctuation character. */
 const TOKEN = /"((?:[^"\\]|\\.)*)"?|[{}[\]:,]/gu
-/** ACP's field that contains the whole input. */
+/** Field in which ACP (Agent Client Protocol) sends the whole input. */
 const WRAPPED = "rawInput"
 
 /**
- * Top-level texts of the input by field. If a field occurs twice, the last one counts, as it does for the program that
- * runs the call. Deeper fields are ignored.
+ * Returns the top-level string fields of the input. If a field occurs twice, the last value counts, as in the program
+ * that runs the call. Nested fields are ignored.
  */
 const textsIn = (input: string): ReadonlyMap<string, string> => {
   const found = new Map<string, string>()
@@ -61,14 +61,20 @@ const textsIn = (input: string): ReadonlyMap<string, string> => {
   return found
 }
 
-/** The most informative part of the input; empty: there is none. `input`: JSON, possibly truncated. */
+/**
+ * Returns the value of the most informative input field; empty: the input has no such field. `input`: JSON, possibly
+ * truncated.
+ */
 export const telling = (input: string, most = MOST): string => {
   const texts = textsIn(input)
   const field = TELLING.find((name) => (texts.get(name) ?? "") !== "")
   return field === undefined ? "" : oneLine(texts.get(field)!, most)
 }
 
-/** `shell: npm test`; an input without an informative part is shown as it is, truncated. */
+/**
+ * Describes a call by its tool's name and input, such as `shell: npm test`. An input without an informative field is
+ * shown as JSON, truncated.
+ */
 export const named = (tool: string, input: string, most = MOST): string => {
   const part = telling(input, most) || (/^(\{\}|null|)$/.test(input) ? "" : oneLine(input, most))
   return part === "" ? tool : `${tool}: ${part}`
@@ -84,7 +90,7 @@ const DOES: ReadonlyArray<readonly [tool: RegExp, does: string]> = [
   [/^web_?search$/i, "searches the web for"]
 ]
 
-/** The call as an activity, in the words of a row: `runs npm test`, `reads src/cart.ts`. */
+/** Describes a call as an activity for a board row: `runs npm test`, `reads src/cart.ts`. */
 export const doing = (tool: string, input: string): string => {
   const part = telling(input)
   const does = DOES.find(([name]) => name.test(tool))?.[1]

@@ -1,12 +1,9 @@
-/**
- * ChannelMessages: shapes of channels that cross a boundary: what a channel shows to a person, and what an agent says
- * in one.
- */
+/** ChannelMessages: schemas of the control socket and of agent tools for channels, their posts and their seats. */
 import { Schema } from "effect"
 import { Order, TurnConfig } from "../config/ChannelConfig.ts"
 import { Word } from "./BoardMessages.ts"
 
-/** Longest text of one post, UTF-8 bytes. */
+/** Maximum length of a post's text, in UTF-8 bytes. */
 export const MAX_POST_BYTES = 64 * 1024
 
 export const ChannelPost = Schema.Struct({
@@ -16,7 +13,7 @@ export const ChannelPost = Schema.Struct({
   /** ms since the epoch */
   at: Schema.Finite,
   kind: Schema.Literals(["person", "agent", "notice"]),
-  /** A login or an agent's name; empty for a notice. */
+  /** Author of the post: a user's login or an agent's name; empty for a notice. */
   from: Schema.String,
   text: Schema.String
 })
@@ -24,20 +21,20 @@ export type ChannelPost = typeof ChannelPost.Type
 
 export const SeatInfo = Schema.Struct({
   agent: Schema.String,
-  /** The word for people: who acts next. */
+  /** Status word that users see: it says who acts next. */
   word: Word,
   state: Schema.Literals(["OFFLINE", "IDLE", "QUEUED", "ACTIVE", "WAITING"]),
-  /** When that state was entered, ms since the epoch; 0 before the first move. */
+  /** When the seat entered its state, in ms since the epoch; 0 before the first state change. */
   since: Schema.Finite,
-  /** The eventId of the rune that entered it. */
+  /** eventId of the rune with which the seat entered its state. */
   restsOn: Schema.Int,
-  /** The seat's place in the turn queue, from 1; null when it is in none. */
+  /** Position of the seat in the turn queue, starting at 1; null: the seat is not queued. */
   position: Schema.NullOr(Schema.Int),
-  /** Number of posts that it has not been sent yet. */
+  /** Number of posts that the agent has not received yet. */
   unread: Schema.Int,
-  /** When the turn or the wait ends by itself, ms since the epoch. */
+  /** When the seat's turn or wait times out, in ms since the epoch; null: no timeout. */
   until: Schema.NullOr(Schema.Finite),
-  /** In plain words: what it does or waits for. */
+  /** Plain text: what the seat's agent is doing or waiting for. */
   detail: Schema.String
 })
 export type SeatInfo = typeof SeatInfo.Type
@@ -46,23 +43,26 @@ export const ChannelInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
   name: Schema.String,
-  /** The word for people: who acts next. */
+  /** Status word that users see: it says who acts next. */
   word: Word,
   topic: Schema.String,
   order: Order,
   paused: Schema.Boolean,
   closed: Schema.Boolean,
   floor: Schema.NullOr(Schema.String),
-  /** Seats in the turn queue in its order, then all others. */
+  /** All seats: first those in the turn queue, in queue order, then the others. */
   seats: Schema.Array(SeatInfo),
   posts: Schema.Int,
-  /** In plain words: what it does, or why nothing happens. */
+  /** Plain text: what happens in the channel, or why nothing happens. */
   detail: Schema.String,
-  /** When it began to wait for a person, ms since the epoch; undefined: it does not wait. */
+  /**
+   * Since when the channel has waited for the user, in ms since the epoch; undefined: the channel does not wait for the
+   * user.
+   */
   since: Schema.optionalKey(Schema.Finite),
-  /** The matter that waits for a person, with the remedy; null: nothing waits. */
+  /** The question or problem that waits for the user, with a command; null: the channel does not wait for the user. */
   waits: Schema.NullOr(Schema.String),
-  /** The newest rune of the channel. */
+  /** eventId of the channel's newest rune. */
   restsOn: Schema.Int
 })
 export type ChannelInfo = typeof ChannelInfo.Type
@@ -70,14 +70,14 @@ export type ChannelInfo = typeof ChannelInfo.Type
 export const ChannelView = Schema.Struct({
   channel: ChannelInfo,
   turnConfig: TurnConfig,
-  /** Oldest first; only those that are still in memory. */
+  /** The posts that the daemon still has in memory, oldest first. */
   posts: Schema.Array(ChannelPost)
 })
 export type ChannelView = typeof ChannelView.Type
 
-/** An agent's signal about its turn: over, or waiting. */
+/** An agent's signal that its turn is over, or that the agent waits. */
 export const Signal = Schema.Union([
-  /** Waits for news in the channel, for a person's post there, or for a number of seconds. */
+  /** The agent waits for any post in the channel, for a user's post, or for a number of seconds. */
   Schema.TaggedStruct("Wait", {
     reason: Schema.String,
     until: Schema.Union([Schema.Literals(["message", "person"]), Schema.Finite])
@@ -86,6 +86,9 @@ export const Signal = Schema.Union([
 ])
 export type Signal = typeof Signal.Type
 
-/** An agent's act in a channel through its tools; equivalent to the plain-text form. */
+/**
+ * A post or a signal that an agent sends to a channel with a tool call. The agent can also write it as plain text, with
+ * the same effect.
+ */
 export const Utterance = Schema.Union([Schema.TaggedStruct("Post", { text: Schema.String }), ...Signal.members])
 export type Utterance = typeof Utterance.Type

@@ -1,40 +1,40 @@
 /**
- * ConfigKinds: runes about a project's config file: which text a person has agreed to, and whether the file differs
- * from it. The log has only hashes, never the text: a file can contain secrets.
+ * ConfigKinds: rune kinds for a project's config file: which text of the file the user has approved, and whether the
+ * file differs from it. The log stores only hashes, never the text, because a config file can contain secrets.
  */
 import { Schema } from "effect"
 import { kind } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
 
-/** Why a file is not in force: nobody has agreed to it, it is invalid, or it is missing. */
+/** Why a config file is not in force: no user has approved it, it is invalid, or it is missing. */
 export const UNTRUSTED = ["untrusted", "broken", "missing"] as const
 export type Untrusted = (typeof UNTRUSTED)[number]
 
 const noticed = {
   config: text,
-  /** Null: there is no text that a person could agree to. */
+  /** Hash of the file's text; null: the file has no text that the user can approve. */
   hash: Schema.NullOr(text),
-  /** The error, if the file is invalid. */
+  /** Error message if the file is invalid; null: the file is valid. */
   problem: Schema.NullOr(text)
 }
 
 export const configKinds = {
   /**
-   * A person has agreed to the text with this hash: it is in force, also after a restart. `how: "first"`: nothing was
-   * agreed to before.
+   * A user has approved the text with this hash. The text stays in force after a restart. `how: "first"`: no text had
+   * been approved before.
    */
   "config.trusted": kind(
     Schema.Struct({ config: text, hash: text, by: text, how: Schema.Literals(["first", "start", "trust"]) })
   ),
-  /** The file now differs from the text in force, or is equal to it again. */
+  /** The config file now differs from the text in force, or no longer differs from it. */
   "config.changed": kind(Schema.Struct({ ...noticed, state: Schema.Literals([...UNTRUSTED, "in_force"]) })),
   /**
-   * A person has seen the text with this hash and keeps the text in force: no more requests until the file changes
-   * again.
+   * A user has rejected the text with this hash and keeps the text in force. agentd does not ask again until the file
+   * changes.
    */
   "config.kept": kind(Schema.Struct({ config: text, hash: text, by: text })),
-  /** The file has stayed in this state for a while: a person must be notified. */
+  /** The config file has been in this state for some time, and agentd notifies the user. */
   "config.waits": kind(
     Schema.Struct({ ...noticed, state: Schema.Literals(UNTRUSTED), name: text, since: Schema.Finite })
   )

@@ -1,17 +1,20 @@
-/** ConversationId: decides by its name alone whether a stream of the log is a conversation. Pure. */
+/** ConversationId: tells from a stream's name whether the stream is a conversation. Pure. */
 import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 
-/** `myproj-1a2b3c4d`, a project's first conversation, or `myproj-1a2b3c4d.2`, one after it. */
+/** Ids of conversations: `myproj-1a2b3c4d` is a project's first conversation, and `myproj-1a2b3c4d.2` is its second. */
 const CONVERSATION = /-[0-9a-f]{8}(\.[0-9]+)?$/
 
 export const isValid = (stream: string): boolean => CONVERSATION.test(stream)
 
-/** Forms of session names: agentd's own, and the usual ones of coding CLIs. */
+/** Ids of sessions: agentd's ids (12 characters), and the UUIDs that most coding CLIs use. */
 const SESSION = /^([0-9a-z]{12}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/
 
-/** Prefix of the stream that records a provider's availability. */
+/** Name prefix of the streams that record the availability of providers. */
 export const PROVIDER = "provider:"
 
-/** Whether the stream can be a conversation's: a name that somebody else chose can have any form. */
+/**
+ * Whether the stream can be a conversation. A conversation that another program created can have any name, so only
+ * known names of other streams are excluded.
+ */
 export const mayBe = (stream: string): boolean =>
   isValid(stream) || (stream !== DAEMON_STREAM && !stream.startsWith(PROVIDER) && !SESSION.test(stream))

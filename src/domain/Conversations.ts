@@ -1,31 +1,31 @@
 /**
- * Conversations: tells features whether work continues in the conversation that they belong to. Agents implement this
- * contract.
+ * Conversations: the interface that tells features whether a conversation accepts work. The agents feature implements
+ * it.
  *
- * Guarantees: a change is reported after its rune is durable, in the order of the log.
+ * Guarantees: a change is reported after its rune is durable. Changes are reported in the order of the log.
  */
 import { Context, type Effect, type Stream } from "effect"
 import type { StorageError } from "../core/event-log/EventLog.ts"
 
 export type Standing =
-  /** Agents of the conversation take messages. */
+  /** The agents of the conversation accept messages. */
   | "working"
-  /** Paused, suspended, or about to be closed: its agents take no messages now. */
+  /** The conversation is paused, suspended or closing: its agents accept no messages now. */
   | "resting"
-  /** Closed or archived: its log accepts no more runes. */
+  /** The conversation is closed or archived: its log accepts no more runes. */
   | "sealed"
 
 export class Conversations extends Context.Service<
   Conversations,
   {
-    /** All conversations of the log; returns when all of them are known. */
+    /** Ids of all conversations in the log. Waits until the log has been read. */
     readonly known: Effect.Effect<ReadonlyArray<string>>
     /**
-     * A plain read; an unknown conversation counts as "working". All conversations are known after
-     * `AgentPort.recovered`.
+     * Current status of a conversation, without waiting. An unknown conversation counts as "working". After
+     * `AgentPort.recovered` returns, all conversations are known.
      */
     readonly standing: (conversation: string) => Standing
-    /** Changes of all conversations, from the subscription on. */
+    /** Status changes of all conversations that happen after the subscription. */
     readonly changes: Stream.Stream<{ readonly conversation: string; readonly standing: Standing }, StorageError>
   }
 >()("agentd/domain/Conversations") {}

@@ -1,4 +1,4 @@
-/** DiffMessages: what an agent has changed in its folder, as it crosses the control socket. */
+/** DiffMessages: schema of the control socket for the changes that an agent has made in its folder. */
 import { Schema } from "effect"
 
 export const DiffInfo = Schema.Struct({
@@ -7,23 +7,23 @@ export const DiffInfo = Schema.Struct({
   agent: Schema.String,
   folder: Schema.String,
   /**
-   * The commit that the files are compared with: the merge base of the agent's and the person's commits, or the agent's
-   * HEAD.
+   * The commit with which the files are compared: the merge base of the agent's branch and the user's branch, or the
+   * agent's HEAD.
    */
   base: Schema.String,
   files: Schema.Array(
     Schema.Struct({
       path: Schema.String,
-      /** Number of lines; null: not a text file. */
+      /** Number of added lines; null: not a text file. */
       added: Schema.NullOr(Schema.Int),
       removed: Schema.NullOr(Schema.Int)
     })
   ),
-  /** Number of new files that are neither listed nor in the patch, because there are too many. */
+  /** Number of new files that are missing from both the list and the patch because there are too many of them. */
   more: Schema.Int,
   /** The patch as git prints it, without colour; at most 524,288 characters. */
   patch: Schema.String,
-  /** True: the patch was truncated to that length. */
+  /** True: the patch was longer and was truncated. */
   isCut: Schema.Boolean
 })
 export type DiffInfo = typeof DiffInfo.Type

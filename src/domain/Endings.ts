@@ -1,4 +1,4 @@
-/** Endings: why a run ended without counting as an error, in the words that people read. Pure. */
+/** Endings: texts that tell the user why a run ended when its end does not count as an error. Pure. */
 export const ENDINGS = {
   quota: "its quota is used up",
   unavailable: "its provider could not be had",

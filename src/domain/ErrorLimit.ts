@@ -1,6 +1,6 @@
 /**
- * ErrorLimit: warns before an agent reaches its limit of total errors. That count never goes down, so an agent that
- * runs for a year can reach it by flakes alone. The warning comes at three quarters.
+ * ErrorLimit: warns the user before an agent reaches its limit of total errors. The count never decreases, so
+ * occasional errors alone can reach the limit within a year. The warning comes at three quarters of the limit.
  */
 
 export interface Errors {
@@ -8,18 +8,18 @@ export interface Errors {
   readonly maxTotalErrors: number
 }
 
-/** Number of errors that triggers the warning: the 15th of 20. */
+/** Number of errors at which the user is warned: 15 if the limit is 20. */
 export const warnsAt = (maxTotalErrors: number): number => Math.ceil(maxTotalErrors * 0.75)
 
 export const isNear = ({ maxTotalErrors, totalErrors }: Errors): boolean =>
   totalErrors >= warnsAt(maxTotalErrors) && totalErrors < maxTotalErrors
 
-/** In words: `15 of 20 errors in all: at 20 it stops for good`. */
+/** The text of the warning: `15 of 20 errors in all: at 20 it stops for good`. */
 export const warning = ({ maxTotalErrors, totalErrors }: Errors): string =>
   `${totalErrors} of ${maxTotalErrors} errors in all: at ${maxTotalErrors} it stops for good`
 
-/** "1 error", "2 errors". */
+/** Number and noun: "1 error", "2 errors". */
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
-/** Corrects "1 errors" and similar in texts that an older version wrote into the log. */
+/** Corrects "1 errors", "1 turns" and similar mistakes in texts that an older agentd version wrote to the log. */
 export const putRight = (words: string): string => words.replace(/^1 (error|turn|agent|run)s /u, "1 $1 ")

@@ -1,12 +1,12 @@
 /**
- * Glimpse: the part of the board that is embedded in a page when it loads: the rows that fit a screen, and the number
- * of all others. So nothing jumps when the others arrive. Pure.
+ * Glimpse: the part of the board that the daemon embeds in a page: the rows that fit on a screen, and the number of
+ * others. The page reserves space for the others, so nothing jumps when they arrive. Pure.
  */
 import { order } from "./BoardRow.ts"
 import type { Board, BoardHead, BoardRow } from "./BoardMessages.ts"
 import type { Word } from "./Words.ts"
 
-/** Number of rows of one project and one word that are left out. */
+/** Number of rows that are left out for one project and one status word. */
 export interface Crowd {
   readonly project: string
   readonly word: Word
@@ -19,7 +19,7 @@ export interface Glimpse {
   readonly beyond: ReadonlyArray<Crowd>
 }
 
-/** A screen of 2,160 pixels shows 60 rows. */
+/** Maximum number of embedded rows. A screen that is 2,160 pixels high shows 60 rows. */
 const MOST = 80
 
 export const glimpseOf = ({ head, rows }: Board): Glimpse => {

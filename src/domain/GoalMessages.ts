@@ -1,10 +1,16 @@
-/** GoalMessages: shapes of goals, plans and tasks that cross a boundary: the plan file, the log, the control socket. */
+/**
+ * GoalMessages: schemas of goals, plans and tasks, as they are written to the plan file, the log and the control
+ * socket.
+ */
 import { Schema } from "effect"
 import { described, matching, Name, optional, Text, whole, withDefault, Word } from "../config/Fields.ts"
 import { Span } from "../config/Span.ts"
 import * as Board from "./BoardMessages.ts"
 
-/** Maximum number of tasks in a new plan or an addition, and size in bytes of a plan's file, which is parsed at once. */
+/**
+ * Limits of a plan. `MAX_TASKS`: number of tasks in a plan, or in one addition to it. `MAX_PLAN_BYTES`: size of its
+ * file in bytes, limited because agentd parses the whole file in one step.
+ */
 export const MAX_TASKS = 2_000
 export const MAX_PLAN_BYTES = 4 * 1024 * 1024
 export const MAX_TITLE = 500
@@ -39,13 +45,13 @@ export const PlannedTask = Schema.Struct({
 })
 export type PlannedTask = typeof PlannedTask.Type
 
-/** Content of a plan file, or a planner's answer. */
+/** Content of a plan file, or of the answer of a planner agent. */
 export const PlanDocument = Schema.Struct({
   $schema: Schema.optionalKey(Schema.String),
   tasks: described(Schema.Array(PlannedTask), `The tasks, at most ${MAX_TASKS}, in the order of their age.`)
 })
 
-/** A task as it is stored: times in ms. */
+/** A task as it is stored in the log. All times are in ms. */
 export const Task = Schema.Struct({
   id: Schema.String,
   title: Schema.String,
@@ -60,12 +66,12 @@ export const Task = Schema.Struct({
 })
 export type Task = typeof Task.Type
 
-/** How a goal is worked on: fixed when it is submitted, and part of its first rune. */
+/** Settings of a goal. They are fixed when the goal is submitted, and stored in its first rune. */
 export const GoalOptions = Schema.Struct({
-  /** Null: the plan was submitted with the goal. */
+  /** Name of the agent that writes the plan; null: the user submitted a plan with the goal. */
   planner: Schema.NullOr(Schema.String),
   critic: Schema.NullOr(Schema.String),
-  /** Null: all agents except the planner, the critic and sub-agents. */
+  /** Names of the agents that work on the tasks; null: all agents except the planner, the critic and sub-agents. */
   workers: Schema.NullOr(Schema.Array(Schema.String)),
   checks: Schema.Array(Schema.String),
   checkTimeout: Schema.Finite,
@@ -82,35 +88,35 @@ export const GoalOptions = Schema.Struct({
 export type GoalOptions = typeof GoalOptions.Type
 
 export const Evidence = Schema.Struct({
-  /** Folder in which the task was done; null: unknown. */
+  /** Folder in which the agent did the task; null: unknown. */
   cwd: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String),
-  /** Commits before and after the task; null outside git. */
+  /** Commits of the branch before (`base`) and after (`head`) the task; null: the folder is not in a git repository. */
   base: Schema.NullOr(Schema.String),
   head: Schema.NullOr(Schema.String),
-  /** `<hash> <subject>`, newest first, at most 100. */
+  /** Commits that the task made, as `<hash> <subject>`, newest first, at most 100. */
   commits: Schema.Array(Schema.String),
-  /** Evidence that the agent itself reported: commands with their output, paths. */
+  /** Evidence that the agent reported: commands with their output, and paths. */
   reported: Schema.Array(Schema.String),
   /** The end of the agent's answer. */
   output: Schema.String
 })
 export type Evidence = typeof Evidence.Type
 
-/** Whether a task that was done in a repository left no commit there. */
+/** Whether a task was done in a git repository but made no commit. */
 export const lacksCommit = ({ base, commits, head }: Pick<Evidence, "base" | "commits" | "head">): boolean =>
   base !== null && head !== null && commits.length === 0
 
 /** A problem found by the gate or the critic. */
 export const Finding = Schema.Struct({
   severity: Schema.Literals(["error", "warning", "info"]),
-  /** The task that it is about; undefined: the whole goal. */
+  /** Id of the task that has the problem; undefined: the whole goal. */
   task: Schema.optionalKey(Schema.String),
   message: Schema.String,
   fix: Schema.optionalKey(Schema.String),
   /** True: the plan itself is wrong. */
   needsReplan: Schema.optionalKey(Schema.Boolean),
-  /** True: no agent can fix it, so no task is created for it. */
+  /** True: only the user can fix the problem, so no task is created for it. */
   forPerson: Schema.optionalKey(Schema.Boolean)
 })
 export type Finding = typeof Finding.Type
@@ -137,24 +143,24 @@ export const GoalInfo = Schema.Struct({
   by: Schema.String,
   /** ms since the epoch */
   submittedAt: Schema.Finite,
-  /** The word for people: who acts next. */
+  /** Status word that users see: it says who acts next. */
   word: Board.Word,
   /** State of the autonomy state machine. */
   state: Schema.String,
   since: Schema.Finite,
   restsOn: Schema.Int,
-  /** Plain text: what the goal does now, or why it waits. */
+  /** Plain text: what is being done for the goal now, or why the goal waits. */
   detail: Schema.String,
-  /** Set if an agent of the goal needs a person to continue: the agent, what it needs, and the command. */
+  /** Set if an agent of the goal cannot continue without the user: the agent's name, what it needs, and the command. */
   behind: Schema.optionalKey(Schema.String),
-  /** Why the goal is blocked or stopped; null: it is neither. */
+  /** Why the goal is blocked or stopped; null: the goal is neither blocked nor stopped. */
   reason: Schema.NullOr(Schema.String),
   total: Schema.Int,
   tasks: TaskCounts,
-  /** Number of reviews that did not pass, and their limit. */
+  /** Number of failed reviews of the goal; `maxRounds` is the limit. */
   rounds: Schema.Int,
   maxRounds: Schema.Int,
-  /** Estimated ms until all tasks are done, based on the completed ones; null: unknown. */
+  /** Estimated time in ms until all tasks are done, based on the completed tasks; null: unknown. */
   estimate: Schema.NullOr(Schema.Finite),
   options: GoalOptions
 })
@@ -166,16 +172,19 @@ export const TaskInfo = Schema.Struct({
   state: Schema.Literals(TASK_STATES),
   dependsOn: Schema.Array(Schema.String),
   priority: Schema.Finite,
-  /** The agent that has the task or had it last; before that, the one that the plan names. */
+  /**
+   * Name of the agent to which the task is or was last assigned. Before the first assignment: the agent that the plan
+   * names; null: none.
+   */
   owner: Schema.NullOr(Schema.String),
   needs: Schema.Array(Schema.String),
-  /** Number of attempts that ended with an error. */
+  /** Number of attempts at the task that ended with an error. */
   errors: Schema.Int,
-  /** When the state was entered, ms since the epoch. */
+  /** When the task entered its state, in ms since the epoch. */
   since: Schema.Finite,
-  /** The newest error. */
+  /** Error message of the newest failed attempt; null: none has failed. */
   error: Schema.NullOr(Schema.String),
-  /** eventId of the rune with its result; null: there is no result yet. */
+  /** eventId of the rune with the task's result; null: there is no result yet. */
   restsOn: Schema.NullOr(Schema.Int),
   head: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String),
@@ -184,40 +193,40 @@ export const TaskInfo = Schema.Struct({
 })
 export type TaskInfo = typeof TaskInfo.Type
 
-/** Maximum number of tasks in one reply, and of tasks in its `named` list. */
+/** Maximum number of tasks on one page (`TASKS_A_PAGE`), and in its list `named` (`TASKS_NAMED`). */
 export const TASKS_A_PAGE = 500
 export const TASKS_NAMED = 100
 
 export const GoalPage = Schema.Struct({
   goal: GoalInfo,
-  /** In the order of the plan. */
+  /** The tasks of this page, in the order of the plan. */
   tasks: Schema.Array(TaskInfo),
-  /** For a longer plan: tasks that are under way or have failed, wherever they are in the plan; only the first ones. */
+  /** If the plan has more than one page: tasks on any page that are in progress or have failed, at most 100. */
   named: Schema.Array(TaskInfo),
-  /** Findings of the newest review. */
+  /** Problems found by the newest review. */
   findings: Schema.Array(Finding),
-  /** Where the next page begins; null at the end. */
+  /** Index of the first task of the next page; null: this is the last page. */
   next: Schema.NullOr(Schema.Int)
 })
 export type GoalPage = typeof GoalPage.Type
 
-/** The plan that waits for approval, in full: everything that each agent would receive. */
+/** A plan that waits for the user's approval, in full: everything that the agents would receive. */
 export const AskedPlan = Schema.Struct({
   goalId: Schema.String,
   project: Schema.String,
   goal: Schema.String,
   options: GoalOptions,
-  /** Hash of the whole plan. */
+  /** Hash of the whole plan; the user's approval must name it. */
   hash: Schema.String,
   total: Schema.Int,
-  /** In the order of the plan. */
+  /** The tasks of this page, in the order of the plan. */
   tasks: Schema.Array(Task),
-  /** Where the next page begins; null at the end. */
+  /** Index of the first task of the next page; null: this is the last page. */
   next: Schema.NullOr(Schema.Int)
 })
 export type AskedPlan = typeof AskedPlan.Type
 
-/** A goal as it is submitted. Missing fields default to the project's config. */
+/** A request to create a goal. For missing fields, the values in the project's config are used. */
 export const GoalRequest = Schema.Struct({
   goal: Schema.String,
   /** Absolute path of a plan file. */
@@ -233,7 +242,7 @@ export type GoalRequest = typeof GoalRequest.Type
 
 export const MergeResult = Schema.Struct({
   branch: Schema.String,
-  /** The commit to be merged. */
+  /** Hash of the commit to be merged. */
   head: Schema.String,
   tasks: Schema.Array(Schema.String),
   outcome: Schema.Literals(["merged", "up-to-date", "conflict"]),
@@ -242,14 +251,14 @@ export const MergeResult = Schema.Struct({
 export type MergeResult = typeof MergeResult.Type
 
 export const MergeReply = Schema.Struct({
-  /** 0: nothing has happened yet. */
+  /** eventId of the rune that records the merge; 0: nothing has been merged yet. */
   eventId: Schema.Int,
   message: Schema.String,
   target: Schema.String,
   results: Schema.Array(MergeResult),
   /**
-   * Set if the branch is checked out in `folder`: the person's own git must move it to `commit`. Then the merge is
-   * requested again, as done.
+   * Set if the target branch is checked out in `folder`. The client must then move the branch to `commit` with the
+   * user's git, and report that in a second merge request.
    */
   toCheckout: Schema.optionalKey(Schema.Struct({ folder: Schema.String, from: Schema.String, commit: Schema.String }))
 })

@@ -1,13 +1,13 @@
 /**
- * Ids: ids for things that the daemon creates while it runs.
+ * Ids: creates ids of runs, turns and messages.
  *
- * Guarantees: ids of runs, turns and messages sort by the millisecond in which they were created. Each also has 80
- * random bits. They are safe in a path, a URL and an environment variable.
+ * Guarantees: ids sort by the millisecond in which they were created. Each id also has 80 random bits. Ids contain only
+ * characters that are safe in a file path, a URL and an environment variable.
  */
 import { Clock, Effect, Random } from "effect"
 import { createHash } from "node:crypto"
 
-/** Crockford's alphabet in lower case: no i, l, o, u. */
+/** Crockford's Base32 alphabet in lower case. It leaves out i, l, o and u. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 const TIME_CHARS = 10
 const CHANCE_CHARS = 16
@@ -29,7 +29,10 @@ const unique: Effect.Effect<string> = Effect.gen(function* () {
   return text
 })
 
-/** Derives an id in code that must not use randomness. For each `n` the id is as unique as `salt`, which was random. */
+/**
+ * Derives an id in code that must not generate random numbers. The ids for different `n` are as unique as `salt`, which
+ * must contain a random value. `at`: ms since the epoch.
+ */
 export const derived = (salt: string, at: number, n: number): string => {
   const digest = createHash("sha256").update(`${salt}#${n}`).digest()
   let text = timePart(at)
@@ -37,10 +40,10 @@ export const derived = (salt: string, at: number, n: number): string => {
   return text
 }
 
-/** Id of a run, never used twice. */
+/** Creates the id of a run. */
 export const runId: Effect.Effect<string> = unique
 
-/** Id of a turn, never used twice. */
+/** Creates the id of a turn. */
 export const turnId: Effect.Effect<string> = unique
 
 export const messageId: Effect.Effect<string> = unique

@@ -1,16 +1,19 @@
 /**
- * InTurns: runs a long computation on the daemon's only thread in small slices.
+ * InTurns: splits a long computation into short slices, because the daemon has only one thread.
  *
- * Guarantees: a computation reports the cost of each step. When the costs add up to `TURN`, all other fibers that are
- * ready run before it continues. Its result is the same as without slices. If it is interrupted, it ends at the next
- * slice.
+ * Guarantees: the computation reports the cost of each step. When the costs of a slice reach `TURN`, all other fibers
+ * that are ready run before the next slice. The result is the same as without slices. An interrupt takes effect at the
+ * end of the current slice.
  */
 import { Effect } from "effect"
 
-/** Yields the cost of each step; 1 is the cost of a small step (some 10 µs). */
+/** A computation in steps. The generator yields the cost of each step; 1 is the cost of a small step (about 10 µs). */
 export type Steps<A> = Generator<number, A>
 
-/** Cost of one slice: about 1 ms, because another caller's request waits for several slices. */
+/**
+ * Maximum cost of one slice, about 1 ms. Slices are short because a request by another client waits for several of
+ * them.
+ */
 export const TURN = 100
 
 export const inTurns = <A>(steps: Steps<A>): Effect.Effect<A> => {
@@ -25,7 +28,7 @@ export const inTurns = <A>(steps: Steps<A>): Effect.Effect<A> => {
   return turn
 }
 
-/** The result, without yielding to other fibers. */
+/** Runs the whole computation without letting other fibers run in between. */
 export const atOnce = <A>(steps: Steps<A>): A => {
   for (;;) {
     const step = steps.next()

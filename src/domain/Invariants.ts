@@ -1,21 +1,22 @@
 /**
- * Invariants: one table of all promises about agentd's own behaviour that agentd can check.
+ * Invariants: the table of all rules about agentd's own behaviour that agentd checks.
  *
- * FATAL stops the stream's writer and sends a mail. ERROR rejects the rune if it is checked on append, writes
- * `invariant.violated` and sends a mail. WARN only writes the rune. A test ensures that for each row another test,
- * named after its id, breaks it on purpose.
+ * If a rule is violated, the severity decides what happens. FATAL: the stream's writer stops and a mail is sent. ERROR:
+ * the rune is rejected if the rule is checked on append, `invariant.violated` is written and a mail is sent. WARN: only
+ * `invariant.violated` is written. A test ensures that for each rule another test, named after the rule's id, violates
+ * the rule on purpose.
  */
 
 export type Where =
-  /** By the guard, before a rune is written. */
+  /** When a rune is about to be appended to the log. */
   | "append"
   /** Periodically while the daemon runs. */
   | "sweep"
-  /** By `agentd verify`, which re-reads the whole store. */
+  /** By the command `agentd verify`, which reads the whole store. */
   | "verify"
   | "test"
 
-/** An empty `checked`: agentd does not yet have the feature that the row is about. */
+/** A rule in the table. `checked` is empty if agentd does not have the feature yet to which the rule applies. */
 export interface Invariant {
   readonly id: string
   readonly holds: string
@@ -140,5 +141,8 @@ export type InvariantId = (typeof invariants)[number]["id"]
 
 const severities = new Map<string, Invariant["severity"]>(invariants.map(({ id, severity }) => [id, severity]))
 
-/** Undefined if the rule is not an invariant (the size of a rune, its schema). */
+/**
+ * Returns the severity of an invariant. Undefined: the rule is not an invariant, for example a limit on a rune's size
+ * or its schema.
+ */
 export const severityOf = (rule: string): Invariant["severity"] | undefined => severities.get(rule)

@@ -1,27 +1,28 @@
 /**
- * LogEvent: the few lines of the daemon's log that are events for monitoring programs, with their names and facts.
+ * LogEvent: marks the lines of the daemon's log that monitoring programs can react to. Each has an event name, an id
+ * and fields.
  *
- * Guarantees: the meaning of a name and its id never changes.
+ * Guarantees: an event's name, id and meaning never change.
  */
 import { Effect } from "effect"
 
-/** Each event with its id in systemd's journal (MESSAGE_ID). */
+/** Names of the events, with their MESSAGE_ID in systemd's journal. */
 export const messageIds = {
-  /** An agent has stopped for good and waits for a person. */
+  /** An agent has stopped because of errors. Only the user can start it again. */
   "agent.failed": "f644104b282c4fda89fe7b88061c6c34",
-  /** A conversation's log is damaged: the conversation is not loaded. */
+  /** The log of a conversation is damaged, and the conversation was not loaded. */
   "conversation.apart": "3564f85d72eb42a9b73eb2810a2d78f6",
-  /** agentd stopped trying to send the mail of an alert. */
+  /** agentd has given up sending an alert by mail. */
   "mail.failed": "941cf0372f5a44d38d95c08750613a62"
 } as const
 
 export type LogEvent = keyof typeof messageIds
 
-/** Names of log annotations. */
+/** Names of the log annotations that contain the event's name (`EVENT`) and its fields (`FACTS`). */
 export const EVENT = "event"
 export const FACTS = ["agent", "conversation"] as const
 
-/** Marks the lines that `log` writes as lines of this event. */
+/** Adds the event's name and fields to all lines that `log` writes. */
 export const noted =
   (event: LogEvent, facts: { readonly [fact in (typeof FACTS)[number]]?: string } = {}) =>
   (log: Effect.Effect<void>): Effect.Effect<void> =>

@@ -1,4 +1,7 @@
-/** Messages: shapes about agents that cross a boundary (control socket, other features), with their errors. */
+/**
+ * Messages: schemas and errors that the control socket and other features use for projects, agents, calls, sessions and
+ * conversations.
+ */
 import { Option, Schema, SchemaGetter } from "effect"
 import { Command, Offer } from "../runs/Offers.ts"
 import { Question } from "../runs/Question.ts"
@@ -6,59 +9,72 @@ import { Consequence } from "../config/ConfigChange.ts"
 import { Reason, Word } from "./BoardMessages.ts"
 import { codeOf, isRefusalCode, type RefusalCode, refusalCodes } from "./RefusalCode.ts"
 
-/** A project of the daemon: one `agentd.jsonc`, one conversation. */
+/** A project that the daemon runs. It has one `agentd.jsonc` and one conversation. */
 export const ProjectInfo = Schema.Struct({
-  /** The conversation's id, and the stream of its runes. */
+  /** Id of the project's conversation, which is also the name of its stream. */
   conversation: Schema.String,
   name: Schema.String,
-  /** Absolute path of its `agentd.jsonc`. */
+  /** Absolute path of the project's `agentd.jsonc`. */
   config: Schema.String,
   agents: Schema.Array(Schema.String),
-  /** Problems of the current file; the last valid one is in force. */
+  /** Problems of the current config file. If there are any, the last valid text is in force. */
   problems: Schema.Array(Schema.String),
-  /** Since when the file has these problems according to the log, ms since the epoch. */
+  /** Since when the config file has had problems, according to the log, in ms since the epoch. */
   since: Schema.optionalKey(Schema.Finite),
-  /** Set if a person has stopped the whole project. */
+  /** Set if a user has stopped the whole project. */
   stopped: Schema.optionalKey(Schema.Struct({ by: Schema.String, since: Schema.Finite })),
-  /** Set if the project's log is damaged, in words: the project is not loaded, and nothing of it runs. */
+  /**
+   * Description of the damage if the project's log is damaged. The project is then not loaded, and none of its agents
+   * run.
+   */
   damage: Schema.optionalKey(Schema.String),
-  /** Agents whose spending limits take effect only after the request that exceeds them, or not at all, and why. */
+  /**
+   * Warnings, one for each agent whose spending limits take effect only after the request that exceeds them, or not at
+   * all. Each gives the reason.
+   */
   unmetered: Schema.optionalKey(Schema.Array(Schema.String)),
   /**
-   * Set if nobody has agreed to the file's current text: its hash, and since when (ms since the epoch). The last
-   * approved text is in force.
+   * Set if no user has approved the config file's current text. `hash`: hash of that text. `since`: in ms since the
+   * epoch. The last approved text is in force.
    */
   waits: Schema.optionalKey(
     Schema.Struct({
       hash: Schema.String,
       since: Schema.Finite,
-      /** How often the file has changed since the last text that was in force. */
+      /** How often the file has changed since the text in force was approved. */
       changes: Schema.optionalKey(Schema.Int)
     })
   ),
   /**
-   * Set if a person has dismissed the file's change at that time (ms since the epoch): nobody is asked until it changes
-   * again.
+   * Set if a user has rejected the change of the config file. `at`: in ms since the epoch. agentd does not ask again
+   * until the file changes again.
    */
   kept: Schema.optionalKey(Schema.Struct({ hash: Schema.String, by: Schema.String, at: Schema.Finite }))
 })
 export type ProjectInfo = typeof ProjectInfo.Type
 
-/** How a project's file differs from the config in force. */
+/** How a project's config file differs from the config in force. */
 export const ConfigChangeInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
   config: Schema.String,
-  /** Hash of the file's current text, to which a person agrees. Null: the file is invalid, see `problems`. */
+  /** Hash of the file's current text; the user's approval must name it. Null: the file is invalid, see `problems`. */
   hash: Schema.NullOr(Schema.String),
   problems: Schema.Array(Schema.String),
-  /** False: the text is in force already, or differs from it only in form. */
+  /**
+   * Whether the file's text waits for approval. False: it is the text in force, or differs from it only in formatting.
+   */
   waits: Schema.Boolean,
-  /** A person has dismissed the change: it is still pending, but nobody is asked until the file changes again. */
+  /**
+   * Set if a user has rejected the change. The change is still pending, but agentd does not ask again until the file
+   * changes.
+   */
   kept: Schema.optionalKey(Schema.Struct({ by: Schema.String, at: Schema.Finite })),
   /** Consequences of the change, the dangerous ones first. */
   consequences: Schema.Array(Consequence),
-  /** Lines prefixed with `-`, `+` or a blank; `@ N`: the following lines begin at line N. */
+  /**
+   * Lines of the diff, prefixed with `-`, `+` or a space. A line `@ N` says that the following lines begin at line N.
+   */
   diff: Schema.Array(Schema.String)
 })
 export type ConfigChangeInfo = typeof ConfigChangeInfo.Type
@@ -69,29 +85,38 @@ export const AgentInfo = Schema.Struct({
   agent: Schema.String,
   backend: Schema.String,
   mode: Schema.Literals(["inbox", "loop"]),
-  /** The agent that spawned it; undefined: the project's file names it. */
+  /**
+   * For a sub-agent, the name of the agent that spawned it. Undefined: the agent is defined in the project's config
+   * file.
+   */
   parent: Schema.optionalKey(Schema.String),
-  /** The role in a few words; empty: none is configured. */
+  /** The agent's role in a few words; empty: no role is configured. */
   role: Schema.String,
-  /** Groups that it belongs to; undefined: none. */
+  /** Labels of the agent, used to group agents; undefined: none. */
   labels: Schema.optionalKey(Schema.Array(Schema.String)),
-  /** The model that answers: reported by the run, otherwise chosen or configured; empty: unknown. */
+  /** Name of the agent's model, as its run reports it; otherwise as the user chose or configured it. Empty: unknown. */
   model: Schema.String,
-  /** Tokens of its newest request, and the size of the model's context window; undefined: not reported. */
+  /**
+   * Tokens in the agent's newest request to the model, and the size of the model's context window in tokens; undefined:
+   * not reported.
+   */
   context: Schema.optionalKey(Schema.Struct({ used: Schema.Finite, window: Schema.optionalKey(Schema.Finite) })),
-  /** The word for people: who acts next. */
+  /** Status word that users see: it says who acts next. */
   word: Word,
-  /** How its wait ends; null: it does not wait, or it waits only for a time. */
+  /** Cause of the agent's wait; null: the agent does not wait, or waits only until a certain time. */
   reason: Schema.NullOr(Reason),
-  /** State of the worker state machine. */
+  /** State of the agent's worker state machine. */
   state: Schema.String,
-  /** When its word became true, ms since the epoch; 0 before the first move. */
+  /** When the status word (`word`) became true, in ms since the epoch; 0: the agent has not changed its state yet. */
   since: Schema.Finite,
-  /** eventId of the rune that entered the state; 0 before the first move. */
+  /** eventId of the rune with which the agent entered its state; 0: the agent has not changed its state yet. */
   restsOn: Schema.Int,
-  /** In plain words: what it does or waits for. */
+  /** Plain text: what the agent is doing or waiting for. */
   detail: Schema.String,
-  /** When it continues by itself (cooling down, run limit), ms since the epoch. */
+  /**
+   * When the agent continues automatically, for example after a retry delay or at its limit of runs per hour. In ms
+   * since the epoch; null: no such time.
+   */
   nextAt: Schema.NullOr(Schema.Finite),
   runId: Schema.NullOr(Schema.String),
   pid: Schema.NullOr(Schema.Int),
@@ -100,22 +125,27 @@ export const AgentInfo = Schema.Struct({
   totalErrors: Schema.Int,
   maxConsecutiveErrors: Schema.Int,
   maxTotalErrors: Schema.Int,
-  /** Number of messages that no confirmed run has carried yet. */
+  /** Number of messages that no confirmed run has received yet. */
   inbox: Schema.Int,
-  /** True: a turn, or a run without turns, is under way. */
+  /** True: the agent has an active turn, or an active run if its program has no turns. */
   busy: Schema.optionalKey(Schema.Boolean),
-  /** Whether its run survives a restart of the daemon; undefined: it has no run, or the run is not up yet. */
+  /**
+   * Whether the agent's run survives a restart of the daemon; undefined: the agent has no run, or its run is still
+   * starting.
+   */
   outlives: Schema.optionalKey(Schema.Boolean),
-  /** True: a budget of the agent, its project or the machine is exceeded and prevents its next turn. */
+  /**
+   * True: the agent cannot start its next turn because the budget of the agent, its project or the machine is exceeded.
+   */
   spent: Schema.optionalKey(Schema.Boolean),
   /**
-   * Why spending limits take effect only after the request that exceeds them, or not at all; undefined: they take
-   * effect in time.
+   * Why the agent's spending limits take effect too late (only after the request that exceeds them) or not at all.
+   * Undefined: they take effect in time.
    */
   unmetered: Schema.optionalKey(Schema.String),
-  /** True: it has stopped for good by itself; no person stopped it. */
+  /** True: the agent has stopped permanently because of its errors or limits, not because a user stopped it. */
   failed: Schema.optionalKey(Schema.Boolean),
-  /** Number of messages that ended without an answer and wait for a person. */
+  /** Number of messages that the agent did not answer and that wait for a decision by the user. */
   dropped: Schema.optionalKey(Schema.Int),
   cwd: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String)
@@ -126,9 +156,9 @@ export type AgentInfo = typeof AgentInfo.Type
 export const DroppedInfo = Schema.Struct({
   messageId: Schema.String,
   from: Schema.String,
-  /** Truncated, like the reason. */
+  /** Text of the message, truncated. `reason` is truncated, too. */
   text: Schema.String,
-  /** "refusal", "max_tokens", "max_turns" … */
+  /** Why the turn ended without an answer: "refusal", "max_tokens", "max_turns" and others. */
   errorType: Schema.String,
   reason: Schema.String,
   /** ms since the epoch */
@@ -136,69 +166,72 @@ export const DroppedInfo = Schema.Struct({
 })
 export type DroppedInfo = typeof DroppedInfo.Type
 
-/** Messages to an agent that it has not answered. */
+/** Messages, limits and questions of an agent that wait for the user, and its message queue. */
 export const BacklogInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
   agent: Schema.String,
-  /** Oldest first. */
+  /** Messages that ended without an answer, oldest first. */
   dropped: Schema.Array(DroppedInfo),
-  /** Number of older ones that are only counted. */
+  /** Number of older messages without an answer that are not included in `dropped`. */
   more: Schema.Int,
-  /** Bounds that the agent has reached; only a person can lift them. */
+  /** Limits that the agent has reached and that only the user can lift. */
   bounds: Schema.optionalKey(
     Schema.Array(
       Schema.Struct({
         eventId: Schema.Int,
         text: Schema.String,
         since: Schema.Finite,
-        /** True: the agent takes no turn until a person answers. */
+        /** True: the agent starts no turn until the user answers. */
         holds: Schema.optionalKey(Schema.Boolean)
       })
     )
   ),
-  /** Questions to a person that are not answered yet. */
+  /** The agent's questions to the user that are not answered yet. */
   questions: Schema.optionalKey(
     Schema.Array(Schema.Struct({ eventId: Schema.Int, question: Schema.String, since: Schema.Finite }))
   ),
-  /** Number of queued messages, including those to be retried. */
+  /** Number of queued messages, including messages that will be retried. */
   held: Schema.Int,
-  /** When the oldest of them arrived, ms since the epoch. */
+  /** When the oldest queued message arrived, in ms since the epoch; null: no message is queued. */
   heldSince: Schema.NullOr(Schema.Finite)
 })
 export type BacklogInfo = typeof BacklogInfo.Type
 
-/** The models, modes and commands that a person can choose for an agent. */
+/** The models and modes that the user can choose for an agent, and the agent's commands. */
 export const OffersInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
   agent: Schema.String,
   backend: Schema.String,
-  /** Chosen by a person; null: as configured in the file. */
+  /** The model that the user has chosen; null: the model in the config file is used. The same is true of `mode`. */
   model: Schema.NullOr(Schema.String),
   mode: Schema.NullOr(Schema.String),
   models: Schema.Array(Offer),
   modes: Schema.Array(Offer),
-  /** The agent's own commands: `agentd send AGENT /NAME`. */
+  /** Slash commands of the agent's program. The user runs one with `agentd send AGENT /NAME`. */
   commands: Schema.Array(Command),
-  /** Source of these lists: a live run, an earlier run, or no run yet. */
+  /**
+   * Source of the lists: the current run ("live"), an earlier run ("before"), or none, because no run has reported them
+   * ("not yet").
+   */
   known: Schema.Literals(["live", "before", "not yet"])
 })
 export type OffersInfo = typeof OffersInfo.Type
 
-/** Reply to a command; its effect is durable. */
+/** Reply to a command. When the reply is sent, the effect of the command is durable. */
 export const Done = Schema.Struct({
   eventId: Schema.Int,
-  /** In plain words: what was done. */
+  /** Plain text: what the command did. */
   message: Schema.String
 })
 export type Done = typeof Done.Type
 
 export const Code = Schema.Literals(Object.keys(refusalCodes) as ReadonlyArray<RefusalCode>)
 
-/** The command cannot be carried out; nothing was changed. `remedy` says what to do next. */
+/** Error: the command was rejected and changed nothing. `remedy` tells the user what to do next. */
 export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
-  /** Undefined: an older daemon sent no code, or a newer one sent a code that is unknown here. */
+  /** Undefined: the daemon is older and sent no code, or is newer and sent a code that this client does not know. */
   code: Schema.optionalKey(Schema.String).pipe(
     Schema.decodeTo(Schema.UndefinedOr(Code), {
       decode: SchemaGetter.transformOptional((code) =>
@@ -214,98 +247,114 @@ export class CommandRefused extends Schema.TaggedError<CommandRefused>()("Comman
 export const refuse = (code: RefusalCode, message: string, remedy: string) =>
   new CommandRefused({ code, message, remedy })
 
-/** An error of any layer: it has a message, and usually a remedy. */
+/** Common fields of the errors of all layers: a message and, usually, a remedy. */
 export interface Trouble {
   readonly _tag: string
   readonly message: string
   readonly remedy?: string
 }
 
-/** The refusal of a command that failed with this error. */
+/** Converts an error into the `CommandRefused` that is sent to the client. */
 export const refusedBy = (error: Trouble, remedy = "See `agentd log` for what led to it."): CommandRefused =>
   new CommandRefused({ code: codeOf(error), message: error.message, remedy: error.remedy ?? remedy })
 
-/** The person or program that calls, and its project: names are looked up there first. */
+/**
+ * The user or program that sends a command, and its project. Names in the command are looked up in this project first.
+ */
 export const Caller = Schema.Struct({
-  /** A login name or a program; written to the log. */
+  /** Login name of the user, or name of the program. The log stores it. */
   by: Schema.String,
-  /** Absolute path of the `agentd.jsonc` that applies to the caller's folder. */
+  /** Absolute path of the `agentd.jsonc` that applies to the caller's folder; null: none. */
   config: Schema.NullOr(Schema.String)
 })
 export type Caller = typeof Caller.Type
 
-/** A coding session on the board that agentd did not start. */
+/** A session of a coding CLI on the board. */
 export const PlateInfo = Schema.Struct({
   plateId: Schema.String,
-  /** The word for people: who acts next. */
+  /** Status word that users see: it says who acts next. */
   word: Word,
-  /** The coding CLI's own id of the session; a clear or a fork changes it. */
+  /** Id that the coding CLI gave the session. Clearing or forking the session changes the id. Null: unknown. */
   sessionId: Schema.NullOr(Schema.String),
   status: Schema.Literals(["Starting", "Running", "Idle", "AwaitingInput", "AwaitingApproval", "Error", "Closed"]),
-  /** When that status was entered, ms since the epoch. */
+  /** When the session entered its status, in ms since the epoch. */
   since: Schema.Finite,
-  /** The signal that the status rests on, and when it arrived (ms since the epoch); null before the first. */
+  /**
+   * The signal from which agentd derived the status, and when it arrived, in ms since the epoch. Null: no signal has
+   * arrived yet.
+   */
   restsOn: Schema.NullOr(
     Schema.Struct({
       signal: Schema.Literals(["stream", "hook", "session", "transcript", "process"]),
       at: Schema.Finite
     })
   ),
-  /** Plain text: what the session does now, or why it waits. */
+  /** Plain text: what the session is doing now, or why it waits. */
   detail: Schema.String,
   cwd: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String),
-  /** The session's own title, otherwise the beginning of its newest prompt. */
+  /** The session's title or, if it has none, the beginning of its newest prompt. Null: neither is known. */
   title: Schema.NullOr(Schema.String),
   lastTool: Schema.NullOr(Schema.String),
-  /** Number of open todos; null: unknown. */
+  /** Number of open items in the session's todo list; null: unknown. */
   todos: Schema.NullOr(Schema.Int),
   toolCalls: Schema.Int,
-  /** Input and output tokens; null: unknown. */
+  /** Sum of the session's input and output tokens; null: unknown. */
   tokens: Schema.NullOr(Schema.Int),
   pid: Schema.NullOr(Schema.Int),
-  /** `project/agent` if a run of that agent started the session. */
+  /** The agent whose run started the session, as `project/agent`; null: no agent started it. */
   agent: Schema.NullOr(Schema.String),
-  /** False: it has no transcript, so missed hooks cannot be recovered. */
+  /**
+   * Whether agentd can read the session's transcript. If not, a missed hook event cannot be recovered from the
+   * transcript.
+   */
   watchable: Schema.Boolean,
-  /** Id of a permission request that a person can answer through agentd; null: none. */
+  /** Id of the session's permission request that the user can answer through agentd; null: none. */
   approval: Schema.NullOr(Schema.String),
-  /** Questions of the session: use `answer` for them, not `approve`. */
+  /** Questions of the session to the user. The user answers them with `answer`, not with `approve`. */
   questions: Schema.optionalKey(Schema.Array(Question)),
-  /** Arguments of the tool that asks for approval, or whose start `/events` reported; as JSON, truncated. */
+  /**
+   * Arguments of the tool call that needs approval, or of the newest call that `/events` reported as started. As JSON,
+   * truncated.
+   */
   arguments: Schema.optionalKey(Schema.String)
 })
 export type PlateInfo = typeof PlateInfo.Type
 
 /** A tool call without a result. */
 export const CallInfo = Schema.Struct({
-  /** Unique in the store; `approve` and `deny` accept it. */
+  /** Id of the call, unique in the store. The commands `approve` and `deny` accept it. */
   callId: Schema.String,
   conversation: Schema.String,
   project: Schema.String,
   agent: Schema.String,
   turnId: Schema.String,
   tool: Schema.String,
-  /** As JSON, truncated. */
+  /** Arguments of the tool call as JSON, truncated. */
   arguments: Schema.String,
   state: Schema.Literals(["pending_call", "awaiting_approval", "executing"]),
-  /** When that state was entered, ms since the epoch. */
+  /** When the call entered its state, in ms since the epoch. */
   since: Schema.Finite,
-  /** Why the call needs approval; null: it does not. */
+  /** Why the call needs approval; null: it needs none. */
   reason: Schema.NullOr(Schema.String),
-  /** Questions of the call: use `answer` for them, not `approve`. Undefined: it asks for approval, or for nothing. */
+  /**
+   * Questions of the call to the user. The user answers them with `answer`, not with `approve`. Undefined: the call
+   * asks no questions.
+   */
   questions: Schema.optionalKey(Schema.Array(Question)),
-  /** When the question or the execution times out, ms since the epoch. */
+  /** When the question or the execution of the call times out, in ms since the epoch; null: no timeout. */
   until: Schema.NullOr(Schema.Finite),
   restsOn: Schema.Int
 })
 export type CallInfo = typeof CallInfo.Type
 
-/** The call that a person decides about, in full: an agent's call, or a session's permission request. */
+/**
+ * A call that waits for the user's decision, in full: a tool call of an agent, or a permission request of a session.
+ */
 export const AskedCall = Schema.Struct({
-  /** The id that `approve` accepts. */
+  /** Id of the call or request; the command `approve` accepts it. */
   id: Schema.String,
-  /** `project/agent`, or the id of the session's plate. */
+  /** The agent as `project/agent`, or the plate id of the session. */
   agent: Schema.String,
   run: Schema.String,
   tool: Schema.String,
@@ -313,24 +362,24 @@ export const AskedCall = Schema.Struct({
   folder: Schema.String,
   /** The whole input as JSON; only registered secrets are masked. */
   input: Schema.String,
-  /** Hash of the call as it would run; an approval must name it. */
+  /** Hash of the call with its whole input. An approval must name this hash. */
   hash: Schema.String,
   /** Why the call needs approval; null: no reason was reported. */
   reason: Schema.NullOr(Schema.String),
-  /** Undefined: it asks for approval. */
+  /** Questions of the call to the user; undefined: the call waits for approval. */
   questions: Schema.optionalKey(Schema.Array(Question)),
-  /** When it began to ask, ms since the epoch. */
+  /** When the call began to wait for the user, in ms since the epoch. */
   since: Schema.Finite,
   /** When the request times out, ms since the epoch; null: unknown. */
   until: Schema.NullOr(Schema.Finite)
 })
 export type AskedCall = typeof AskedCall.Type
 
-/** Spending, or its limit; null: not limited, or unknown. */
+/** Amounts that were spent, or limits of spending. Null: unknown, or not limited. */
 export const Spending = Schema.Struct({
   tokens: Schema.NullOr(Schema.Finite),
   toolCalls: Schema.NullOr(Schema.Finite),
-  /** ms in turns */
+  /** Total duration of turns in ms. */
   wallTime: Schema.NullOr(Schema.Finite),
   usd: Schema.NullOr(Schema.Finite)
 })
@@ -339,30 +388,33 @@ export type Spending = typeof Spending.Type
 export const ConversationInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
-  /** Absolute path of its `agentd.jsonc`. */
+  /** Absolute path of the project's `agentd.jsonc`. */
   config: Schema.String,
-  /** The word for people: who acts next. */
+  /** Status word that users see: it says who acts next. */
   word: Word,
   /** State of the conversation's state machine. */
   state: Schema.String,
   since: Schema.Finite,
   restsOn: Schema.Int,
-  /** In plain words: why it is paused or suspended, how many turns are under way. */
+  /** Plain text: why the conversation is paused or suspended, or how many turns are active. */
   detail: Schema.String,
   agents: Schema.Array(Schema.String),
   turns: Schema.Int,
   turnsActive: Schema.Int,
   turnErrors: Schema.Int,
   fatalStops: Schema.Int,
-  /** Spent since the conversation was created, or last resumed from a suspension. */
+  /** Spending since the conversation was created or, if it was suspended, since it was last resumed. */
   spent: Spending,
   limits: Spending,
-  /** Always null. An older agentd stored here the file with the payloads of an archived conversation. */
+  /**
+   * Always null. Older agentd versions stored the path of a file with the payloads of an archived conversation in this
+   * field.
+   */
   archive: Schema.NullOr(Schema.String)
 })
 export type ConversationInfo = typeof ConversationInfo.Type
 
-/** A sub-agent that an agent or a person requests. Missing fields default to the parent's. */
+/** A request of an agent or a user to create a sub-agent. For missing fields, the parent agent's values are used. */
 export const SpawnRequest = Schema.Struct({
   name: Schema.String,
   role: Schema.optionalKey(Schema.String),
@@ -375,14 +427,14 @@ export type SpawnRequest = typeof SpawnRequest.Type
 export const Report = Schema.Struct({
   status: Schema.Literals(["done", "failed", "blocked"]),
   summary: Schema.String,
-  /** Commits, commands with their output, paths. */
+  /** Evidence for the result: commits, commands with their output, paths. */
   evidence: Schema.Array(Schema.String)
 })
 export type Report = typeof Report.Type
 
-/** A sentence that explains how an agent reached its state. */
+/** A sentence in the explanation of how an agent reached its state. */
 export const WhyLine = Schema.Struct({
-  /** eventId of the rune that it describes; 0: it describes the present. */
+  /** eventId of the rune that the sentence describes; 0: the sentence describes the current state. */
   eventId: Schema.Int,
   /** ms since the epoch */
   at: Schema.Finite,

@@ -1,18 +1,19 @@
 /**
- * PageProof: texts that a page and the daemon sign under a shared key (HMAC-SHA256), to prove themselves to each other.
+ * PageProof: texts that the web page and the daemon sign with a shared key (HMAC-SHA256) to authenticate each other.
  * Pure.
  *
- * A link's code is the first key. The page shows the code's handle, and receives its own key, sealed with the code. A
- * session's key is derived from that key and a random word of each side. It proves each request and each answer.
+ * The first key is the code in a pairing link. The page sends a handle derived from the code, and receives its own key,
+ * encrypted with the code. For each session, both sides derive a session key from the page's key and a random value
+ * from each side. The session key signs each request and each answer.
  */
 
-/** The text to sign for one purpose; no other purpose or other parts produce the same text. */
+/** Returns the text to sign for a purpose. Different purposes or parts never produce the same text. */
 export const text = (
   purpose: "handle" | "name" | "seal" | "granted" | "hello" | "session" | "request" | "answer" | "item",
   ...parts: ReadonlyArray<string | number | boolean>
 ): string => JSON.stringify(["agentd", purpose, ...parts])
 
-/** A session is named by a word of the page and a word of the daemon. */
+/** A session between page and daemon, identified by the page's id and a random value from each side. */
 export interface Session {
   readonly id: string
   readonly page: string
@@ -20,35 +21,44 @@ export interface Session {
 }
 
 export interface Signature extends Session {
-  /** Number of the request within its session, never used twice. */
+  /** Number of the request in its session. A number is never used twice. */
   readonly n: number
-  /** SHA-256 of the body. */
+  /** SHA-256 hash of the request body. */
   readonly body: string
   readonly mac: string
 }
 
 export interface Asked {
   readonly method: string
-  /** Path with the query. */
+  /** Path of the request URL with its query. */
   readonly path: string
-  /** Position at which a stream continues. */
+  /** Position after which a stream continues; empty: from its beginning. */
   readonly after: string
 }
 
 export const requestText = ({ after, method, path }: Asked, { body, n }: Pick<Signature, "n" | "body">): string =>
   text("request", n, method, path, after, body)
 
-/** `policy`: the answer's content-security-policy header, which says what the page may load and do. */
+/**
+ * Returns the text that the daemon signs for an answer. `policy`: the answer's content-security-policy header, which
+ * limits what the page can load and do.
+ */
 export const answerText = (n: number, status: number, hash: string, policy: string): string =>
   text("answer", n, status, hash, policy)
 
 export const POLICY = "content-security-policy"
 export const SCHEME = "Agentd"
-/** Header that proves an answer. */
+/** Name of the header with the signature of an answer. */
 export const PROOF = "x-agentd-proof"
-/** `field` of a refusal because the daemon does not know the session. The page repeats a read in a new session … */
+/**
+ * Value of `field` in an error that says that the daemon does not know the session. The page then repeats a request
+ * that only reads in a new session.
+ */
 export const OVER = "session"
-/** … but not a write: it might have been carried out. */
+/**
+ * Value of `field` in an error for a request that changes something, in an unknown session. The page does not repeat
+ * the request, because the daemon may have executed it.
+ */
 export const UNSURE = "act"
 
 export const header = ({ body, daemon, id, mac, n, page }: Signature): string =>

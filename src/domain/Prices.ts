@@ -1,20 +1,22 @@
 /**
- * Prices: prices of each model's tokens, in USD per million of each kind. Pure.
+ * Prices: token prices of models, in USD per million tokens of each kind. Pure.
  *
- * The table has only prices that somebody read on a public page, each with that page and the day. Prices change, and
- * some accounts have others, so `prices` in a config take precedence.
+ * Each price in the table was read on a public page; the table names that page and the day. Prices change, and some
+ * accounts have other prices, so `prices` in a config take precedence.
  *
- * Guarantees: a model that is neither in the table nor in a config has no price. No price is guessed from another
- * model's.
+ * Guarantees: a model that is neither in the table nor in a config has no price. A price is never guessed from the
+ * price of another model.
  */
 import { plainModel } from "../runs/gateway/Estimated.ts"
 import { Context } from "effect"
 
 export interface Price {
-  /** Price of tokens that did not come from a cache. */
+  /** Price of input tokens that did not come from a cache. */
   readonly input: number
   readonly output: number
-  /** Undefined: as `input`. */
+  /**
+   * Price of input tokens read from a cache; undefined: the price of `input` applies. The same is true of `cacheWrite`.
+   */
   readonly cacheRead?: number | undefined
   readonly cacheWrite?: number | undefined
 }
@@ -23,7 +25,7 @@ export type Prices = { readonly [model: string]: Price }
 
 interface Line extends Price {
   readonly page: string
-  /** The day on which somebody read the price. */
+  /** Day on which the price was read on the page. */
   readonly read: string
 }
 
@@ -31,7 +33,7 @@ const ANTHROPIC = "https://platform.claude.com/docs/en/about-claude/pricing"
 const ANTHROPIC_ZH = "https://platform.claude.com/docs/zh-CN/about-claude/pricing"
 const overview = (model: string) => `https://platform.claude.com/docs/zh-CN/models/${model}/overview`
 
-/** Cache writes are priced as those for five minutes. */
+/** Makes a row of the table. The price of cache writes is the price for a cache lifetime of five minutes. */
 const line = (
   page: string,
   [input, cacheWrite, cacheRead, output]: readonly [number, number, number, number]
@@ -53,11 +55,14 @@ export const TABLE: { readonly [model: string]: Line } = {
   "claude-haiku-4-5": line(ANTHROPIC_ZH, [1, 1.25, 0.1, 5])
 }
 
-/** A provider's prefix and the date of a model snapshot, which some programs add to a model's name. */
+/** Prefix of a provider and date of a model snapshot. Some programs add them to a model's name. */
 const PREFIX = /^(?:anthropic|openai|google)\//
 const SNAPSHOT = /-20\d{6}$/
 
-/** Undefined: the model has no price. `own`: prices of configs, the nearest config first. */
+/**
+ * Returns the price of a model; undefined: no price is known. `own`: the prices of the configs, the most specific
+ * config first.
+ */
 export const priceOf = (model: string, ...own: ReadonlyArray<Prices>): Price | undefined => {
   const told = plainModel(model)
   const plain = told.replace(PREFIX, "")
@@ -69,7 +74,7 @@ export const priceOf = (model: string, ...own: ReadonlyArray<Prices>): Price | u
   return undefined
 }
 
-/** `input` includes the tokens read from and written to a cache. */
+/** Numbers of tokens of each kind. `input` includes the tokens read from and written to a cache. */
 export interface Tokens {
   readonly input: number
   readonly output: number
@@ -77,7 +82,7 @@ export interface Tokens {
   readonly cacheWrite: number
 }
 
-/** The cost in USD. */
+/** Returns the cost of the tokens in USD. */
 export const costOf = (price: Price, { cacheRead, cacheWrite, input, output }: Tokens): number =>
   ((input - cacheRead - cacheWrite) * price.input +
     cacheRead * (price.cacheRead ?? price.input) +
@@ -85,5 +90,5 @@ export const costOf = (price: Price, { cacheRead, cacheWrite, input, output }: T
     output * price.output) /
   1e6
 
-/** Prices in the user's own config, for all projects. */
+/** Prices in the user's config, which apply to all projects. */
 export const UserPrices = Context.Reference<Prices>("agentd/domain/UserPrices", { defaultValue: () => ({}) })

@@ -1,21 +1,25 @@
-/** ProjectKinds: runes of a conversation's stream about its project. Agents and channels read them. */
+/**
+ * ProjectKinds: rune kinds with which a conversation's stream records changes of its project. Agents and channels read
+ * them.
+ */
 import { Schema } from "effect"
 import { kind } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
-/** The agents that the config file names. */
+/** Names of the agents in the project's config file; undefined: an older agentd version wrote the rune. */
 const agents = Schema.optional(Schema.Array(text))
 
 export const projectKinds = {
   "project.registered": kind(Schema.Struct({ config: text, name: text, by: Schema.optional(text), agents })),
-  /** `name`: the project's name from now on. */
+  /** The project's config changed. `name`: the new name of the project. */
   "project.config_changed": kind(Schema.Struct({ config: text, name: Schema.optional(text), agents })),
-  /** A person has stopped the whole project: its agents end, and none starts, also after a restart of the daemon. */
+  /**
+   * A user has stopped the whole project: its agents end, and none starts again, even after a restart of the daemon.
+   */
   "project.stopped": kind(Schema.Struct({ name: text, by: text })),
   "project.started": kind(Schema.Struct({ name: text, by: text })),
   /**
-   * Written to the daemon's stream: the conversation's own stream is damaged, and a person has given the conversation
-   * up.
+   * A user has abandoned a conversation whose stream is damaged. The rune is therefore written to the daemon's stream.
    */
   "conversation.given_up": kind(Schema.Struct({ conversation: text, config: text, name: text, by: text, reason: text }))
 }

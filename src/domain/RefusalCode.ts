@@ -1,9 +1,9 @@
 /**
- * RefusalCode: codes that tell a program why a command was refused, and what it can do. Pure: the quick entry loads it
- * without a schema.
+ * RefusalCode: error codes that tell a program why a command was rejected and how to react. Pure and without schemas,
+ * because the fast start of the CLI loads this file.
  */
 
-/** The meaning of each code, and the status of the HTTP answer. */
+/** For each error code: its HTTP status and its meaning. */
 export const refusalCodes = {
   not_found: { status: 404, means: "what was named is not there" },
   ambiguous: { status: 409, means: "a name fits several: name one of them in full" },
@@ -24,7 +24,7 @@ export type RefusalCode = keyof typeof refusalCodes
 export const isRefusalCode = (code: unknown): code is RefusalCode =>
   typeof code === "string" && Object.hasOwn(refusalCodes, code)
 
-/** Codes of errors without a code of their own, by their tag. */
+/** Error codes for errors that have no `code` field, by the error's tag. */
 export const codesByTag: { readonly [tag: string]: RefusalCode } = {
   ActorStopped: "not_now",
   BackupRefused: "conflict",
@@ -52,7 +52,9 @@ export const codesByTag: { readonly [tag: string]: RefusalCode } = {
   WorktreeError: "unavailable"
 }
 
-/** The code of an error. Undefined: the error is no refusal, or its daemon sends none that is known here. */
+/**
+ * Returns the error code of an error. Undefined: the error is no rejection of a command, or its code is unknown here.
+ */
 export const codeOf = (error: object): RefusalCode | undefined => {
   const { _tag, code, reason } = error as { readonly [field in "_tag" | "code" | "reason"]?: unknown }
   if (_tag === "StorageError" && reason === "full") return "full"

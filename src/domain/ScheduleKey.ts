@@ -1,16 +1,16 @@
 /**
- * ScheduleKey: the key of one time of a schedule. It is the id of the message, or the key of the goal, that is sent
- * then. Pure except for the machine's time zone in `said`.
+ * ScheduleKey: the key of one run of a schedule. The key is used as the id of the message that the run sends, or as the
+ * key of the goal that it submits. Pure, except that `said` uses the machine's time zone.
  */
 export interface Key {
   readonly name: string
   /** ms since the epoch */
   readonly due: number
-  /** True: a person requested the run; it is not one of the schedule's times. */
+  /** True: a user requested the run. False: the run was due according to the schedule. */
   readonly asked: boolean
 }
 
-/** The sender's name for agents and people. */
+/** Sender name that agents and users see for messages of a schedule. */
 export const senderOf = (name: string): string => `schedule:${name}`
 
 export const keyOf = ({ asked, due, name }: Key): string =>
@@ -18,7 +18,7 @@ export const keyOf = ({ asked, due, name }: Key): string =>
 
 const KEY = /^schedule\/([^@/]+)@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)(\/asked)?$/u
 
-/** Undefined if the text is not a schedule's key. */
+/** Parses a schedule key; undefined: the text is not a schedule key. */
 export const keyIn = (text: string): Key | undefined => {
   const [, name, due, asked] = KEY.exec(text) ?? []
   return name === undefined || due === undefined
@@ -28,7 +28,7 @@ export const keyIn = (text: string): Key | undefined => {
 
 const two = (value: number): string => String(value).padStart(2, "0")
 
-/** `the schedule nightly, due 2026-11-26 02:30`, in local time. */
+/** Describes a run of a schedule: `the schedule nightly, due 2026-11-26 02:30`, in local time. */
 export const said = ({ asked, due, name }: Key): string => {
   const date = new Date(due)
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`

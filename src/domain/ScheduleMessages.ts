@@ -1,11 +1,11 @@
-/** ScheduleMessages: shapes of schedules that cross a boundary: the log, the control socket. */
+/** ScheduleMessages: schemas of schedules, as they are written to the log and the control socket. */
 import { Schema } from "effect"
 
 const text = Schema.String
 /** ms since the epoch */
 const time = Schema.Finite
 
-/** A goal that a schedule submits. Missing fields default to the project's config. */
+/** A goal that a schedule submits. For missing fields, the values in the project's config are used. */
 const Goal = Schema.Struct({
   text,
   planner: Schema.optionalKey(text),
@@ -16,14 +16,16 @@ const Goal = Schema.Struct({
   target: Schema.optionalKey(text)
 })
 
-/** The work that is due: either `send` or `goal` is set. */
+/** The work of a schedule: a message to send or a goal to submit. Exactly one of the two fields is set. */
 export const Work = Schema.Struct({
   send: Schema.optionalKey(Schema.Struct({ agent: text, text })),
   goal: Schema.optionalKey(Goal)
 })
 export type Work = typeof Work.Type
 
-/** Maximum length of a text in a row, in characters; the log or the config file has the whole text. */
+/**
+ * Maximum length of a text in the list of schedules, in characters. The whole text is in the log or the config file.
+ */
 const MAX_SHOWN = 500
 
 export const shown = ({ goal, send }: Work): Work => {
@@ -36,22 +38,22 @@ export const shown = ({ goal, send }: Work): Work => {
 
 /** The newest run of a schedule. */
 const Run = Schema.Struct({
-  /** When it was due; for a run that a person requested, the time of the request. */
+  /** When the run was due. If a user requested the run: the time of the request. */
   due: time,
   at: time,
-  /** eventId of the rune that records both the run and what it sent. */
+  /** eventId of the rune that records the run and the message or goal that it created. */
   eventId: Schema.Int,
   asked: Schema.Boolean,
   messageId: Schema.NullOr(text),
   goalId: Schema.NullOr(text),
-  /** Whether its work is not over yet: the message waits or is worked on, or the goal is not finished. */
+  /** True: the run's message is not answered yet, or its goal is not finished yet. */
   underWay: Schema.Boolean
 })
 
-/** The newest of the schedule's times that passed without a run. */
+/** The most recent time at which the schedule was due but did not run. */
 export const Skipped = Schema.Struct({
   due: time,
-  /** Number of skipped times, of which this is the last; 100 also means more. */
+  /** Number of consecutive skipped times, including this one. 100 means 100 or more. */
   count: Schema.Int,
   reason: text,
   at: time
@@ -64,20 +66,25 @@ export const ScheduleInfo = Schema.Struct({
   name: text,
   conversation: text,
   project: text,
-  /** Null: the schedule has only one time. */
+  /** Cron expression of the schedule; null: the schedule runs only once. */
   cron: Schema.NullOr(text),
   timeZone: text,
   work: Work,
   catchUp: Schema.Literals(["once", "all", "none"]),
-  /** `held`: the conversation takes no work now. `done`: its only time is over. */
+  /**
+   * `held`: the schedule's conversation accepts no work now. `done`: the schedule was due only once, and that time is
+   * over.
+   */
   state: Schema.Literals(SCHEDULE_STATES),
-  /** When it is due next; null: never again. */
+  /** When the schedule is due next; null: never again. */
   next: Schema.NullOr(time),
-  /** The person who created it, if it is not in the project's file; the person who paused it. */
+  /**
+   * User who created the schedule, if it is not defined in the project's config file. `pausedBy`: user who paused it.
+   */
   by: Schema.NullOr(text),
   pausedBy: Schema.NullOr(text),
   last: Schema.NullOr(Run),
-  /** Null: none since the last run. */
+  /** The most recent skipped time; null: no time was skipped since the last run. */
   skipped: Schema.NullOr(Skipped)
 })
 export type ScheduleInfo = typeof ScheduleInfo.Type

@@ -1,16 +1,16 @@
 /**
- * Strangers: connections that have not identified themselves yet. They have a limit of their own, separate from
- * admitted connections. So however many there are, hooks and commands still get a connection.
+ * Strangers: manages connections that have not identified themselves yet. Their limit is separate from the limit for
+ * admitted connections. Therefore, even if there are many of them, hooks and commands can still connect.
  *
- * Guarantees: pure. A new connection is never rejected because of those that exist: the one that has been silent for
- * longest is closed. New connections are read once before they can be closed. If many come at once, they exceed the
- * limit until then (the kernel's queue bounds them).
+ * Guarantees: pure. A new connection is always accepted. If there are too many, the connection that has been silent for
+ * the longest time is closed. Each connection is read at least once before it can be closed. Until then, many new
+ * connections can exceed the limit; the kernel's accept queue bounds their number.
  */
 export class Strangers<A> {
   private readonly max: number
   private readonly hangUp: (one: A) => void
   private readonly fresh = new Set<A>()
-  /** Connections that were read once, the oldest first. */
+  /** Connections that were read once but have not identified themselves, oldest first. */
   private readonly silent = new Set<A>()
 
   constructor(max: number, hangUp: (one: A) => void) {
@@ -27,14 +27,14 @@ export class Strangers<A> {
     this.makeRoom()
   }
 
-  /** Notes that the connection was read once. */
+  /** Records that the connection was read once. From now on it can be closed to make room. */
   settle(one: A): void {
     if (!this.fresh.delete(one)) return
     this.silent.add(one)
     this.makeRoom()
   }
 
-  /** Forgets a connection that is admitted or closed; true if it was a stranger. */
+  /** Removes a connection that was admitted or closed. Returns false if the connection was not in this set. */
   leave(one: A): boolean {
     return this.fresh.delete(one) || this.silent.delete(one)
   }

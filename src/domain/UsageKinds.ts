@@ -1,15 +1,18 @@
-/** UsageKinds: the rune that records what an agent has spent. Agents write it; budgets are a fold of it. */
+/**
+ * UsageKinds: the kind of the rune `agent.usage`, which records an agent's spending. Agents write it; budgets are
+ * computed from it.
+ */
 import { Schema } from "effect"
 import { kind, reader } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
 
 const ModelUsage = Schema.Struct({
-  /** Empty: the run does not name its model. */
+  /** Name of the model; empty: the run did not report it. */
   model: text,
   input: Schema.Finite,
   output: Schema.Finite,
-  /** Included in `input`. */
+  /** Tokens read from a cache. `input` includes them and those in `cache_write`. */
   cache_read: Schema.optionalKey(Schema.Finite),
   cache_write: Schema.optionalKey(Schema.Finite),
   usd: Schema.optionalKey(Schema.Finite)
@@ -20,33 +23,39 @@ const Usage = Schema.Struct({
   turn_id: text,
   tokens: Schema.Finite,
   tool_calls: Schema.Finite,
-  /** ms */
+  /** Duration of the turn in ms. */
   wall_time: Schema.Finite,
   usd: Schema.Finite,
-  /** ms during which every open call of the turn waited for a person; they count against no limit. */
+  /** Time in ms during which all open calls of the turn waited for the user. No limit counts this time. */
   waited: Schema.optionalKey(Schema.Finite),
-  /** Set if the turn has made the same call so often that a person is notified. */
+  /** Warning for the user, set if the turn has repeated the same tool call too often. */
   same: Schema.optionalKey(text),
-  /** Reported by the agent, but more than is possible in its time: counts only against the agent's own budget. */
+  /**
+   * Implausible part of the reported spending: more than is possible in the elapsed time. Only the agent's own budget
+   * counts it.
+   */
   unlikely: Schema.optionalKey(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite })),
-  /** Tokens and cost by model; older runes have only the sums. */
+  /** Tokens and cost of each model. Runes of older agentd versions have only the sums. */
   models: Schema.optionalKey(Schema.Array(ModelUsage)),
   goal: Schema.optionalKey(text),
-  /** Local day on which it was spent: "2026-11-24". */
+  /** Local day of the spending, such as "2026-11-24". */
   day: Schema.optionalKey(text)
 })
 export type Usage = typeof Usage.Type
 
 const Period = Schema.Struct({ label: text, tokens: Schema.Finite, usd: Schema.Finite })
 
-/** The spending of a conversation when it was archived, because its runes can no longer be read for it. */
+/**
+ * The spending of a conversation, stored when the conversation is archived. After that, the spending can no longer be
+ * computed from its runes.
+ */
 export const ArchivedSpending = Schema.Struct({
   tokens: Schema.Finite,
   usd: Schema.Finite,
-  /** Spending of the newest day and month. */
+  /** Spending on the last day and in the last month with any spending. */
   day: Period,
   month: Period,
-  /** Spending by month or day, agent and model. */
+  /** Spending for each month or day, agent, model and goal. */
   costs: Schema.Array(
     Schema.Struct({
       day: text,

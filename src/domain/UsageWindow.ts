@@ -1,35 +1,43 @@
 /**
- * UsageWindow: a usage window of a provider's account: how much of it is used, whether it is near its limit, and
- * whether a change deserves a rune. Pure, without Effect.
+ * UsageWindow: usage windows of a provider's account, such as a five-hour limit. This file tells how much of a window
+ * is used, whether it is near its limit, and whether a change must be logged. Pure, without Effect.
  *
- * Guarantees: runes are rare, never one per request. A rune is written for a window that is new, has reset, or got
- * worse by a level or a status. It is also written for one that got better some time after its last rune.
+ * Guarantees: runes are rare; requests alone never cause one. A rune is written when a window is new, has reset, or
+ * reached a worse level or status. When a window improves, a rune is written only if some time has passed since its
+ * last rune.
  */
 import type { UsageWindow } from "../runs/gateway/LimitHeaders.ts"
 
-/** The window as last reported; `at` is ms since the epoch. */
+/** A usage window as the provider last reported it. `at`: time of the report in ms since the epoch. */
 export interface Noted extends UsageWindow {
   readonly at: number
 }
 
-/** Used fractions at which a person would want to know. */
+/** Used fractions of a window at which a rune is written. */
 const LEVELS = [0.5, 0.8, 0.95, 1]
-/** From this fraction on, a window is near its limit. */
+/** Used fraction from which a window is near its limit. */
 export const NEAR = 0.8
 
 const MINUTE = 60_000
-/** Windows without a reset time expire this long after their report: first rates, then all others. */
+/**
+ * Lifetimes in ms, after their last report, of windows without a reset time: `RATE_LASTS` for rate limits,
+ * `WINDOW_LASTS` for all others.
+ */
 const RATE_LASTS = 10 * MINUTE
 const WINDOW_LASTS = 24 * 60 * MINUTE
-/** Minimum time between a rune and one that says the window got better. Rates get better every minute. */
+/**
+ * Minimum time in ms between a window's last rune and a rune that says that the window improved. For rate limits it is
+ * longer, because they improve every minute.
+ */
 const RATE_BETTER = 60 * MINUTE
 const BETTER = MINUTE
 
-/** A rate limit resets within minutes, again and again. */
+/** Whether the window is a rate limit, which resets every few minutes. */
 const isRate = ({ limit }: UsageWindow): boolean => limit !== undefined
 
 /**
- * Whether the window has reset since it was reported, or its report has a time in the future because a clock was ahead.
+ * Whether the window has reset since its last report. Also true if the report's time is far in the future because a
+ * clock was wrong.
  */
 export const isOver = (window: Noted, now: number): boolean =>
   window.at > now + WINDOW_LASTS || now >= (window.resetsAt ?? window.at + (isRate(window) ? RATE_LASTS : WINDOW_LASTS))
@@ -40,10 +48,10 @@ const WORSE = ["allowed", "warning", "rejected"] as const
 
 const wordOf = ({ status = "allowed" }: UsageWindow): number => WORSE.indexOf(status)
 
-/** Whether the reported window deserves a rune. `known`: the window in the newest rune. */
+/** Whether a rune is written for the reported window `told`. `known`: the window in the last rune. */
 export const isNews = (known: Noted | undefined, told: UsageWindow, now: number): boolean => {
   if (known === undefined) return true
-  // a rate that has reset is not reported every minute
+  // a rate limit resets every minute: that alone is not logged
   const isAnew = isOver(known, now) && !isRate(known)
   const [level, word] = isAnew ? [0, 0] : [levelOf(known), wordOf(known)]
   if (levelOf(told) > level || wordOf(told) > word) return true
@@ -51,7 +59,10 @@ export const isNews = (known: Noted | undefined, told: UsageWindow, now: number)
   return isBetter && Math.abs(now - known.at) >= (isRate(known) ? RATE_BETTER : BETTER)
 }
 
-/** The newest windows by name; if there are more than `most`, the oldest are discarded. */
+/**
+ * Merges new reports into the list of windows: the newest report of each name counts. If there are more than `most`
+ * windows, the oldest are discarded.
+ */
 export const merged = (
   before: ReadonlyArray<Noted>,
   told: ReadonlyArray<Noted>,
@@ -65,11 +76,11 @@ export const merged = (
   return [...all.values()].slice(-most)
 }
 
-/** Whether so much of the window is used that a person would want to know. */
+/** Whether the window is near its limit, so that the user should know about it. */
 export const isNear = (window: Noted, now: number): boolean =>
   !isOver(window, now) && ((window.used ?? 0) >= NEAR || wordOf(window) > 0)
 
-/** How much of the window is used, in words: "93 %"; "not said" if nothing was reported. */
+/** Describes how much of the window is used, such as "93 %"; "not said" if nothing was reported. */
 export const usedWords = (window: Noted, now: number): string => {
   if (isOver(window, now)) return "begun anew"
   const { limit, remaining, status, used } = window
@@ -79,7 +90,7 @@ export const usedWords = (window: Noted, now: number): string => {
   return `${part ?? (word === "" ? "not said" : "")}${rest}${word}`.replace(/^, /u, "")
 }
 
-/** "five_hour 93 % used, until 2026-11-24T21:04:39.000Z". */
+/** Describes a window near its limit: "five_hour 93 % used, until 2026-11-24T21:04:39.000Z". */
 export const nearWords = (window: Noted): string => {
   const { name, resetsAt, status, used } = window
   const part =

@@ -1,32 +1,29 @@
-/**
- * Verb: a procedure of the protocol for entry points other than the socket (HTTP, MCP): called by name, with JSON
- * values.
- */
+/** Verb: a procedure of the control protocol as HTTP and MCP call it: by name, with JSON values. */
 import type { Effect, Schema, Stream } from "effect"
 import type { StorageError } from "../core/event-log/EventLog.ts"
 import type { CommandRefused } from "./Messages.ts"
 
 export type Problem = CommandRefused | StorageError
 
-/** The caller, as the entry point knows it. */
+/** The caller of a verb. `by`: the name under which HTTP or MCP knows the caller. */
 export interface Asker {
   readonly by: string
 }
 
-/** The shape of a verb: everything that is known about it without a daemon. */
+/** Name and schemas of a verb, known without a running daemon. */
 export interface VerbForm {
   readonly name: string
-  /** True: it changes nothing. */
+  /** True: the verb only reads and changes nothing. */
   readonly reads: boolean
-  /** True: it answers with a stream of values. */
+  /** True: the verb answers with a stream of values. False: with one value. */
   readonly streams: boolean
-  /** Schemas of the payload and the answer; undefined payload: it takes none. */
+  /** Schema of the payload; undefined: the verb takes no payload. */
   readonly payload: Schema.Codec<unknown, unknown> | undefined
   readonly success: Schema.Codec<unknown, unknown>
 }
 
 export interface Verb extends VerbForm {
-  /** Returns one value. */
+  /** Calls a verb that answers with one value. */
   readonly call: (payload: unknown, asker: Asker) => Effect.Effect<unknown, Problem>
   readonly stream: (payload: unknown, asker: Asker) => Stream.Stream<unknown, Problem>
 }

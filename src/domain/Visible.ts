@@ -1,31 +1,31 @@
 /**
- * Visible: foreign text in a form that a person can judge. Pure.
+ * Visible: shows a text by somebody else in a form in which the user can see every character. Pure.
  *
- * Guarantees: nothing is left out or hidden. Every character shows as itself or as a mark, and the original can be read
- * back from the marked text (`read(visible(text)) === text`). Time and space are linear. A mark is `\u{…}`; backslashes
- * before a mark, or before text that looks like one, are doubled.
+ * Guarantees: nothing is left out or hidden. Each character is shown as itself or as a mark `\u{…}`. Backslashes before
+ * a mark, or before text that looks like one, are doubled. The original can be restored: `read(visible(text)) ===
+ * text`. Time and memory are linear in the length of the text.
  */
 
 /**
- * Characters that do not show as themselves. They are control and format characters, lone surrogates, private and
- * unassigned ones, separators, and blanks other than the space. Characters that fonts draw as nothing belong to them,
- * too. So do joiners and variation selectors: in a command they are never innocent.
+ * Characters that are replaced by a mark: control and format characters, lone surrogates, private and unassigned
+ * characters, separators, and blanks other than the space. Also characters that fonts draw as nothing. Joiners and
+ * variation selectors belong to these: no legitimate command needs them.
  */
 const HIDDEN =
   /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}\u{13441}\u{13442}\ufffc\ufffd]|(?! )\p{Zs}/u
 const COMBINING = /\p{M}/u
-/** More combining marks on one letter reach into other lines. */
+/** Maximum number of combining marks on one letter. More of them would cover the lines above and below. */
 const MAX_COMBINING = 2
-/** A longer run of spaces pushes the text after it out of sight. */
+/** Maximum number of consecutive spaces. More spaces could push the text after them off the screen. */
 const MAX_SPACES = 8
 
 const markOf = (character: string): string => `\\u{${character.codePointAt(0)!.toString(16)}}`
 
-/** The text with a mark in place of each character that does not show as itself; line breaks stay. */
+/** Replaces each hidden character of the text by a mark. Line breaks stay unchanged. */
 export const visible = (text: string): string => {
   let shown = ""
   let combining = 0
-  /** True if a combining mark has a visible character to stand on. */
+  /** True: the previous character is visible, so a combining mark can be drawn on it. */
   let base = false
   let spaces = 0
   const endSpaces = () => {
@@ -43,7 +43,7 @@ export const visible = (text: string): string => {
     }
     if (spaces > 0) endSpaces()
     if (code > 32 && code < 127 && code !== 92) {
-      // the fast path: most characters of most commands
+      // fast path for printable ASCII characters, which are most characters of most commands
       combining = 0
       base = true
       shown += character
@@ -65,7 +65,7 @@ export const visible = (text: string): string => {
       while (text[end] === "\\") end++
       const run = text.slice(at, end)
       const next = end < text.length ? String.fromCodePoint(text.codePointAt(end)!) : ""
-      // text that is no mark must not read as one; ordinary commands stay unchanged
+      // double the backslashes only if the text could be read as a mark, so that ordinary commands stay unchanged
       const isTaken = text.startsWith("u{", end) || (next !== "\n" && next !== " " && HIDDEN.test(next))
       shown += isTaken ? run + run + character : run
       at = end
@@ -75,7 +75,7 @@ export const visible = (text: string): string => {
   return shown
 }
 
-/** The original of a text that `visible` returned. */
+/** Restores the original of a text that `visible` returned. */
 export const read = (shown: string): string =>
   shown.replace(
     /(?<!\\)(\\+)u\{(?:([0-9a-f]+)\}(?:\{(\d+)\})?)?/g,
@@ -93,8 +93,8 @@ const SCRIPTS = ["Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic",
 const MAX_NAMED = 20
 
 /**
- * Words that can be mistaken for others: of two alphabets, of styled Latin letters, or of letters that look Latin. A
- * hint, not proof.
+ * Returns words that could be mistaken for other words. They mix alphabets, or consist of styled Latin letters or of
+ * letters that look like Latin ones. The result is a hint, not a proof.
  */
 export const lookalikes = (text: string): ReadonlyArray<string> => {
   const found = new Set<string>()

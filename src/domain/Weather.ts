@@ -1,39 +1,42 @@
 /**
- * Weather: whether a provider of models is available, as agents ask for it and report it. The feature behind it is
- * providers/; without it every provider counts as available.
+ * Weather: the interface with which agents ask whether a model provider is available, and report the outcome of
+ * requests. The folder providers/ implements it; without it, every provider counts as available.
  */
 import { Context, Effect, Schema } from "effect"
 import type { UsageWindow } from "../runs/gateway/LimitHeaders.ts"
 import type { Noted } from "./UsageWindow.ts"
 
-/** A provider of models, and the account that is used: agents with the same pair share its availability. */
+/**
+ * A model provider and an account at that provider. Agents that use the same provider and account share their
+ * availability status.
+ */
 export interface Account {
-  /** A name, or the host of an address: "anthropic", "127.0.0.1:8080", "opencode acp". */
+  /** Name of the provider, or host and port of its address: "anthropic", "127.0.0.1:8080", "opencode acp". */
   readonly provider: string
-  /** Where the key comes from, never the key: "ANTHROPIC_API_KEY", "login". */
+  /** Source of the API key, never the key itself: "ANTHROPIC_API_KEY", "login". */
   readonly account: string
 }
 
 export const nameOf = ({ account, provider }: Account): string => `${provider} (${account})`
 
-/** The outcome of a request; `began`: when that request began, ms since the epoch. */
+/** Outcome of a request to the provider. `began`: when the request began, in ms since the epoch. */
 export type News =
   | { readonly _tag: "answered"; readonly began: number }
   | {
       readonly _tag: "failed"
       readonly began: number
       readonly message: string
-      /** When the provider asks to retry, ms since the epoch. */
+      /** When the provider wants the request to be retried, in ms since the epoch. */
       readonly retryAt?: number | undefined
-      /** How long an outage lasts before a person is notified, ms; undefined: 15 minutes. */
+      /** Duration of an outage in ms after which the user is notified; undefined: 15 minutes. */
       readonly lasts?: number
     }
   | { readonly _tag: "refused"; readonly began: number; readonly message: string }
   | { readonly _tag: "limited"; readonly message: string; readonly until: number }
-  /** The usage windows of the account, as an answer reports them. */
+  /** The provider's answer reported the usage windows of the account. */
   | { readonly _tag: "used"; readonly windows: ReadonlyArray<UsageWindow> }
 
-/** A usage window as the log and the control socket store it. */
+/** A usage window, as it is written to the log and the control socket. */
 export const Window = Schema.Struct({
   name: Schema.String,
   used: Schema.optionalKey(Schema.Finite),
@@ -46,7 +49,7 @@ export const Window = Schema.Struct({
 
 export type Sky = "Available" | "Degraded" | "Unavailable" | "LimitedUntil" | "LoginNeeded"
 
-/** The account's problem in words, without the provider's own message. */
+/** Describes the problem of an account, without the provider's error message. */
 export const troubles: { readonly [state in Sky]: string } = {
   Available: "",
   Degraded: "cannot be had",
@@ -57,37 +60,39 @@ export const troubles: { readonly [state in Sky]: string } = {
 
 export interface Standing extends Account {
   readonly state: Sky
-  /** When the trouble began, ms since the epoch, like `until`. */
+  /** When the problem began, in ms since the epoch. */
   readonly since: number
-  /** When the next request is allowed. */
+  /** When the next request is allowed, in ms since the epoch. */
   readonly until: number
   readonly message: string
   /** eventId of the newest rune about the account. */
   readonly restsOn: number
 }
 
-/** An account that has reported something; `windows`: as last reported. */
+/** An account about which something was reported. `windows`: its usage windows, as last reported. */
 export interface AccountStanding extends Standing {
   readonly windows: ReadonlyArray<Noted>
 }
 
 export interface Forecast {
   /**
-   * Whether `who` may send a request now. If not, `wake` is called as soon as it is worth asking again; only the newest
-   * `wake` counts.
+   * Whether the agent `who` may send a request now. If not, `wake` is called when the answer may have changed. Only the
+   * newest `wake` of an agent is called.
    */
   readonly admits: (account: Account, who: string, wake: () => void) => boolean
   /**
-   * Reports the outcome of a request; trouble is durable when this returns. Costs almost nothing while the provider is
-   * available.
+   * Reports the outcome of a request. When `tell` returns, a reported problem is durable. While the provider is
+   * available, a call costs almost nothing.
    */
   readonly tell: (account: Account, who: string, news: News) => Effect.Effect<void>
-  /** Undefined if there was never any trouble. */
+  /** Returns the status of an account; undefined: the account never had a problem. */
   readonly standing: (account: Account) => Standing | undefined
   readonly near: (account: Account) => ReadonlyArray<Noted>
-  /** Every account that was reported on. */
+  /** Returns the status of every account about which something was reported. */
   readonly accounts: () => ReadonlyArray<AccountStanding>
-  /** Outages that were long enough to notify a person, and logins that a person must renew. */
+  /**
+   * Returns the accounts whose outage was long enough to notify the user, and those whose login the user must renew.
+   */
   readonly lasting: () => ReadonlyArray<Standing>
 }
 

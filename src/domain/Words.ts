@@ -1,11 +1,11 @@
 /**
- * Words: the status words that people read, and the mapping from each state of each state machine to its word. Pure.
+ * Words: the status words that users see, and the table that maps each state of each state machine to a word. Pure.
  *
- * Guarantees: each state of each machine has a list of cases. The first case that holds gives the word, and the last
- * always holds. A word says who acts next: the person, nobody, or the agent itself.
+ * Guarantees: each state of each machine has a list of cases. The first case whose condition is true gives the word;
+ * the last case has no condition. A word says who acts next: the user, nobody, or the agent itself.
  */
 
-/** In the order in which a person looks for them. */
+/** All status words, in the order in which lists show them. */
 export const WORDS = [
   "needs you",
   "failed",
@@ -19,7 +19,7 @@ export const WORDS = [
 ] as const
 export type Word = (typeof WORDS)[number]
 
-/** Causes of waits that end by themselves. */
+/** Causes of waits that end without the user. */
 export const REASONS = ["limit", "network", "login", "place", "floor", "run", "task"] as const
 export type Reason = (typeof REASONS)[number]
 
@@ -28,7 +28,7 @@ export type Group = (typeof GROUPS)[number]
 
 export interface Look {
   readonly glyph: string
-  /** Used if a terminal has no UTF-8. */
+  /** Replacement for the glyph if the terminal does not support UTF-8. */
   readonly ascii: string
   readonly colour: "you" | "failed" | "work" | "quiet" | "good"
   readonly group: Group
@@ -47,23 +47,23 @@ export const LOOKS: { readonly [word in Word]: Look } = {
   done: { glyph: "✓", ascii: "+", colour: "good", group: "Idle", next: "nobody: it is over" }
 }
 
-/** Position of a word in a list: "needs you" comes first. */
+/** Sort position of a word: 0 for "needs you", which comes first. */
 export const rankOf = (word: Word): number => WORDS.indexOf(word)
 
-/** Whether an agent with this word was started and is not restarted. */
+/** Whether an agent with this word has ended and is not restarted automatically. */
 export const isOver = (word: Word): boolean => word === "failed" || word === "stopped" || word === "done"
 
-/** A word and its condition: the first case that holds counts. */
+/** A status word and its condition. In a list of cases, the first whose condition is true counts. */
 export interface Case<F> {
   readonly word: Word
-  /** The condition, for people; undefined: it always holds. */
+  /** The condition as text for users; undefined: the case always applies. */
   readonly when?: string
   readonly holds?: (facts: F) => boolean
 }
 type Cases<F> = readonly [...ReadonlyArray<Required<Case<F>>>, Case<F>]
 export type Table<S extends string, F> = { readonly [state in S]: Cases<F> }
 
-/** Makes a table whose keys are the states. */
+/** Creates a table with one list of cases for each state. */
 const table =
   <F>() =>
   <S extends string>(cases: { readonly [state in S]: Cases<F> }): Table<S, F> =>
@@ -71,23 +71,23 @@ const table =
 
 const is = (word: Word): readonly [{ readonly word: Word }] => [{ word }]
 
-/** Facts about an agent besides its worker's state. */
+/** Facts that, in addition to the worker's state, decide an agent's status word. */
 export interface AgentFacts {
-  /** A call, a question or unanswered work of the agent waits for a person. */
+  /** True: a call, a question or an unanswered message of the agent waits for the user. */
   readonly asks: boolean
-  /** The project takes no turns: it is paused or suspended. */
+  /** True: the agent's project is paused or suspended, and starts no turns. */
   readonly held: boolean
-  /** A turn, or a run without turns, is under way; or work continues in the background between turns. */
+  /** True: the agent has an active turn, an active run without turns, or background work between two turns. */
   readonly works: boolean
-  /** Whether the program itself retries its request to the model. */
+  /** True: the agent's program is retrying its request to the model. */
   readonly retries: boolean
-  /** The reason for the wait if the agent continues by itself; null: it does not wait. */
+  /** Cause of the agent's wait if the wait ends without the user; null: the agent does not wait. */
   readonly waits: Reason | null
-  /** A person stopped it. */
+  /** True: a user stopped the agent. */
   readonly wasStopped: boolean
-  /** The agent that spawned it has ended it: its work is over. */
+  /** True: the parent agent has ended this sub-agent, whose work is over. */
   readonly isOver: boolean
-  /** Messages are queued, and nobody takes them until the agent is started. */
+  /** True: messages are queued, and they will not be processed until the agent is started. */
   readonly holds: boolean
 }
 
@@ -200,11 +200,11 @@ const BEHIND = {
 } as const
 
 export const autonomy = table<{
-  /** The project is paused or suspended. */
+  /** True: the goal's project is paused or suspended. */
   readonly held: boolean
-  /** A complete plan waits for approval, or a plan waits for its file. */
+  /** True: a complete plan waits for the user's approval, or a plan waits for the user to provide its file. */
   readonly asks: boolean
-  /** An agent that the goal waits for needs a person. */
+  /** True: an agent for which the goal waits cannot continue without the user. */
   readonly behind: boolean
   readonly wasCancelled: boolean
 }>()({
@@ -257,7 +257,7 @@ export const provider = table<unknown>()({
   LoginNeeded: is("needs you")
 })
 
-/** Every state machine with its states, by the machine's name. */
+/** For each state machine, by its name, the table that maps its states to status words. */
 export const TABLES = { worker, plate, turn, tool, conversation, agent, autonomy, task, seat, provider } as const
 
 export const wordOf = <S extends string, F>(table: Table<S, F>, state: S, facts: F): Word =>
@@ -273,7 +273,7 @@ export const channelWord = ({
   readonly closed: boolean
   readonly paused: boolean
   readonly floor: string | null
-  /** The matter that waits for a person; null: none. */
+  /** The question or problem that waits for the user; null: none. */
   readonly waits: string | null
   readonly seats: ReadonlyArray<Word>
 }): Word => {
@@ -290,7 +290,7 @@ const DAY = 86_400_000
 const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-/** Local time: `14:00` on the same day, `Tue 14:00` within six days, `3 Dec` otherwise. */
+/** Formats a time as local time: `14:00` on the same day, `Tue 14:00` within six days, `3 Dec` otherwise. */
 export const moment = (at: number, now: number): string => {
   const date = new Date(at)
   const clock = `${two(date.getHours())}:${two(date.getMinutes())}`
@@ -300,7 +300,7 @@ export const moment = (at: number, now: number): string => {
     : `${date.getDate()} ${MONTHS[date.getMonth()]}`
 }
 
-/** `8 s`, `4 min`, `2 h`, `3 d`: in one unit. */
+/** Formats a duration in one unit: `8 s`, `4 min`, `2 h`, `3 d`. */
 export const span = (ms: number): string => {
   const seconds = Math.max(0, Math.round(ms / 1_000))
   if (seconds < 60) return `${seconds} s`
@@ -309,7 +309,7 @@ export const span = (ms: number): string => {
   return `${Math.floor(seconds / 86_400)} d`
 }
 
-/** A wait shorter than this is shown as its remaining time, ms. */
+/** If a wait ends within this time in ms, the remaining time is shown instead of the clock time. */
 const SOON = 90_000
 
 const FOR: { readonly [reason in Reason]: string } = {
@@ -322,7 +322,9 @@ const FOR: { readonly [reason in Reason]: string } = {
   task: "other tasks"
 }
 
-/** The word with its time: `retrying in 8 s`, `waiting until 14:00 (limit)`, `waiting for the network`. */
+/**
+ * The status word with its time or cause: `retrying in 8 s`, `waiting until 14:00 (limit)`, `waiting for the network`.
+ */
 export const phrase = (
   {
     reason = null,
@@ -340,7 +342,7 @@ export const phrase = (
   return until - now < SOON ? `${word} ${span(until - now)}${tail}` : `${word} until ${moment(until, now)}${tail}`
 }
 
-/** `phrase` as a predicate: `needs you`, `has failed`, `is retrying in 8 s`. */
+/** The status word as the predicate of a sentence: `needs you`, `has failed`, `is retrying in 8 s`. */
 export const predicate = (of: Parameters<typeof phrase>[0], now: number): string => {
   if (of.word === "needs you") return "needs you"
   return of.word === "failed" ? "has failed" : `is ${phrase(of, now)}`

@@ -1,6 +1,6 @@
 /**
- * WorkKinds: runes of an agent's work that other features read: its reports, the messages of each turn, whether a turn
- * completed, and why it has no answer. The agents' own table has these kinds with all fields.
+ * WorkKinds: rune kinds of an agent's work that other features read: its reports, the start and end of its turns, and
+ * its tool calls. The schemas have only the fields that those features need; the agents feature defines all fields.
  */
 import { Schema } from "effect"
 import { kind, reader } from "../core/event-log/EventKinds.ts"
@@ -8,7 +8,7 @@ import { Report } from "./Messages.ts"
 
 const text = Schema.String
 
-/** Payload fields at the end of a turn, in addition to the machine's event. */
+/** Payload fields of the runes that end a turn, in addition to the event of the state machine. */
 export const turnEnds = {
   "turn.interrupted": {
     turn_id: text,
@@ -40,7 +40,7 @@ export const workKinds = {
 
 export const readWork = reader(workKinds)
 
-/** Calls of a turn: which turn each belongs to, and its result. */
+/** Reads the tool calls of a turn: the turn to which each call belongs, and its result. */
 export const readCall = reader({
   "tool.call": kind(Schema.Struct({ event: Schema.Struct({ turnId: text }) })),
   "tool.result": kind(Schema.Struct({ status: text, event: Schema.Struct({ _tag: text }) }))
