@@ -30,7 +30,7 @@ export const configKinds = {
   /** The config file now differs from the text in force, or no longer differs from it. */
   "config.changed": kind(Schema.Struct({ ...noticed, state: Schema.Literals([...UNTRUSTED, "in_force"]) })),
   /**
-   * A user has rejected the text with this hash and keeps the text in force. agentd does not ask again until the file
+   * A user has dismissed the text with this hash and keeps the text in force. agentd does not ask again until the file
    * changes.
    */
   "config.kept": kind(Schema.Struct({ config: text, hash: text, by: text })),

@@ -46,7 +46,7 @@ export const ProjectInfo = Schema.Struct({
     })
   ),
   /**
-   * Set if a user has rejected the change of the config file. `at`: in ms since the epoch. agentd does not ask again
+   * Set if a user has dismissed the change of the config file. `at`: in ms since the epoch. agentd does not ask again
    * until the file changes again.
    */
   kept: Schema.optionalKey(Schema.Struct({ hash: Schema.String, by: Schema.String, at: Schema.Finite }))
@@ -66,7 +66,7 @@ export const ConfigChangeInfo = Schema.Struct({
    */
   waits: Schema.Boolean,
   /**
-   * Set if a user has rejected the change. The change is still pending, but agentd does not ask again until the file
+   * Set if a user has dismissed the change. The change is still pending, but agentd does not ask again until the file
    * changes.
    */
   kept: Schema.optionalKey(Schema.Struct({ by: Schema.String, at: Schema.Finite })),

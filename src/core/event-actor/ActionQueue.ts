@@ -1,10 +1,9 @@
 /**
- * ActionQueue: the actions of a scope's committed macrosteps, performed in order.
+ * ActionQueue: performs the actions of a scope's committed macrosteps, in order.
  *
- * Guarantees: actions run one at a time. An action that is an Effect ends before the next action
- * begins; the scope handles mail during that time. No action is repeated. An action that crashes
- * ends the incarnation, and the next incarnation performs the actions behind it. While an
- * incarnation ends, actions that are plain function calls are still performed.
+ * Guarantees: actions run one at a time and are never repeated. If an action is an Effect, the next action waits until
+ * it has ended; meanwhile the scope handles mail. If an action fails, the incarnation ends, and the next incarnation
+ * performs the remaining actions. While an incarnation ends, actions that are plain function calls are still performed.
  */
 import { Cause, Exit, type Effect, type Fiber } from "effect"
 import type { Cause as RuneCause } from "../event-log/Rune.ts"
@@ -12,7 +11,7 @@ import type { Acting } from "./EventSourcedActor.ts"
 import type { Ask } from "./Mail.ts"
 import type { Member } from "./Member.ts"
 
-/** Performs actions. It ends with its scope's incarnation. */
+/** Runs actions that are Effects as fibers. A performer is the incarnation of the scope, and ends with it. */
 interface Performer {
   perform(effect: Effect.Effect<void, unknown>, ask: Ask | undefined): Fiber.Fiber<void, unknown>
 }
@@ -21,12 +20,12 @@ export interface ActingScope {
   readonly isRunning: boolean
   readonly incarnation: Performer | undefined
   readonly system: { warn(message: string, cause: Cause.Cause<unknown>): void }
-  /** Called when an action that was an Effect has ended. */
+  /** Called when an action that is an Effect has ended. */
   acted(): void
   crashed(cause: Cause.Cause<unknown>): void
 }
 
-/** Number of queued actions from which on the scope's mailboxes take no more mail from outside. */
+/** Maximum number of queued actions. From this number on, the scope's mailboxes accept no more mail from outside. */
 export const MAX_ACTIONS = 256
 
 export class Act {
@@ -34,7 +33,7 @@ export class Act {
   readonly member: Member
   readonly state: unknown
   readonly cause: RuneCause | null
-  /** The ask that this action will answer, if the ask was put off. */
+  /** The put-off ask that this action will answer; undefined: none. */
   ask: Ask | undefined = undefined
 
   constructor(action: unknown, member: Member, state: unknown, cause: RuneCause | null) {
@@ -49,16 +48,16 @@ export class ActionQueue {
   private readonly scope: ActingScope
   private waiting: Array<Act> = []
   private next = 0
-  /** An Effect that was made while the incarnation was ending; the next incarnation starts it. */
+  /** The Effect of an action that was created while the incarnation was ending. The next incarnation starts it. */
   private held: { readonly effect: Effect.Effect<void, unknown>; readonly act: Act } | undefined = undefined
-  /** True if an action is running, or this call stack is working through the queue. */
+  /** True while an action is running, or while a call of `go` performs actions. */
   private isBusy = false
 
   constructor(scope: ActingScope) {
     this.scope = scope
   }
 
-  /** Number of actions, including the running one. */
+  /** Number of queued actions, including the running one. */
   get size(): number {
     return this.waiting.length - this.next + (this.isBusy || this.held !== undefined ? 1 : 0)
   }
@@ -68,14 +67,14 @@ export class ActionQueue {
     this.go()
   }
 
-  /** Performs the actions that can be performed now. */
+  /** Performs queued actions until an action is still running or the queue is empty. */
   go(): void {
     if (this.isBusy) return
     this.isBusy = true
     while (this.doNext());
   }
 
-  /** Returns false if an action is still running, or if none is left. */
+  /** Performs the next action. Returns false if an action is still running, or if no action is left. */
   private doNext(): boolean {
     const { scope } = this
     const made = this.held ?? this.make()
@@ -97,7 +96,7 @@ export class ActionQueue {
     return false
   }
 
-  /** The next action's Effect; undefined if the action was a plain call, or if the queue is empty. */
+  /** Creates the Effect of the next action. Undefined: the action was a plain function call, or the queue is empty. */
   private make(): { readonly effect: Effect.Effect<void, unknown>; readonly act: Act } | undefined {
     if (this.next === this.waiting.length) {
       this.waiting = []
@@ -119,7 +118,7 @@ export class ActionQueue {
     }
   }
 
-  /** Returns true if the next action can begin. */
+  /** Handles the end of an action. Returns true if the next action can begin. */
   private done({ member }: Act, exit: Exit.Exit<void, unknown>, incarnation: Performer): boolean {
     if (Exit.isSuccess(exit)) return true
     const { scope } = this

@@ -1,17 +1,16 @@
 /**
- * Activities: work that runs for one actor, in parallel with its mail, while its committed state
- * asks for it.
+ * Activities: runs the activities of one actor: work that runs while the actor's committed state requires it. The actor
+ * handles mail at the same time.
  *
- * Guarantees: at most one activity of each name runs, even if some were killed or abandoned. The
- * next one waits until the one before has ended, including its finalizers. An activity that has
- * ended is not started again by the same incarnation under the same key. A failure crashes the
- * scope.
+ * Guarantees: at most one activity of each name runs at a time, even if an earlier one was killed or abandoned. The
+ * next one waits until the earlier one has ended, including its finalizers. The same incarnation never starts an ended
+ * activity again with the same key. If an activity fails, the scope crashes.
  */
 import { Cause, Effect, Exit, type Fiber } from "effect"
 import type { Acting, Activity } from "./EventSourcedActor.ts"
 import type { ActorHandle } from "./ActorHandle.ts"
 
-/** Runs activities. It ends with its scope's incarnation. */
+/** Starts activities as fibers. A runner is the incarnation of the scope, and ends with it. */
 export interface Runner {
   run(effect: Effect.Effect<void, unknown>): Fiber.Fiber<void, unknown>
 }
@@ -19,7 +18,7 @@ export interface Runner {
 export interface Active extends ActorHandle<unknown, unknown> {
   readonly isRunning: boolean
   readonly definition: {
-    /** Returns an Effect. */
+    /** Runs an activity; returns an Effect. */
     readonly run?: (activity: Activity, acting: never) => unknown
   }
   readonly scope: {
@@ -37,7 +36,7 @@ interface Slot {
   readonly name: string
   fiber: Fiber.Fiber<void, unknown> | undefined
   wanted: Activity | undefined
-  /** The key of the activity that was started last; undefined if the same activity can start again. */
+  /** Key of the activity that was started last. Undefined: an activity with any key can be started. */
   begun: string | number | undefined
 }
 
@@ -45,25 +44,25 @@ const NONE: ReadonlyArray<never> = []
 
 export class Activities {
   private member: Active
-  /** By activity name. An actor has few, so this is a list. */
+  /** The slots, one for each activity name. An actor has few activities, so a list is fast enough. */
   private slots: ReadonlyArray<Slot> = NONE
 
   constructor(member: Active) {
     this.member = member
   }
 
-  /** True if no activity is running. */
+  /** Whether no activity is running. */
   get isOver(): boolean {
     for (const { fiber } of this.slots) if (fiber !== undefined) return false
     return true
   }
 
-  /** Passes the slots to a new actor with the same name as a removed one. */
+  /** Gives the slots to a new actor with the same name as the removed actor. */
   handTo(member: Active): void {
     this.member = member
   }
 
-  /** Runs these activities, and stops all others. */
+  /** Starts the given activities if they are not running, and stops all others. */
   set(activities: ReadonlyArray<Activity>): void {
     for (const slot of this.slots) {
       if (!activities.some(({ name }) => name === slot.name)) this.want(slot, undefined)
@@ -72,14 +71,14 @@ export class Activities {
       let slot = this.slots.find(({ name }) => name === activity.name)
       if (slot === undefined) {
         slot = { name: activity.name, fiber: undefined, wanted: undefined, begun: undefined }
-        // `concat` instead of a spread: an array spread from an empty one gets capacity for 17 entries.
+        // `concat` instead of a spread, because spreading an empty array allocates capacity for 17 entries
         this.slots = this.slots.concat(slot)
       }
       this.want(slot, activity)
     }
   }
 
-  /** Stops all activities because the incarnation ends. */
+  /** Interrupts all activities because the incarnation ends. */
   leave(): void {
     for (const slot of this.slots) {
       slot.wanted = undefined
@@ -99,7 +98,7 @@ export class Activities {
     const { member } = this
     const { wanted } = slot
     if (wanted === undefined || wanted.key === slot.begun || !member.isRunning) return
-    // Messages that the activity sends on this stack must queue, because `slot.fiber` is not set yet.
+    // run as a separate turn: messages that the activity sends now must be queued, because `slot.fiber` is not set yet
     member.scope.system.scheduler.alone(() => this.fill(slot, wanted))
   }
 

@@ -1,6 +1,4 @@
-/**
- * ActorError: the errors of an actor that does not answer, or does not accept a message.
- */
+/** ActorError: errors of messages to an actor that does not answer, or whose mailbox is full. */
 import { Schema } from "effect"
 
 export class ActorStopped extends Schema.TaggedError<ActorStopped>()("ActorStopped", {
@@ -35,8 +33,8 @@ const remedies = {
 } as const
 
 /**
- * Without a stack trace: it would show the scheduler, not the asker, and recording it costs more
- * than the rest of the error. No other code runs while the limit is 0.
+ * Creates the error without a stack trace. The trace would show the scheduler, not the asker, and is the most expensive
+ * part of the error. No other code runs while `stackTraceLimit` is 0.
  */
 export const actorStopped = (address: string, reason: ActorStopped["reason"]) => {
   const limit = Error.stackTraceLimit

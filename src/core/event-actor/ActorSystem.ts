@@ -1,6 +1,6 @@
 /**
- * ActorSystem: the objects that all commit scopes of one log share: the log, the turn scheduler,
- * the clock, the dead letters, the limits and the metrics.
+ * ActorSystem: the objects that all commit scopes of a log share, such as the log, the turn scheduler, the clock, the
+ * dead letters, the limits and the metrics.
  */
 import { type Cause, Clock, Context, Effect, Layer, References } from "effect"
 import type { Log } from "../event-log/Log.ts"
@@ -12,13 +12,16 @@ import { TurnScheduler } from "./TurnScheduler.ts"
 
 export interface Options {
   readonly log: Log
-  /** Number of messages that can wait at one actor. Beyond it, mail from outside waits or is refused. Default 1,024. */
+  /**
+   * Maximum number of waiting messages of one actor. When it is reached, mail from outside waits or is refused.
+   * Default: 1,024.
+   */
   readonly capacity?: number
   /** For tests: states are frozen, checked to be plain data, and compared with the result of `apply`. */
   readonly strict?: boolean
 }
 
-/** Counters since the start. */
+/** Counters since the start of the process. */
 export interface Metrics {
   /** Messages from outside that were handled, including refused ones. */
   macrosteps: number
@@ -31,7 +34,7 @@ export interface Metrics {
   deadLetters: number
 }
 
-/** Makes the tokens of two runs of the process differ, as long as fewer asks than this are put off per ms. */
+/** Makes tokens unique across restarts of the process, if fewer asks than this number are put off per ms. */
 const TOKENS_PER_MS = 1_000
 
 export class System implements Alarm {
@@ -67,7 +70,7 @@ export class System implements Alarm {
     this.putOff = new PutOffAsks(this, this.clock.currentTimeMillisUnsafe() * TOKENS_PER_MS)
   }
 
-  /** Calls the task after `ms` milliseconds, as its own turn. The returned function cancels it. */
+  /** Calls the task after `ms` milliseconds, as a separate turn. The returned function cancels the timer. */
   after(ms: number, task: () => void): () => void {
     const alarm = Effect.andThen(
       Effect.sleep(ms),
@@ -77,10 +80,10 @@ export class System implements Alarm {
     return () => fiber.interruptUnsafe()
   }
 
-  /** Monotonic time in ms: changes of the wall clock do not affect it. */
+  /** Monotonic time in ms, which changes of the wall clock do not affect. */
   readonly monotonic = (): number => Number(this.clock.monotonicTimeNanosUnsafe()) / 1e6
 
-  /** Drops a message that lost a race: counts it, and logs it at debug level. */
+  /** Discards a message that came too late: counts it, and logs it at debug level. */
   stale({ address }: { readonly address: string }, message: unknown): void {
     this.metrics.stale += 1
     if (Context.get(this.context, References.MinimumLogLevel) !== "Debug") return

@@ -1,20 +1,18 @@
 /**
- * CommitScope: a group of actors whose runes are appended to the log together.
+ * CommitScope: a group of actors (siblings) whose runes are appended to the log together.
  *
- *     mail → macrostep: decide, tell siblings, decide … until quiet   (pure, one stack)
- *          → one atomic append of all its runes                       (the log's thread)
- *          → durable: answers → actions → timers and activities
+ *     message → macrostep: decide, tell siblings, decide … until no message is left   (pure, one call stack)
+ *             → one atomic append of all its runes                                    (the log's thread)
+ *             → durable: replies → actions → timers and activities
  *
- * Guarantees: a macrostep is applied completely or not at all. Before a macrostep is durable, only
- * mail to other scopes leaves the scope, and that is taken back if the macrostep is undone. Mail is
- * settled together with the append that it led to, so a crash or a failed append loses no mail. The
- * scope can be ahead of the log only by a limited number of runes, its share. A message that
- * crashes the scope three times is dead-lettered, and the scope continues. The cost of a crash does
- * not depend on how much mail is waiting.
+ * Guarantees: a macrostep is applied completely or not at all. Before a macrostep is durable, the scope sends only mail
+ * to other scopes; if the macrostep is undone, that mail is void. A message is removed from the mailbox only when its
+ * runes are durable. Therefore a crash or a failed append loses no mail. Only a limited number of runes of a scope (its
+ * share) can be waiting for the log. A message that crashes the scope three times is dead-lettered, and the scope
+ * continues. The cost of a crash does not depend on the amount of queued mail.
  *
- * A scope is the child of a supervisor and is its own `ChildSpec`. Its states, mail and asks
- * outlive its incarnations. A scope without mail consists of some small objects and its states: it
- * has no fiber and no queue.
+ * A scope is the child of a supervisor, and is its own `ChildSpec`. The states, mail and asks survive a restart of the
+ * scope. A scope without mail consists of a few small objects and its states: it has no fiber and no queue.
  */
 import type { Part } from "../supervision/Observation.ts"
 import { Cause, Exit } from "effect"
@@ -36,9 +34,9 @@ import { added, type ScopeUnit } from "./ScopeUnit.ts"
 import type { Turn } from "./TurnScheduler.ts"
 import { Undone } from "./Undone.ts"
 
-/** Number of crashes on one message before it is dead-lettered. */
+/** Number of crashes caused by one message after which the message is dead-lettered. */
 export const POISON_AFTER = 3
-/** Maximum number of messages that a scope handles in one turn, however fast they are. */
+/** Maximum number of messages that a scope handles in one turn, even if its time slice is not over. */
 export const TURN = 4_096
 
 const NONE: ReadonlyArray<never> = []
@@ -46,22 +44,22 @@ const NONE: ReadonlyArray<never> = []
 /** Fields that few scopes need, allocated on first use. */
 class Rare {
   room: RoomQueue<Member> | undefined = undefined
-  /** Macrosteps without runes that wait until the macrosteps before them are durable. */
+  /** Macrosteps without runes that wait until earlier macrosteps are durable. */
   silent: Array<ScopeUnit> = []
   undone: Undone | undefined = undefined
   actions: ActionQueue | undefined = undefined
-  /** Activities of removed actors that have not ended, by the actor's name. */
+  /** Activities of removed actors that have not ended yet, by the actor's name. */
   leftovers: Map<string, Activities> | undefined = undefined
 }
 
 export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner {
-  /** Most scopes have one actor, and need no list. */
+  /** The first actor. It is not in a list, because most scopes have only one actor. */
   private first: Member | undefined = undefined
   private others: ReadonlyArray<Member> = NONE
-  /** Number of macrosteps that are not durable yet; the log writes it. */
+  /** Number of macrosteps of this scope that are not durable yet. The log changes this number. */
   ahead = 0
   private runesAhead = 0
-  /** The newest eventId that is not durable yet. */
+  /** eventId of the scope's newest rune that is not durable yet. */
   private lastAhead = 0
   /** True while the scope is in the scheduler's queue. */
   private isQueued = false
@@ -70,7 +68,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
 
   // --- actors
 
-  /** Adds an actor with this state. Actors can be added while the scope runs. */
+  /** Adds an actor with the given state. Actors can be added while the scope is running. */
   add<S, M, A, E>(
     name: string,
     definition: EventSourcedActor<S, M, A, E, R>,
@@ -89,7 +87,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return member
   }
 
-  /** Removes an actor from the scope: its activities end, its mail is dead-lettered, its asks fail. */
+  /** Removes an actor from the scope: its activities are interrupted, its mail is dead-lettered, and its asks fail. */
   remove(name: string): void {
     const member = this.find(name)
     if (member === undefined) return
@@ -126,7 +124,10 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
 
   // --- mail
 
-  /** `isFollowing`: the message follows from mail that was accepted, and is always accepted. */
+  /**
+   * Puts a message into an actor's mailbox if there is room. `isFollowing`: the message follows from mail that was
+   * already accepted, and is accepted even if the mailbox is full.
+   */
   offer(member: Member, item: unknown, isFollowing: boolean): "taken" | "full" | "gone" {
     if (!this.isOpen || member.isRemoved) {
       this.bury(member, item, "closed")
@@ -137,7 +138,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return "taken"
   }
 
-  /** Accepts the item even if the mailbox is full. */
+  /** Puts a message into an actor's mailbox even if the mailbox is full. */
   push(member: Member, item: unknown): void {
     member.waiting += 1
     if (this.mail === undefined) this.mail = new MailQueue<Member>([member, item])
@@ -146,7 +147,10 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     else this.wait()
   }
 
-  /** The asker waits anyway, so its call stack is used: if nothing is queued before it, it is served immediately. */
+  /**
+   * Handles an ask. If no mail is queued, the ask is handled immediately on the asker's call stack, because the asker
+   * waits anyway.
+   */
   ask(ask: Ask<Member>, isFollowing: boolean): void {
     const { member } = ask
     const { status } = this
@@ -162,7 +166,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     scheduler.alone(() => this.macrostep(member, ask))
   }
 
-  /** The asker was interrupted. If its turn has not come, its place in the mailbox becomes free. */
+  /** Cancels an ask whose asker was interrupted. If the ask was not handled yet, it no longer counts as mail. */
   giveUp(ask: Ask<Member>): void {
     ask.resume = undefined
     ask.end(Exit.interrupt())
@@ -183,7 +187,10 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return actions === undefined || actions.size < MAX_ACTIONS
   }
 
-  /** Queues a sender that found the mailbox full. It waits through restarts. The returned function ends its wait. */
+  /**
+   * Queues a sender until the mailbox has room. The sender keeps waiting during a restart of the scope. The returned
+   * function ends the wait.
+   */
   waitForRoom(member: Member, item: unknown, resume: () => void): () => void {
     const leave = (this.the.room ??= new RoomQueue<Member>()).wait(member, {
       item,
@@ -219,7 +226,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return (this.rare ??= new Rare())
   }
 
-  // Casts away `R`: the members and helpers of a scope do not need its actors' services.
+  // casts away `R`, because members and helper objects do not use the services that the actors need
   private get self(): CommitScope<never> {
     return this as unknown as CommitScope<never>
   }
@@ -230,7 +237,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     const { loop } = this.system
     for (let count = 0; this.mail !== undefined && this.status === "running"; count++) {
       if (count >= TURN || (count > 0 && loop.now() >= until)) break
-      // The scope is ahead of the log by its share: it waits for the disk, and other scopes continue.
+      // too many runes of this scope wait for the log: the scope waits, and other scopes continue
       if (this.isBeyondShare) {
         this.isQueued = false
         return false
@@ -250,7 +257,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return this.runesAhead > 0 && this.runesAhead >= log.share(scheduler.waiting)
   }
 
-  /** Handles a message, and all messages between siblings that follow from it. */
+  /** Handles a message, and all messages between siblings that it causes. */
   private macrostep(member: Member, item: unknown): void {
     const { log, macrostep, metrics } = this.system
     let unit: ScopeUnit | undefined
@@ -265,7 +272,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
       log.beforeAppend?.()
       unit = macrostep.run(this.self, member, item)
       if (unit === undefined) return this.postpone(member, item)
-      // The last call that can throw: after it the macrostep is valid.
+      // the last call that can throw: after it, the macrostep is accepted
       if (unit.runes.length > 0) isDurable = log.append(unit)
     } catch (defect) {
       unit?.drop()
@@ -275,13 +282,16 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     this.stand(unit, isDurable, log)
   }
 
-  /** Dead-letters a message that came back from the log after its actor had left the scope. */
+  /** Dead-letters a message of an undone macrostep whose actor was removed in the meantime. */
   private lose(member: Member, item: unknown): void {
     this.settle(member)
     this.bury(member, item, "closed")
   }
 
-  /** Accepts a macrostep: its runes are on their way to the log, and its mail is settled with them. */
+  /**
+   * Accepts a macrostep whose runes were passed to the log. Its message is removed from the mailbox when the runes are
+   * durable.
+   */
   private stand(unit: ScopeUnit, isDurable: boolean, log: Log): void {
     const { item, kept, outbox, touched } = unit
     if (touched !== undefined || kept !== undefined) this.recall(unit)
@@ -292,7 +302,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
       this.system.metrics.appends += 1
       this.system.metrics.runes += count
     } else {
-      // A refusal can also depend on runes that are not durable yet, of this scope or of the sender's scope.
+      // a refusal can also depend on runes of this scope or of the sender's scope that are not durable yet
       unit.behind = Math.max(this.ahead > 0 ? this.lastAhead : 0, item instanceof Mail ? item.behind : 0)
     }
     if (outbox !== undefined) this.send(unit)
@@ -306,8 +316,8 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   }
 
   /**
-   * Puts postponed mail back in front of the queue, also mail that was postponed in this macrostep.
-   * Calls `stepped` of actors that keep an index over the new states.
+   * Calls `stepped` of all actors that changed. If the change allows a retry, puts their postponed mail in front of the
+   * queue, including mail that this macrostep postponed.
    */
   private recall({ kept, touched }: ScopeUnit): void {
     let back: Array<unknown> | undefined
@@ -329,14 +339,14 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     if (back !== undefined) this.putBack(back)
   }
 
-  /** Puts messages in front of the waiting ones: member and message in pairs, oldest first. */
+  /** Puts messages in front of the queue. `pairs`: member and message in turn, oldest first. */
   private putBack(pairs: ReadonlyArray<unknown>): void {
     ;(this.mail ??= new MailQueue<Member>([])).putBack(pairs)
   }
 
   private postpone(member: Member, item: unknown): void {
     const kept = (member.postponed ??= [])
-    // At most half of the capacity, so that there is room for the message that changes the state.
+    // at most half of the capacity, so that the mailbox has room for the message that changes the state
     if (kept.length < Math.max(1, Math.floor(this.system.capacity / 2))) return void kept.push(item)
     const message = item instanceof Mail ? item.message : item
     const refused = refusalOf(member, message, "postponed-limit")
@@ -351,12 +361,15 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     this.system.scheduler.alone(() => this.landed(unit))
   }
 
-  /** Called in the order of the ids. Order of the work: answers, actions, timers and activities. */
+  /**
+   * Completes a macrostep whose runes are durable: sends the replies, performs the actions, then sets timers and
+   * activities. Called in the order of the eventIds.
+   */
   private landed(unit: ScopeUnit): void {
     const count = unit.runes.length
     if (count > 0) {
       this.runesAhead -= count
-      // Macrosteps without runes that were handled before this one come first.
+      // complete macrosteps without runes that were handled before this one
       if (this.rare !== undefined && this.rare.silent.length > 0) this.release(unit.runes[0]!.eventId - 1)
     }
     const { acts, item, member, settles, touched } = unit
@@ -382,8 +395,8 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   }
 
   /**
-   * Sends mail to other scopes before it is durable: their runes are appended later in the same
-   * log, so the order holds.
+   * Sends the macrostep's mail to other scopes, before the macrostep is durable. The order in the log is still correct,
+   * because the receivers append their runes later to the same log.
    */
   private send(unit: ScopeUnit): void {
     for (const { cause, tell } of unit.outbox!) {
@@ -423,7 +436,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     this.system.scheduler.alone(() => this.release(this.system.log.durable))
   }
 
-  /** Completes macrosteps without runes, up to this durable eventId. */
+  /** Completes the macrosteps without runes that waited for `upTo` or an earlier eventId to be durable. */
   private release(upTo: number): void {
     const silent = this.rare?.silent
     if (silent === undefined) return
@@ -432,14 +445,14 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     if (this.status === "stopping") this.endIfQuiet()
   }
 
-  /** An action that was an Effect has ended. */
+  /** Called when an action that is an Effect has ended. */
   acted(): void {
     const { rare } = this
     if (rare?.room !== undefined) for (const member of rare.room.members) this.admit(rare, member)
     this.endWhenDone()
   }
 
-  /** Ends the scope if a member's state says so (`ends`) and no action is left. */
+  /** Ends the scope if `ends` returns true for an actor's state and no action is left. */
   private endWhenDone(): void {
     if (this.status !== "running" || (this.rare?.actions?.size ?? 0) > 0) return
     try {
@@ -451,7 +464,10 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
 
   // --- failures
 
-  /** The log did not take the unit: its mail comes back, and `refold` resets the states. */
+  /**
+   * Called when the log could not append the unit's runes. Its message will be handled again; `refold` resets the
+   * states.
+   */
   failed(unit: ScopeUnit, error: unknown, culprit: boolean): void {
     const undone = (this.the.undone ??= new Undone())
     this.runesAhead -= unit.runes.length
@@ -487,8 +503,8 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   }
 
   /**
-   * A message broke a step, or the log failed on its runes. A tell is retried, `POISON_AFTER` times
-   * in total; an ask fails.
+   * Handles a message that crashed its actor, or whose runes the log could not store. An ask fails. A tell is retried
+   * until it has failed `POISON_AFTER` times; then it is dead-lettered. The scope crashes.
    */
   private poisoned(member: Member, item: unknown, defect: unknown): void {
     const isStorage = defect instanceof StorageError
@@ -560,7 +576,10 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     this.empty(() => true, reason)
   }
 
-  /** Removes the mail of these actors: tells are dead-lettered, asks fail, senders waiting for room are released. */
+  /**
+   * Removes the mail of the actors for which `isOne` is true: tells are dead-lettered, asks fail, and senders no longer
+   * wait for room.
+   */
   private empty(isOne: (member: Member) => boolean, reason: "restarting" | "stopped"): void {
     const lost = this.mail?.takeOut(isOne) ?? []
     if (this.mail?.size === 0) this.mail = undefined
@@ -582,6 +601,6 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
 
 const ends = (member: Member | undefined): boolean => member?.definition.ends?.(member.state) === true
 
-/** True if mail postponed in `before` is retried in `after`. */
+/** Whether mail that was postponed in the state `before` is retried in the state `after`. */
 const comesBack = ({ definition }: Member, before: unknown, after: unknown): boolean =>
   definition.comesBack === undefined ? after !== before : definition.comesBack(before, after)

@@ -1,39 +1,38 @@
 /**
- * DeadLetters: where messages go that no actor took.
+ * DeadLetters: collects messages that no actor has accepted (dead letters).
  *
- * Guarantees: memory is limited: the newest `capacity` messages are kept, and all are counted by
- * reason. Posting one never waits, never fails and needs no fiber. With a log, each also becomes a
- * lazy `actor.dead_letter` rune in the daemon's stream, at most `capacity` per turn of the event
- * loop.
+ * Guarantees: memory is limited: the newest `capacity` messages are stored, and all are counted by reason. `post` never
+ * waits, never fails and needs no fiber. If there is a log, each message is also written to the daemon's stream, as a
+ * lazy rune `actor.dead_letter`. At most `capacity` such runes are written per turn of the event loop.
  */
 import { Cause as EffectCause, Clock, Context, Effect, Layer, Scheduler } from "effect"
 import { type Cause, DAEMON_STREAM, type Payload, type RuneDraft } from "../event-log/Rune.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 
 export type Reason =
-  /** The state machine does not accept it in this state: a bug of the sender. */
+  /** The state machine does not accept the message in its current state: the sender has a bug. */
   | "illegal"
-  /** The message crashed its actor too often. */
+  /** The message crashed its actor `POISON_AFTER` times. */
   | "poison"
   | "full"
   | "postponed-limit"
-  /** The log did not take its rune. */
+  /** The actor refused the message with an error, or the log refused a rune of it. */
   | "refused"
-  /** The actor no longer exists. */
+  /** The actor was stopped or removed, or was down for too long. */
   | "closed"
 
 export interface DeadLetter {
   readonly address: string
   readonly reason: Reason
   readonly message: unknown
-  /** The error or the refusal. */
+  /** The error that the message caused, or the refusal. */
   readonly why?: unknown
   readonly cause?: Cause
   /** ms since the epoch */
   readonly at: number
 }
 
-/** Maximum number of characters of a message, or of its error, in a rune. */
+/** Maximum length of a message, or of its error, in a rune, in characters. */
 const TEXT_LIMIT = 2_000
 
 const tagOf = (message: unknown): string =>
@@ -70,9 +69,9 @@ const draft = (letter: DeadLetter): RuneDraft => ({
 export class DeadLetters extends Context.Service<
   DeadLetters,
   {
-    /** Synchronous, so that code in the middle of a drain can call it. */
+    /** Stores a dead letter. Synchronous, so that code in the middle of a turn can call it. */
     readonly post: (letter: Omit<DeadLetter, "at">) => void
-    /** The newest dead letters, oldest first. */
+    /** The stored dead letters, oldest first. */
     readonly recent: Effect.Effect<ReadonlyArray<DeadLetter>>
     readonly counts: Effect.Effect<{ readonly [r in Reason]?: number }>
   }
@@ -91,7 +90,7 @@ const make = Effect.fnUntraced(function* (options: { readonly capacity: number; 
   const flush = () => {
     const letters = pending
     pending = []
-    // `appendLazy` neither waits nor fails, so the fiber's result need not be observed.
+    // `appendLazy` neither waits nor fails, so nothing needs to observe the fiber's result
     Effect.runForkWith(context)(log!.appendLazy(letters.map(draft)))
   }
 
@@ -102,7 +101,7 @@ const make = Effect.fnUntraced(function* (options: { readonly capacity: number; 
     counts[letter.reason] = (counts[letter.reason] ?? 0) + 1
     if (log === undefined || pending.length >= options.capacity) return
     pending.push(dated)
-    // One fiber for all letters that come before the event loop's next turn.
+    // one fiber writes all letters that are posted before the next turn of the event loop
     if (pending.length === 1) dispatcher.scheduleTask(flush, 0)
   }
 
@@ -113,10 +112,10 @@ const make = Effect.fnUntraced(function* (options: { readonly capacity: number; 
   })
 })
 
-/** Dead letters are kept in memory only. */
+/** Stores dead letters in memory only. */
 export const layerMemory = (capacity = 256): Layer.Layer<DeadLetters> => Layer.effect(DeadLetters, make({ capacity }))
 
-/** Dead letters are kept in memory and appended to the log. */
+/** Stores dead letters in memory and appends them to the log. */
 export const layer = (capacity = 256): Layer.Layer<DeadLetters, never, EventLog> =>
   Layer.effect(
     DeadLetters,

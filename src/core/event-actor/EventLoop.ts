@@ -1,23 +1,23 @@
 /**
- * EventLoop: schedules the turns of actors and measures how long a turn has lasted.
+ * EventLoop: schedules the turns of actors and measures the duration of a turn.
  *
- * `live` uses Node's event loop. `Manual` is for a simulation and for tests: a thread without a
- * loop. Nothing runs until the owner calls it, and the owner sets the time.
+ * `live` uses Node's event loop. `Manual` is for simulations and tests: its owner sets the time and decides when tasks
+ * run.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 
 export interface EventLoopShape {
-  /** Runs the task when the stack is free, before the event loop goes on. */
+  /** Runs the task as a microtask: after the current call stack, and before the event loop continues. */
   soon(task: () => void): void
-  /** Runs the task after the event loop had its turn: sockets and timers come first. */
+  /** Runs the task in a later round of the event loop, after pending sockets and timers. */
   later(task: () => void): void
-  /** Monotonic time in ms, with fractions; measures the time of a turn. */
+  /** Monotonic time in ms, with fractions, to measure the duration of turns. */
   now(): number
 }
 
 export class EventLoop extends Context.Service<EventLoop, EventLoopShape>()("agentd/event-actor/EventLoop") {}
 
-/** Node's event loop, with the monotonic part of the clock. */
+/** Node's event loop, with the monotonic time of the given clock. */
 export const live = (clock: Clock.Clock): EventLoopShape => ({
   soon: (task) => queueMicrotask(task),
   later: (task) => void setImmediate(task),
@@ -26,9 +26,9 @@ export const live = (clock: Clock.Clock): EventLoopShape => ({
 
 export const layer: Layer.Layer<EventLoop> = Layer.effect(EventLoop, Effect.map(Clock.Clock, live))
 
-/** An event loop that its owner drives. */
+/** An event loop for tests, which runs tasks only when its owner calls `turn` or `run`. */
 export class Manual implements EventLoopShape {
-  /** The result of `now`; the owner changes it. */
+  /** The time that `now` returns, in ms. The owner changes it. */
   time = 0
   private tasks: Array<() => void> = []
 
@@ -48,7 +48,7 @@ export class Manual implements EventLoopShape {
     return this.tasks.length
   }
 
-  /** Runs the waiting tasks. Returns true if there were any. */
+  /** Runs all queued tasks. Returns true if there were any. */
   turn(): boolean {
     const { tasks } = this
     this.tasks = []
@@ -56,7 +56,7 @@ export class Manual implements EventLoopShape {
     return tasks.length > 0
   }
 
-  /** Runs tasks until none is waiting. */
+  /** Runs queued tasks, and the tasks that they queue, until no task is left. */
   run(): void {
     while (this.turn());
   }

@@ -1,12 +1,11 @@
 /**
- * EventSourcedActor: the definition of an actor, as data and pure functions.
+ * EventSourcedActor: the type with which an actor is defined, as data and pure functions.
  *
  *     { initial, decide, apply, join, timers, activities, ends, perform, run }
  *
- * `decide` returns the consequences of a message as data: runes, tells, actions, a reply. It reads
- * no clock and does no I/O. `apply` is the only way to change the state. A CommitScope interprets
- * the result: it appends the runes of all actors of one macrostep together, then answers, then
- * performs the actions. States are immutable plain data.
+ * `decide` returns the consequences of a message as data: runes, tells, actions, and a reply. It reads no clock and does
+ * no I/O. Only `apply` changes the state. A CommitScope interprets the result. It appends the runes of all actors of a
+ * macrostep together, then sends the replies, then performs the actions. States are immutable plain data.
  */
 import type { Effect, Scope } from "effect"
 import type { Cause, Payload, Rune, Visibility } from "../event-log/Rune.ts"
@@ -18,27 +17,30 @@ export interface Tell {
   readonly to: Ref<never>
   readonly message: unknown
   /**
-   * True: a separate macrostep, after the waiting mail. False: to an actor of the same scope, part
-   * of this macrostep.
+   * True: the message is handled in a separate macrostep, after the mail that is already queued. False: a message to an
+   * actor of the same scope is handled in this macrostep.
    */
   readonly later: boolean
 }
 
 export const tell = <M>(to: Ref<M>, message: M): Tell => ({ to, message, later: false })
 
-/** For messages that go around in a cycle, and for work in pieces: other mail gets its turn in between. */
+/**
+ * Creates a tell that is handled later, after the mail that is already queued. Use it for actors that send messages in
+ * a cycle, and for work in several steps.
+ */
 export const later = <M>(to: Ref<M>, message: M): Tell => ({ to, message, later: true })
 
-/** Why a message did not change the actor. */
+/** Why the actor did not accept a message. */
 export type Refusal =
-  /** Too early: kept until the state changes. */
+  /** The message came too early: it is kept until the state changes. */
   | "postpone"
-  /** The message lost a race: dropped, counted, and logged at debug level. */
+  /** The message came too late: it is discarded, counted, and logged at debug level. */
   | "stale"
-  /** A bug of the sender. If an actor of the same scope sent it, the whole macrostep is refused. */
+  /** The sender has a bug. If the sender is an actor of the same scope, the whole macrostep is refused. */
   | "illegal"
 
-/** A refusal with the actor's own error: the asker fails with `error`. The whole macrostep is refused. */
+/** A refusal with an error of the actor. The ask fails with `error`, and the whole macrostep is refused. */
 export class Refuse<out E = unknown> {
   readonly error: E
   constructor(error: E) {
@@ -46,28 +48,36 @@ export class Refuse<out E = unknown> {
   }
 }
 
-/** Takes the place of a reply: a later message settles the ask, by its token. */
+/** A reply that puts the ask off. A later message answers the ask, using its token. */
 export const LATER: unique symbol = Symbol.for("agentd/event-actor/LATER")
 
-/** A rune as an actor decides it. The core adds id, seq, stream, time and cause. */
+/** A rune as `decide` returns it. The macrostep adds id, seq, stream, time and cause. */
 export interface Draft {
   readonly kind: string
-  /** A part of the actor that has its own name (a seat, a tool call). `parts` must return true for it. */
+  /**
+   * Name of a part of the actor, such as a seat or a tool call. The function `parts` must return true for this name.
+   */
   readonly actor?: string
   readonly from?: string | null
   readonly to?: string | null
   readonly trigger?: string | null
   readonly visibility?: Visibility
   readonly payload: Payload
-  /** Siblings that this rune also concerns. Each joins the rune, or says that the rune does not concern it. */
+  /**
+   * Names of siblings (other actors of the scope) whose state this rune can also change. The function `join` of each
+   * sibling handles the rune.
+   */
   readonly moves?: ReadonlyArray<string>
 }
 
-/** The consequences of a step besides its runes. */
+/** The consequences of a message besides the runes. */
 export interface Following<A> {
-  /** If omitted, the asker gets the committed state, as `Committed`. The first reply of a macrostep counts. */
+  /**
+   * Reply to the ask. If it is omitted, the asker receives a `Committed` with the committed state. In a macrostep, the
+   * first reply counts.
+   */
   readonly reply?: unknown
-  /** Replies to asks that were put off earlier, by token. */
+  /** Replies to asks that were put off earlier with `LATER`. `ask` is the token of the ask. */
   readonly settles?: ReadonlyArray<{ readonly ask: number; readonly reply: unknown }>
   readonly tells?: ReadonlyArray<Tell>
   readonly acts?: ReadonlyArray<A>
@@ -76,36 +86,45 @@ export interface Following<A> {
 export interface Decision<S, A> extends Following<A> {
   readonly runes: ReadonlyArray<Draft>
   /**
-   * The state that `apply` of the runes would give, if `decide` knows it anyway. It is used only if
-   * the runes are stored exactly as they were decided. A test compares the two.
+   * The state that `apply` would compute from the runes, if `decide` has computed it anyway. The system uses it only if
+   * the log stores the runes unchanged. Tests compare the two states.
    */
   readonly state?: S
 }
 
-/** The effect of a sibling's rune on this actor. */
+/** The effect on an actor of a rune that its sibling has written. */
 export interface Joined<S, A> extends Following<A> {
-  /** The state that `apply(state, rune)` would give, if `join` knows it anyway. */
+  /** The state that `apply` would compute from the rune, if `join` has computed it anyway. */
   readonly state?: S
-  /** Further siblings that the same rune concerns. */
+  /** Names of further siblings whose state the same rune can change. */
   readonly moves?: ReadonlyArray<string>
 }
 
-/** The facts that `decide` can read. Valid only during the call. */
+/** The data that `decide` and `join` can read. It is valid only during the call. */
 export interface Context {
-  /** Time of this macrostep, ms since the epoch; the `at` of all its runes. For a timer, not before its deadline. */
+  /**
+   * Time of this macrostep, in ms since the epoch; all its runes have this time. If a timer sent the message, the time
+   * is not before the timer's deadline.
+   */
   readonly now: number
-  /** The eventId that the first rune of this decision will get. In `join`: the eventId of the rune. */
+  /** In `decide`: the eventId that its first rune will get. In `join`: the eventId of the rune. */
   readonly nextId: number
-  /** The seq that the first rune of this decision will get in its stream. In `join`: the seq of the rune. */
+  /**
+   * In `decide`: the sequence number in the stream that its first rune will get. In `join`: the sequence number of the
+   * rune.
+   */
   readonly nextSeq: number
-  /** The rune that caused this message: one of this macrostep, or the one that the sender named. */
+  /**
+   * The rune that caused this message: a rune of this macrostep, or the rune that the sender gave as the cause. Null:
+   * none.
+   */
   readonly cause: Cause | null
-  /** Token of the ask that is being handled, for `LATER`; 0 for a tell. */
+  /** Token of the current ask, with which it can be answered later (`LATER`); 0: the message is a tell. */
   readonly ask: number
   readonly self: Ref<never>
-  /** A sibling, as the target of a tell. Throws if no sibling has this name. */
+  /** Returns a reference to a sibling, to send it a tell. Throws if no sibling has this name. */
   readonly ref: <M>(actor: string) => Ref<M>
-  /** The current state of a sibling within this macrostep: a plain read, consistent by construction. */
+  /** Returns the current state of a sibling, including the changes of this macrostep. */
   readonly read: <T>(actor: string) => T
   /** True if the scope has an actor with this name now. */
   readonly has: (actor: string) => boolean
@@ -113,27 +132,33 @@ export interface Context {
 
 export interface Timer<M> {
   readonly key: string
-  /** Start of the timer, ms since the epoch. Must not change while the key is the same. */
+  /** Start of the timer, in ms since the epoch. It must not change while the key stays the same. */
   readonly since: number
-  /** ms after `since`; Infinity for no limit. */
+  /** Duration of the timer in ms after `since`; Infinity: the timer never ends. */
   readonly after: number
   readonly message: M
-  /** seq of the rune that set the timer: the cause of its message. */
+  /** Sequence number of the rune that set the timer. This rune becomes the cause of the timer's message. */
   readonly seq?: number
 }
 
-/** Work that runs in parallel with the mail while the state lists it. When it leaves the list, it is interrupted. */
+/**
+ * Work that runs while the actor handles mail. It runs as long as `activities` returns it for the current state; then
+ * it is interrupted.
+ */
 export interface Activity {
   readonly name: string
-  /** The same name with another key is another activity: it begins when the one before has ended. */
+  /**
+   * Distinguishes activities with the same name. If the key changes, the old activity is interrupted, and the new one
+   * starts when the old one has ended.
+   */
   readonly key: string | number
-  /** seq of the rune that started the activity. */
+  /** Sequence number of the rune that started the activity. */
   readonly seq?: number
 }
 
 export interface Acting<S, M, E = unknown> {
   readonly self: ActorHandle<S, M, E>
-  /** The state after the rune that this action or activity follows from. */
+  /** The actor's state after the rune that caused this action or activity. */
   readonly state: S
   readonly cause: Cause | null
 }
@@ -141,36 +166,46 @@ export interface Acting<S, M, E = unknown> {
 export interface EventSourcedActor<S, M, A = never, E = never, R = never> {
   readonly initial: S
   readonly decide: (state: S, message: M, context: Context) => Decision<S, A> | Refusal | Refuse<E>
-  /** Pure, and depends only on the rune. `isJoined`: a sibling's rune, which names this actor in `moves`. */
+  /** Returns the state after a rune. Pure. `isJoined`: a sibling wrote the rune, and its `moves` names this actor. */
   readonly apply: (state: S, rune: Rune, isJoined: boolean) => S
-  /** Handles a sibling's rune that names this actor in `moves`; undefined if it does not concern this actor. */
+  /**
+   * Handles a sibling's rune whose `moves` names this actor. Returns undefined if the rune does not concern this actor.
+   */
   readonly join?: (state: S, rune: Rune, context: Context) => Joined<S, A> | Refusal | Refuse<E> | undefined
-  /** True for the name of a part whose runes belong to this actor (`draft.actor`). */
+  /**
+   * Returns true if `actor` is the name of a part of this actor, whose runes belong to this actor. See `Draft.actor`.
+   */
   readonly parts?: (actor: string) => boolean
-  /** Returns true if postponed mail is to be retried. Default: whenever the state is another object. */
+  /**
+   * Returns true if postponed mail must be retried after this change of the state. Default: if the state is another
+   * object.
+   */
   readonly comesBack?: (before: S, after: S) => boolean
   /**
-   * For an index over states that are ahead of the log, such as unique claims. Called when a
-   * macrostep is accepted, and with the two states exchanged when it is undone.
+   * Called when a macrostep is accepted, before its runes are durable; used to keep an index such as unique names. If
+   * the macrostep is undone, it is called again with the two states exchanged.
    */
   readonly stepped?: (before: S, after: S) => void
-  /** `began`: when the actor was first started, ms since the epoch. For a state that no rune has entered. */
+  /**
+   * Returns the timers of a state. `began`: when the actor was first started, in ms since the epoch; used for a state
+   * that no rune has entered.
+   */
   readonly timers?: (state: S, began: number) => ReadonlyArray<Timer<M>>
   readonly activities?: (state: S) => ReadonlyArray<Activity>
-  /** True for a committed state in which the scope ends by itself, normally, after its actions. */
+  /** Returns true if the scope ends normally when this state is committed and all actions are done. */
   readonly ends?: (state: S) => boolean
-  /** Makes the error for a refusal. Default: an error with the message's tag and the reason. */
+  /** Creates the error for a refused message. Default: an error with the message's tag and the reason. */
   readonly refused?: (actor: string, state: S, message: M, why: Refused["why"]) => Refused
   /**
-   * Called after the commit, in order, never repeated. An Effect must end before the next action
-   * begins, but not before the next mail.
+   * Performs an action after its macrostep is committed. Actions run in order and are never repeated. If it returns an
+   * Effect, the next action waits for its end; mail does not wait.
    */
   readonly perform?: (action: A, acting: Acting<S, M, E>) => Effect.Effect<void, unknown, R> | void
   /** Runs an activity. A failure crashes the scope. */
   readonly run?: (activity: Activity, acting: Acting<S, M, E>) => Effect.Effect<void, unknown, R | Scope.Scope>
 }
 
-/** Returns its argument; it only infers the types. */
+/** Returns the definition unchanged. The function only infers the types. */
 export const actor = <S, M, A = never, E = never, R = never>(
   definition: EventSourcedActor<S, M, A, E, R>
 ): EventSourcedActor<S, M, A, E, R> => definition

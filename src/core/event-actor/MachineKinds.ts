@@ -1,19 +1,21 @@
 /**
- * MachineKinds: declares the rune kinds of a state machine. The payload of each kind is the whole
- * machine event, plus the fields that the kind declares.
+ * MachineKinds: declares the rune kinds of a state machine. The payload of each kind contains the machine's whole event
+ * and the kind's own fields.
  */
 import { Schema } from "effect"
 import { type Kind, kind, type Shape, type Table } from "../event-log/EventKinds.ts"
 import type { Visibility } from "../event-log/Rune.ts"
 
-/** The fields of a kind in addition to the event. */
+/**
+ * Options of a rune kind: its payload fields in addition to the event, its visibility, and whether it seals the stream.
+ */
 export interface Says<F extends Schema.Struct.Fields = Schema.Struct.Fields> {
   readonly fields?: F
   readonly visibility?: Visibility
   readonly seals?: boolean
 }
 
-/** The declaration of a machine: its kinds, which of them are lazy, and its events. */
+/** The declaration of a machine: its rune kinds, the lazy ones among them, and the schema of its events. */
 export interface Declared<K extends string, E> {
   readonly kinds: ReadonlyArray<K>
   readonly Event: Shape<E>
@@ -22,7 +24,7 @@ export interface Declared<K extends string, E> {
 
 type FieldsOf<S> = S extends { readonly fields: infer F extends Schema.Struct.Fields } ? F : {}
 
-/** For each kind: the event and the kind's own fields. */
+/** The payload type of each rune kind: the event and the kind's own fields. */
 export type MachineKinds<K extends string, E, S> = {
   readonly [P in K]: Kind<{ readonly event: E } & (P extends keyof S ? Schema.Struct<FieldsOf<S[P]>>["Type"] : {})>
 }

@@ -1,12 +1,11 @@
 /**
- * Macrostep: handles one message from outside, then all messages between siblings, first in first
- * out, until none is left. All of this runs on one stack, without an Effect.
+ * Macrostep: handles one message from outside the scope, then all messages that it causes between siblings, in order,
+ * until none is left. It runs on one call stack, without an Effect.
  *
- * Guarantees: a macrostep is applied completely or not at all. If anything throws, it is undone and
- * the error is thrown; if anything refuses, all of it is refused. All its runes have the same time
- * and consecutive ids. A state is folded from the runes exactly as they are stored. It ends after
- * at most `MAX_STEPS` steps. A thread runs one macrostep at a time, so one object serves all scopes
- * of a system.
+ * Guarantees: a macrostep is applied completely or not at all. If any code throws, the macrostep is undone and the
+ * error is thrown again. If an actor refuses illegally, the whole macrostep is refused. All runes have the same time
+ * and consecutive ids. States are computed from the runes exactly as the log stores them. A macrostep has at most
+ * `MAX_STEPS` steps. Only one macrostep runs at a time in a thread, so one object serves all scopes of a system.
  */
 import type { Log, Owner, Prepared } from "../event-log/Log.ts"
 import { type Cause, FORMAT, type Rune, type RuneDraft } from "../event-log/Rune.ts"
@@ -23,27 +22,27 @@ import { added, ScopeUnit } from "./ScopeUnit.ts"
 
 export interface Stepped extends Owner {
   readonly stream: string
-  /** Throws if no member has this name. */
+  /** Returns the actor with this name. Throws if the scope has no such actor. */
   member(name: string): Member
   find(name: string): Member | undefined
 }
 
-/** The part of the system that a macrostep uses. */
+/** The parts of the actor system that a macrostep uses. */
 export interface Stepping {
   readonly log: Log
   readonly clock: { readonly currentTimeMillisUnsafe: () => number }
   readonly isStrict: boolean
   readonly putOff: { tokenOf(ask: Ask): number }
-  /** Reports a message that lost a race. */
+  /** Reports a message that came too late and is discarded. */
   stale(member: Member, message: unknown): void
 }
 
-/** Maximum number of steps in one macrostep. More steps mean that messages go around in a cycle. */
+/** Maximum number of steps in one macrostep. More steps mean that actors send messages in an endless cycle. */
 export const MAX_STEPS = 1_000
 
 const NO_MOVES: ReadonlyArray<string> = []
 
-/** A message between siblings. */
+/** A message from one sibling to another within a macrostep. */
 interface Told {
   readonly member: Member
   readonly message: unknown
@@ -61,7 +60,7 @@ export class Macrostep implements Context {
   private unit: ScopeUnit = undefined as never
   private inner: Array<Told> = []
   private steps = 0
-  /** The ids that the first rune of this macrostep gets. */
+  /** eventId and sequence number of the first rune of this macrostep. */
   private firstId = 0
   private firstSeq = 0
   now = 0
@@ -69,7 +68,7 @@ export class Macrostep implements Context {
   nextSeq = 0
   cause: Cause | null = null
   self: Ref<never> = undefined as never
-  /** The ask whose message is being decided. */
+  /** The ask whose message `decide` is handling now; undefined: the message is no ask. */
   private asked: Ask | undefined = undefined
   readonly ref = <M>(actor: string): Ref<M> => this.scope.member(actor) as Ref<M>
   readonly read = <T>(actor: string): T => this.scope.member(actor).ahead as T
@@ -83,7 +82,10 @@ export class Macrostep implements Context {
     return this.asked === undefined ? 0 : this.system.putOff.tokenOf(this.asked)
   }
 
-  /** Handles a message. Returns undefined if the message came too early. If it throws, the step has been undone. */
+  /**
+   * Handles a message. Returns undefined if the message came too early and must be postponed. If it throws, the
+   * macrostep has been undone.
+   */
   run(scope: Stepped, member: Member, item: unknown): ScopeUnit | undefined {
     const unit = new ScopeUnit(scope, member, item)
     const { log } = this.system
@@ -92,7 +94,7 @@ export class Macrostep implements Context {
     this.unit = unit
     this.steps = 1
     const now = this.system.clock.currentTimeMillisUnsafe()
-    // The timers' clock can be ahead of the wall clock: the actor must not see a time before the deadline.
+    // the wall clock can be behind the clock of the timers, but the actor must not see a time before the deadline
     this.now = item instanceof Due ? Math.max(now, item.since + item.after) : now
     this.firstId = log.head + 1
     this.firstSeq = log.seqOf(scope.stream) + 1
@@ -103,7 +105,7 @@ export class Macrostep implements Context {
       const why = this.decide(member, message, isMail ? item.cause : null)
       if (why === "postpone") return undefined
       this.asked = undefined
-      // Only an asker reads why a message was stale.
+      // the full error for a stale message is needed only for an ask
       if (why !== undefined)
         unit.refuse(why === "stale" && !(item instanceof Ask) ? why : refusalOf(member, message, why), why)
       else this.siblings()
@@ -117,13 +119,13 @@ export class Macrostep implements Context {
       isOver = true
     } finally {
       if (this.inner.length > 0) this.inner = []
-      // Refused, or an error is being thrown.
+      // the macrostep was refused, or an error is being thrown
       if (!isOver || unit.isRefused) unit.drop()
     }
     return unit
   }
 
-  /** Handles the messages between siblings until none is left. */
+  /** Handles messages between siblings until none is left. */
   private siblings(): void {
     const { inner, unit } = this
     for (let index = 0; index < inner.length && !unit.isRefused; index++) {
@@ -172,7 +174,9 @@ export class Macrostep implements Context {
     return undefined
   }
 
-  /** Writes the runes of one decision and sets the state they lead to. Returns false if the log refused one. */
+  /**
+   * Adds the runes of one decision to the macrostep and sets the new state. Returns false if the log refused a rune.
+   */
   private write(member: Member, decided: Decision<unknown, unknown>, cause: Cause | null): boolean {
     const { unit } = this
     const { runes: drafts } = decided
@@ -198,7 +202,10 @@ export class Macrostep implements Context {
     return true
   }
 
-  /** Sets the member's next state: the one that was returned, or the one folded from these runes of the macrostep. */
+  /**
+   * Sets the actor's next state: `handed`, the state that the actor returned, or the state computed from the runes
+   * `from` to `to` of the macrostep.
+   */
   private arrive(member: Member, handed: unknown, from: number, to: number, isJoined: boolean): void {
     const { isStrict } = this.system
     const after = handed === undefined ? this.fold(member, from, to, isJoined) : handed
@@ -215,7 +222,7 @@ export class Macrostep implements Context {
     return state
   }
 
-  /** Each sibling that the rune names handles it before any later rune is written. */
+  /** Calls `join` of each sibling that the rune names, before later runes are written. */
   private join(mover: Member, rune: Rune, names: ReadonlyArray<string>): void {
     const { unit } = this
     const moves = rune.moves as Array<string>
@@ -230,7 +237,7 @@ export class Macrostep implements Context {
     }
   }
 
-  /** Returns the further siblings that the same rune concerns. */
+  /** Calls `join` of one sibling. Returns the names of further siblings whose state the rune can change. */
   private joinOne(member: Member, rune: Rune, moves: Array<string>): ReadonlyArray<string> {
     const { definition } = member
     if (definition.join === undefined) throw new Error(`${member.address}: joins no rune, but ${rune.kind} names it`)
@@ -246,7 +253,7 @@ export class Macrostep implements Context {
       return NO_MOVES
     }
     if (typeof joined === "string") {
-      // The rune is already being written, so the sibling cannot postpone it.
+      // the rune is already being written, so the sibling cannot postpone it: that is illegal, too
       if (joined === "stale") this.system.stale(member, rune)
       else unit.refuse(refusalOf(member, { _tag: rune.trigger ?? rune.kind }, "illegal"), "illegal")
       return NO_MOVES
@@ -295,7 +302,10 @@ export class Macrostep implements Context {
     return draft.visibility === undefined ? full : { ...full, visibility: draft.visibility }
   }
 
-  /** Adds the message's `heard` to the first rune of the macrostep: how far the sender had read its source. */
+  /**
+   * Copies the message's field `heard` to the first rune of the macrostep. `heard` tells how far the sender had read
+   * its input.
+   */
   private placed(draft: RuneDraft): RuneDraft {
     const { item, runes } = this.unit
     if (runes.length > 0) return draft
@@ -325,11 +335,11 @@ export class Macrostep implements Context {
   }
 }
 
-/** The `heard` field of a message, if it has one. */
+/** Returns the field `heard` of a message; undefined: the message has no such field. */
 const heardOf = (message: unknown): unknown =>
   typeof message === "object" && message !== null && "heard" in message ? message.heard : undefined
 
-/** True if the decision has anything besides runes and the state. */
+/** Whether the decision has actions, tells, a reply, or replies to earlier asks. */
 const hasFollowing = ({ acts, reply, settles, tells }: Following<unknown>): boolean =>
   (acts !== undefined && acts.length > 0) || tells !== undefined || reply !== undefined || settles !== undefined
 

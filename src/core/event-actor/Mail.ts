@@ -1,9 +1,9 @@
 /**
- * Mail: a message with its metadata. A plain tell without a cause is put into the mailbox without a
- * Mail. An `Ask` also has the asker, and ends once.
+ * Mail: a message with its metadata. The message of a tell without a cause is queued directly, without a `Mail`. An
+ * `Ask` also has the function that returns the answer to the asker.
  *
- * Guarantees: an ask ends exactly once. An ask that is put off ends when it is settled, when its
- * actor stops, or after `PUT_OFF_AT_MOST` ms.
+ * Guarantees: an ask ends exactly once. An ask that is put off ends when it is answered, when its actor stops, or after
+ * `PUT_OFF_AT_MOST` ms.
  */
 import { Context, Exit } from "effect"
 import type { Cause } from "../event-log/Rune.ts"
@@ -11,9 +11,9 @@ import { actorStopped } from "./ActorError.ts"
 
 export interface Addressee {
   readonly address: string
-  /** The state after the last macrostep; can be ahead of the log. */
+  /** The actor's state after the last macrostep, which may not be durable yet. */
   readonly ahead: unknown
-  /** When the actor was first started, ms since the epoch. */
+  /** When the actor was first started, in ms since the epoch. */
   readonly began: number
   readonly definition: {
     readonly timers?: (
@@ -27,9 +27,9 @@ export class Mail {
   readonly message: unknown
   readonly cause: Cause | null
   crashes = 0
-  /** True if the macrostep that sent it was undone. */
+  /** True if the macrostep that sent this message was undone. */
   isGone = false
-  /** The last eventId of the macrostep that sent it, which may not be durable yet. */
+  /** The last eventId of the macrostep that sent this message; it may not be durable yet. */
   behind = 0
 
   constructor(message: unknown, cause: Cause | null) {
@@ -37,13 +37,16 @@ export class Mail {
     this.cause = cause
   }
 
-  /** True if the message need not be handled any more. */
+  /** Whether the message no longer needs to be handled. */
   isVoid(_of: Addressee): boolean {
     return this.isGone
   }
 }
 
-/** A timer's message. Void if the state, including macrosteps not yet durable, no longer has that timer. */
+/**
+ * A timer's message. The message is void if the actor's newest state, which may not be durable yet, no longer has this
+ * timer.
+ */
 export class Due extends Mail {
   readonly key: string
   readonly since: number
@@ -62,27 +65,30 @@ export class Due extends Mail {
   }
 }
 
-/** Maximum time in ms that an ask waits after it was put off. */
+/** Maximum time in ms for which an ask waits after it was put off. */
 export const PUT_OFF_AT_MOST = 60_000
 
-/** The asks that a fiber works for, if they were put off. Used to detect cycles. */
+/** The put-off asks for which the current fiber works; used to detect cycles of asks. */
 export const Asking = Context.Reference<ReadonlyArray<Ask>>("agentd/event-actor/Asking", { defaultValue: () => [] })
 
-/** True if a fiber performs an action: its messages follow from accepted mail, and are always accepted. */
+/**
+ * True in a fiber that performs an action. Its messages follow from accepted mail, and are accepted even if a mailbox
+ * is full.
+ */
 export const Performing = Context.Reference<boolean>("agentd/event-actor/Performing", { defaultValue: () => false })
 
 export class Ask<A extends Addressee = Addressee> extends Mail {
   readonly member: A
-  /** The asks that the asker works for, if they were put off. */
+  /** The put-off asks for which the asker works. */
   readonly chain: ReadonlyArray<Ask>
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
   resume: ((exit: Exit.Exit<unknown, unknown>) => void) | undefined = undefined
-  /** A later message settles the ask by this token; 0 until the actor has read it. */
+  /** Token with which a later message can answer the ask; 0: the token has not been requested yet. */
   token = 0
   isCounted = true
-  /** True once the macrostep of the message is accepted. */
+  /** True when the macrostep that handles the message has been accepted. */
   isStepped = false
-  /** Removes the ask from the list of asks that were put off. */
+  /** Removes the ask from the list of put-off asks. */
   forget: (() => void) | undefined = undefined
 
   constructor(member: A, message: unknown, cause: Cause | null, chain: ReadonlyArray<Ask>) {
@@ -95,7 +101,7 @@ export class Ask<A extends Addressee = Addressee> extends Mail {
     return this.exit !== undefined
   }
 
-  /** True if putting the ask off would make it wait for an ask that waits for it. */
+  /** True if this ask must not be put off: it and another put-off ask would wait for each other. */
   get isCycle(): boolean {
     return this.chain.some((ask) => ask.exit === undefined && ask.member === this.member)
   }
@@ -116,25 +122,28 @@ export class Ask<A extends Addressee = Addressee> extends Mail {
   }
 }
 
-/** The timer for asks that are put off. */
+/** Starts the timeouts of put-off asks. */
 export interface Alarm {
   /** Calls the task after `ms` milliseconds. The returned function cancels it. */
   after(ms: number, task: () => void): () => void
 }
 
-/** Asks that a later message answers, by token. */
+/** The put-off asks, which later messages answer, by token. */
 export class PutOffAsks {
   private readonly asks = new Map<number, Ask>()
   private readonly alarm: Alarm
   private next: number
 
-  /** `first` differs between runs of the process, so that a token of an earlier run settles nothing. */
+  /**
+   * `first`: the number before the first token. It differs for each start of the process, so that a token of an earlier
+   * process answers no ask.
+   */
   constructor(alarm: Alarm, first: number) {
     this.alarm = alarm
     this.next = first
   }
 
-  /** The ask's token; assigned on first use. */
+  /** Returns the ask's token, and assigns one if it has none yet. */
   tokenOf(ask: Ask): number {
     if (ask.token === 0) ask.token = ++this.next
     return ask.token
@@ -151,7 +160,9 @@ export class PutOffAsks {
     }
   }
 
-  /** Does nothing if the token belongs to another actor, or if no ask with it is waiting. */
+  /**
+   * Answers the ask with this token. Does nothing if the ask belongs to another actor, or if no such ask is waiting.
+   */
   settle(member: Addressee, token: number, value: unknown): void {
     const ask = this.asks.get(token)
     if (ask?.member === member) ask.succeed(value)

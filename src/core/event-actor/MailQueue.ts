@@ -1,28 +1,31 @@
 /**
- * MailQueue: the mail of a scope in order of arrival, as pairs of member and message.
+ * MailQueue: the queued mail of a scope, as pairs of actor (member) and message.
  *
- * Guarantees: first in, first out. Mail that is put back goes to the front, oldest first, and costs
- * only its own length, however much mail is waiting. Void mail does not accumulate.
+ * Guarantees: first in, first out. Mail that is put back goes to the front, oldest first. The cost of putting mail back
+ * does not depend on the length of the queue. Void mail is removed before it can accumulate.
  */
 import { Ask } from "./Mail.ts"
 
-/** Number of entries from which on the used front is freed and void mail is removed. */
+/** Number of array entries from which on used entries are freed and void mail is removed. */
 const COMPACT_FROM = 2_048
 
-/** `M` is the type of the owners of mail (members). */
+/** A queue of mail. `M`: the type of the actors that receive the mail. */
 export class MailQueue<M> {
-  /** Member and message, in pairs. */
+  /** Mail in order of arrival: member and message in turn. */
   private back: Array<unknown>
   private first = 0
-  /** Mail that was put back: message and member in pairs, the next one last. */
+  /** Mail that was put back: message and member in turn, with the next message at the end of the array. */
   private front: Array<unknown> = []
-  /** Number of asks in the queue that were given up. */
+  /** Number of cancelled asks in the queue. */
   private voids = 0
-  /** The member of the message that `take` took last. */
+  /** The actor that receives the message which `take` removed last; `item` is that message. */
   member: M = undefined as never
   item: unknown = undefined
 
-  /** `pairs`: the initial mail, member and message in turn. The queue owns this array from now on. */
+  /**
+   * Creates a queue. `pairs`: the initial mail, member and message in turn. The caller must not use the array
+   * afterwards.
+   */
   constructor(pairs: Array<unknown>) {
     this.back = pairs
   }
@@ -35,7 +38,7 @@ export class MailQueue<M> {
     this.back.push(member, item)
   }
 
-  /** Takes the next message into `member` and `item`. The queue must not be empty. */
+  /** Removes the next message and stores it in `member` and `item`. The queue must not be empty. */
   take(): void {
     const { back, front } = this
     if (front.length > 0) {
@@ -53,18 +56,18 @@ export class MailQueue<M> {
     }
   }
 
-  /** Puts mail in front of the waiting mail: member and message in pairs, oldest first. */
+  /** Puts mail in front of the queue. `pairs`: member and message in turn, oldest first. */
   putBack(pairs: ReadonlyArray<unknown>): void {
     for (let index = pairs.length - 2; index >= 0; index -= 2) this.front.push(pairs[index + 1], pairs[index])
   }
 
-  /** Counts an ask that was given up. When there are many, they are removed from the queue. */
+  /** Counts a cancelled ask in the queue. If there are many cancelled asks, they are removed. */
   spoil(): void {
     this.voids += 1
     if (this.voids * 2 >= COMPACT_FROM && this.voids * 2 > this.size) this.keep((_, item) => isCounted(item))
   }
 
-  /** Keeps only the mail for which `test` returns true. */
+  /** Removes all mail for which `test` returns false. */
   private keep(test: (member: M, item: unknown) => boolean): void {
     const pairs = this.all()
     this.back = []
@@ -86,7 +89,7 @@ export class MailQueue<M> {
     return out
   }
 
-  /** Member and message in pairs, the next one first. */
+  /** Returns all queued mail: member and message in turn, in queue order. */
   all(): ReadonlyArray<unknown> {
     return [...this.front.toReversed(), ...this.back.slice(this.first)]
   }

@@ -1,6 +1,6 @@
 /**
- * Member: one actor of a commit scope: its state, and the handle by which others tell and ask it.
- * An actor without mail, timers and activities consists only of this object and its state.
+ * Member: an actor in a commit scope. It has the actor's state, and is the handle through which other code sends
+ * messages to the actor. An actor without mail, timers and activities consists only of this object and its state.
  */
 import { Cause, Effect, type Fiber } from "effect"
 import type { Cause as RuneCause } from "../event-log/Rune.ts"
@@ -14,7 +14,7 @@ import { tagOf } from "./Refused.ts"
 import { type Time, Timers } from "./Timers.ts"
 import type { Part, Taken } from "../supervision/Observation.ts"
 
-/** Number of an actor's messages that are remembered. */
+/** Number of newest messages that an actor remembers for inspection. */
 const NEWEST = 8
 
 const nameIn = (state: unknown): string | undefined =>
@@ -22,7 +22,10 @@ const nameIn = (state: unknown): string | undefined =>
     ? state.state
     : undefined
 
-/** The name of a machine's state, or of the machine state in the field `now`; null for any other state. */
+/**
+ * Returns the state's name if the actor is a state machine, or if its field `now` contains the state of a machine.
+ * Null: neither.
+ */
 const stateOf = (state: unknown): string | null =>
   nameIn(state) ??
   (typeof state === "object" && state !== null && "now" in state ? nameIn(state.now) : undefined) ??
@@ -31,7 +34,7 @@ const stateOf = (state: unknown): string | null =>
 // oxlint-disable-next-line no-explicit-any
 export type AnyActor = EventSourcedActor<any, any, any, any, any>
 
-/** The part of a scope that an actor uses. */
+/** The parts of a scope that an actor uses. */
 export interface Home {
   readonly stream: string
   readonly isRunning: boolean
@@ -47,7 +50,7 @@ export interface Home {
   crashed(cause: Cause.Cause<unknown>): void
 }
 
-/** Fields that few actors need. */
+/** Fields that few actors need, allocated on first use. */
 interface Beside {
   readonly timers: Timers
   activities: Activities
@@ -58,11 +61,11 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
   readonly scope: Home
   readonly name: string
   readonly definition: AnyActor
-  /** The state after the last macrostep; can be ahead of the log. */
+  /** The state after the last macrostep, which may not be durable yet. */
   ahead: S
-  /** The committed state. */
+  /** The committed state: all its runes are durable. */
   state: S
-  /** Number of messages that are waiting or on their way to the log, including postponed mail. */
+  /** Number of messages that are queued, postponed, or handled but not durable yet. */
   waiting = 0
   postponed: Array<unknown> | undefined = undefined
   isRemoved = false
@@ -80,20 +83,20 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     return `${this.scope.stream}/${this.name}`
   }
 
-  /** Ring buffer of the newest messages; `taken` counts all of them. An actor without messages has none. */
+  /** Ring buffer of the newest messages; undefined until the first message. `taken`: number of all messages so far. */
   private newest: Array<Taken> | undefined = undefined
   private taken = 0
 
-  /** Records a message that is about to be decided. */
+  /** Records a message before `decide` handles it. `at`: ms since the epoch. */
   took(message: unknown, at: number): void {
     const one = { at, message: tagOf(message) }
-    // A one-element literal: an array that grows from empty gets capacity for 17 entries.
+    // a one-element literal, because pushing to an empty array allocates capacity for 17 entries
     if (this.newest === undefined) this.newest = [one]
     else this.newest[this.taken % NEWEST] = one
     this.taken += 1
   }
 
-  /** The actor as an inspection of the supervision tree shows it. */
+  /** Description of the actor for an inspection of the supervision tree. */
   get part(): Part {
     const { newest = [], state, taken } = this
     const at = taken % NEWEST
@@ -105,7 +108,7 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     }
   }
 
-  /** True if the scope's current incarnation runs and the actor is not removed. */
+  /** Whether the scope is running and the actor has not been removed. */
   get isRunning(): boolean {
     return this.scope.isRunning && !this.isRemoved
   }
@@ -158,12 +161,12 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     this.scope.push(this as Member, due)
   }
 
-  /** When the actor was first started, ms since the epoch; 0 for an actor that never had a timer. */
+  /** When the actor was first started, in ms since the epoch; 0 if its definition has no timers. */
   get began(): number {
     return this.beside?.timers.began ?? 0
   }
 
-  /** Sets timers and activities according to the committed state. */
+  /** Sets the actor's timers and activities as its committed state requires. */
   settleIn(): void {
     const { definition } = this
     if (definition.timers === undefined && definition.activities === undefined) return
@@ -179,19 +182,19 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     }
   }
 
-  /** Stops timers and activities, because the incarnation ends or the actor leaves the scope. */
+  /** Stops the actor's timers and activities, because the incarnation ends or the actor is removed. */
   leave(): void {
     this.beside?.timers.leave()
     this.beside?.activities.leave()
   }
 
-  /** The actor's unfinished activities, if any. */
+  /** The actor's activities if some of them have not ended; otherwise undefined. */
   get leftover(): Activities | undefined {
     const activities = this.beside?.activities
     return activities === undefined || activities.isOver ? undefined : activities
   }
 
-  /** Takes over the activities of a removed actor with the same name, because some have not ended. */
+  /** Takes over the activities of a removed actor with the same name, because some of them have not ended yet. */
   takeOver(activities: Activities): void {
     activities.handTo(this)
     this.beside = { timers: new Timers(this, this.scope.system), activities }

@@ -1,6 +1,6 @@
 /**
- * PlainState: a check for tests that states are immutable plain data. It freezes each state deeply.
- * A state that is not plain data crashes with an error that names the place.
+ * PlainState: checks in tests that states are immutable plain data. It freezes each state deeply. If a state is not
+ * plain data, an error names the field that is not.
  */
 import { isDeepStrictEqual } from "node:util"
 
@@ -18,10 +18,10 @@ const frozen = (value: unknown, path: string): void => {
 const notPlain = (path: string, what: string) =>
   new TypeError(`${path} is ${what}: a state is plain data, so that it can be frozen, stored and compared`)
 
-/** Freezes a state; throws if it is not plain data. */
+/** Freezes a state deeply. Throws if the state is not plain data. */
 export const freeze = (address: string, state: unknown): void => frozen(state, address)
 
-/** Throws if the state returned by `decide` differs from the one that `apply` makes of its runes. */
+/** Throws if the state that `decide` or `join` returned differs from the state that `apply` computes from the runes. */
 export const compare = (address: string, handed: unknown, applied: unknown): void => {
   if (isDeepStrictEqual(handed, applied)) return
   throw new Error(

@@ -1,6 +1,6 @@
 /**
- * Refused: a machine does not accept an event in its current state. Nothing was changed. The error
- * names the states in which the event would be accepted.
+ * Refused: the error of a state machine or other actor that does not accept an event in its current state. Nothing was
+ * changed. For a machine, the error names the states that accept the event.
  */
 import { Schema } from "effect"
 import type { AnyMachine } from "./StateMachine.ts"
@@ -45,7 +45,7 @@ const plainRemedies = {
 export const tagOf = (message: unknown): string =>
   typeof message === "object" && message !== null && "_tag" in message ? String(message._tag) : typeof message
 
-/** The refusal of an actor that is not a state machine. */
+/** Creates the error for an actor that is not a state machine. */
 export const plainRefusal = (actor: string, message: unknown, why: Refused["why"]) => {
   const event = tagOf(message)
   return new Refused({

@@ -1,18 +1,18 @@
 /**
- * RoomQueue: senders that wait for room in a mailbox.
+ * RoomQueue: the senders that wait for room in full mailboxes.
  *
- * Guarantees: the sender that waited longest gets the room. A sender that sends again goes to the
- * end of the line. An interrupted sender leaves the line. Each sender is called once, with whether
- * its message was taken.
+ * Guarantees: when a mailbox has room, the sender that has waited longest is admitted. A sender that sends again goes
+ * to the end of the queue. An interrupted sender leaves the queue. Each sender is called once, and learns whether its
+ * message was accepted.
  */
 
 export interface Waiter {
   readonly item: unknown
-  /** Called with false if the message was not taken and never will be. */
+  /** Called when the wait ends. `ok`: whether the mailbox has accepted the message. */
   readonly taken: (ok: boolean) => void
 }
 
-/** `M` is the type of the owners of mailboxes (members). */
+/** The queue of waiting senders. `M`: the type of the actors that own the mailboxes. */
 export class RoomQueue<M> {
   private readonly lines = new Map<M, Array<Waiter>>()
 
@@ -24,7 +24,7 @@ export class RoomQueue<M> {
     return [...this.lines.keys()]
   }
 
-  /** Adds a waiter. The returned function ends its wait. */
+  /** Adds a sender to the queue of an actor's mailbox. The returned function ends the wait. */
   wait(member: M, waiter: Waiter): () => void {
     const known = this.lines.get(member)
     if (known === undefined) this.lines.set(member, [waiter])
@@ -38,7 +38,7 @@ export class RoomQueue<M> {
     }
   }
 
-  /** Admits waiters while there is room. */
+  /** Admits waiting senders while the actor's mailbox has room. */
   admit(member: M, hasRoom: () => boolean, take: (item: unknown) => void): void {
     const line = this.lines.get(member)
     if (line === undefined) return
@@ -50,7 +50,7 @@ export class RoomQueue<M> {
     if (line.length === 0) this.lines.delete(member)
   }
 
-  /** Refuses the waiters of these members: there will be no room for them. */
+  /** Ends the waits of all senders to the actors for which `isOne` is true. Their messages are not accepted. */
   refuse(isOne: (member: M) => boolean): void {
     for (const member of this.members) {
       if (!isOne(member)) continue

@@ -1,29 +1,28 @@
 /**
- * ScopeFold: computes the states of a scope's actors from runes, when the process starts. Pure.
+ * ScopeFold: computes the states of a scope's actors from the runes in the log, when the process starts. Pure.
  *
- * Guarantees: each rune goes to the actor that wrote it (or whose part wrote it), then to each
- * actor named in `moves`, in that order. A rune of an older log, which names one machine, folds as
- * it always did. Runes of actors that were not added are skipped. The result equals the states that
- * live actors with the same definitions had.
+ * Guarantees: each rune is first applied to the actor that wrote it (or whose part wrote it), then to each actor named
+ * in `moves`. Runes of older logs, which name only one machine, give the same states as before. Runes of actors that
+ * were not added are skipped. The result equals the states of the live actors if their definitions are the same.
  */
 import type { Rune } from "../event-log/Rune.ts"
 
-/** The part of an actor that a fold uses. */
+/** The parts of an actor's definition that a fold uses. */
 export interface Folding<S> {
   readonly initial: S
-  // A method and not a property, so that a table can contain actors with different state types.
+  // declared as a method, not as a property, so that a table can contain actors with different state types
   apply(state: S, rune: Rune, isJoined: boolean): S
   readonly parts?: (actor: string) => boolean
 }
 
-/** A fold in progress, so that one pass over a stream can serve all folds. */
+/** A fold that receives one rune at a time, so that several folds can share one pass over a stream. */
 export class ScopeFold {
-  /** The states by actor name. */
+  /** The current states of the actors, by actor name. */
   readonly states = new Map<string, unknown>()
   private readonly actors = new Map<string, Folding<unknown>>()
   private readonly withParts: Array<readonly [name: string, parts: (actor: string) => boolean]> = []
 
-  /** `state`: the state of the actor in a snapshot. */
+  /** Adds an actor. `state`: its state in a snapshot, if the fold begins with one. */
   add<S>(name: string, actor: Folding<S>, state: S = actor.initial): this {
     this.actors.set(name, actor)
     this.states.set(name, state)
@@ -41,14 +40,14 @@ export class ScopeFold {
     if (actor !== undefined) this.states.set(name, actor.apply(this.states.get(name), rune, isJoined))
   }
 
-  /** The actor itself, or the actor of which `actor` is a part. */
+  /** Returns `actor` itself or, if `actor` names a part of an actor, the name of that actor. */
   private ownerOf(actor: string): string {
     if (this.actors.has(actor)) return actor
     return this.withParts.find(([, parts]) => parts(actor))?.[0] ?? actor
   }
 }
 
-/** The states of these actors after these runes. */
+/** Returns the states of the given actors after the given runes. */
 export const fold = <const F extends { readonly [name: string]: Folding<unknown> }>(
   actors: F,
   runes: Iterable<Rune>
@@ -60,11 +59,12 @@ export const fold = <const F extends { readonly [name: string]: Folding<unknown>
 }
 
 /**
- * The sender's runes whose tells a receiver in another scope has not received. A tell to another
- * scope is lost if the process dies after the append. So at start it is sent again, with the rune
- * as its cause. The newest of the sender's runes that a rune of the receiver names as its cause is
- * the acknowledgement. A repetition that the receiver already knows is stale. `sent`: the sender's
- * runes with tells, oldest first. `received`: the receiver's runes.
+ * Returns the sender's runes whose tells a receiver in another scope has not received. If the process dies after the
+ * append, a tell to another scope is lost. Therefore such tells are sent again at start, with the rune as their cause.
+ *
+ * The receiver has no separate acknowledgements. It has received all tells up to the newest of the sender's runes that
+ * one of its own runes names as the cause. A tell that arrives a second time is stale. `sent`: the sender's runes that
+ * have tells, oldest first. `received`: the receiver's runes.
  */
 export const unheard = (sent: Iterable<Rune>, received: Iterable<Rune>): ReadonlyArray<Rune> => {
   const all = [...sent]

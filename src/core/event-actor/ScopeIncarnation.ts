@@ -1,12 +1,11 @@
 /**
- * ScopeIncarnation: a commit scope from one start to its end, as its supervisor sees it.
+ * ScopeIncarnation: a commit scope from one start to its end; the handle that its supervisor uses.
  *
- * Guarantees: when the scope first runs an activity, or an action that is an Effect, the
- * incarnation becomes a fiber in its supervisor's context. Everything it runs is a fiber that it
- * owns. The supervisor receives its Exit, and interrupting it ends all of them. A scope that never
- * ran anything has no fiber. Each observer receives the end once. If something ignores its
- * interruption, the incarnation is abandoned: a warning is logged, and the next one begins while it
- * may still run.
+ * Guarantees: the incarnation becomes a fiber only when the scope first runs an activity, or an action that is an
+ * Effect. Everything that it runs is then a fiber that it owns. Interrupting the incarnation ends all of these fibers,
+ * and the supervisor receives its Exit. A scope that never ran such work has no fiber. Each observer is notified of the
+ * end once. If a fiber ignores its interruption, the incarnation is abandoned and a warning is logged. The next
+ * incarnation then begins although that fiber may still run.
  */
 import { Context, Effect, Exit, Fiber, References, Scope } from "effect"
 import type { ChildHandle, ExitObserver, Hold } from "../supervision/Child.ts"
@@ -15,10 +14,10 @@ import { type Ask, Asking, Performing } from "./Mail.ts"
 
 export interface Incarnate {
   readonly id: string
-  /** The supervisor wants the incarnation to end. */
+  /** Called when the supervisor wants the incarnation to end. */
   stopped(incarnation: ScopeIncarnation): void
   fiberEnded(incarnation: ScopeIncarnation, exit: Exit.Exit<void, unknown>): void
-  /** The scope's actors in their current state. */
+  /** The actors of the scope, with their current states. */
   readonly parts: ReadonlyArray<Part>
 }
 
@@ -29,9 +28,12 @@ export class ScopeIncarnation implements ChildHandle {
   private life: Life | undefined = undefined
   ending: Exit.Exit<void, unknown> | undefined = undefined
   private observer: ExitObserver | undefined = undefined
-  /** The supervisor's request: keep running, end, or end immediately even if work is unfinished. */
+  /**
+   * The supervisor's request: keep running ("life"), end ("end"), or end immediately even if work is unfinished
+   * ("kill").
+   */
   wanted: "life" | "end" | "kill" = "life"
-  /** The exit, after it was reported; undefined before. */
+  /** The reported exit; undefined until the end was reported. */
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
 
   constructor(of: Incarnate, by: Hold) {
@@ -58,13 +60,13 @@ export class ScopeIncarnation implements ChildHandle {
 
   // --- for the scope and ScopeLife
 
-  /** Runs an activity, which ends with the incarnation at the latest. */
+  /** Starts an activity as a fiber. When the incarnation ends, the fiber is interrupted. */
   run(effect: Effect.Effect<void, unknown>): Fiber.Fiber<void, unknown> {
     const life = this.begin()
     return life.fork(effect, life.context)
   }
 
-  /** Runs an action. `ask` is the ask it works for, if that was put off. */
+  /** Starts an action as a fiber. `ask`: the put-off ask that the action will answer, if any. */
   perform(effect: Effect.Effect<void, unknown>, ask: Ask | undefined): Fiber.Fiber<void, unknown> {
     const life = this.begin()
     life.acting ??= Context.add(life.context, Performing, true)
@@ -82,18 +84,23 @@ export class ScopeIncarnation implements ChildHandle {
     return this.life
   }
 
-  /** Ends the incarnation. The first exit counts. Running fibers are interrupted and awaited. */
+  /**
+   * Ends the incarnation: its fibers are interrupted and awaited. If it is called several times, the first exit counts.
+   */
   finish(exit: Exit.Exit<void, unknown>): void {
     this.ending ??= exit
     this.life?.end(this.ending)
   }
 
-  /** True if nothing is running any more. */
+  /** Whether all fibers of the incarnation have ended. */
   get isQuiet(): boolean {
     return this.life === undefined || this.life.fiber.pollUnsafe() !== undefined
   }
 
-  /** Reports the end to all observers, with the fiber's Exit if it had one. Anything that still runs is abandoned. */
+  /**
+   * Reports the end of the incarnation to all observers, with the Exit of its fiber if it had one. Fibers that are
+   * still running are abandoned.
+   */
   report(): void {
     if (this.exit !== undefined) return
     const exit = this.life?.fiber.pollUnsafe() ?? this.ending ?? Exit.interrupt()
@@ -104,7 +111,7 @@ export class ScopeIncarnation implements ChildHandle {
   }
 }
 
-/** Calls two observers: a second observer does not replace the first. */
+/** An observer that calls two observers, so that a second observer does not replace the first. */
 class Both implements ExitObserver {
   private readonly first: ExitObserver
   private readonly second: ExitObserver
@@ -120,7 +127,7 @@ class Both implements ExitObserver {
   }
 }
 
-/** The incarnation's fiber, and the fibers that it owns. */
+/** The fiber of an incarnation, and the fibers of activities and actions that it owns. */
 class Life {
   readonly context: Context.Context<never>
   readonly fiber: Fiber.Fiber<void, unknown>

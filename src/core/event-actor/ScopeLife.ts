@@ -1,15 +1,14 @@
 /**
- * ScopeLife: the life cycle of a commit scope, across its incarnations.
+ * ScopeLife: the life cycle of a commit scope. An incarnation is the time from one start of the scope to its end.
  *
  *     unstarted → running → stopping → restarting → running …
  *                                    → stopped → gone, closed
  *
- * Guarantees: one incarnation runs at a time, and a second supervisor is refused. An end is
- * reported when appends in progress are durable and all running work has ended. Mail waits
- * `DOWN_AT_MOST` ms for a scope that is down; then it is dead-lettered, and asks fail. For a scope
- * that is not started yet, asks wait equally long, and tells stay in the mailbox. Work that ignores
- * its interruption is abandoned after the grace period, with a warning. Closing is not a crash, and
- * does not count as a restart.
+ * Guarantees: one incarnation runs at a time, and a second supervisor cannot start the scope. The end of an incarnation
+ * is reported when appends in progress are durable and all running work has ended. Mail to a scope that is down waits
+ * for `DOWN_AT_MOST` ms; then tells are dead-lettered, and asks fail. If the scope was never started, asks fail after
+ * the same time, but tells stay in the mailbox. Work that ignores its interruption is abandoned after the grace period,
+ * with a warning. Closing a scope is not a crash, and does not count as a restart.
  */
 import { Cause, Duration, Exit, Schema } from "effect"
 import {
@@ -25,13 +24,15 @@ import { Closed, ending, restarts } from "../supervision/Restart.ts"
 import type { System } from "./ActorSystem.ts"
 import { ScopeIncarnation } from "./ScopeIncarnation.ts"
 
-/** Maximum time in ms that mail waits for a scope that is down. */
+/** Maximum time in ms for which mail waits while a scope is down. */
 export const DOWN_AT_MOST = 10_000
 
-/** A constant, because a duration as text would be parsed at each start and each end. */
+/**
+ * Default grace period. It is a constant, because a duration given as text would be parsed at each start and each end.
+ */
 const GRACE = Duration.seconds(5)
 
-/** The scope was started while it runs: a scope has one supervisor. */
+/** Error: the scope was started although it is already running. A scope can have only one supervisor. */
 export class ScopeTaken extends Schema.TaggedError<ScopeTaken>()("ScopeTaken", {
   scope: Schema.String,
   message: Schema.String,
@@ -41,29 +42,32 @@ export class ScopeTaken extends Schema.TaggedError<ScopeTaken>()("ScopeTaken", {
 export type Status =
   | "unstarted"
   | "running"
-  /** The scope is ending: appends in progress become durable, and all running work is interrupted. */
+  /** The scope is ending. Its running work is interrupted, and it waits until appends in progress are durable. */
   | "stopping"
-  /** The scope crashed; its supervisor restarts it. */
+  /** The scope crashed, and its supervisor will restart it. */
   | "restarting"
-  /** The scope ended by itself, or its supervisor stopped it. */
+  /** The scope ended normally, or its supervisor stopped it. Mail waits for a limited time. */
   | "stopped"
-  /** The scope was down for too long: it takes no mail until it is started again. */
+  /** The scope was down for too long. It accepts no mail until it is started again. */
   | "gone"
-  /** Closed for good. */
+  /** The scope is permanently closed and cannot be started again. */
   | "closed"
 
 export interface ScopeOptions {
-  /** The scope's name among the children of its supervisor. */
+  /** Id of the scope, unique among the children of its supervisor. */
   readonly id: string
-  /** The log stream of its runes. Scopes can share one. */
+  /** Name of the log stream to which the scope appends. Several scopes can use the same stream. */
   readonly stream: string
-  /** Default `permanent`. */
+  /** When the supervisor restarts the scope. Default: `permanent`. */
   readonly restart?: RestartType
-  /** Grace period after the request to stop; default 5 s. */
+  /** Maximum time for stopping the scope's running work. Default: 5 s. */
   readonly shutdown?: ChildSpec["shutdown"]
 }
 
-/** How a scope starts: without a fiber. If its actors need services, only a supervisor that has them accepts it. */
+/**
+ * Type of a scope's start function, which creates no fiber. If the actors need services, the type requires a supervisor
+ * that provides them.
+ */
 export type ScopeStart<R> = [R] extends [never] ? (by: Hold) => ChildHandle | Ignore : ChildSpec<R>["start"]
 
 export abstract class ScopeLife<R> {
@@ -75,7 +79,10 @@ export abstract class ScopeLife<R> {
   status: Status = "unstarted"
   incarnation: ScopeIncarnation | undefined = undefined
   private isClosing = false
-  /** Cancels the current timeout: the grace period while the scope stops, or the wait of mail while it is down. */
+  /**
+   * Cancels the current timer: the grace period while the scope is stopping, or the time limit of waiting mail while it
+   * is down.
+   */
   private alarm: (() => void) | undefined = undefined
 
   constructor(system: System, { id, restart = "permanent", shutdown = GRACE, stream }: ScopeOptions) {
@@ -87,29 +94,29 @@ export abstract class ScopeLife<R> {
   }
 
   protected abstract begun(): void
-  /** The incarnation ends: no new timers or activities are started. */
+  /** Called when the incarnation ends. Stops all timers and activities. */
   protected abstract leave(): void
-  /** Fails the waiting asks, because the scope stays down, or was not started in time. */
+  /** Fails all waiting asks, because the scope stays down or was not started in time. */
   protected abstract failAsks(reason: "unstarted" | "stopped"): void
   protected abstract giveUpMail(reason: "restarting" | "stopped"): void
-  /** True if macrosteps are on their way to the log. */
+  /** Whether macrosteps of the scope are not durable yet. */
   protected abstract get isOnTheWay(): boolean
-  /** True if mail, or senders that wait for room, are waiting. */
+  /** Whether mail is waiting, or senders are waiting for room in a mailbox. */
   protected abstract get hasMail(): boolean
 
-  /** The scope's actors in their current state. */
+  /** The actors of the scope, with their current states. */
   abstract get parts(): ReadonlyArray<Part>
 
   get isRunning(): boolean {
     return this.status === "running"
   }
 
-  /** True if the scope takes mail. */
+  /** Whether the scope accepts mail. */
   get isOpen(): boolean {
     return this.status !== "gone" && this.status !== "closed" && !this.isClosing
   }
 
-  /** Why mail waits or is given up. */
+  /** Why mail is not handled now: the reason in the error of an ask. */
   protected get downReason(): "restarting" | "stopped" {
     return this.status === "restarting" ? "restarting" : "stopped"
   }
@@ -118,7 +125,10 @@ export abstract class ScopeLife<R> {
     return this.begin as ScopeStart<R>
   }
 
-  /** Begins an incarnation, without a fiber. The states are the committed ones; mail and asks have waited. */
+  /**
+   * Starts an incarnation, without creating a fiber. The actors start with their committed states, and the waiting mail
+   * is handled.
+   */
   private begin(by: Hold): ChildHandle | Ignore {
     if (this.isClosing) return ignore
     const before = this.incarnation
@@ -139,21 +149,23 @@ export abstract class ScopeLife<R> {
     })
   }
 
-  /** A message, an action or an activity failed: the incarnation ends, and its supervisor gets the cause. */
+  /**
+   * Called when a message, an action or an activity fails. The incarnation ends, and its supervisor receives the cause.
+   */
   crashed(cause: Cause.Cause<unknown>): void {
     if (this.status !== "running") return
     this.system.metrics.crashes += 1
     this.finish(Exit.failCause(cause))
   }
 
-  /** The incarnation's supervisor wants it to end. */
+  /** Called when the supervisor wants the incarnation to end. */
   stopped(incarnation: ScopeIncarnation): void {
     if (incarnation !== this.incarnation) return
     if (this.status === "running") this.finish(Exit.interrupt())
     else this.endIfQuiet()
   }
 
-  /** The incarnation's fiber has ended, because it was asked to or because it was interrupted. */
+  /** Called when the incarnation's fiber has ended, on request or because it was interrupted. */
   fiberEnded(incarnation: ScopeIncarnation, exit: Exit.Exit<void, unknown>): void {
     if (incarnation !== this.incarnation) return incarnation.report()
     if (this.status === "running") this.finish(exit)
@@ -161,21 +173,21 @@ export abstract class ScopeLife<R> {
     else incarnation.report()
   }
 
-  /** Ends the incarnation; the first exit counts. */
+  /** Ends the incarnation. If it is called several times, the first exit counts. */
   protected finish(exit: Exit.Exit<void, unknown>): void {
     const incarnation = this.incarnation!
     this.status = "stopping"
     this.leave()
     incarnation.finish(exit)
     this.endIfQuiet()
-    // The supervisor has not asked for this end, so it measures no grace period.
+    // the supervisor did not request this end, so it does not measure the grace period
     if (this.isEnding(incarnation) && incarnation.wanted === "life" && this.shutdown !== "infinity") {
       const grace = this.shutdown === "brutal" ? 0 : Duration.toMillis(Duration.fromInputUnsafe(this.shutdown))
       this.alarm = this.system.after(grace, () => this.abandon(incarnation))
     }
   }
 
-  /** False if the scope has been restarted in the meantime. */
+  /** Whether this incarnation is still ending. False: the scope was restarted in the meantime. */
   private isEnding(incarnation: ScopeIncarnation): boolean {
     return this.status === "stopping" && this.incarnation === incarnation
   }
@@ -194,14 +206,14 @@ export abstract class ScopeLife<R> {
     this.wait()
   }
 
-  /** Reports the end if no append is in progress and no work is running. */
+  /** Reports the end of the incarnation if no append is in progress and no work is running. */
   endIfQuiet(): void {
     const { incarnation } = this
     if (this.status !== "stopping" || incarnation === undefined) return
     if (incarnation.wanted !== "kill" && (this.isOnTheWay || !incarnation.isQuiet)) return
     this.beDown(incarnation)
     if (incarnation.isQuiet) incarnation.report()
-    // If the supervisor restarted the scope during `report`, this does nothing.
+    // if the supervisor has restarted the scope during `report`, `wait` does nothing
     this.wait()
   }
 
@@ -213,11 +225,11 @@ export abstract class ScopeLife<R> {
     const comesBack = !isAsked && end !== undefined && restarts[restart][ending(end)]
     this.status = comesBack ? "restarting" : "stopped"
     if (!comesBack) this.failAsks("stopped")
-    // The scope ended by itself and stays down.
+    // the scope ended normally and will not be restarted
     if (!comesBack && !isAsked) this.beGone()
   }
 
-  /** Starts the timeout of mail that waits for a scope that is down. */
+  /** Starts the time limit for waiting mail while the scope is down. */
   protected wait(): void {
     const { status } = this
     if (status !== "unstarted" && status !== "restarting" && status !== "stopped") return
@@ -225,7 +237,7 @@ export abstract class ScopeLife<R> {
     this.alarm = this.system.after(DOWN_AT_MOST, () => (status === "unstarted" ? this.beLate() : this.beGone()))
   }
 
-  /** The scope was not started in time: asks fail, tells stay. */
+  /** Called when the scope was not started in time: asks fail, but tells stay in the mailbox. */
   private beLate(): void {
     this.disarm()
     this.failAsks("unstarted")
@@ -237,7 +249,9 @@ export abstract class ScopeLife<R> {
     this.status = "gone"
   }
 
-  /** Closes the scope for good: it stops, its mail is dead-lettered, its asks fail, and it is never restarted. */
+  /**
+   * Closes the scope permanently: the scope stops, its mail is dead-lettered, its asks fail, and it is never restarted.
+   */
   close(): void {
     if (this.isClosing) return
     this.isClosing = true

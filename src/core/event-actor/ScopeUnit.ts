@@ -1,6 +1,6 @@
 /**
- * ScopeUnit: one macrostep, from its first step until it is durable: the runes of all actors that
- * it changed, and the work to do once they are on disk.
+ * ScopeUnit: the result of one macrostep, until the macrostep is durable. It has the runes of all actors that changed,
+ * and the work to do when the runes are on disk.
  */
 import type { Owner, Unit } from "../event-log/Log.ts"
 import type { Cause, Rune } from "../event-log/Rune.ts"
@@ -21,7 +21,7 @@ export class Touched {
   }
 }
 
-/** A tell to another scope, or for later, with the rune that it follows from. */
+/** A tell to another scope, or a tell to be handled later, with the rune that caused it. */
 export interface Leaving {
   readonly tell: Tell
   readonly cause: Cause | null
@@ -32,17 +32,17 @@ export interface Kept {
   readonly mail: Mail
 }
 
-/** Mail between siblings that came too early. */
+/** A message between siblings that came too early and is kept. */
 export interface Postponed extends Kept {
-  /** The member's state when the message came. */
+  /** The actor's state when the message was handled. */
   readonly state: unknown
 }
 
 const NONE: ReadonlyArray<never> = []
 
 /**
- * Appends to a list. Creates the list if there is none, as a one-element literal: an array that is
- * pushed to from empty gets capacity for 17 entries.
+ * Appends to a list, and creates the list if it is undefined. A new list is a one-element literal, because pushing to
+ * an empty array allocates capacity for 17 entries.
  */
 export const added = <A>(list: Array<A> | undefined, item: A): Array<A> => {
   if (list === undefined) return [item]
@@ -54,23 +54,26 @@ export class ScopeUnit implements Unit {
   readonly owner: Owner
   runes: ReadonlyArray<Rune> = NONE
   texts: ReadonlyArray<string> = NONE
-  /** The actor that got the message from outside. */
+  /** The actor that received the message from outside the scope. */
   readonly member: Member
   readonly item: unknown
   touched: Array<Touched> | undefined = undefined
   reply: unknown = undefined
   settles: Array<NonNullable<Following<never>["settles"]>[number] & { readonly member: Member }> | undefined = undefined
   outbox: Array<Leaving> | undefined = undefined
-  /** The mail of the outbox after it was sent. */
+  /** The mail that was sent from the outbox. */
   sent: Array<Mail> | undefined = undefined
-  /** The part of the sent mail whose actors no longer exist. */
+  /** Mail of the outbox whose receivers no longer exist. */
   lost: Array<Kept> | undefined = undefined
   kept: Array<Postponed> | undefined = undefined
   acts: Array<Act> | undefined = undefined
-  /** The refusal, if nothing is written. `why` says how a refused tell is treated. */
+  /**
+   * The refusal's error, if the macrostep was refused and writes nothing. `why`: the kind of refusal, which decides how
+   * a tell is treated.
+   */
   refused: unknown = undefined
   why: "stale" | "illegal" | "refused" = "refused"
-  /** The eventId that must be durable before anything about the unit is reported. */
+  /** The eventId that must be durable before the macrostep is completed and answered. */
   behind = 0
 
   constructor(owner: Owner, member: Member, item: unknown) {
@@ -88,7 +91,7 @@ export class ScopeUnit implements Unit {
     this.why = why
   }
 
-  /** Adds a rune and its payload text as stored. */
+  /** Adds a rune, with the text of its payload as the log stores it. */
   add(rune: Rune, text: string): void {
     const isFirst = this.runes.length === 0
     this.runes = added(isFirst ? undefined : (this.runes as Array<Rune>), rune)
@@ -102,7 +105,7 @@ export class ScopeUnit implements Unit {
     member.ahead = after
   }
 
-  /** Restores the states from before the macrostep, and discards everything except the refusal. */
+  /** Restores the states from before the macrostep, and discards all its results except the refusal. */
   drop(): void {
     for (const { before, member } of this.touched ?? []) member.ahead = before
     this.runes = NONE
@@ -114,10 +117,10 @@ export class ScopeUnit implements Unit {
     this.acts = undefined
   }
 
-  /** The macrostep is undone: the mail that it sent is void. */
+  /** Marks all mail of this macrostep as void, because the macrostep is undone. */
   takeBack(): void {
     for (const mail of this.sent ?? []) mail.isGone = true
-    // Sent again when the macrostep runs again.
+    // the kept messages will be sent again when the macrostep runs again
     for (const { mail } of this.kept ?? []) mail.isGone = true
   }
 }

@@ -1,8 +1,8 @@
 /**
- * StateDiagram: documents a machine (Mermaid diagram, transition table, timeouts, enter activities,
- * rune kinds) from the table that `step` reads.
+ * StateDiagram: generates the documentation of a state machine from its table: a Mermaid diagram, the transition table,
+ * timeouts, enter activities and rune kinds.
  *
- * Edges are grouped to stay readable: one arrow for a pair of states, one row for equal cells. A
+ * Transitions are grouped to keep the result readable. A pair of states has one arrow, and equal cells share one row. A
  * branch list that many states share is drawn as a choice.
  */
 import type { Payload } from "../event-log/Rune.ts"
@@ -29,10 +29,10 @@ const group = <A>(items: Iterable<A>, key: (item: A) => string): ReadonlyArray<r
 
 const unique = (names: Iterable<string>): ReadonlyArray<string> => [...new Set(names)]
 
-/** Number of states that must share a branch list before it becomes a choice in the diagram. */
+/** Minimum number of states that share a branch list for which the diagram draws the list as a choice. */
 const SHARED = 3
 
-/** The shared branch lists of a machine, with their names in the diagram. */
+/** Returns the branch lists that many states of a machine share, with their names in the diagram. */
 const choicesOf = (machine: AnyMachine): ReadonlyMap<unknown, string> => {
   const users = new Map<unknown, Set<string>>()
   for (const [state, row] of Object.entries(tableOf(machine))) {
@@ -45,7 +45,10 @@ const choicesOf = (machine: AnyMachine): ReadonlyMap<unknown, string> => {
   return new Map(shared.map(([then], index) => [then, index === 0 ? "settle" : `settle${index + 1}`]))
 }
 
-/** Mermaid allows no bracket in a state's name, so a machine's initial state `[*]` is drawn as Mermaid's start. */
+/**
+ * Mermaid's symbol for the start and the end of a diagram. If a machine's initial state has this name, it is drawn as
+ * the start, because Mermaid allows no brackets in names.
+ */
 const START = "[*]"
 const MAX_LABEL = 4
 
@@ -86,14 +89,14 @@ export const mermaid = (machine: AnyMachine): string => {
 
 const code = (names: ReadonlyArray<string>): string => names.map((name) => `\`${name}\``).join(", ")
 
-/** Lists a few states by name; for many states, lists the ones that are missing. */
+/** Lists states by name. If almost all states are included, lists the missing states instead. */
 const named = (states: ReadonlyArray<string>, all: ReadonlyArray<string>): string => {
   if (states.length === all.length) return "every state"
   const others = all.filter((state) => !states.includes(state))
   return states.length > 3 && others.length <= 2 ? `every state but ${code(others)}` : code(states)
 }
 
-/** A table with aligned columns, as the formatter writes it. */
+/** Returns a Markdown table with aligned columns, as the formatter writes it. */
 export const markdown = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   const widths = head.map((title, column) => Math.max(3, title.length, ...rows.map((cells) => cells[column]!.length)))
   const line = (cells: ReadonlyArray<string>) =>
@@ -112,7 +115,7 @@ const usesOf = (machine: AnyMachine): ReadonlyArray<Use> =>
     Object.entries(row).map(([event, cell]) => ({ state, event, cell }))
   )
 
-/** Groups equal cells, as events × states. Events with the same states share a row. */
+/** Groups equal cells by their events and states. Events with the same states share a row. */
 const rowsOf = (uses: ReadonlyArray<Use>) =>
   group(uses, (use) => JSON.stringify(use.cell)).flatMap((alike) => {
     const byEvent = group(alike, (use) => use.event)
@@ -131,7 +134,10 @@ const targetsOf = (machine: AnyMachine, cell: AnyCell): ReadonlyArray<ReadonlyAr
     `\`${branch.rune ?? machine.rune}\``
   ])
 
-/** Every transition: equal cells in one row, one line for each branch; shared branch lists in their own tables. */
+/**
+ * Returns the table of all transitions. Equal cells share a row, and each branch is one line. Shared branch lists have
+ * their own tables.
+ */
 export const transitions = (machine: AnyMachine): string => {
   const all = statesOf(machine)
   const choices = choicesOf(machine)
@@ -179,14 +185,14 @@ export const refusals = (machine: AnyMachine): string => {
   )
 }
 
-/** If most events are included, lists the missing ones; otherwise lists the events. */
+/** Lists events by name. If most events are included, lists the missing events instead. */
 const most = (events: ReadonlyArray<string>, all: ReadonlyArray<string>): string => {
   const others = all.filter((event) => !events.includes(event))
   if (others.length === 0) return "every event"
   return others.length < events.length / 2 ? `every event but ${code(others)}` : code(events)
 }
 
-/** Default timeouts, computed from the initial data. */
+/** Lists the default timeouts of the states, computed from the machine's initial data. */
 const timeouts = (machine: AnyMachine, initial: unknown): string | undefined => {
   const rows = Object.entries(machine.states).flatMap(([state, spec]) => {
     if (spec.timeout === undefined) return []
@@ -205,7 +211,7 @@ const activities = (machine: AnyMachine): string | undefined => {
   return rows.length === 0 ? undefined : markdown(["State", "Enter activity"], rows)
 }
 
-/** States in which the machine never stays, because the rune that enters one also leaves it. */
+/** Lists the states that the machine leaves immediately: the rune that enters the state also leaves it. */
 const passing = (machine: AnyMachine, initial: unknown): string | undefined => {
   const states = Object.entries(machine.passing ?? {}) as ReadonlyArray<
     [string, ((data: unknown) => { readonly _tag: string }) | undefined]
@@ -216,7 +222,10 @@ const passing = (machine: AnyMachine, initial: unknown): string | undefined => {
     : markdown(["Nothing waits in", "The rune that enters it also leaves it, by"], rows)
 }
 
-/** The fields of each kind, computed by the machine from its initial data and each event that leads to the kind. */
+/**
+ * Lists the payload fields of each rune kind. The machine computes them from its initial data and each event that
+ * writes a rune of this kind.
+ */
 const kindsOf = (machine: AnyMachine, kinds: ReadonlyArray<string>, initial: unknown): string => {
   const all = edges(machine)
   return markdown(
@@ -234,7 +243,7 @@ const kindsOf = (machine: AnyMachine, kinds: ReadonlyArray<string>, initial: unk
 
 export interface Described {
   readonly machine: AnyMachine
-  /** A paragraph on the machine: its purpose and its guarantees. */
+  /** A paragraph that describes the purpose and the guarantees of the machine. */
   readonly about: string
   readonly kinds: ReadonlyArray<string>
   readonly initial: unknown

@@ -1,35 +1,38 @@
 /**
- * StateMachine: a state machine as a total table of plain data: state × event → cell.
+ * StateMachine: defines a state machine as a table of plain data, with one cell for each pair of state and event.
  *
- * Nothing here runs effects or reads a clock: ids and times arrive in the event. `step` is the only
- * interpreter. Diagrams, transition tables and the laws read the same table. A machine's runes
- * contain the whole event, so `fold` over them gives the live state.
+ * Nothing in this file runs effects or reads a clock: ids and times arrive in the event. Only `step` interprets the
+ * table. The diagrams, the transition tables in the docs and the property tests read the same table. Each rune of a
+ * machine contains the whole event. Therefore `fold` over the runes computes the same state as the live machine.
  */
 import type { Payload, Rune } from "../event-log/Rune.ts"
 
 export type Tagged = { readonly _tag: string }
 
-/** Why an event did not move the machine. */
+/** Why the machine did not accept an event. */
 export type Refusal =
-  /** Too early: kept until the state changes. */
+  /** The event came too early: it is kept until the state changes. */
   | "postpone"
-  /** The event lost a race: dropped, counted, and logged at debug level. */
+  /** The event came too late: it is discarded, counted, and logged at debug level. */
   | "stale"
-  /** A bug of the sender: an ask is refused, a tell is dead-lettered. */
+  /** The sender has a bug: an ask is refused, and a tell is dead-lettered. */
   | "illegal"
 
-/** A row of a transition table: names, never closures, so that it can be printed. */
+/**
+ * A transition to another state. Guards and actions are given by name, not as functions, so that the table can be
+ * printed.
+ */
 export interface Branch<S, G, A, K> {
   readonly to: S
   readonly when?: G
   readonly act?: ReadonlyArray<A>
-  /** The kind of the rune that this move appends; if omitted, the machine's `rune`. */
+  /** The kind of the rune that this transition appends. Default: the machine's `rune`. */
   readonly rune?: K
-  /** A move to the same state that restarts the state's enter activity. */
+  /** Set for a transition to the same state that restarts the state's enter activity. */
   readonly reenter?: true
 }
 
-/** The first branch whose guard returns true wins. The last one has no guard. */
+/** The branches of a cell. The first branch whose guard returns true is taken. The last branch has no guard. */
 export type Then<S, G, A, K> =
   | (Branch<S, never, A, K> & { readonly when?: never })
   | readonly [
@@ -37,7 +40,7 @@ export type Then<S, G, A, K> =
       Branch<S, never, A, K> & { readonly when?: never }
     ]
 
-/** The data update runs first; guards and actions see its result. */
+/** A cell that accepts the event. The data update `set` runs first; guards and actions receive the updated data. */
 export interface Move<S, G, U, A, K> {
   readonly set?: U
   readonly then: Then<S, G, A, K>
@@ -45,18 +48,18 @@ export interface Move<S, G, U, A, K> {
 
 export type Cell<S, G, U, A, K> = Move<S, G, U, A, K> | Refusal
 
-/** Properties of a state besides its row: a timeout and an enter activity, both by name. */
+/** Names of a state's timeout and of its enter activity, which starts when the state is entered. */
 export interface StateSpec<T, V> {
   readonly timeout?: T
   readonly enter?: V
 }
 
 /**
- * A state timeout: its length, and the event that it fires. Read it again after every move, because
- * the data can change the deadline.
+ * The timeout of a state: its duration, and the event that it sends when it ends. It is computed again after every
+ * event, because the data can change the deadline.
  */
 export interface Timer<E, D> {
-  /** ms from `at`, the moment the state was entered (ms since the epoch); Infinity for no limit. */
+  /** Duration in ms from `at`, the time at which the state was entered (ms since the epoch). Infinity: no timeout. */
   readonly after: (data: D, at: number) => number
   readonly fires: (data: D) => E
 }
@@ -75,17 +78,22 @@ export interface Machine<
   readonly name: string
   readonly initial: NoInfer<S>
   readonly final: ReadonlyArray<NoInfer<S>>
-  /** The rune kind of a move, unless its branch names another. */
+  /** The default kind of the runes that this machine appends. A branch can name another kind. */
   readonly rune: K
-  /** True for an event of the past (an older run, an earlier time): it is stale in every state. */
+  /**
+   * Returns true for an event that is outdated, for example from an older run. Such an event is stale in every state.
+   */
   readonly fenced?: (data: D, event: E) => boolean
   readonly guards: { readonly [g in G]: (data: D, event: E) => boolean }
   readonly updates: { readonly [u in U]: (data: D, event: E) => D }
   readonly actions: { readonly [a in A["_tag"]]: (data: D, event: E) => Extract<A, { _tag: a }> }
   readonly timers: { readonly [t in T]: Timer<E, D> }
-  /** States in which the machine never stays: the rune that enters one also leaves it, by this event. */
+  /**
+   * States that the machine leaves immediately. The rune that enters the state also leaves it, by the event returned
+   * here.
+   */
   readonly passing?: { readonly [s in S]?: (data: D) => E }
-  /** Fields of a kind of rune in addition to the whole event. */
+  /** Computes the payload fields of each rune kind, in addition to the whole event. */
   readonly fields: { readonly [k in K]?: (data: D, event: E) => Payload }
   readonly states: { readonly [s in S]: StateSpec<NoInfer<T>, V> }
   readonly table: {
@@ -95,11 +103,14 @@ export interface Machine<
   }
 }
 
-/** Any machine, for code that only reads tables. */
+/** A machine of any type, for code that only reads tables. */
 // oxlint-disable-next-line no-explicit-any
 export type AnyMachine = Machine<any, any, any, any, any, any, any, any, any>
 
-/** `define<State, Event, Data, Action, RuneKind>()({ … })`: the names are inferred, the cells are checked. */
+/**
+ * Defines a machine: `define<State, Event, Data, Action, RuneKind>()({ … })`. TypeScript infers the names of guards and
+ * updates and checks all cells.
+ */
 export const define =
   <S extends string, E extends Tagged, D, A extends Tagged, K extends string>() =>
   <const G extends string, const U extends string, const T extends string, const V extends string>(
@@ -107,7 +118,7 @@ export const define =
   ): Machine<S, E, D, A, G, U, K, T, V> =>
     machine
 
-/** A cell with one unguarded branch. */
+/** Creates a cell with one branch and no guard. */
 export const to = <const S extends string, const O extends object = {}>(
   target: S,
   options?: O
@@ -119,8 +130,8 @@ export const to = <const S extends string, const O extends object = {}>(
 }
 
 /**
- * Applies `change` to the named events only; other events leave the data unchanged. Narrows the
- * event's type, so that an update can use the event's own fields.
+ * Creates a data update that applies `change` only to events with the given tags. Other events leave the data
+ * unchanged. `change` receives the event with its exact type.
  */
 export const on =
   <E extends Tagged, D>() =>
@@ -144,7 +155,7 @@ export type Step<S, D, A> =
   | {
       readonly _tag: "Moved"
       readonly to: S
-      /** The state after the move; differs from `to` if the machine passes through `to`. */
+      /** The state after the transition. It differs from `to` if the machine leaves `to` immediately (`passing`). */
       readonly state: S
       readonly data: D
       readonly kind: string
@@ -162,13 +173,13 @@ const refused = {
   illegal: { _tag: "Refused", why: "illegal" }
 } as const
 
-/** The branches of a cell, in the order in which they are tried; none for a refusal. */
+/** Returns the branches of a cell in the order in which they are tried. Empty if the cell is a refusal. */
 export const branchesOf = <S, G, U, A, K>(cell: Cell<S, G, U, A, K>): ReadonlyArray<Branch<S, G, A, K>> =>
   typeof cell === "string" ? [] : "to" in cell.then ? [cell.then as Branch<S, G, A, K>] : cell.then
 
 const NONE: ReadonlyArray<never> = []
 
-/** The first branch whose guard returns true. */
+/** Returns the first branch whose guard returns true. */
 const takenOf = <S extends string, E extends Tagged, D, A extends Tagged>(
   { guards }: Machine<S, E, D, A>,
   then: Then<S, string, A["_tag"], string>,
@@ -179,7 +190,7 @@ const takenOf = <S extends string, E extends Tagged, D, A extends Tagged>(
   return then.find(({ when }) => when === undefined || guards[when]!(data, event))!
 }
 
-/** Steps an event. Pure and total: the same input always gives the same result, and a refusal changes no data. */
+/** Applies an event to a state. Pure: the same input always gives the same result. A refusal changes no data. */
 export const step = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   state: S,
@@ -207,7 +218,7 @@ export const step = <S extends string, E extends Tagged, D, A extends Tagged>(
   return passes === undefined ? moved : through(machine, moved, passes(next))
 }
 
-/** Continues from a state in which the machine never stays. */
+/** Leaves a state in which the machine does not stay (`passing`), by the given event. */
 const through = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   moved: Went<S, D, A>,
@@ -218,19 +229,19 @@ const through = <S extends string, E extends Tagged, D, A extends Tagged>(
   return { ...moved, state: on.state, data: on.data, actions: [...moved.actions, ...on.actions] }
 }
 
-/** The state of a machine, as a fold computes it. */
+/** The state of a machine, computed from its runes. */
 export interface Snapshot<S, D> {
   readonly state: S
   readonly data: D
-  /** The eventId of the rune that entered the state; 0 before the first one. */
+  /** eventId of the rune that entered the state; 0: the machine has no rune yet. */
   readonly entered: number
-  /** The seq of that rune in its stream. */
+  /** Sequence number, in its stream, of the rune that entered the state. */
   readonly seq: number
-  /** Time at which the state was entered, ms since the epoch. */
+  /** When the state was entered, in ms since the epoch. */
   readonly at: number
 }
 
-/** The part of a rune that a fold reads. */
+/** The fields of a rune that a fold reads. */
 export interface Moved {
   readonly eventId: number
   readonly seq: number
@@ -238,14 +249,20 @@ export interface Moved {
   readonly payload: Payload
 }
 
-/** Folds in one of the machine's own runes. Throws if the rune does not step: the log is broken. */
+/**
+ * Applies one of the machine's own runes to its state. Throws if the machine refuses the rune's event: the log is
+ * damaged.
+ */
 export const evolve = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   snapshot: Snapshot<S, D>,
   rune: Moved
 ): Snapshot<S, D> => evolveBy(machine, snapshot, rune.payload["event"] as E, rune)
 
-/** Folds in a rune that means this event to the machine: one of its own, or one that it joined. */
+/**
+ * Applies an event to the machine's state. `rune` records the event: it is the machine's own rune, or a rune that the
+ * machine joined.
+ */
 export const evolveBy = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   snapshot: Snapshot<S, D>,
@@ -259,11 +276,14 @@ export const evolveBy = <S extends string, E extends Tagged, D, A extends Tagged
   )
 }
 
-/** The error for a rune that names a machine which it does not concern: the log is broken. */
+/**
+ * Creates the error for a rune whose `moves` names this machine although the rune does not concern it. The log is
+ * damaged.
+ */
 export const notJoined = ({ name }: { readonly name: string }, { eventId, kind }: Pick<Rune, "eventId" | "kind">) =>
   new Error(`${name}: rune ${eventId} (${kind}) is nothing that it joins: the log does not fold`)
 
-/** The snapshot after a step that this rune records. */
+/** Returns the snapshot after a transition. `rune` is the rune that records the transition. */
 export const advance = <S, D, A>(
   before: Snapshot<S, D>,
   moved: Went<S, D, A>,
@@ -280,7 +300,7 @@ export const advance = <S, D, A>(
   }
 }
 
-/** Folds a machine's own runes with `step`. */
+/** Computes a machine's state from all of its runes. */
 export const fold = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   initial: D,
@@ -293,7 +313,7 @@ export const fold = <S extends string, E extends Tagged, D, A extends Tagged>(
 
 type Table = { readonly [state: string]: { readonly [event: string]: Cell<string, string, string, string, string> } }
 
-/** Every edge of a machine, one row per branch. */
+/** Returns every transition of a machine, one entry for each branch. */
 export const edges = (machine: AnyMachine) =>
   Object.entries(machine.table as Table).flatMap(([from, row]) =>
     Object.entries(row).flatMap(([event, cell]) =>

@@ -1,11 +1,11 @@
 /**
- * StateMachineActor: a table machine as an event-sourced actor. Each move writes one rune that
- * contains the whole event. If the machine *joins* the rune of a sibling, it writes no rune and
- * derives its event from that rune.
+ * StateMachineActor: makes an event-sourced actor from the table of a state machine. Each transition writes one rune
+ * that contains the whole event. If the machine joins the rune of a sibling, it writes no rune of its own, and derives
+ * its event from that rune.
  *
- * Guarantees: its state is the fold of the runes that name it, as actor or in `moves`. The state's
- * timeout and enter activity are those of the table. The activity's key is the rune that entered
- * the state.
+ * Guarantees: the actor's state is the fold of the runes that name it, as their actor or in `moves`. The table defines
+ * the timeout and the enter activity of each state. The key of the activity is the eventId of the rune that entered the
+ * state.
  */
 import type { Effect, Scope } from "effect"
 import type { Rune } from "../event-log/Rune.ts"
@@ -24,60 +24,65 @@ import {
 import { refused } from "./Refused.ts"
 import { advance, evolve, evolveBy, type Machine, notJoined, type Snapshot, step, type Tagged } from "./StateMachine.ts"
 
-/** A move, as `follow` gets it. */
+/** A transition, passed to `follow`. */
 export interface Moved<S, E, D> {
   readonly before: Snapshot<S, D>
   readonly after: Snapshot<S, D>
   readonly event: E
   readonly context: Context
-  /** The sibling's rune, if the machine joined one. */
+  /** The sibling's rune if the machine joined a rune; otherwise undefined. */
   readonly joined: Rune | undefined
 }
 
-/** The consequences of a move in addition to those of the table. */
+/** The consequences of a transition in addition to those in the table. */
 export interface Follow<X> extends Following<X> {
-  /** Siblings that the same rune concerns: they join it. */
+  /** Names of siblings whose state the same rune can change. Each of them joins the rune. */
   readonly moves?: ReadonlyArray<string>
 }
 
 export interface Parts<S extends string, E extends Tagged, D, A extends Tagged, X extends Tagged, F, R> {
   readonly machine: Machine<S, E, D, A>
-  /** The data before the first rune. */
+  /** The machine's data before its first rune. */
   readonly data: D
-  /** Returns the messages, the reply and the actions that follow from a move, in addition to the table's actions. */
+  /**
+   * Returns the messages, the reply and the actions that a transition causes, in addition to the actions in the table.
+   */
   readonly follow?: (move: Moved<S, E, D>) => Follow<X> | Refuse<F> | undefined
-  /** The event that a sibling's rune means to this machine; undefined if the rune does not concern it. Pure. */
+  /**
+   * Returns the event that this machine derives from a sibling's rune; undefined: the rune does not concern this
+   * machine. Pure.
+   */
   readonly joins?: (rune: Rune, state: Snapshot<S, D>) => E | undefined
-  /** Performs the actions of the table and of `follow`, after the commit. */
+  /** Performs the actions of the table and of `follow`, after the macrostep is committed. */
   readonly perform?: (action: A | X, acting: Acting<Snapshot<S, D>, E, F>) => Effect.Effect<void, unknown, R> | void
-  /** Runs the enter activities of the table, by name. */
+  /** Runs an enter activity of the table. */
   readonly run?: (
     activity: Activity,
     acting: Acting<Snapshot<S, D>, E, F>
   ) => Effect.Effect<void, unknown, R | Scope.Scope>
   /**
-   * If true, the scope ends normally once a final state is committed and its actions are done.
-   * Default: it stays and refuses.
+   * True: the scope ends normally when a final state is committed and all actions are done. Default: the actor stays
+   * and refuses all further events.
    */
   readonly endsWhenFinal?: boolean
 }
 
 const NONE: ReadonlyArray<never> = []
 
-/** The snapshot of a machine before its first rune. */
+/** Returns the snapshot of a machine before its first rune. */
 export const start = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   data: D
 ): Snapshot<S, D> => ({ state: machine.initial, data, entered: 0, at: 0, seq: 0 })
 
-/** The result of an event by the table: the rune that records it, the next state, and the actions. */
+/** The result of a transition: the rune that records it, the next state, and the actions. */
 export interface Move<S, D, A> {
   readonly draft: Draft
   readonly after: Snapshot<S, D>
   readonly actions: ReadonlyArray<A>
 }
 
-/** `index`: number of runes before it in the same decision. */
+/** Applies an event to a machine. `index`: number of runes before this rune in the same decision. */
 export const move = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   before: Snapshot<S, D>,
@@ -95,7 +100,7 @@ export const move = <S extends string, E extends Tagged, D, A extends Tagged>(
   }
 }
 
-/** `move` for a sibling's rune that means this event to the machine: it writes no rune. */
+/** Applies an event that was derived from a sibling's rune. Unlike `move`, it creates no rune. */
 export const joined = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   before: Snapshot<S, D>,
@@ -122,7 +127,7 @@ class TableActor<S extends string, E extends Tagged, D, A extends Tagged, X exte
     const { actions, after, draft } = moved
     const more = this.follow(before, after, event, context, undefined)
     if (more instanceof Refuse) return more
-    // Almost always the case; avoids a spread, which costs as much as the step.
+    // the most frequent case; it avoids a spread, which costs as much as the step
     if (more === undefined) return { runes: [draft], state: after, acts: actions }
     const runes = [more.moves === undefined ? draft : { ...draft, moves: more.moves }]
     return { runes, state: after, ...more, acts: actsOf(actions, more.acts) }

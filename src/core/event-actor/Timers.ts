@@ -1,12 +1,11 @@
 /**
- * Timers: keeps the timers of one actor in line with its committed state.
+ * Timers: starts and cancels the timers of one actor, as its committed state requires.
  *
- * Guarantees: a timer counts on the monotonic clock from when its state was entered, also across a
- * restart of the scope. So changes of the wall clock do not affect it. After a restart of the
- * process, the elapsed time comes from the wall clock, and the timer never waits longer than its
- * full length. A timer fires once for a deadline. Its message is void if the state, including
- * macrosteps not yet durable, no longer has that timer. The handler of its message reads a time
- * that is not before the deadline. A timer costs a fiber while it waits, and none otherwise.
+ * Guarantees: a timer uses the monotonic clock, even across a restart of the scope, so changes of the wall clock do not
+ * affect it. It counts from the time at which the state was entered. After a restart of the process, the elapsed time
+ * is computed from the wall clock, and the timer never waits longer than its full duration. A timer fires once for each
+ * deadline. Its message is void if the actor's newest state, which may not be durable yet, no longer has the timer. The
+ * handler of the message reads a time that is not before the deadline. A timer uses a fiber only while it waits.
  */
 import type { Timer } from "./EventSourcedActor.ts"
 import { Due } from "./Mail.ts"
@@ -14,7 +13,7 @@ import { Due } from "./Mail.ts"
 export interface Time {
   readonly clock: { readonly currentTimeMillisUnsafe: () => number }
   readonly monotonic: () => number
-  /** Calls the task after `ms` milliseconds. The returned function cancels it. */
+  /** Calls the task after `ms` milliseconds. The returned function cancels the timer. */
   after(ms: number, task: () => void): () => void
 }
 
@@ -26,7 +25,7 @@ export interface Timed {
 interface Entry {
   readonly since: number
   readonly after: number
-  /** `since` on the monotonic clock. */
+  /** Start of the timer (`since`) on the monotonic clock, in ms. */
   readonly began: number
   hasFired: boolean
   cancel: (() => void) | undefined
@@ -35,9 +34,9 @@ interface Entry {
 export class Timers {
   private readonly of: Timed
   private readonly time: Time
-  /** Undefined until there is a timer: most actors have none most of the time. */
+  /** The actor's timers by key; undefined while there are none, because most actors have no timer most of the time. */
   private entries: Map<string, Entry> | undefined = undefined
-  /** When the actor was first started, ms since the epoch. */
+  /** When the actor was first started, in ms since the epoch. */
   readonly began: number
 
   constructor(of: Timed, time: Time) {
@@ -46,7 +45,7 @@ export class Timers {
     this.began = time.clock.currentTimeMillisUnsafe()
   }
 
-  /** Sets these timers, and removes all others. */
+  /** Starts the given timers if they are not running, and cancels all others. */
   set(timers: ReadonlyArray<Timer<unknown>>): void {
     if (timers.length === 0 && this.entries === undefined) return
     const before = [...(this.entries ??= new Map<string, Entry>())]
@@ -59,7 +58,10 @@ export class Timers {
     if (this.entries.size === 0) this.entries = undefined
   }
 
-  /** Pauses all timers because the incarnation ends. Fired timers and elapsed times are kept for the next one. */
+  /**
+   * Pauses all timers because the incarnation ends. The next incarnation continues them with the elapsed time; timers
+   * that have fired do not fire again.
+   */
   leave(): void {
     for (const entry of this.entries?.values() ?? []) {
       entry.cancel?.()
@@ -80,7 +82,10 @@ export class Timers {
     this.arm(timer, entry)
   }
 
-  /** The moment on the monotonic clock: from another timer with the same start, or else from the wall clock. */
+  /**
+   * Converts a start time to the monotonic clock. Uses the value of another timer with the same start or, if there is
+   * none, the wall clock.
+   */
   private beganAt(since: number): number {
     for (const entry of this.entries?.values() ?? []) if (entry.since === since) return entry.began
     const { clock, monotonic } = this.time
@@ -91,7 +96,7 @@ export class Timers {
     if (entry.after === Number.POSITIVE_INFINITY) return
     const wait = entry.began + entry.after - this.time.monotonic()
     if (wait <= 0) return this.fire(timer, entry)
-    // Node's timers can fire early if its event loop was busy when they were set; `arm` then waits again.
+    // Node's timers can fire early if the event loop was busy when they were set; `arm` then waits again
     entry.cancel = this.time.after(Math.ceil(wait), () => this.arm(timer, entry))
   }
 

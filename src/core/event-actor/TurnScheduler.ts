@@ -1,24 +1,27 @@
 /**
- * TurnScheduler: decides which scope gets the next turn. Round robin among scopes that have mail,
- * in slices of time, not of messages. After `PASS` ms the event loop gets its turn. So sockets and
- * timers wait at most that long plus one step, however expensive the steps are.
+ * TurnScheduler: decides which scope runs next. Scopes that have mail run in turn (round robin), each for a limited
+ * time, not for a limited number of messages. After `PASS` ms the event loop runs. Therefore sockets and timers wait at
+ * most `PASS` ms plus the time of one step.
  */
 import type { EventLoopShape } from "./EventLoop.ts"
 
 export interface Turn {
-  /** Works until `until` (the loop's `now`), or until nothing is left. Returns true if it wants another turn. */
+  /**
+   * Handles messages until the time `until` (compare with the event loop's `now`), or until none is left. Returns true
+   * if it needs another turn.
+   */
   turn(until: number): boolean
 }
 
-/** ms that one scope works before another gets its turn. */
+/** Time in ms after which another scope runs. */
 export const SLICE = 0.5
-/** ms that scopes work before the event loop gets its turn. */
+/** Time in ms after which the event loop runs. */
 export const PASS = 4
-/** When this many entries at the front of the queue have been used, they are freed. */
+/** Number of used entries at the front of the queue from which on they are freed. */
 const COMPACT_FROM = 1_024
 
 export class TurnScheduler {
-  /** True while a turn is running on this stack: others must queue. */
+  /** True while a turn is running on the current call stack. Other turns must be queued. */
   isBusy = false
   private readonly loop: EventLoopShape
   private ready: Array<Turn> = []
@@ -40,8 +43,8 @@ export class TurnScheduler {
   }
 
   /**
-   * Runs the task as its own turn. Turns that it causes must queue, so that its own answers and
-   * tells do not interrupt it.
+   * Runs the task as a separate turn. Turns that it causes are queued, so that its own replies and tells do not
+   * interrupt it.
    */
   alone(task: () => void): void {
     if (this.isBusy) return task()

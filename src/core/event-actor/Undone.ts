@@ -1,8 +1,8 @@
 /**
- * Undone: collects what a failed append took back from a scope, until all of it is known.
+ * Undone: collects the macrosteps of a scope that are undone because an append to the log failed.
  *
- * Guarantees: the messages come back in the order in which they were handled. The message whose
- * runes the store did not take (the culprit) is kept apart.
+ * Guarantees: the messages of these macrosteps are returned in the order in which they were handled. The message whose
+ * runes the store rejected (the culprit) is kept separately.
  */
 import { Ask } from "./Mail.ts"
 import type { Member } from "./Member.ts"
@@ -19,7 +19,7 @@ export class Undone {
   private unit: ScopeUnit | undefined = undefined
   private error: unknown = undefined
 
-  /** `id`: the unit's last eventId or, if it has no runes, the one that it waited for. */
+  /** Adds an undone macrostep. `id`: its last eventId or, if it has no runes, the eventId for which it waited. */
   add(unit: ScopeUnit, id: number): void {
     unit.takeBack()
     if (unit.item instanceof Ask) unit.item.isStepped = false
@@ -35,7 +35,7 @@ export class Undone {
     return this.unit && { member: this.unit.member, item: this.unit.item, error: this.error }
   }
 
-  /** Member and message in pairs, oldest first, without the culprit's. */
+  /** The messages as pairs of member and message, oldest first, without the culprit. */
   get mail(): ReadonlyArray<unknown> {
     return this.units
       .toSorted(([a], [b]) => a - b)
