@@ -1,6 +1,6 @@
 /**
- * ActorSystem: the objects that all commit scopes of a log share, such as the log, the turn scheduler, the clock, the
- * dead letters, the limits and the metrics.
+ * ActorSystem: the objects that all commit scopes of a log share: the log itself, the turn scheduler, the clock, the
+ * dead letters, limits and metrics.
  */
 import { type Cause, Clock, Context, Effect, Layer, References } from "effect"
 import type { Log } from "../event-log/Log.ts"

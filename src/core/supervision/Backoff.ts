@@ -1,11 +1,10 @@
 /**
- * Backoff: how long to wait before the next attempt, and when to stop trying.
+ * Backoff: computes the delay before the next attempt, and when to stop retrying.
  *
- * A Policy becomes an Effect Schedule: `min([exponential(base, factor), spaced(cap)])`, with jitter
- * if the policy sets it. `waits` drives retries that live in memory. `schedule` drives durable
- * retries; two error counters end it. A durable counter resumes its Schedule at step n, so that a
- * restart of the program neither resets nor repeats a wait. `delay` computes that one step and is
- * pure.
+ * A policy becomes an Effect Schedule: `min([exponential(base, factor), spaced(cap)])`, with jitter if the policy sets
+ * it. `waits` is for retries whose state is only in memory. `schedule` is for durable retries; it ends when one of two
+ * error counters reaches its limit. For durable retries, `delay` computes a single step n of the Schedule. Therefore a
+ * restart of the program neither resets nor repeats a delay. `delay` is pure.
  */
 import { Duration, Effect, Option, Pull, Schedule } from "effect"
 
@@ -15,7 +14,10 @@ export interface Policy {
   readonly factor: number
   /** Upper limit of each delay, in ms. */
   readonly cap: number
-  /** 0 to 1: the share of a delay that jitter can take off, so that many agents do not retry at the same moment. */
+  /**
+   * Maximum part of a delay by which jitter shortens the delay, from 0 to 1. Jitter prevents many agents from retrying
+   * at the same time.
+   */
   readonly jitter: number
 }
 
@@ -27,24 +29,30 @@ export interface Limits {
 export interface Counters {
   readonly consecutiveErrors: number
   readonly totalErrors: number
-  /** If it exceeds `consecutiveErrors`, it selects the delay instead. It never ends the retries. */
+  /**
+   * Number of failures for the computation of the delay, used if it is greater than `consecutiveErrors`. It has no
+   * limit and never ends the retries.
+   */
   readonly failures?: number
 }
 
 export const defaultPolicy: Policy = { base: 2_000, factor: 2, cap: 60_000, jitter: 0 }
 export const defaultLimits: Limits = { maxConsecutiveErrors: 5, maxTotalErrors: 20 }
 
-/** A policy that waits the same time before each attempt. */
+/** Creates a policy with the same delay before each attempt. */
 export const constant = (wait: Duration.Input): Policy => {
   const millis = Duration.toMillis(Duration.fromInputUnsafe(wait))
   return { base: millis, factor: 1, cap: millis, jitter: 0 }
 }
 
-/** True when a counter has reached its threshold. */
+/** Whether one of the error counters has reached its limit. */
 export const exhausted = (limits: Limits, counters: Counters): boolean =>
   counters.consecutiveErrors >= limits.maxConsecutiveErrors || counters.totalErrors >= limits.maxTotalErrors
 
-/** A number in [0, 1) that depends only on the key (FNV-1a), so that a replayed fold waits the same time. */
+/**
+ * Returns a number in [0, 1) that depends only on the key (FNV-1a hash). A replay of the log therefore computes the
+ * same delays.
+ */
 const chance = (key: string): number => {
   let hash = 0x811c9dc5
   for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
@@ -52,7 +60,7 @@ const chance = (key: string): number => {
   return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32
 }
 
-/** The delays of a policy, without an end. `key` selects the jitter. */
+/** Returns the endless schedule of a policy's delays. `key`: the jitter is computed from it. */
 export const waits = (policy: Policy, key = ""): Schedule.Schedule<Duration.Duration> => {
   const capped = Schedule.min([Schedule.exponential(policy.base, policy.factor), Schedule.spaced(policy.cap)])
   if (policy.jitter === 0) return capped
@@ -61,14 +69,14 @@ export const waits = (policy: Policy, key = ""): Schedule.Schedule<Duration.Dura
   )
 }
 
-/** The delays of `waits`, until one of the counters passed in reaches its limit. */
+/** Returns the delays of `waits`, until one of the counters that are passed as input reaches its limit. */
 export const schedule = (policy: Policy, limits: Limits, key = ""): Schedule.Schedule<Duration.Duration, Counters> =>
   waits(policy, key).pipe(
     Schedule.setInputType<Counters>(),
     Schedule.while(({ input }) => !exhausted(limits, input))
   )
 
-/** The Schedule after it has made `steps` steps: its next step is number `steps` + 1. */
+/** Returns the schedule as it is after `steps` steps: its next step is step number `steps` + 1. */
 export const resumed = <Output, Input>(
   schedule: Schedule.Schedule<Output, Input>,
   steps: number
@@ -84,19 +92,25 @@ export const resumed = <Output, Input>(
     })
   )
 
-/** ms to wait after the n-th consecutive error, or undefined if a counter has reached its limit. */
+/**
+ * Returns the delay in ms before the next attempt. Undefined: a counter has reached its limit, so there is no further
+ * attempt.
+ */
 export const delay = (policy: Policy, limits: Limits, counters: Counters, key = ""): number | undefined => {
-  // With a cap of 0, every delay is 0: no step is needed.
+  // if the cap is 0, every delay is 0, and the schedule is not needed
   if (policy.cap === 0) return exhausted(limits, counters) ? undefined : 0
   const n = Math.max(counters.consecutiveErrors, counters.failures ?? 0)
   return nextOf(resumed(schedule(policy, limits, key), Math.max(0, n - 1)), counters)
 }
 
-/** ms that the policy waits before repetition `n`; the first repetition is number 1. */
+/** Returns the policy's delay in ms before the `n`-th retry. The first retry is number 1. */
 export const wait = (policy: Policy, n: number): number =>
   nextOf(resumed(waits(policy), Math.max(0, n - 1)), undefined) ?? 0
 
-/** The first delay of a schedule that does not depend on the clock; undefined if the schedule has ended. */
+/**
+ * Returns the first delay of a schedule in ms; undefined: the schedule has ended. The schedule must not depend on the
+ * clock.
+ */
 const nextOf = <Input>(schedule: Schedule.Schedule<unknown, Input>, input: Input): number | undefined =>
   Schedule.toStep(schedule).pipe(
     Effect.flatMap((step) => step(0, input)),

@@ -1,95 +1,100 @@
 /**
- * Child: the interface between a supervisor and the things that it supervises.
+ * Child: the interface between a supervisor and its children.
  *
- * A child is anything that can be asked to stop and that reports its end. Usually it is a fiber. It
- * can also be another supervisor, or an actor that has a fiber only while it has work.
+ * A child is an object that can be asked to stop and that reports its end. Usually it is a fiber. It can also be
+ * another supervisor, or an actor that has a fiber only while it has work.
  *
- * Guarantees of a child: it reports its end exactly once to each observer, however it ended. An
- * `exclusive` child reports its end only when no part of it runs any more.
+ * Guarantees of a child: it reports its end exactly once to each observer, whatever the reason of the end. An
+ * `exclusive` child reports its end only when none of its code is running any more.
  */
 import type { Context, Duration, Effect, Exit, Scope } from "effect"
 import type { Inspection } from "./Observation.ts"
 
-/** Receives the end of a child. The supervisor's record of the child (`Incarnation`) implements it. */
+/** Receives the exit of a child. The supervisor's record of the child (`Incarnation`) implements it. */
 export interface ExitObserver {
   childExited(exit: Exit.Exit<unknown, unknown>): void
 }
 
-/** The claim of a supervisor on a handle, from the start of an incarnation to its end. */
+/**
+ * A supervisor's claim to a handle, from the start of an incarnation to its end. It prevents other supervisors from
+ * running the handle.
+ */
 export interface Hold {
   readonly supervisor: string
-  /** The supervisor's context; all its children share this one object. */
+  /** The supervisor's Effect context. All its children share this object. */
   readonly context: Context.Context<never>
-  /** The incarnation has ended and its resources are released. */
+  /** True: the incarnation has ended, and its resources are released. */
   readonly isOver: boolean
-  /** The incarnation ignored its kill, and its supervisor has stopped waiting for it. */
+  /** True: the incarnation ignored its kill, and the supervisor no longer waits for it. */
   readonly isAbandoned: boolean
-  /** Calls `then` once when the incarnation is over; immediately if it is over already. */
+  /** Calls `then` once when the incarnation has ended; immediately if it has already ended. */
   onOver(then: () => void): void
 }
 
 /**
- * A running incarnation of a child. Its methods are synchronous and must not throw. Write them as
- * methods of a class, so that an idle child costs no closures.
+ * A running incarnation of a child. The methods are synchronous and must not throw. Implement them as methods of a
+ * class, so that an idle child needs no memory for closures.
  */
 export interface ChildHandle {
   /**
-   * Requests the end and returns immediately. The observers receive the end later, or during the
-   * call if the child is idle. After `shutdown` the child can take the time that its finalizers
-   * need. `kill` follows after the grace period: end now, even if work is unfinished. A repeated
-   * request, or one after the end, does nothing.
+   * Asks the child to end and returns immediately. The observers are called when the child has ended; if the child is
+   * idle, they can be called during this call. After "shutdown", the child can run its finalizers. "kill" follows after
+   * the grace period: the child must end immediately, even if work is unfinished. Repeated requests, and requests after
+   * the end, do nothing.
    */
   stop(how: "shutdown" | "kill"): void
   /**
-   * Adds an observer. Any number of observers can be added, and each receives the end. If the
-   * handle has already ended, the observer is called immediately.
+   * Adds an observer. Any number of observers can be added, and each is called at the child's end. If the child has
+   * already ended, the observer is called immediately.
    */
   onExit(observer: ExitObserver): void
   /**
-   * True if two incarnations of this child must never run at once. If such a child ignores its
-   * kill, the supervisor records `Abandoned` and starts the next incarnation only when the
-   * abandoned one has reported its end. Default false: the next one starts although the old one may
-   * still run.
+   * True: two incarnations of this child must never run at the same time. If the child ignores its kill, the supervisor
+   * records `Abandoned`, and starts the next incarnation only when the abandoned one has reported its end. Default:
+   * false. The next incarnation then starts although the old one may still be running.
    */
   readonly exclusive?: boolean
-  /** Describes the child for someone who inspects the supervision tree. Must not change or wait for anything. */
+  /** Describes the child for an inspection of the supervision tree. It must not change anything, and must not wait. */
   inspect?(): Inspection
-  /** Written only by the supervisor that runs the handle. While it is set, other supervisors refuse the handle. */
+  /**
+   * The claim of the supervisor that runs this handle; only that supervisor sets it. While it is set, other supervisors
+   * refuse the handle.
+   */
   supervisedBy?: Hold | undefined
 }
 
-/** Result of a start that wants no child: the specification stays, nothing runs. */
+/** Result of a start that creates no child. The specification is kept, and nothing runs. */
 export const ignore: unique symbol = Symbol.for("agentd/supervision/Child/ignore")
 export type Ignore = typeof ignore
 
-/** Result of a start: a loop to run in a fiber, a handle, or `ignore`. */
+/** Result of a start: an Effect that runs in a fiber until the child ends, a handle, or `ignore`. */
 export type Started<R = never> = Effect.Effect<unknown, unknown, R> | ChildHandle | Ignore
 
 export type RestartType = "permanent" | "transient" | "temporary"
 
 export interface ChildSpec<R = never> {
-  /** The child's name, unique within its supervisor. */
+  /** Id of the child, unique within its supervisor. */
   readonly id: string
   /**
-   * Like OTP's `init`. Resources are acquired into the child's Scope, which is closed after the
-   * child's end and before its restart. The supervisor waits for the start. A start that takes too
-   * long is interrupted, so everything that it acquires must be in the Scope.
+   * Starts the child, like OTP's `init`. The supervisor waits for the start. Resources belong to the child's Scope,
+   * which is closed after the child's end and before its restart. A start that takes too long is interrupted, so
+   * everything that it acquires must be in the Scope.
    *
-   * If a start takes no time and needs no Scope, it can be a function. The child then starts, and
-   * restarts after a crash, without a fiber. A throw is a failed start.
+   * If a start takes no time and needs no Scope, it can be a function. The child then starts, and restarts after a
+   * crash, without a fiber. If the function throws, the start has failed.
    */
   readonly start: Effect.Effect<Started<R>, unknown, R | Scope.Scope> | ((by: Hold) => ChildHandle | Ignore)
-  /** Default `permanent`. */
+  /** When the child is restarted. Default: `permanent`. */
   readonly restart?: RestartType
-  /** Grace period after the request to stop. Default: 5 s for a worker, `infinity` for a supervisor. */
+  /** Grace period between the request to stop and the kill. Default: 5 s for a worker, `infinity` for a supervisor. */
   readonly shutdown?: Duration.Input | "infinity" | "brutal"
-  /** Default `worker`. */
+  /** Kind of child. Default: `worker`. */
   readonly type?: "worker" | "supervisor"
   /**
-   * If true, the child's own end counts for `autoShutdown`. Only transient or temporary children
-   * can be significant.
+   * True: if the child ends without a request of the supervisor, its end counts for `autoShutdown`. Only transient and
+   * temporary children can be significant.
    */
   readonly significant?: boolean
-  /** Timeout of `start`. Default: 30 s for a worker, none for a supervisor. A start that exceeds it has failed. */
+  /** Timeout of `start`; a start that exceeds it has failed. Default: 30 s for a worker, none for a supervisor. */
   readonly initTimeout?: Duration.Input
 }

@@ -1,11 +1,11 @@
 /**
- * Children: the ordered table of a supervisor's children, with the code that starts and stops them.
- * It makes no decisions; the supervisor does.
+ * Children: the ordered table of a supervisor's children, and the code that starts and stops them. All decisions are
+ * made by the supervisor.
  *
- * Guarantees: the table keeps start order. A start takes at most its `initTimeout`, a stop at most
- * its grace period. A child that ignores its kill is abandoned: this is traced and logged, and an
- * exclusive child is remembered. A handle that another incarnation holds is refused. The table
- * waits for one thing at a time, as a supervisor does.
+ * Guarantees: the table is in start order. A start takes at most `initTimeout`, and a stop takes at most the grace
+ * period. If a child ignores its kill, it is abandoned: this is traced and logged, and an exclusive child is
+ * remembered. A handle that is running under another supervisor is refused. The table waits for one thing at a time,
+ * because its supervisor handles one message at a time.
  */
 import { Cause, Clock, type Context, Duration, Effect, Exit } from "effect"
 import { type ChildHandle, type ChildSpec, type Hold, ignore } from "./Child.ts"
@@ -21,26 +21,26 @@ import {
 import { AlreadySupervised, StartFailed, StartTimeout } from "./SupervisorError.ts"
 import type { TraceEvent } from "./SupervisorTrace.ts"
 
-/** Scheduler turns that a child has after a kill, so that its synchronous finalizers can finish. */
+/** Number of scheduler turns for which a killed child is awaited, so that its synchronous finalizers can finish. */
 const killTurns = 8
 
-/** The part of the supervisor that its table of children calls. */
+/** The parts of the supervisor that its table of children uses. */
 export interface Listener<R> {
   readonly name: string
   readonly context: Context.Context<R>
-  /** A child has ended, and the supervisor had not asked it to. */
+  /** Called when a child has ended without a request of the supervisor. */
   exited(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
   record(event: TraceEvent): void
 }
 
 export class Children<R> implements Owner<R> {
-  /** In start order; a restarted child keeps its place. */
+  /** The children by id, in start order. A restarted child keeps its position. */
   readonly byId = new Map<string, Incarnation<R>>()
-  /** True when the supervisor was asked to stop: it no longer waits for starts. */
+  /** True: the supervisor was asked to stop, and no longer waits for starts. */
   cancelled = false
-  /** True when the supervisor was killed: children get no grace period. */
+  /** True: the supervisor was killed, and its children get no grace period. */
   killed = false
-  /** Exclusive children that ignored their kill and have not ended yet, by id. */
+  /** Exclusive children that ignored their kill and are still running, by id. */
   private readonly left = new Map<string, Incarnation<R>>()
   private readonly listener: Listener<R>
   private waiting: (() => void) | undefined = undefined
@@ -65,19 +65,19 @@ export class Children<R> implements Owner<R> {
     this.wake()
   }
 
-  /** Rechecks the condition that `until` is waiting for. */
+  /** Checks again the condition for which `until` is waiting. */
   wake(): void {
     this.waiting?.()
   }
 
-  /** Registers the child's specification without starting the child. */
+  /** Registers a child's specification without starting the child. */
   setDown(spec: ChildSpec<R>): Incarnation<R> {
     const child = new Incarnation(this, spec)
     this.byId.set(spec.id, child)
     return child
   }
 
-  /** The abandoned incarnation that must end before this specification can start again. */
+  /** Returns the abandoned incarnation that must end before this exclusive child can start again; undefined: none. */
   leftBehind(spec: ChildSpec<R>): Hold | undefined {
     const own = this.left.get(spec.id)
     if (own !== undefined) return own
@@ -86,8 +86,8 @@ export class Children<R> implements Owner<R> {
   }
 
   /**
-   * Waits until the abandoned incarnation has ended, at most `initTimeout`. By default it waits
-   * with `until`, so that a stop of the supervisor ends the wait.
+   * Waits until the abandoned incarnation of a child has ended, for at most `initTimeout`. The default for `wait` uses
+   * `until`, so that a stop of the supervisor ends the wait.
    */
   awaitLeft(
     spec: ChildSpec<R>,
@@ -109,7 +109,7 @@ export class Children<R> implements Owner<R> {
     })
   }
 
-  /** `start` for a start that is a function: it is complete when it returns. */
+  /** Starts a child whose `start` is a function. When the function returns, the start is complete. */
   startDirect(spec: ChildSpec<R>, begin: DirectStart): ChildHandle | undefined | StartFailed {
     const refused = this.heldElsewhere(spec, spec)
     if (refused !== undefined) return refused
@@ -117,7 +117,7 @@ export class Children<R> implements Owner<R> {
     return this.enter(child, child.beginDirect(begin))
   }
 
-  /** Starts a child and enters it under its id. Nothing is entered if the start fails or returns `ignore`. */
+  /** Starts a child and adds it to the table. If the start fails or returns `ignore`, nothing is added. */
   start(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartFailed> {
     return Effect.suspend(() => {
       const { start } = spec
@@ -142,10 +142,12 @@ export class Children<R> implements Owner<R> {
     })
   }
 
-  /** Refuses a handle that another supervisor, or another child of this one, runs. */
+  /**
+   * Returns an error if the handle is already running, under another supervisor or as another child of this supervisor.
+   */
   private heldElsewhere(spec: ChildSpec<R>, handle: unknown): StartFailed | undefined {
     if (!isHandle(handle) || handle.supervisedBy === undefined || handle.supervisedBy.isOver) return undefined
-    // An abandoned handle can be started again while its old incarnation runs, unless it is exclusive.
+    // a handle that is not exclusive can be started again while its abandoned incarnation is still running
     if (handle.supervisedBy.isAbandoned && handle.exclusive !== true) return undefined
     const refusal = { supervisor: this.name, child: spec.id }
     const cause = new AlreadySupervised({ ...refusal, by: handle.supervisedBy.supervisor })
@@ -174,7 +176,10 @@ export class Children<R> implements Owner<R> {
     return new StartFailed({ supervisor, child: child.id, cause: Cause.squash(outcome.cause) })
   }
 
-  /** The start takes too long, or its supervisor is stopped: interrupt it, and abandon it after the grace period. */
+  /**
+   * Interrupts a start that takes too long or whose supervisor is stopped. If the start has not ended after the grace
+   * period, it is abandoned.
+   */
   private giveUp(child: Incarnation<R>, starting: Starting, leave: () => void): Effect.Effect<Outcome> {
     return Effect.gen({ self: this }, function* () {
       const millis = Duration.toMillis(child.initTimeout)
@@ -189,7 +194,7 @@ export class Children<R> implements Owner<R> {
     })
   }
 
-  /** Stops the children one after another, in this order. */
+  /** Stops the given children one after another, in the given order. */
   stop(children: Iterable<Incarnation<R>>): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       for (const child of children) {
@@ -200,7 +205,7 @@ export class Children<R> implements Owner<R> {
     })
   }
 
-  /** Asks all of them at once to stop. Each grace period counts from now. */
+  /** Stops the given children in parallel. All grace periods begin now. */
   stopTogether(children: Iterable<Incarnation<R>>): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       const asked = [...children].filter((child) => child.status === "running")
@@ -219,7 +224,7 @@ export class Children<R> implements Owner<R> {
   private ask(child: Incarnation<R>): void {
     child.status = "stopping"
     if (child.exit !== undefined) {
-      // The child ended by itself before it was asked. Its `Exited` message in the mailbox is now stale.
+      // the child ended before this request, so its `Exited` message in the mailbox is now stale
       return this.listener.record({ _tag: "Stopped", child: child.id, exit: child.exit })
     }
     const how = this.killed || child.grace === "brutal" ? "kill" : "shutdown"
@@ -251,12 +256,12 @@ export class Children<R> implements Owner<R> {
     )
   }
 
-  /** Waits until `done` is true, for at most `limit`. */
+  /** Waits until `done` returns true, for at most `limit`. */
   private until(done: () => boolean, limit: Duration.Duration): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (done()) return Effect.void
       const woken = Effect.callback<void>((resume) => {
-        // The state may have changed since the check above: the scheduler may have run other fibers.
+        // check again: the scheduler may have run other fibers since the first check
         if (done()) return resume(Effect.void)
         this.waiting = () => {
           if (!done()) return
@@ -268,7 +273,7 @@ export class Children<R> implements Owner<R> {
         })
       })
       const bounded = Duration.isFinite(limit) ? Effect.timeoutOption(woken, limit) : Effect.asSome(woken)
-      // Let the code that woke this fiber continue first: this may run inside that code's last step.
+      // yield first, so that the code that woke this fiber can finish its current step
       return Effect.andThen(bounded, Effect.yieldNow)
     })
   }

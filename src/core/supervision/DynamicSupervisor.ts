@@ -1,10 +1,10 @@
 /**
- * DynamicSupervisor: a supervisor whose children are added and removed over time. When its parent
- * restarts it, it comes back with all children that were added since, except those that were
- * removed or that their owner closed.
+ * DynamicSupervisor: a supervisor to which children can be added, and from which they can be removed, at any time. When
+ * its parent restarts it, all added children are started again, except those that were removed or that their owner
+ * closed.
  *
- * OTP's supervisors forget added children when they are restarted. Here the list of added children
- * is kept, so that a crash never leaves a project without its agents.
+ * OTP's supervisors forget added children when they are restarted. This supervisor keeps the list of added children, so
+ * that a crash never leaves a project without its agents.
  */
 import { Effect } from "effect"
 import type { ChildSpec } from "./Child.ts"
@@ -13,11 +13,14 @@ import type { Options } from "./SupervisorOptions.ts"
 import type { TraceEvent } from "./SupervisorTrace.ts"
 
 export interface DynamicSupervisor {
-  /** The specification to pass to the parent supervisor. */
+  /** The specification of this supervisor, to pass to the parent supervisor. */
   readonly child: ChildSpec
-  /** Adds the child, and starts it if the supervisor runs. A child with the same id is stopped and replaced. */
+  /**
+   * Adds a child, and starts it if the supervisor is running. If a child with the same id exists, it is stopped and
+   * replaced.
+   */
   readonly add: (spec: ChildSpec) => Effect.Effect<void>
-  /** Stops the child and forgets it. Returns when the child has ended. */
+  /** Stops a child and deletes its specification. Returns when the child has ended. */
   readonly remove: (id: string) => Effect.Effect<void>
 }
 
@@ -26,12 +29,12 @@ export const make = (options: Omit<Options, "children">): DynamicSupervisor => {
   let supervisor: Supervisor.Supervisor | undefined
 
   const stop = (alive: Supervisor.Supervisor, id: string): Effect.Effect<void> =>
-    // Errors are ignored: a supervisor that has just ended has already stopped the child.
+    // errors are ignored, because a supervisor that has just ended has already stopped the child
     Effect.ignore(Effect.andThen(alive.terminateChild(id), alive.deleteChild(id)))
 
   const startIn = (alive: Supervisor.Supervisor, spec: ChildSpec): Effect.Effect<void> =>
     alive.startChild(spec).pipe(
-      // The next start of the supervisor finds the child in the list.
+      // the supervisor has ended: its next start will start the child from the list
       Effect.catchTag("SupervisorEnded", () => Effect.void),
       Effect.catch((error) => Effect.logError(`${options.name}: ${spec.id} could not be started`, error)),
       Effect.asVoid
@@ -43,7 +46,7 @@ export const make = (options: Omit<Options, "children">): DynamicSupervisor => {
       return !known || supervisor === undefined ? Effect.void : stop(supervisor, id)
     })
 
-  /** Applies the additions and removals that were made while the supervisor was starting. */
+  /** Applies the additions and removals that happened while the supervisor was starting. */
   const catchUp = (made: Supervisor.Supervisor, begun: ReadonlyArray<ChildSpec>): Effect.Effect<void> =>
     Effect.suspend(() => {
       supervisor = made

@@ -1,37 +1,43 @@
 /**
- * Incarnation: one child from its start to its end, as its supervisor sees it.
+ * Incarnation: the supervisor's record of a child, from one start of the child to its end.
  *
- * A restart makes a new Incarnation, so that a message about an old one is never mistaken for a
- * message about the new one.
+ * Each restart creates a new Incarnation. Therefore a message about an old incarnation is never mistaken for a message
+ * about the new one.
  *
- * Guarantees: its owner is called once at its end, after the child's Scope is closed. A start that
- * is cancelled leaves nothing running except code that ignores interruption, and that is reported.
- * Until it is over, it holds its handle, so that no other supervisor can run the same handle. An
- * idle child costs this object, its handle and, unless its start is a function, an empty Scope.
+ * Guarantees: its owner is called once, when the child has ended and its Scope is closed. After a cancelled start, only
+ * code that ignores its interruption can still be running, and that is reported. While the incarnation has not ended,
+ * no other supervisor can run the same handle. An idle child costs this object, its handle and an empty Scope; if its
+ * start is a function, it has no Scope.
  */
 import { Cause, Context, Duration, Effect, Exit, type Fiber, Predicate, Scope } from "effect"
 import { type ChildHandle, type ChildSpec, type ExitObserver, type Hold, ignore } from "./Child.ts"
 
 export type Status =
   | "running"
-  /** The owner asked it to stop. */
+  /** The supervisor asked the child to stop. */
   | "stopping"
-  /** The child does not run; its specification is kept. */
+  /** The child is not running, but its specification is kept. */
   | "down"
-  /** Waiting for its next start: the last one failed, its backoff runs, or an abandoned incarnation has not ended. */
+  /**
+   * The child waits for its next start: the last start failed, its backoff is not over, or an abandoned incarnation has
+   * not ended.
+   */
   | "restarting"
   /** The child ignored its kill, and the supervisor no longer waits for it. */
   | "abandoned"
 
-/** The part of a supervisor that an incarnation uses. */
+/** The parts of a supervisor that an incarnation uses. */
 export interface Owner<R> {
   readonly name: string
   readonly context: Context.Context<R>
-  /** The child has ended. Its status tells whether it had been asked to stop. */
+  /** Called when the child has ended. The child's status tells whether it was asked to stop. */
   ended(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
 }
 
-/** A start in progress. It settles once. After `interrupt` it returns no child any more: it can only fail. */
+/**
+ * A start in progress. It gets one outcome, which does not change. After `interrupt`, the outcome can only be a
+ * failure.
+ */
 export interface Starting {
   readonly outcome: () => Outcome | undefined
   readonly interrupt: () => void
@@ -47,7 +53,7 @@ export type DirectStart = (by: Hold) => ChildHandle | typeof ignore
 export const initTimeoutOf = ({ initTimeout, type }: Pick<ChildSpec, "initTimeout" | "type">): Duration.Duration =>
   Duration.fromInputUnsafe(initTimeout ?? (type === "supervisor" ? Duration.infinity : "30 seconds"))
 
-/** The default handle: a fiber that runs the loop returned by `start`. */
+/** The default handle: a fiber that runs the Effect returned by `start`. */
 class FiberHandle implements ChildHandle {
   supervisedBy: Hold | undefined = undefined
   private readonly fiber: Fiber.Fiber<unknown, unknown>
@@ -106,7 +112,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
 
   // Start and end.
 
-  /** A start that is a function: it is complete when it returns. */
+  /** Runs a start that is a function. When the function returns, the start is complete. */
   beginDirect(start: DirectStart): Outcome {
     try {
       const started = start.call(this.spec, this)
@@ -118,9 +124,8 @@ export class Incarnation<R> implements ExitObserver, Hold {
   }
 
   /**
-   * Runs the start in its own fiber. If the start returns a loop, the loop continues in that fiber.
-   * `settled` is called when there is an outcome, but not for an outcome that was known before
-   * `begin` returned.
+   * Runs the start in its own fiber. If the start returns an Effect (a loop), it continues in the same fiber. `settled`
+   * is called when the outcome is known.
    */
   begin(start: Exclude<ChildSpec<R>["start"], DirectStart>, settled: () => void): Starting {
     const scope = Scope.makeUnsafe()
@@ -142,7 +147,8 @@ export class Incarnation<R> implements ExitObserver, Hold {
       return Effect.void
     })
     const fiber = Effect.runForkWith(Context.add(this.owner.context, Scope.Scope, scope))(program)
-    // The end of a loop is the end of the child. If the start returned no child, its end closes the Scope here.
+    // if the start created no child, close its Scope when its fiber ends; if it returned a loop, the handle reports the
+    // end
     fiber.addObserver((exit) => {
       if (outcome === undefined || outcome === ignore)
         this.close(exit, (closed) => Exit.isFailure(closed) && settle(closed))
@@ -153,7 +159,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
     }
   }
 
-  /** From now on the owner is called when the child ends. */
+  /** Sets the child's handle. From now on, the owner is called when the child ends. */
   run(handle: ChildHandle): void {
     this.status = "running"
     this.handle = handle
@@ -195,12 +201,12 @@ export class Incarnation<R> implements ExitObserver, Hold {
     })
   }
 
-  /** Refuses the handle that the start returned: closes the start's Scope and leaves the handle alone. */
+  /** Closes the Scope of a start whose handle is refused. The handle itself is not stopped. */
   discard(): void {
     this.close(Exit.interrupt(), () => undefined)
   }
 
-  /** Closes the Scope, then continues with the exit. If a finalizer dies, a success becomes a failure. */
+  /** Closes the Scope, then calls `then` with the exit. If a finalizer dies, a successful exit becomes a failure. */
   private close(exit: Exit.Exit<unknown, unknown>, then: (exit: Exit.Exit<unknown, unknown>) => void): void {
     const closing = this.scope === undefined ? undefined : Scope.closeUnsafe(this.scope, exit)
     this.scope = undefined

@@ -1,8 +1,8 @@
 /**
- * Monotonic: time for waits and limits that a change of the wall clock neither shortens nor
- * lengthens. Its zero point has no meaning: compare two values, and store none.
+ * Monotonic: time for delays and timeouts that changes of the wall clock do not affect. The values have no fixed zero
+ * point: compare them only with each other, and never store them.
  */
 import { Clock, Effect } from "effect"
 
-/** Monotonic time, in ms. */
+/** Current monotonic time in ms. */
 export const now: Effect.Effect<number> = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))

@@ -1,11 +1,11 @@
 /**
- * Observation: a snapshot of a supervision tree, as OTP's observer shows it.
+ * Observation: a snapshot of a supervision tree, similar to what OTP's observer shows.
  *
- * Guarantees: taking a snapshot changes nothing and does not wait. All of it is from the same
- * moment. A supervisor with very many children lists the first `MAX_SHOWN` and the total count.
+ * Guarantees: taking a snapshot changes nothing and does not wait. The whole snapshot is from the same moment. A
+ * supervisor with very many children lists the first `MAX_SHOWN` children and the total number.
  */
 
-/** Maximum number of children that are listed per supervisor. */
+/** Maximum number of children that a snapshot lists for each supervisor. */
 export const MAX_SHOWN = 1_000
 
 export interface Crash {
@@ -14,7 +14,7 @@ export interface Crash {
   readonly message: string
 }
 
-/** A child's restarts and last crash since its supervisor started. */
+/** Number of restarts and last crash of a child since its supervisor was started. */
 export interface History {
   readonly restarts: number
   readonly crash: Crash | undefined
@@ -27,18 +27,18 @@ export type Inspection =
       readonly children: ReadonlyArray<Observed>
       readonly count: number
     }
-  /** A child that consists of parts, as plain data. */
+  /** A child that consists of actors, described as plain data. */
   | { readonly _tag: "Parts"; readonly parts: ReadonlyArray<Part> }
 
-/** An actor inside a child. */
+/** Description of an actor that belongs to a child. */
 export interface Part {
-  /** The address to which others send it messages. */
+  /** Address of the actor, to which messages are sent. */
   readonly address: string
-  /** The name of the actor's state, or null if it has none. */
+  /** Name of the actor's state; null: the state has no name. */
   readonly state: string | null
-  /** Number of waiting messages. */
+  /** Number of messages that wait for the actor. */
   readonly mailbox: number
-  /** The newest messages, oldest first. */
+  /** The newest messages that the actor has handled, oldest first. */
   readonly newest: ReadonlyArray<Taken>
 }
 
@@ -51,12 +51,12 @@ export interface Taken {
 export interface Observed {
   readonly id: string
   readonly type: "worker" | "supervisor"
-  /** `Incarnation.Status` */
+  /** Status of the child, one of `Incarnation.Status`. */
   readonly status: string
-  /** `Child.RestartType` */
+  /** Restart type of the child, one of `Child.RestartType`. */
   readonly restart: string
   readonly restarts: number
   readonly crash: Crash | undefined
-  /** Undefined if the child does not run, or cannot be inspected. */
+  /** Description of the child's content; undefined: the child is not running, or cannot be inspected. */
   readonly inside: Inspection | undefined
 }

@@ -1,22 +1,23 @@
 /**
- * Restart: the three decisions of a supervisor, as pure functions.
+ * Restart: the three decisions of a supervisor about restarts, as pure functions.
  *
- * A table says which ends of a child lead to a restart. A sliding window says how many restarts are
- * too many. `waitBefore` says how long a child that fails again waits for its next start.
+ * A table (`restarts`) says after which kind of end a child is restarted. A sliding time window (`addRestart`,
+ * `exceeded`) says when there were too many restarts. `waitBefore` says how long a child that fails repeatedly waits
+ * before its next start.
  */
 import { Cause, Exit, Schema } from "effect"
 import * as Backoff from "./Backoff.ts"
 import type { RestartType } from "./Child.ts"
 
 /**
- * How a child ended. `shutdown`: by an interruption or a `Shutdown` error. `closed`: its owner
- * closed it for good. `abnormal`: any other failure.
+ * How a child ended. `shutdown`: by an interruption or a `Shutdown` error. `closed`: its owner closed it permanently.
+ * `abnormal`: by any other failure.
  */
 export type Ending = "normal" | "shutdown" | "closed" | "abnormal"
 
 /**
- * A child ends itself on purpose, with a reason (OTP's `{shutdown, Reason}`). No crash: a transient
- * child stays down.
+ * Error with which a child ends itself on purpose, with a reason (OTP's `{shutdown, Reason}`). This is not a crash: a
+ * transient child is not restarted.
  */
 export class Shutdown extends Schema.TaggedError<Shutdown>()("Shutdown", { reason: Schema.String }) {
   override get message() {
@@ -25,8 +26,8 @@ export class Shutdown extends Schema.TaggedError<Shutdown>()("Shutdown", { reaso
 }
 
 /**
- * The end of a child that its owner has closed for good. No restart type restarts such a child, its
- * end does not count as a restart, and its supervisor forgets its specification.
+ * Error with which a child ends when its owner has closed it permanently. The child is never restarted, whatever its
+ * restart type. The end does not count as a restart, and the supervisor deletes the child's specification.
  */
 export class Closed extends Schema.TaggedError<Closed>()("Closed", { reason: Schema.String }) {
   override get message() {
@@ -34,7 +35,7 @@ export class Closed extends Schema.TaggedError<Closed>()("Closed", { reason: Sch
   }
 }
 
-/** The only place that classifies an exit. */
+/** Classifies the exit of a child. No other code classifies exits. */
 export const ending = (exit: Exit.Exit<unknown, unknown>): Ending => {
   if (Exit.isSuccess(exit)) return "normal"
   const { reasons } = exit.cause
@@ -45,27 +46,28 @@ export const ending = (exit: Exit.Exit<unknown, unknown>): Ending => {
 const onPurpose = (reason: Cause.Reason<unknown>) =>
   Cause.isInterruptReason(reason) || (Cause.isFailReason(reason) && reason.error instanceof Shutdown)
 
-/** For each restart type and ending: true if the child is started again. */
+/** For each restart type and kind of end: whether the child is restarted. */
 export const restarts: { readonly [type in RestartType]: { readonly [end in Ending]: boolean } } = {
   permanent: { normal: true, shutdown: true, closed: false, abnormal: true },
   transient: { normal: false, shutdown: false, closed: false, abnormal: true },
   temporary: { normal: false, shutdown: false, closed: false, abnormal: false }
 }
 
-/** A restart that counts against the intensity; `at` is in nanoseconds of a monotonic clock. */
+/** A restart that counts towards the maximum number of restarts. `at`: time on the monotonic clock, in nanoseconds. */
 export interface Counted {
   readonly at: bigint
   readonly child: string
 }
 
-/** The restarts that still count, oldest first. */
+/** The restarts within the current period, oldest first. */
 export type Window = ReadonlyArray<Counted>
 
 export const emptyWindow: Window = []
 
 /**
- * Adds a restart. A restart exactly `period` ago still counts. OTP compares whole seconds; this
- * compares nanoseconds. The result has at most `intensity` + 1 entries.
+ * Adds a restart to the window and removes those that are older than `period` (in nanoseconds). A restart exactly
+ * `period` ago still counts. Times are compared in nanoseconds; OTP compares whole seconds. The result has at most
+ * `intensity` + 1 entries.
  */
 export const addRestart = (window: Window, restart: Counted, period: bigint, intensity: number): Window => {
   const since = restart.at - period
@@ -76,10 +78,10 @@ export const addRestart = (window: Window, restart: Counted, period: bigint, int
   return recent
 }
 
-/** True if the last restart exceeded the intensity. */
+/** Whether the window has more restarts than `intensity` allows. */
 export const exceeded = (window: Window, intensity: number): boolean => window.length > intensity
 
-/** How many of the restarts that still count belong to this child. */
+/** Number of restarts of this child in the window. */
 export const restartsOf = (window: Window, child: string): number => {
   let count = 0
   for (const restart of window) if (restart.child === child) count++
@@ -87,10 +89,10 @@ export const restartsOf = (window: Window, child: string): number => {
 }
 
 /**
- * ms between the newest restart in the window and the start that follows it. As in OTP, a child's
- * first restart is immediate. Its later restarts wait as the policy says, but at most the period
- * divided by `intensity` + 1. So the waits of `intensity` restarts fit into the period, and a child
- * that fails immediately always exceeds the window.
+ * Returns the time in ms for which a restarted child waits before its start. As in OTP, a child's first restart is
+ * immediate. Later restarts wait as the policy says, but at most the period divided by `intensity` + 1. Therefore the
+ * waits of `intensity` restarts fit into the period. A child that always fails immediately exceeds the allowed number
+ * of restarts.
  */
 export const waitBefore = (
   window: Window,

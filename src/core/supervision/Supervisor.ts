@@ -1,29 +1,28 @@
 /**
- * Supervisor: starts children in order, restarts those that crash, stops them in reverse order, and
- * ends itself when restarts do not help. It follows OTP's rules.
+ * Supervisor: starts children in order, restarts those that crash, and stops them in reverse order. When restarts do not
+ * help, the supervisor ends itself. The rules are those of OTP.
  *
- * Guarantees: it handles one message at a time, in order of arrival, so that no caller sees half a
- * restart. A failed restart is retried after the messages that are already waiting, so that a stop
- * gets through. A child that was stopped, or that its owner closed, never counts as crashed. If the
- * grace period is finite, no child can block a stop: the child is abandoned, and the trace records
- * it. If that child is exclusive, its next incarnation waits for its end. A handle runs under one
- * supervisor at a time: another one refuses it with a typed error.
+ * Guarantees: a supervisor handles one message at a time, in order of arrival. Therefore no caller sees a restart that
+ * is only partly done. A failed restart is retried after the messages that are already waiting, so that a stop is not
+ * delayed. A child that was stopped, or that its owner closed, never counts as crashed. If the grace period is finite,
+ * no child can block a stop: a child that does not end is abandoned, and the trace records this. If the abandoned child
+ * is exclusive, its next incarnation waits for its end. A handle can run under only one supervisor at a time: another
+ * supervisor refuses it with a typed error.
  *
- * A child that fails again within the period waits before its next start (`backoff`). Its status is
- * `restarting`. The wait does not block the mailbox: all calls are served during it.
- * `terminateChild`, `stop` and a restart caused by a sibling's crash end the wait at once.
+ * A child that fails again within the period waits before its next start (`backoff`). During the wait its status is
+ * `restarting`, and the supervisor handles all calls. `terminateChild`, `stop` and a restart caused by a sibling's crash
+ * end the wait immediately.
  *
- * A supervisor has a fiber only while it does work that takes time. It is itself a child. It ends
- * with an interruption when it is stopped, escalates, or shuts itself down. It ends with a defect
- * only if it has a bug. Its mailbox holds one message per child and one per waiting caller.
+ * A supervisor has a fiber only while it does work that takes time. A supervisor is itself a child. It ends with an
+ * interruption when it is stopped, when there were too many restarts, or when it shuts itself down. It ends with a
+ * defect only if it has a bug. Its mailbox has at most one message per child and one per waiting caller.
  *
  * Five differences from OTP:
- * - The window counts nanoseconds, not whole seconds.
+ * - The period of restarts is measured in nanoseconds, not in whole seconds.
  * - Only the first restart is immediate (unless `backoff` is `none`).
- * - A start is limited by `initTimeout`.
+ * - `initTimeout` limits the duration of a start.
  * - A stop of the supervisor cancels a start in progress.
- * - A dynamic supervisor knows its children by id. Each has its own specification, and these are
- *   counted.
+ * - The children of a dynamic supervisor have ids and their own specifications, and these are counted.
  */
 import { Cause, Clock, Context, Duration, Effect, Exit, type Fiber, type Scope } from "effect"
 import type { ChildHandle, ChildSpec, ExitObserver, Hold } from "./Child.ts"
@@ -35,7 +34,7 @@ import * as Refused from "./SupervisorError.ts"
 import { type Options, problemOf, type Settings, settings } from "./SupervisorOptions.ts"
 import { type EndReason, type TraceEvent, TraceRing } from "./SupervisorTrace.ts"
 
-/** An entry of `whichChildren`. */
+/** An entry in the result of `whichChildren`. */
 export interface ChildInfo {
   readonly id: string
   readonly status: Status
@@ -50,7 +49,7 @@ export interface ChildCounts {
   readonly workers: number
 }
 
-/** How a supervisor ended, and the child that was the reason. */
+/** Why a supervisor ended, and the child that was the reason; undefined: no child. */
 export interface Ended {
   readonly reason: EndReason
   readonly child: string | undefined
@@ -74,35 +73,38 @@ export type DeleteChildError = Refused.NotFound | Refused.Running | Refused.Rest
 export interface Supervisor<R = never> extends ChildHandle {
   readonly name: string
   /**
-   * Returns the child's handle, or undefined if its start returned `ignore`. A failed start leaves
-   * no specification.
+   * Starts a new child. Returns its handle; undefined: its start returned `ignore`. If the start fails, the
+   * specification is not kept.
    */
   startChild(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartChildError | Refused.SupervisorEnded>
-  /** Stops the child, or ends the attempts to restart it. The specification stays unless it is temporary or dynamic. */
+  /**
+   * Stops a child, or ends the attempts to restart it. Its specification is kept, except for a temporary child or a
+   * dynamic supervisor.
+   */
   terminateChild(id: string): Effect.Effect<void, Refused.NotFound | Refused.SupervisorEnded>
-  /** Starts a child that is down. A failure is neither counted nor retried. */
+  /** Starts a child that is not running. If the start fails, the failure is neither counted nor retried. */
   restartChild(id: string): Effect.Effect<ChildHandle | undefined, RestartChildError | Refused.SupervisorEnded>
-  /** Deletes the specification of a child that is down. */
+  /** Deletes the specification of a child that is not running. */
   deleteChild(id: string): Effect.Effect<void, DeleteChildError | Refused.SupervisorEnded>
   childSpec(id: string): Effect.Effect<ChildSpec<R>, Refused.NotFound | Refused.SupervisorEnded>
-  /** In start order. */
+  /** Lists the children in start order. */
   readonly whichChildren: Effect.Effect<ReadonlyArray<ChildInfo>, Refused.SupervisorEnded>
   readonly countChildren: Effect.Effect<ChildCounts, Refused.SupervisorEnded>
-  /** The supervision tree below this supervisor, at this moment. */
+  /** Returns a snapshot of the supervision tree below this supervisor. */
   inspect(): Inspection & { readonly _tag: "Supervisor" }
-  /** The newest events, oldest first. */
+  /** The newest trace events, oldest first. */
   readonly trace: Effect.Effect<ReadonlyArray<TraceEvent>>
   /** Waits until the supervisor has ended. */
   readonly ended: Effect.Effect<Ended>
-  /** Ends in the same way as the supervisor: by interruption, or by its defect. */
+  /** Waits for the end of the supervisor, and ends in the same way: with an interruption, or with its defect. */
   readonly join: Effect.Effect<never>
 }
 
 type Message<R> =
   | { readonly _tag: "Exited"; readonly child: Incarnation<R>; readonly exit: Exit.Exit<unknown, unknown> }
-  /** A start failed: counts as another restart. */
+  /** The start of a child failed. The retry counts as another restart. */
   | { readonly _tag: "Retry"; readonly child: Incarnation<R> }
-  /** The wait before a restart is over: the backoff has passed, or the abandoned incarnation has ended. */
+  /** The wait before a restart is over: the backoff is over, or the abandoned incarnation has ended. */
   | { readonly _tag: "GoOn"; readonly child: Incarnation<R> }
   | { readonly _tag: "Call"; readonly run: Effect.Effect<void>; readonly refuse: () => void }
   | { readonly _tag: "Stop" }
@@ -119,10 +121,10 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   private readonly clock: Clock.Clock
   private readonly children: Children<R> = new Children<R>(this)
   private readonly ring: TraceRing
-  /** Histories of children that have crashed or were restarted, by child id. */
+  /** Number of restarts and last crash of each child that has crashed or was restarted, by child id. */
   private readonly histories = new Map<string, History>()
   private window: Window = emptyWindow
-  /** Fibers of the current backoffs, by child id. */
+  /** Fibers of children that wait for the end of their backoff, by child id. */
   private readonly waits = new Map<string, Fiber.Fiber<void>>()
   private mailbox: Array<Message<R>> = []
   private draining = false
@@ -179,7 +181,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   // The mailbox.
 
   exited(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void {
-    // A child that starts without a fiber is also restarted without one.
+    // a child that starts without a fiber is also restarted without a fiber
     if (this.draining || this.end !== undefined || typeof child.spec.start !== "function") {
       return this.post({ _tag: "Exited", child, exit })
     }
@@ -201,7 +203,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     if (!this.draining) this.wake()
   }
 
-  /** Starts to handle the mailbox on the next turn, so that the code that posted can continue first. */
+  /** Starts handling the mailbox in the next turn, so that the code that posted the message can continue first. */
   private wake(): void {
     this.draining = true
     this.run(Effect.andThen(Effect.yieldNow, this.drain()))
@@ -231,7 +233,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
       case "Exited":
         return this.childEnded(message.child, message.exit) ?? Effect.void
       case "Retry":
-        // Yields to all other fibers first, so that a child that fails immediately does not keep the process busy.
+        // yield to all other fibers first, so that a child that fails immediately does not block the process
         return Effect.andThen(
           Effect.yieldNow,
           Effect.suspend(() => this.ifRestarting(message.child, (spec) => this.restart(spec)))
@@ -258,7 +260,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     })
   }
 
-  // The end of a child. A function returns an Effect only if work that takes time remains.
+  // The end of a child. These functions return an Effect only if work is left that takes time.
 
   private childEnded(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> | undefined {
     const stale = this.children.byId.get(child.id) !== child || child.status !== "running"
@@ -274,7 +276,10 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return rest
   }
 
-  /** A child that ended keeps its specification, unless it is temporary, dynamic or closed by its owner. */
+  /**
+   * Handles the specification of a child that has ended. It is deleted if the child is temporary or was closed by its
+   * owner, or if the supervisor is dynamic. Otherwise it is kept.
+   */
   private release({ spec }: Incarnation<R>, how?: Ending): void {
     this.endWait(spec.id)
     if (how === "closed" || this.forgets(spec)) this.children.byId.delete(spec.id)
@@ -285,7 +290,10 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return this.settings.strategy === "dynamic" || spec.restart === "temporary"
   }
 
-  /** Only a child's own end counts; a close by its owner does not. */
+  /**
+   * Ends the supervisor if the end of a significant child requires it (`autoShutdown`). The end of a child that its
+   * owner closed does not count.
+   */
   private significantEnd(spec: ChildSpec<R>, how: Ending): Effect.Effect<void> | undefined {
     const { autoShutdown } = this.settings
     if (spec.significant !== true || how === "closed" || autoShutdown === "never") return undefined
@@ -325,7 +333,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return wait === 0 ? this.comeBack(spec) : this.takeDown(spec, () => this.startLater(spec, wait))
   }
 
-  /** Applies the strategy: the children that go down with this child are started again with it. */
+  /** Restarts a child as the strategy says: stops the affected siblings, then starts the child and them again. */
   private comeBack(spec: ChildSpec<R>): Effect.Effect<void> | undefined {
     return this.takeDown(spec, (affected) =>
       this.startAgain(
@@ -347,7 +355,9 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return Effect.flatMap(this.children.stop(affected.toReversed()), () => goOn() ?? Effect.void)
   }
 
-  /** The children that go down with this child and start again with it, in start order, including the child. */
+  /**
+   * Returns the children that the strategy restarts together with this child, in start order. The child is included.
+   */
   private affectedBy(id: string): ReadonlyArray<Incarnation<R>> {
     const { byId } = this.children
     if (this.settings.strategy === "one_for_all") return [...byId.values()]
@@ -359,7 +369,10 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return child === undefined ? [] : [child]
   }
 
-  /** If a start fails, that child becomes `restarting`, and the ones after it stay down. */
+  /**
+   * Starts the children in order. If a start fails, that child becomes `restarting`, and the children after it are not
+   * started.
+   */
   private startAgain(specs: ReadonlyArray<ChildSpec<R>>, from = 0): Effect.Effect<void> | undefined {
     for (let at = from; at < specs.length; at++) {
       const spec = specs[at]!
@@ -384,13 +397,13 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return child
   }
 
-  /** Retries after the messages that are already waiting. */
+  /** Retries the start of a child after the messages that are already in the mailbox. */
   private tryAgain(spec: ChildSpec<R>, failed: Refused.StartFailed): undefined {
     this.log(Effect.logWarning(`${failed.message}; trying again`))
     this.post({ _tag: "Retry", child: this.setRestarting(spec) })
   }
 
-  /** Starts the child when its backoff is over. */
+  /** Starts a child when its backoff is over. `wait`: in ms. */
   private startLater(spec: ChildSpec<R>, wait: number): undefined {
     const child = this.setRestarting(spec)
     const waited = Effect.andThen(
@@ -400,7 +413,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     this.waits.set(spec.id, Effect.runForkWith(this.context)(waited))
   }
 
-  /** Starts the child when its abandoned incarnation has ended. */
+  /** Starts a child when its abandoned incarnation has ended. */
   private startAfter(spec: ChildSpec<R>, left: Hold): undefined {
     const child = this.setRestarting(spec)
     this.record({ _tag: "AwaitsEnd", child: spec.id })
@@ -421,7 +434,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     })
   }
 
-  /** If a start returned `ignore`, the specification is kept or deleted as in `release`. */
+  /** Handles the specification of a child whose start returned `ignore`: kept or deleted, as in `release`. */
   private stayDown(spec: ChildSpec<R>): void {
     if (this.forgets(spec)) this.children.byId.delete(spec.id)
     else this.children.setDown(spec)
@@ -451,7 +464,10 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     for (const observer of observers) observer.childExited(end.exit)
   }
 
-  /** A defect in the supervisor: its state cannot be trusted, so the children get no grace period. */
+  /**
+   * Ends the supervisor after a defect in its own code. Its state may be wrong, so the children are killed without a
+   * grace period.
+   */
   private crash(cause: Cause.Cause<never>): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.end !== undefined) return Effect.logError(`${this.name}: the supervisor crashed after its end`, cause)
@@ -468,7 +484,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
 
   // Administration.
 
-  /** The first start: either all children start, or none. */
+  /** Starts the initial children. If one start fails, all children are stopped. */
   startAll(specs: ReadonlyArray<ChildSpec<R>>): Effect.Effect<void, Refused.StartFailed> {
     const first = Effect.gen({ self: this }, function* () {
       for (const spec of specs) yield* Effect.andThen(this.children.awaitLeft(spec), this.startOrIgnore(spec))
@@ -486,7 +502,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
         const admitted = this.call(() => this.admit(spec))
         return isLeft ? Effect.andThen(this.whenFree(spec), admitted) : admitted
       }
-      // No message is waiting and the start takes no time, so the caller's fiber does it.
+      // no message is waiting and the start takes no time, so the caller's fiber starts the child
       const refusal = this.refusal(spec)
       if (refusal !== undefined) return Effect.fail(refusal)
       this.draining = true
@@ -515,7 +531,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return new Refused.TooManyChildren({ ...refusal, limit })
   }
 
-  /** Like `awaitLeft`, but in the caller's fiber: the mailbox is served during the wait. */
+  /** Waits like `awaitLeft`, but in the caller's fiber, so that the supervisor handles messages during the wait. */
   private whenFree(spec: ChildSpec<R>): Effect.Effect<void, Refused.StartFailed> {
     return this.children.awaitLeft(spec, (left, limit) => {
       const over = Effect.callback<void>((resume) => left.onOver(() => resume(Effect.void)))
@@ -609,7 +625,10 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     }
   }
 
-  /** Counts restarts and crashes as they are recorded. Histories of children that no longer exist are deleted. */
+  /**
+   * Counts a child's restarts and stores its last crash when they are traced. Deletes the data of children that no
+   * longer exist.
+   */
   private remember(event: TraceEvent): void {
     if (event._tag !== "Restarting" && !(event._tag === "Exited" && event.ending === "abnormal")) return
     const { crash, restarts } = this.histories.get(event.child) ?? { restarts: 0, crash: undefined }
@@ -639,11 +658,11 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   }
 }
 
-/** Returns `AlreadySupervised` itself if it is the cause of the failed start. */
+/** Returns the `AlreadySupervised` error if it is the cause of the failed start; otherwise the `StartFailed`. */
 const named = (failed: Refused.StartFailed): Refused.StartFailed | Refused.AlreadySupervised =>
   failed.cause instanceof Refused.AlreadySupervised ? failed.cause : failed
 
-/** Starts a supervisor and its children. When the Scope closes, the supervisor is stopped and awaited. */
+/** Starts a supervisor and its children. When the Scope closes, the supervisor is stopped, and its end is awaited. */
 export const make = Effect.fnUntraced(function* <R = never>(
   options: Options<R>
 ): Effect.fn.Return<Supervisor<R>, Refused.InvalidSpec | Refused.StartFailed, R | Scope.Scope> {
@@ -658,7 +677,10 @@ export const make = Effect.fnUntraced(function* <R = never>(
   return supervisor
 })
 
-/** The specification of a supervisor under another one. A restart makes a new supervisor with these children. */
+/**
+ * Creates the specification of a supervisor that is a child of another supervisor. A restart creates a new supervisor
+ * with the children in `options`.
+ */
 export const child = <R = never>(
   options: Options<R>,
   spec: Partial<Omit<ChildSpec<R>, "start" | "type">> = {}

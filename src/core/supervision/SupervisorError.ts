@@ -1,32 +1,33 @@
-/**
- * SupervisorError: the errors of a supervisor, named as in OTP, each with a remedy in its message.
- */
+/** SupervisorError: the errors of a supervisor. Their names are those of OTP, and each message says what to do. */
 import { Schema } from "effect"
 
 const refused = { supervisor: Schema.String, child: Schema.String }
 
-/** A child with this id is running. */
+/** A child with this id is already running. */
 export class AlreadyStarted extends Schema.TaggedError<AlreadyStarted>()("AlreadyStarted", refused) {
   override get message() {
     return `${this.supervisor}: child ${this.child} runs already; use it, or terminate it first`
   }
 }
 
-/** A child with this id is known but not running: it ended, was terminated, or is restarting. */
+/** A child with this id exists but is not running: it ended, was terminated, or is restarting. */
 export class AlreadyPresent extends Schema.TaggedError<AlreadyPresent>()("AlreadyPresent", refused) {
   override get message() {
     return `${this.supervisor}: child ${this.child} is known but down; restart it, or delete it and start it anew`
   }
 }
 
-/** The child runs; only a child that is down can be restarted or deleted through the API. */
+/**
+ * The child is running. Only a child that is not running can be restarted or deleted with `restartChild` or
+ * `deleteChild`.
+ */
 export class Running extends Schema.TaggedError<Running>()("Running", refused) {
   override get message() {
     return `${this.supervisor}: child ${this.child} runs; terminate it first`
   }
 }
 
-/** The supervisor is about to retry this child's start. */
+/** The supervisor is already restarting this child. */
 export class Restarting extends Schema.TaggedError<Restarting>()("Restarting", refused) {
   override get message() {
     return `${this.supervisor}: child ${this.child} is restarting; wait, or terminate it to end the attempts`
@@ -39,7 +40,10 @@ export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", refused
   }
 }
 
-/** A dynamic supervisor keeps no specification after a child's end, so it can neither restart nor delete the child. */
+/**
+ * The supervisor is dynamic: it keeps no specification after a child's end, so it can neither restart nor delete the
+ * child.
+ */
 export class SimpleOneForOne extends Schema.TaggedError<SimpleOneForOne>()("SimpleOneForOne", refused) {
   override get message() {
     return `${this.supervisor} is dynamic and keeps no specification of ${this.child}; start a new child instead`
@@ -55,7 +59,7 @@ export class TooManyChildren extends Schema.TaggedError<TooManyChildren>()("TooM
   }
 }
 
-/** The handle runs under another supervisor; a handle runs under one supervisor at a time. */
+/** The handle is already running under a supervisor. A handle can run under only one supervisor at a time. */
 export class AlreadySupervised extends Schema.TaggedError<AlreadySupervised>()("AlreadySupervised", {
   ...refused,
   by: Schema.String
@@ -65,7 +69,7 @@ export class AlreadySupervised extends Schema.TaggedError<AlreadySupervised>()("
   }
 }
 
-/** A child's start failed, took too long, or was cancelled by a stop. */
+/** The start of a child failed, took too long, or was cancelled because the supervisor was stopped. */
 export class StartFailed extends Schema.TaggedError<StartFailed>()("StartFailed", {
   ...refused,
   cause: Schema.Defect()
@@ -75,7 +79,7 @@ export class StartFailed extends Schema.TaggedError<StartFailed>()("StartFailed"
   }
 }
 
-/** A start exceeded its `initTimeout`. */
+/** The start of a child exceeded its `initTimeout`. */
 export class StartTimeout extends Schema.TaggedError<StartTimeout>()("StartTimeout", {
   child: Schema.String,
   millis: Schema.Finite
@@ -85,7 +89,10 @@ export class StartTimeout extends Schema.TaggedError<StartTimeout>()("StartTimeo
   }
 }
 
-/** Invalid options, or an invalid specification. `child` is empty if the supervisor's own options are invalid. */
+/**
+ * The options of a supervisor, or the specification of a child, are invalid. `child` is empty if the supervisor's
+ * options are invalid.
+ */
 export class InvalidSpec extends Schema.TaggedError<InvalidSpec>()("InvalidSpec", {
   ...refused,
   problem: Schema.String

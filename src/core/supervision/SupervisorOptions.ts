@@ -1,6 +1,5 @@
 /**
- * SupervisorOptions: the options of a supervisor, their defaults, and their validation before
- * anything is started.
+ * SupervisorOptions: the options of a supervisor and their defaults. They are validated before any child is started.
  */
 import { Duration, Effect } from "effect"
 import type * as Backoff from "./Backoff.ts"
@@ -11,42 +10,57 @@ import type { TraceEvent } from "./SupervisorTrace.ts"
 export type Strategy =
   /** Only the child that ended is restarted. */
   | "one_for_one"
-  /** All other children are stopped, and all are started again. */
+  /** All other children are stopped, and then all children are started again. */
   | "one_for_all"
-  /** The children that were started after the one that ended are stopped, and all of these are started again. */
+  /**
+   * The children that were started after the ended child are stopped. Then the ended child and these children are
+   * started again.
+   */
   | "rest_for_one"
-  /** OTP's simple_one_for_one: children come and go, none keeps its specification, and all stop in parallel. */
+  /**
+   * For children that are added and removed often (OTP's simple_one_for_one). When a child ends, its specification is
+   * deleted. When the supervisor ends, all children are stopped in parallel.
+   */
   | "dynamic"
 
 export type AutoShutdown = "never" | "any_significant" | "all_significant"
 
 export interface Options<R = never> {
   readonly name: string
-  /** Default `one_for_one`. */
+  /** Decides which children are restarted when a child ends. Default: `one_for_one`. */
   readonly strategy?: Strategy
-  /** Number of restarts allowed within `period`; one more ends the supervisor. Default 1. */
+  /** Maximum number of restarts within `period`. One more restart ends the supervisor. Default: 1. */
   readonly intensity?: number
-  /** Default 5 s. */
+  /** Length of the sliding time window in which restarts are counted. Default: 5 s. */
   readonly period?: Duration.Input
   /**
-   * How long a child that fails again within `period` waits before its second and each later
-   * restart. Each child waits separately; only the siblings that the strategy took down wait with
-   * it. Default: 20 ms, doubling up to 2 s. `none` restarts immediately, as OTP does.
+   * Delay before the second and each later restart of a child within `period`. Each child waits separately; only the
+   * siblings that were stopped with the child wait with it. Default: 20 ms, doubling up to 2 s. `none`: restart
+   * immediately, as OTP does.
    */
   readonly backoff?: Backoff.Policy | "none"
-  /** Default `never`. */
+  /**
+   * Whether the supervisor ends when significant children have ended: after any of them, after all, or never. Default:
+   * `never`.
+   */
   readonly autoShutdown?: AutoShutdown
-  /** Started in this order before `make` returns. The first failure stops the others and fails `make`. */
+  /**
+   * Children that are started, in this order, before `make` returns. If a start fails, the other children are stopped
+   * and `make` fails.
+   */
   readonly children?: ReadonlyArray<ChildSpec<R>>
-  /** Default 100,000. */
+  /** Maximum number of children. Default: 100,000. */
   readonly maxChildren?: number
-  /** Number of trace events to keep; default 64. */
+  /** Maximum number of trace events in memory. Default: 64. */
   readonly traceCapacity?: number
-  /** Called for each trace event as it happens; must be quick. If it throws, the error is logged and ignored. */
+  /**
+   * Called for each trace event when it happens. The function must be fast. If it throws, the error is logged and
+   * ignored.
+   */
   readonly onTrace?: (event: TraceEvent, supervisor: string) => void
 }
 
-/** Options with all defaults applied; `period` is in nanoseconds. */
+/** The options with all defaults applied. `period` is in nanoseconds. */
 export interface Settings {
   readonly strategy: Strategy
   readonly intensity: number
@@ -95,7 +109,10 @@ export const settings = <R>(options: Options<R>): Settings | InvalidSpec => {
   return { strategy, intensity, period: nanos.value, backoff, autoShutdown, maxChildren }
 }
 
-/** The mistake in a specification under this `autoShutdown`; undefined if it is valid. */
+/**
+ * Returns the error in a child's specification, given the supervisor's `autoShutdown`; undefined: the specification is
+ * valid.
+ */
 export const problemOf = <R>(child: ChildSpec<R>, autoShutdown: AutoShutdown): string | undefined => {
   const { restart = "permanent", shutdown, type = "worker" } = child
   if (typeof child.id !== "string" || child.id === "") return "a child needs an id"

@@ -1,46 +1,49 @@
 /**
- * SupervisorTrace: the actions of a supervisor, in order.
+ * SupervisorTrace: records the actions of a supervisor, in order.
  *
- * Guarantees: an event is recorded when it happens, before its consequences. Only the newest
- * `capacity` events are kept.
+ * Guarantees: an event is recorded when it happens, before its consequences. Only the newest `capacity` events are
+ * kept.
  */
 import type { Cause, Exit } from "effect"
 import type { Ending } from "./Restart.ts"
 
 export type EndReason =
-  /** The parent, or the closing of the Scope, asked the supervisor to stop. */
+  /** The parent asked the supervisor to stop, or its Scope was closed. */
   | "stopped"
-  /** More restarts happened than the intensity allows. */
+  /** The number of restarts exceeded the option `intensity`. */
   | "escalated"
-  /** The supervisor's significant children have ended. */
+  /** The significant children have ended: one of them or all, as the option `autoShutdown` says. */
   | "auto_shutdown"
-  /** A child did not start while the supervisor itself was starting. */
+  /** A child failed to start during the start of the supervisor. */
   | "failed_to_start"
-  /** The supervisor itself has a defect. */
+  /** The supervisor has a bug and ended with a defect. */
   | "crashed"
 
 export type TraceEvent =
   | { readonly _tag: "Started"; readonly child: string }
   | { readonly _tag: "Ignored"; readonly child: string }
   | { readonly _tag: "StartFailed"; readonly child: string; readonly cause: Cause.Cause<unknown> }
-  /** A child ended, and nobody had asked it to. */
+  /** A child ended although the supervisor had not asked it to stop. */
   | {
       readonly _tag: "Exited"
       readonly child: string
       readonly ending: Ending
       readonly exit: Exit.Exit<unknown, unknown>
     }
-  /** A restart. `attempt` is the number of restarts in the window; `wait` is the delay before the start, in ms. */
+  /**
+   * A child is being restarted. `attempt`: number of restarts within the current period. `wait`: delay before the
+   * start, in ms.
+   */
   | { readonly _tag: "Restarting"; readonly child: string; readonly attempt: number; readonly wait: number }
-  /** An exclusive child will start when its abandoned incarnation has ended. */
+  /** The start of an exclusive child waits until its abandoned incarnation has ended. */
   | { readonly _tag: "AwaitsEnd"; readonly child: string }
   | { readonly _tag: "Stopping"; readonly child: string; readonly how: "shutdown" | "kill" }
   | { readonly _tag: "Stopped"; readonly child: string; readonly exit: Exit.Exit<unknown, unknown> }
-  /** A child did not end after its kill, and the supervisor no longer waits for it. */
+  /** A child has not ended after its kill, and the supervisor no longer waits for it. */
   | { readonly _tag: "Abandoned"; readonly child: string }
   /** An abandoned child has ended. */
   | { readonly _tag: "EndedLate"; readonly child: string }
-  /** The supervisor begins to end; `child` is the one that was the reason. */
+  /** The supervisor begins to end. `child`: id of the child that was the reason; undefined: no child. */
   | { readonly _tag: "Ending"; readonly reason: EndReason; readonly child: string | undefined }
   | { readonly _tag: "Ended"; readonly reason: EndReason }
 
@@ -62,7 +65,7 @@ export class TraceRing {
     }
   }
 
-  /** Oldest first. */
+  /** Returns the events, oldest first. */
   toArray(): ReadonlyArray<TraceEvent> {
     return [...this.events.slice(this.next), ...this.events.slice(0, this.next)]
   }
