@@ -56,8 +56,8 @@ export const refusalOf = (
 ): { readonly message: string; readonly remedy: string } | undefined => {
   if (hash === undefined)
     return {
-      message: `What ${id} would do is not known whole: an earlier agentd was asked.`,
-      remedy: `Deny it, and the agent can ask again: agentd deny ${id}`
+      message: `The whole content of ${id} is not known: an older agentd received the request.`,
+      remedy: `Deny it; the agent can then ask again: agentd deny ${id}`
     }
   if (typed === undefined)
     return {
@@ -66,7 +66,7 @@ export const refusalOf = (
     }
   if (names(typed, hash)) return undefined
   return {
-    message: `What ${id} would do is not what was seen: the hash is another one. Nothing was approved.`,
-    remedy: `See it as it is now: ${how}`
+    message: `${id} has changed since it was shown: its hash is different. Nothing was approved.`,
+    remedy: `See its current content: ${how}`
   }
 }

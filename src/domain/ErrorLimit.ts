@@ -14,9 +14,9 @@ export const warnsAt = (maxTotalErrors: number): number => Math.ceil(maxTotalErr
 export const isNear = ({ maxTotalErrors, totalErrors }: Errors): boolean =>
   totalErrors >= warnsAt(maxTotalErrors) && totalErrors < maxTotalErrors
 
-/** The text of the warning: `15 of 20 errors in all: at 20 it stops for good`. */
+/** The text of the warning: `15 of 20 errors in total: at 20 it stops permanently`. */
 export const warning = ({ maxTotalErrors, totalErrors }: Errors): string =>
-  `${totalErrors} of ${maxTotalErrors} errors in all: at ${maxTotalErrors} it stops for good`
+  `${totalErrors} of ${maxTotalErrors} errors in total: at ${maxTotalErrors} it stops permanently`
 
 /** Number and noun: "1 error", "2 errors". */
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`

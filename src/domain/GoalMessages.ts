@@ -28,27 +28,34 @@ const bounded = <S extends Schema.Codec<string>>(schema: S, most: number) =>
 const list = <S extends Schema.Top>(item: S, most: number) =>
   Schema.Array(item).check(
     Schema.makeFilter((all: ReadonlyArray<unknown>) => all.length <= most, {
-      message: `must hold at most ${most} entries`
+      message: `must have at most ${most} entries`
     })
   )
 
 export const PlannedTask = Schema.Struct({
-  id: described(TaskId, "What other tasks call it."),
-  title: described(bounded(Word, MAX_TITLE), "What is to be done, in one line."),
-  description: optional(bounded(Text, MAX_DESCRIPTION), "All that its agent must know, and when it is done."),
-  dependsOn: list(TaskId, MAX_DEPENDENCIES).pipe(withDefault([], "Tasks that must be completed before it begins.")),
-  priority: whole(-1_000_000, 1_000_000).pipe(withDefault(0, "Of those that are ready the highest goes first.")),
-  owner: optional(Name, "The agent that does it. Default: any that is able to."),
-  needs: list(Name, MAX_NEEDS).pipe(withDefault([], "What an agent must be able to do (its `can`) to be given it.")),
-  timeout: optional(Span, "How long one try may take. Default: as the goal says."),
-  commit: optional(Schema.Boolean, "Whether a try that ends without a commit has failed. Default: false.")
+  id: described(TaskId, "Id by which other tasks refer to this task."),
+  title: described(bounded(Word, MAX_TITLE), "What to do, in one line."),
+  description: optional(
+    bounded(Text, MAX_DESCRIPTION),
+    "Everything that the agent must know, and when the task is done."
+  ),
+  dependsOn: list(TaskId, MAX_DEPENDENCIES).pipe(
+    withDefault([], "Ids of tasks that must be completed before this task begins.")
+  ),
+  priority: whole(-1_000_000, 1_000_000).pipe(
+    withDefault(0, "Of the tasks that are ready, the one with the highest priority goes first.")
+  ),
+  owner: optional(Name, "The agent that does the task. Default: any agent with the needed abilities."),
+  needs: list(Name, MAX_NEEDS).pipe(withDefault([], "Abilities (`can`) that an agent must have to get the task.")),
+  timeout: optional(Span, "Maximum duration of one attempt. Default: the goal's limit."),
+  commit: optional(Schema.Boolean, "Whether an attempt that ends without a commit has failed. Default: false.")
 })
 export type PlannedTask = typeof PlannedTask.Type
 
 /** Content of a plan file, or of the answer of a planner agent. */
 export const PlanDocument = Schema.Struct({
   $schema: Schema.optionalKey(Schema.String),
-  tasks: described(Schema.Array(PlannedTask), `The tasks, at most ${MAX_TASKS}, in the order of their age.`)
+  tasks: described(Schema.Array(PlannedTask), `The tasks, at most ${MAX_TASKS}, oldest first.`)
 })
 
 /** A task as it is stored in the log. All times are in ms. */

@@ -27,19 +27,19 @@ export interface Invariant {
 export const invariants = [
   {
     id: "INV-EVENTID-MONOTONIC",
-    holds: "event ids rise strictly within a stream",
+    holds: "event ids strictly increase within a stream",
     severity: "FATAL",
     checked: ["append", "verify"]
   },
   {
     id: "INV-RUNE-IMMUTABLE",
-    holds: "an appended rune never changes; rewinding appends",
+    holds: "an appended rune never changes; a rewind appends new runes",
     severity: "FATAL",
     checked: ["append", "verify"]
   },
   {
     id: "INV-HASH-VALID",
-    holds: "each rune's hash follows from its content and its predecessor",
+    holds: "each rune's hash matches its content and the rune before it",
     severity: "FATAL",
     checked: ["append", "verify"]
   },
@@ -52,7 +52,7 @@ export const invariants = [
   { id: "INV-TURN-TERMINAL", holds: "every started turn ends", severity: "ERROR", checked: ["sweep"] },
   {
     id: "INV-TURN-ORDER",
-    holds: "turn ids rise within a conversation: a turn's place is the eventId of its turn.started",
+    holds: "turn ids increase within a conversation, in the order of the turn.started runes",
     severity: "ERROR",
     checked: ["append", "verify"]
   },
@@ -64,32 +64,37 @@ export const invariants = [
   },
   {
     id: "INV-TOOL-CALL-BEFORE-RESULT",
-    holds: "no result without its call",
+    holds: "each tool.result comes after its tool.call",
     severity: "ERROR",
     checked: ["append", "verify"]
   },
   {
     id: "INV-TOOL-APPROVAL-BEFORE-EXEC",
-    holds: "what needs approval does not run before it",
+    holds: "a call that needs approval does not run before it is approved",
     severity: "ERROR",
     checked: ["append", "verify"]
   },
   {
     id: "INV-TOOL-SANDBOX",
-    holds: "no tool of ours leaves its workspace or the network rules",
+    holds: "no tool of agentd reaches outside its workspace or breaks the network rules",
     severity: "ERROR",
     checked: ["test"]
   },
   {
     id: "INV-AGENT-SUPERVISED",
-    holds: "every agent is supervised; its crash touches no other",
+    holds: "every agent is supervised; its crash affects no other agent",
     severity: "ERROR",
     checked: ["test"]
   },
-  { id: "INV-AGENT-BUDGET", holds: "no agent goes on past its budget", severity: "WARN", checked: ["sweep"] },
+  {
+    id: "INV-AGENT-BUDGET",
+    holds: "no agent continues when its budget is exceeded",
+    severity: "WARN",
+    checked: ["sweep"]
+  },
   {
     id: "INV-RUN-FENCED",
-    holds: "nothing from an older run changes state",
+    holds: "no event from an older run changes an agent's state",
     severity: "ERROR",
     checked: ["append", "verify"]
   },
@@ -101,13 +106,14 @@ export const invariants = [
   },
   {
     id: "INV-TASK-SINGLE",
-    holds: "a task has one owner, runs to its end once",
+    holds: "a task has one owner and is completed only once",
     severity: "ERROR",
     checked: ["append", "verify"]
   },
   {
     id: "INV-RECOVERY-BOUNDED",
-    holds: "an attention state that is over is left within 12 s, a suspended machine and a blind window of 2 s aside",
+    holds:
+      "a session leaves an attention state within 12 s after its cause ends, except while the machine is suspended and for 2 s without signals",
     severity: "ERROR",
     checked: ["test"]
   },
@@ -131,7 +137,7 @@ export const invariants = [
   },
   {
     id: "INV-REPLAY-IDEMPOTENT",
-    holds: "folding the log again gives the same, as often as one likes",
+    holds: "folding the log repeatedly always gives the same state",
     severity: "ERROR",
     checked: ["test"]
   }

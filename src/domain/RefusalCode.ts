@@ -5,18 +5,18 @@
 
 /** For each error code: its HTTP status and its meaning. */
 export const refusalCodes = {
-  not_found: { status: 404, means: "what was named is not there" },
-  ambiguous: { status: 409, means: "a name fits several: name one of them in full" },
-  invalid: { status: 400, means: "what was given has a wrong form or value: correct it" },
-  conflict: { status: 409, means: "it does not fit the state of the thing: read the state, then decide again" },
-  full: { status: 409, means: "a limit of number or room is reached: make room" },
+  not_found: { status: 404, means: "the named object does not exist" },
+  ambiguous: { status: 409, means: "the name matches several objects: use a full name" },
+  invalid: { status: 400, means: "the request has a wrong form or value: correct it" },
+  conflict: { status: 409, means: "the command does not fit the current state: read the state, then decide again" },
+  full: { status: 409, means: "a limit on number or size is reached: remove something first" },
   paused: { status: 409, means: "the project or agent is paused: resume it" },
   closed: { status: 409, means: "the conversation, agent or channel has ended: open a new one" },
-  not_now: { status: 503, means: "it passes by itself: try again later" },
-  not_allowed: { status: 403, means: "the caller may not do this" },
-  too_large: { status: 413, means: "it is larger than a limit: send less" },
+  not_now: { status: 503, means: "the problem is temporary: try again later" },
+  not_allowed: { status: 403, means: "the caller is not allowed to do this" },
+  too_large: { status: 413, means: "the request exceeds a size limit: send less" },
   unavailable: { status: 503, means: "a disk, git, the network, a provider or the daemon does not answer" },
-  unsupported: { status: 501, means: "this machine, backend or version cannot do it" }
+  unsupported: { status: 501, means: "this machine, backend or version does not support it" }
 } as const
 
 export type RefusalCode = keyof typeof refusalCodes

@@ -80,14 +80,15 @@ export const merged = (
 export const isNear = (window: Noted, now: number): boolean =>
   !isOver(window, now) && ((window.used ?? 0) >= NEAR || wordOf(window) > 0)
 
-/** Describes how much of the window is used, such as "93 %"; "not said" if nothing was reported. */
+/** Describes how much of the window is used, such as "93 %"; "not reported" if nothing was reported. */
 export const usedWords = (window: Noted, now: number): string => {
-  if (isOver(window, now)) return "begun anew"
+  if (isOver(window, now)) return "has reset"
   const { limit, remaining, status, used } = window
   const part = used === undefined ? undefined : `${Math.floor(used * 100)} %`
   const rest = limit === undefined || remaining === undefined ? "" : ` (${remaining} of ${limit} left)`
-  const word = status === undefined || status === "allowed" ? "" : status === "warning" ? ", warned of" : ", refused"
-  return `${part ?? (word === "" ? "not said" : "")}${rest}${word}`.replace(/^, /u, "")
+  const word =
+    status === undefined || status === "allowed" ? "" : status === "warning" ? ", near its limit" : ", rejected"
+  return `${part ?? (word === "" ? "not reported" : "")}${rest}${word}`.replace(/^, /u, "")
 }
 
 /** Describes a window near its limit: "five_hour 93 % used, until 2026-11-24T21:04:39.000Z". */

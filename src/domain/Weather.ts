@@ -52,8 +52,8 @@ export type Sky = "Available" | "Degraded" | "Unavailable" | "LimitedUntil" | "L
 /** Describes the problem of an account, without the provider's error message. */
 export const troubles: { readonly [state in Sky]: string } = {
   Available: "",
-  Degraded: "cannot be had",
-  Unavailable: "cannot be had",
+  Degraded: "is not available",
+  Unavailable: "is not available",
   LimitedUntil: "has reached its limit",
   LoginNeeded: "needs a login"
 }

@@ -37,13 +37,19 @@ export interface Look {
 
 export const LOOKS: { readonly [word in Word]: Look } = {
   "needs you": { glyph: "◆", ascii: "!", colour: "you", group: "Needs you", next: "you" },
-  failed: { glyph: "✕", ascii: "x", colour: "failed", group: "Failed", next: "nobody until you do" },
-  retrying: { glyph: "↻", ascii: "~", colour: "work", group: "Working", next: "it, by itself" },
-  waiting: { glyph: "◔", ascii: "@", colour: "quiet", group: "Working", next: "it, at a known time or event" },
-  working: { glyph: "●", ascii: "*", colour: "work", group: "Working", next: "it, now" },
-  paused: { glyph: "‖", ascii: "=", colour: "quiet", group: "Idle", next: "nobody until you resume it" },
+  failed: { glyph: "✕", ascii: "x", colour: "failed", group: "Failed", next: "nobody, until you act" },
+  retrying: { glyph: "↻", ascii: "~", colour: "work", group: "Working", next: "the agent itself, automatically" },
+  waiting: {
+    glyph: "◔",
+    ascii: "@",
+    colour: "quiet",
+    group: "Working",
+    next: "the agent itself, at a known time or event"
+  },
+  working: { glyph: "●", ascii: "*", colour: "work", group: "Working", next: "the agent itself, now" },
+  paused: { glyph: "‖", ascii: "=", colour: "quiet", group: "Idle", next: "nobody, until you resume it" },
   idle: { glyph: "○", ascii: "-", colour: "quiet", group: "Idle", next: "nobody: it has nothing to do" },
-  stopped: { glyph: "■", ascii: "#", colour: "quiet", group: "Idle", next: "nobody: a person ended it" },
+  stopped: { glyph: "■", ascii: "#", colour: "quiet", group: "Idle", next: "nobody: a user stopped it" },
   done: { glyph: "✓", ascii: "+", colour: "good", group: "Idle", next: "nobody: it is over" }
 }
 
@@ -96,19 +102,19 @@ const held = <F extends { readonly held: boolean }>() =>
 
 const WAITS = {
   word: "waiting",
-  when: "a limit, an outage, a login, a place or its next run ends the wait",
+  when: "it waits for the end of a limit or outage, for a login, a free place or its next run",
   holds: ({ waits }: AgentFacts) => waits !== null
 } as const
 
 const ASKS = {
   word: "needs you",
-  when: "a call, a question or unanswered work of it waits for a person",
+  when: "a call, a question or an unanswered message waits for the user",
   holds: ({ asks }: AgentFacts) => asks
 } as const
 
 const RETRIES = {
   word: "retrying",
-  when: "its program asks its model again by itself",
+  when: "its program is retrying its request to the model",
   holds: ({ retries }: AgentFacts) => retries
 } as const
 
@@ -125,7 +131,7 @@ export const worker = table<AgentFacts>()({
     held(),
     {
       word: "waiting",
-      when: "a limit or an outage made it wait",
+      when: "it waits because of a limit, an outage or a login",
       holds: ({ waits }) => waits === "limit" || waits === "network" || waits === "login"
     },
     { word: "retrying" }
@@ -133,11 +139,11 @@ export const worker = table<AgentFacts>()({
   Stopped: [
     {
       word: "needs you",
-      when: "a person stopped it, and messages wait for it",
+      when: "a user stopped it, and messages wait for it",
       holds: ({ holds, wasStopped }) => wasStopped && holds
     },
-    { word: "stopped", when: "a person stopped it", holds: ({ wasStopped }) => wasStopped },
-    { word: "done", when: "the agent that began it has ended it", holds: ({ isOver }) => isOver },
+    { word: "stopped", when: "a user stopped it", holds: ({ wasStopped }) => wasStopped },
+    { word: "done", when: "the agent that spawned it has ended it", holds: ({ isOver }) => isOver },
     { word: "failed" }
   ]
 })
@@ -156,7 +162,7 @@ export const turn = table<{ readonly asks: boolean }>()({
   idle: is("idle"),
   streaming: is("working"),
   tool_executing: [
-    { word: "needs you", when: "every open call of it waits for a person", holds: ({ asks }) => asks },
+    { word: "needs you", when: "all open calls of the turn wait for the user", holds: ({ asks }) => asks },
     { word: "working" }
   ],
   completed: is("done"),
@@ -195,7 +201,7 @@ export const agent = table<unknown>()({
 
 const BEHIND = {
   word: "needs you",
-  when: "an agent that it waits for does not go on without a person",
+  when: "an agent of the goal cannot continue without the user",
   holds: ({ behind }: { readonly behind: boolean }) => behind
 } as const
 
@@ -210,7 +216,7 @@ export const autonomy = table<{
 }>()({
   goal_received: [held(), BEHIND, { word: "working" }],
   planning: [
-    { word: "needs you", when: "its plan waits for a person", holds: ({ asks }) => asks },
+    { word: "needs you", when: "its plan waits for the user", holds: ({ asks }) => asks },
     held(),
     BEHIND,
     { word: "working" }
@@ -220,14 +226,14 @@ export const autonomy = table<{
   blocked: is("needs you"),
   goal_met: is("done"),
   stopped: [
-    { word: "stopped", when: "a person cancelled it", holds: ({ wasCancelled }) => wasCancelled },
+    { word: "stopped", when: "a user cancelled it", holds: ({ wasCancelled }) => wasCancelled },
     { word: "failed" }
   ]
 })
 
 export const task = table<{ readonly isReady: boolean }>()({
   pending: [
-    { word: "idle", when: "nothing that it needs is missing", holds: ({ isReady }) => isReady },
+    { word: "idle", when: "all tasks that it depends on are completed", holds: ({ isReady }) => isReady },
     { word: "waiting" }
   ],
   assigned: is("working"),
@@ -241,10 +247,10 @@ export const task = table<{ readonly isReady: boolean }>()({
 export const seat = table<{ readonly hasRead: boolean; readonly forPerson: boolean }>()({
   OFFLINE: is("paused"),
   IDLE: is("idle"),
-  QUEUED: [{ word: "idle", when: "it has read all", holds: ({ hasRead }) => hasRead }, { word: "waiting" }],
+  QUEUED: [{ word: "idle", when: "it has read all posts", holds: ({ hasRead }) => hasRead }, { word: "waiting" }],
   ACTIVE: is("working"),
   WAITING: [
-    { word: "needs you", when: "it waits for a person", holds: ({ forPerson }) => forPerson },
+    { word: "needs you", when: "it waits for the user", holds: ({ forPerson }) => forPerson },
     { word: "waiting" }
   ]
 })

@@ -796,7 +796,7 @@ describe("incarnations", () => {
   it("an activity that is told to end by a failure of its own crashes the scope; one that is interrupted from within, too", async () => {
     for (const [run_, expected] of [
       [Effect.fail("no current"), "no current"],
-      [Effect.interrupt, "interrupted from within"]
+      [Effect.interrupt, "interrupted by its own code"]
     ] as const) {
       const { system } = memory()
       const exits: Array<Exit.Exit<unknown, unknown>> = []
@@ -851,7 +851,7 @@ describe("actors that come and go", () => {
     assert.isFalse(member.tellNow(one))
     assert.deepStrictEqual([letters.map(({ reason }) => reason), (await run(parent.ask(one))).state], [["closed"], 1])
     assert.throws(() => scope.member("child"), /has no actor child/)
-    assert.throws(() => scope.add("parent", crashing()), /is there already/)
+    assert.throws(() => scope.add("parent", crashing()), /already exists/)
   })
 
   it("of one name two activities never run at once, also when the actor was removed and added again", async () => {

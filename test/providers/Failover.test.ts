@@ -61,10 +61,10 @@ describe("a fallback", () => {
       const moved = (yield* project.log("worker.moved")).filter(({ payload }) =>
         JSON.stringify(payload).includes('"because"')
       )
-      assert.include(JSON.stringify(moved.at(-1)!.payload), "cannot be had")
+      assert.include(JSON.stringify(moved.at(-1)!.payload), "is not available")
       const { lines } = yield* project.why("ann")
       assert.isTrue(
-        lines.some(({ text }) => /moves to fallback 2: .*cannot be had/.test(text)),
+        lines.some(({ text }) => /moves to fallback 2: .*is not available/.test(text)),
         JSON.stringify(lines)
       )
       yield* stage.box.kill9
@@ -90,7 +90,7 @@ describe("a fallback", () => {
       other.now = OVERLOADED
       for (const name of ["ann", "bob"]) yield* project.send(name, "hello")
       for (const name of ["ann", "bob"])
-        yield* project.row(name, "waits", ({ detail }) => detail.includes("cannot be had"))
+        yield* project.row(name, "waits", ({ detail }) => detail.includes("is not available"))
       other.now = "up"
       for (const name of ["ann", "bob"]) {
         assert.deepStrictEqual(yield* project.answers(name, 1), ["other"])

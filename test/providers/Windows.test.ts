@@ -78,8 +78,8 @@ describe("the windows of an account", () => {
       yield* stage.up
       yield* project.row("bob", "still knows", ({ detail }) => detail.includes("five_hour 93 % used"))
       const shown = yield* project.cli("accounts")
-      assert.match(shown.stdout, /five_hour +93 %, warned of.*shop\/ann, shop\/bob/s)
-      assert.match((yield* project.cli("status")).stdout, /account +.*: five_hour 93 %, warned of until/)
+      assert.match(shown.stdout, /five_hour +93 %, near its limit.*shop\/ann, shop\/bob/s)
+      assert.match((yield* project.cli("status")).stdout, /account +.*: five_hour 93 %, near its limit until/)
       assert.include((yield* project.cli("status", "--json")).stdout, '"five_hour"')
     }).pipe(Effect.scoped)
   )

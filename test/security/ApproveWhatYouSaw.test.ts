@@ -244,7 +244,7 @@ describe("agentd approve", () => {
       const { hash } = askedOf(callInfo({ ...attack, arguments: JSON.stringify({ command: "git status" }) }))
       const { code, err } = yield* inProcess(["--state", state, "approve", "01call", hash])
       assert.strictEqual(code, 1)
-      expect(err).toContain("is not what was seen")
+      expect(err).toContain("has changed since it was shown")
       assert.deepStrictEqual(world.commands, [])
     })
   )

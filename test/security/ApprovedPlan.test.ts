@@ -68,7 +68,7 @@ describe("agentd goal approve", () => {
         yield* world.until("g1", "it waits again", ({ detail }) => detail.includes("waits for approval"))
         const { code, err } = yield* agentd("goal", "approve", "g1", seen.hash)
         assert.strictEqual(code, 1)
-        assert.match(err, /is not what was seen.*\n.*goal approve g1/)
+        assert.match(err, /has changed since it was shown.*\n.*goal approve g1/)
         for (const hash of [undefined, "", seen.hash.slice(0, 8)]) {
           const refused = yield* Effect.flip(world.goals.approve("g1", hash, caller))
           assert.strictEqual(refused._tag, "CommandRefused")

@@ -124,11 +124,12 @@ export class ActionQueue {
     const { scope } = this
     const { cause } = exit
     if (!scope.isRunning || scope.incarnation !== incarnation) {
-      if (Cause.hasDies(cause)) scope.system.warn(`${member.address}: an action broke as its incarnation ended`, cause)
+      if (Cause.hasDies(cause))
+        scope.system.warn(`${member.address}: an action failed while its incarnation was ending`, cause)
       return true
     }
     this.isBusy = false
-    const message = `${member.address}: an action was interrupted from within`
+    const message = `${member.address}: an action was interrupted by its own code`
     scope.crashed(Cause.hasInterruptsOnly(cause) ? Cause.die(new Error(message)) : cause)
     return false
   }

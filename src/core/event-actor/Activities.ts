@@ -126,10 +126,10 @@ export class Activities {
     const isCurrent = member.isRunning && member.scope.incarnation === incarnation
     const isWanted = isCurrent && slot.wanted?.key === key
     if (isWanted && Cause.hasInterruptsOnly(cause)) {
-      const message = `${member.address}: the activity ${name} was interrupted from within`
+      const message = `${member.address}: the activity ${name} was interrupted by its own code`
       member.scope.crashed(Cause.die(new Error(message)))
     } else if (isWanted || (isCurrent && Cause.hasDies(cause))) member.scope.crashed(cause)
     else if (Cause.hasDies(cause))
-      member.scope.system.warn(`${member.address}: the activity ${name} broke as it ended`, cause)
+      member.scope.system.warn(`${member.address}: the activity ${name} failed while it was ending`, cause)
   }
 }

@@ -23,13 +23,13 @@ export class MailboxFull extends Schema.TaggedError<MailboxFull>()("MailboxFull"
 }) {}
 
 const remedies = {
-  unstarted: "it was not started in time: start it under its supervisor first",
-  stopped: "start it again before you ask it",
-  restarting: "ask again in a moment; it was not carried out",
-  crashed: "the message itself breaks the actor: see its crash in the log, then change the message",
-  self: "an actor waits for its own answer for ever: read the state at hand, or tell",
-  cycle: "each waits for the other: tell one of the two instead of asking it",
-  unanswered: "it was taken and put off, and no answer came: read the state, then ask again"
+  unstarted: "the actor was not started in time: start it under its supervisor first",
+  stopped: "start the actor again, then ask again",
+  restarting: "the message was not handled: ask again in a moment",
+  crashed: "the message crashes the actor: see the crash in the log, then change the message",
+  self: "an actor cannot wait for its own answer: read its state directly, or send a tell",
+  cycle: "two actors would wait for each other: send a tell to one of them instead of an ask",
+  unanswered: "the actor accepted the message but did not answer in time: read the state, then ask again"
 } as const
 
 /**
@@ -56,5 +56,5 @@ export const mailboxFull = (address: string, capacity: number) =>
     address,
     capacity,
     message: `${address} has ${capacity} messages waiting`,
-    remedy: "send slower, or use tell, which waits for room"
+    remedy: "send more slowly, or use tell, which waits for room"
   })

@@ -87,7 +87,7 @@ export class System implements Alarm {
   stale({ address }: { readonly address: string }, message: unknown): void {
     this.metrics.stale += 1
     if (Context.get(this.context, References.MinimumLogLevel) !== "Debug") return
-    Effect.runForkWith(this.context)(Effect.logDebug(`${address}: a message came too late and is dropped`, message))
+    Effect.runForkWith(this.context)(Effect.logDebug(`${address}: a message came too late and was discarded`, message))
   }
 
   warn(message: string, cause: Cause.Cause<unknown>): void {

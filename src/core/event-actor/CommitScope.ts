@@ -74,7 +74,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     definition: EventSourcedActor<S, M, A, E, R>,
     state: S = definition.initial
   ): Member<S, M, E> {
-    if (this.find(name) !== undefined) throw new Error(`${this.stream}/${name} is there already`)
+    if (this.find(name) !== undefined) throw new Error(`${this.stream}/${name} already exists`)
     const member = new Member(this.self, name, definition, state)
     if (this.first === undefined) this.first = member
     else this.others = this.others.concat(member)

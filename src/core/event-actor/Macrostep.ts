@@ -143,7 +143,7 @@ export class Macrostep implements Context {
   private count({ address }: Member): void {
     if (this.steps++ < MAX_STEPS) return
     throw new Error(
-      `${address}: a macrostep of more than ${MAX_STEPS} steps goes round in a circle; use later for circles`
+      `${address}: a macrostep has more than ${MAX_STEPS} steps: actors send messages in a cycle; use later in cycles`
     )
   }
 
@@ -183,7 +183,7 @@ export class Macrostep implements Context {
     const before = member.ahead
     if (drafts.length === 0) {
       if (decided.state === undefined || decided.state === before) return true
-      throw new Error(`${member.address}: a state that no rune leads to would be gone after a crash`)
+      throw new Error(`${member.address}: a new state was returned without a rune; it would be lost in a crash`)
     }
     const first = unit.runes.length
     let isExact = true
@@ -230,7 +230,9 @@ export class Macrostep implements Context {
     for (let index = 0; index < queue.length && !unit.isRefused; index++) {
       const member = this.scope.member(queue[index]!)
       if (member === mover || moves.includes(member.name)) {
-        throw new Error(`${member.address}: ${rune.kind} moves it already; a rune moves an actor once`)
+        throw new Error(
+          `${member.address}: ${rune.kind} already changes this actor; a rune can change an actor only once`
+        )
       }
       this.count(member)
       queue.push(...this.joinOne(member, rune, moves))
@@ -240,7 +242,8 @@ export class Macrostep implements Context {
   /** Calls `join` of one sibling. Returns the names of further siblings whose state the rune can change. */
   private joinOne(member: Member, rune: Rune, moves: Array<string>): ReadonlyArray<string> {
     const { definition } = member
-    if (definition.join === undefined) throw new Error(`${member.address}: joins no rune, but ${rune.kind} names it`)
+    if (definition.join === undefined)
+      throw new Error(`${member.address}: has no join function, but ${rune.kind} names it in moves`)
     this.nextId = rune.eventId
     this.nextSeq = rune.seq
     this.cause = causeOf(rune)
@@ -286,7 +289,7 @@ export class Macrostep implements Context {
   private draft(member: Member, draft: Draft, cause: Cause | null): RuneDraft {
     const { actor } = draft
     if (actor !== undefined && actor !== member.name && member.definition.parts?.(actor) !== true) {
-      throw new Error(`${member.address}: ${actor} is no part of it, so no fold would find its rune`)
+      throw new Error(`${member.address}: ${actor} is not a part of this actor, so no fold would find its rune`)
     }
     const full: RuneDraft = {
       stream: this.scope.stream,

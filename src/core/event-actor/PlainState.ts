@@ -16,7 +16,7 @@ const frozen = (value: unknown, path: string): void => {
 }
 
 const notPlain = (path: string, what: string) =>
-  new TypeError(`${path} is ${what}: a state is plain data, so that it can be frozen, stored and compared`)
+  new TypeError(`${path} is ${what}: a state must be plain data, so that it can be frozen, stored and compared`)
 
 /** Freezes a state deeply. Throws if the state is not plain data. */
 export const freeze = (address: string, state: unknown): void => frozen(state, address)
@@ -25,6 +25,6 @@ export const freeze = (address: string, state: unknown): void => frozen(state, a
 export const compare = (address: string, handed: unknown, applied: unknown): void => {
   if (isDeepStrictEqual(handed, applied)) return
   throw new Error(
-    `${address}: the state that was handed over is not what apply makes of the runes: ${JSON.stringify(handed)} is not ${JSON.stringify(applied)}`
+    `${address}: the returned state differs from the state that apply computes from the runes: ${JSON.stringify(handed)} is not ${JSON.stringify(applied)}`
   )
 }

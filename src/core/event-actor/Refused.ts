@@ -20,10 +20,10 @@ const takenIn = (machine: AnyMachine, event: string): ReadonlyArray<string> =>
   )
 
 const remedyOf = (machine: AnyMachine, event: string, why: Refused["why"]): string => {
-  if (why === "stale") return "it came too late: read the state that it is in now, then decide again"
-  if (why === "postponed-limit") return "too many events wait for the state to change: try again once it has"
+  if (why === "stale") return "the event came too late: read the current state, then decide again"
+  if (why === "postponed-limit") return "too many events wait for the state to change: try again when it has changed"
   const states = takenIn(machine, event)
-  return states.length === 0 ? "no state takes it" : `it is taken in ${states.join(", ")}`
+  return states.length === 0 ? "no state accepts the event" : `the event is accepted in ${states.join(", ")}`
 }
 
 export const refused = (machine: AnyMachine, actor: string, state: string, event: string, why: Refused["why"]) =>
@@ -37,9 +37,9 @@ export const refused = (machine: AnyMachine, actor: string, state: string, event
   })
 
 const plainRemedies = {
-  stale: "it came too late: read the state that it is in now, then decide again",
-  illegal: "the state that it is in does not take it: read the state, then decide again",
-  "postponed-limit": "too many messages wait for the state to change: try again once it has"
+  stale: "the message came too late: read the current state, then decide again",
+  illegal: "the current state does not accept the message: read the state, then decide again",
+  "postponed-limit": "too many messages wait for the state to change: try again when it has changed"
 } as const
 
 export const tagOf = (message: unknown): string =>

@@ -144,8 +144,8 @@ export abstract class ScopeLife<R> {
   private get taken(): ScopeTaken {
     return new ScopeTaken({
       scope: this.id,
-      message: `${this.id} runs already`,
-      remedy: "a scope has one supervisor: stop it there first, or make another one"
+      message: `${this.id} is already running`,
+      remedy: "a scope can have only one supervisor: stop it there first, or create another scope"
     })
   }
 
@@ -199,7 +199,7 @@ export abstract class ScopeLife<R> {
 
   private abandon(incarnation: ScopeIncarnation): void {
     if (!this.isEnding(incarnation) || incarnation.isQuiet) return
-    const message = `${this.id}: what it ran ignores its interruption and is left behind; make it interruptible`
+    const message = `${this.id}: some work ignored its interruption and was abandoned; make it interruptible`
     this.system.warn(message, Cause.empty)
     this.beDown(incarnation)
     incarnation.report()

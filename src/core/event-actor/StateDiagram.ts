@@ -93,7 +93,7 @@ const code = (names: ReadonlyArray<string>): string => names.map((name) => `\`${
 const named = (states: ReadonlyArray<string>, all: ReadonlyArray<string>): string => {
   if (states.length === all.length) return "every state"
   const others = all.filter((state) => !states.includes(state))
-  return states.length > 3 && others.length <= 2 ? `every state but ${code(others)}` : code(states)
+  return states.length > 3 && others.length <= 2 ? `every state except ${code(others)}` : code(states)
 }
 
 /** Returns a Markdown table with aligned columns, as the formatter writes it. */
@@ -129,7 +129,7 @@ const rowsOf = (uses: ReadonlyArray<Use>) =>
 const targetsOf = (machine: AnyMachine, cell: AnyCell): ReadonlyArray<ReadonlyArray<string>> =>
   branchesOf(cell).map((branch, index) => [
     branch.when ?? (index === 0 ? "" : "otherwise"),
-    `\`${branch.to}\`${branch.reenter === true ? " (enters again)" : ""}`,
+    `\`${branch.to}\`${branch.reenter === true ? " (entered again)" : ""}`,
     (branch.act ?? []).join(", "),
     `\`${branch.rune ?? machine.rune}\``
   ])
@@ -158,7 +158,7 @@ export const transitions = (machine: AnyMachine): string => {
   })
   const shared = [...choices].map(
     ([then, name]) =>
-      `Where _${name}_ leads:\n\n${markdown(["When", "To", "Actions", "Rune"], targetsOf(machine, { then } as AnyCell))}`
+      `Targets of _${name}_:\n\n${markdown(["When", "To", "Actions", "Rune"], targetsOf(machine, { then } as AnyCell))}`
   )
   return [markdown(["From", "Event", "When", "To", "Data", "Actions", "Rune"], rows), ...shared].join("\n\n")
 }
@@ -189,7 +189,7 @@ export const refusals = (machine: AnyMachine): string => {
 const most = (events: ReadonlyArray<string>, all: ReadonlyArray<string>): string => {
   const others = all.filter((event) => !events.includes(event))
   if (others.length === 0) return "every event"
-  return others.length < events.length / 2 ? `every event but ${code(others)}` : code(events)
+  return others.length < events.length / 2 ? `every event except ${code(others)}` : code(events)
 }
 
 /** Lists the default timeouts of the states, computed from the machine's initial data. */
@@ -199,7 +199,7 @@ const timeouts = (machine: AnyMachine, initial: unknown): string | undefined => 
     const timer = machine.timers[spec.timeout]!
     return [[`\`${state}\``, spec.timeout, duration(timer.after(initial, 0)), `\`${timer.fires(initial)._tag}\``]]
   })
-  return rows.length === 0 ? undefined : markdown(["State", "Timeout", "At first", "Fires"], rows)
+  return rows.length === 0 ? undefined : markdown(["State", "Timeout", "Default", "Event"], rows)
 }
 
 const duration = (millis: number): string => (millis === Infinity ? "none" : `${millis / 1000} s`)
@@ -219,7 +219,7 @@ const passing = (machine: AnyMachine, initial: unknown): string | undefined => {
   const rows = states.flatMap(([state, by]) => (by === undefined ? [] : [[`\`${state}\``, `\`${by(initial)._tag}\``]]))
   return rows.length === 0
     ? undefined
-    : markdown(["Nothing waits in", "The rune that enters it also leaves it, by"], rows)
+    : markdown(["State left immediately", "Event that leaves it, in the same rune"], rows)
 }
 
 /**
@@ -229,7 +229,7 @@ const passing = (machine: AnyMachine, initial: unknown): string | undefined => {
 const kindsOf = (machine: AnyMachine, kinds: ReadonlyArray<string>, initial: unknown): string => {
   const all = edges(machine)
   return markdown(
-    ["Rune kind", "Fields beside the event"],
+    ["Rune kind", "Fields in addition to the event"],
     kinds.map((kind) => {
       const fields: ((data: unknown, event: unknown) => Payload) | undefined = machine.fields[kind]
       const events = unique(all.filter((edge) => (edge.rune ?? machine.rune) === kind).map((edge) => edge.event))
@@ -259,7 +259,7 @@ export const chapter = ({ about, initial, kinds, machine }: Described): string =
     activities(machine),
     passing(machine, initial),
     kindsOf(machine, kinds, initial),
-    `<details><summary>What is refused</summary>\n\n${refusals(machine)}\n\n</details>`
+    `<details><summary>Refused events</summary>\n\n${refusals(machine)}\n\n</details>`
   ]
     .filter((part) => part !== undefined)
     .join("\n\n")

@@ -281,7 +281,7 @@ export const evolveBy = <S extends string, E extends Tagged, D, A extends Tagged
  * damaged.
  */
 export const notJoined = ({ name }: { readonly name: string }, { eventId, kind }: Pick<Rune, "eventId" | "kind">) =>
-  new Error(`${name}: rune ${eventId} (${kind}) is nothing that it joins: the log does not fold`)
+  new Error(`${name}: rune ${eventId} (${kind}) does not concern this machine: the log does not fold`)
 
 /** Returns the snapshot after a transition. `rune` is the rune that records the transition. */
 export const advance = <S, D, A>(

@@ -252,7 +252,7 @@ export class Children<R> implements Owner<R> {
   private abandon(child: Incarnation<R>): Effect.Effect<void> {
     this.listener.record({ _tag: "Abandoned", child: child.id })
     return Effect.logWarning(
-      `${this.listener.name}: child ${child.id} ignored its stop and is left behind; make it interruptible, or give it a longer shutdown`
+      `${this.listener.name}: child ${child.id} ignored its stop and was abandoned; make it interruptible, or increase its shutdown time`
     )
   }
 

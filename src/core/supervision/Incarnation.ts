@@ -117,7 +117,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
     try {
       const started = start.call(this.spec, this)
       if (started === ignore || isHandle(started)) return started
-      return Exit.die(new TypeError(`the start of ${this.spec.id} answered no child`)) as Exit.Failure<never, never>
+      return Exit.die(new TypeError(`the start of ${this.spec.id} returned no child`)) as Exit.Failure<never, never>
     } catch (defect) {
       return Exit.die(defect) as Exit.Failure<never, never>
     }
@@ -141,7 +141,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
         return started
       }
       if (started !== ignore && !isHandle(started)) {
-        return Effect.die(new TypeError(`the start of ${this.spec.id} answered no child`))
+        return Effect.die(new TypeError(`the start of ${this.spec.id} returned no child`))
       }
       settle(started)
       return Effect.void

@@ -325,7 +325,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     this.window = addRestart(this.window, restart, period, intensity)
     if (exceeded(this.window, intensity)) {
       const limit = `${intensity} restarts in ${period / 1_000_000n} ms`
-      const told = Effect.logError(`${this.name}: child ${spec.id} went over ${limit}, giving up`)
+      const told = Effect.logError(`${this.name}: child ${spec.id} exceeded ${limit}; giving up`)
       return Effect.andThen(told, this.terminate("escalated", spec.id))
     }
     const wait = backoff === "none" ? 0 : waitBefore(this.window, spec.id, backoff, period, intensity)
@@ -474,7 +474,9 @@ class Process<R> implements Supervisor<R>, Listener<R> {
       this.children.killed = true
       return Effect.logError(`${this.name}: the supervisor crashed; its children are killed`, cause).pipe(
         Effect.andThen(this.children.stopTogether([...this.children.byId.values()])),
-        Effect.catchCause((again) => Effect.logError(`${this.name}: and crashed again while killing them`, again)),
+        Effect.catchCause((again) =>
+          Effect.logError(`${this.name}: the supervisor crashed again while it killed its children`, again)
+        ),
         Effect.ensuring(
           Effect.sync(() => this.finish({ reason: "crashed", child: undefined, exit: Exit.failCause(cause) }))
         )

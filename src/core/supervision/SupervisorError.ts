@@ -6,14 +6,14 @@ const refused = { supervisor: Schema.String, child: Schema.String }
 /** A child with this id is already running. */
 export class AlreadyStarted extends Schema.TaggedError<AlreadyStarted>()("AlreadyStarted", refused) {
   override get message() {
-    return `${this.supervisor}: child ${this.child} runs already; use it, or terminate it first`
+    return `${this.supervisor}: child ${this.child} is already running; use it, or terminate it first`
   }
 }
 
 /** A child with this id exists but is not running: it ended, was terminated, or is restarting. */
 export class AlreadyPresent extends Schema.TaggedError<AlreadyPresent>()("AlreadyPresent", refused) {
   override get message() {
-    return `${this.supervisor}: child ${this.child} is known but down; restart it, or delete it and start it anew`
+    return `${this.supervisor}: child ${this.child} exists but is not running; restart it, or delete it and start it again`
   }
 }
 
@@ -23,20 +23,20 @@ export class AlreadyPresent extends Schema.TaggedError<AlreadyPresent>()("Alread
  */
 export class Running extends Schema.TaggedError<Running>()("Running", refused) {
   override get message() {
-    return `${this.supervisor}: child ${this.child} runs; terminate it first`
+    return `${this.supervisor}: child ${this.child} is running; terminate it first`
   }
 }
 
 /** The supervisor is already restarting this child. */
 export class Restarting extends Schema.TaggedError<Restarting>()("Restarting", refused) {
   override get message() {
-    return `${this.supervisor}: child ${this.child} is restarting; wait, or terminate it to end the attempts`
+    return `${this.supervisor}: child ${this.child} is restarting; wait, or terminate it to stop the retries`
   }
 }
 
 export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", refused) {
   override get message() {
-    return `${this.supervisor}: no child ${this.child}; see whichChildren for those it has`
+    return `${this.supervisor}: there is no child ${this.child}; whichChildren lists the children`
   }
 }
 
@@ -46,7 +46,7 @@ export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", refused
  */
 export class SimpleOneForOne extends Schema.TaggedError<SimpleOneForOne>()("SimpleOneForOne", refused) {
   override get message() {
-    return `${this.supervisor} is dynamic and keeps no specification of ${this.child}; start a new child instead`
+    return `${this.supervisor} is dynamic and has no specification of ${this.child}; start a new child instead`
   }
 }
 
@@ -55,7 +55,7 @@ export class TooManyChildren extends Schema.TaggedError<TooManyChildren>()("TooM
   limit: Schema.Finite
 }) {
   override get message() {
-    return `${this.supervisor} has ${this.limit} children and takes no ${this.child}; terminate some, or raise maxChildren`
+    return `${this.supervisor} has ${this.limit} children and cannot start ${this.child}; terminate some, or increase maxChildren`
   }
 }
 
@@ -65,7 +65,7 @@ export class AlreadySupervised extends Schema.TaggedError<AlreadySupervised>()("
   by: Schema.String
 }) {
   override get message() {
-    return `${this.supervisor}: child ${this.child} is supervised by ${this.by}; terminate it there first, or make another one`
+    return `${this.supervisor}: child ${this.child} is already supervised by ${this.by}; terminate it there first, or create another one`
   }
 }
 
@@ -85,7 +85,7 @@ export class StartTimeout extends Schema.TaggedError<StartTimeout>()("StartTimeo
   millis: Schema.Finite
 }) {
   override get message() {
-    return `the start of ${this.child} took longer than ${this.millis} ms; make it faster, or raise its initTimeout`
+    return `the start of ${this.child} took longer than ${this.millis} ms; make it faster, or increase its initTimeout`
   }
 }
 
@@ -108,6 +108,6 @@ export class SupervisorEnded extends Schema.TaggedError<SupervisorEnded>()("Supe
   reason: Schema.String
 }) {
   override get message() {
-    return `${this.supervisor} has ended (${this.reason}); look it up again, its parent may have restarted it`
+    return `${this.supervisor} has ended (${this.reason}); get the supervisor again, because its parent may have restarted it`
   }
 }

@@ -88,14 +88,15 @@ export const settings = <R>(options: Options<R>): Settings | InvalidSpec => {
   const invalid = (problem: string) => new InvalidSpec({ supervisor: options.name, child: "", problem })
   const { strategy = "one_for_one", intensity = 1, autoShutdown = "never", maxChildren = 100_000 } = options
   const period = Duration.fromInput(options.period ?? "5 seconds")
-  if (!strategies.includes(strategy)) return invalid(`strategy ${strategy} is none of ${strategies.join(", ")}`)
-  if (!Number.isInteger(intensity) || intensity < 0) return invalid(`intensity ${intensity} is no number of restarts`)
+  if (!strategies.includes(strategy)) return invalid(`strategy ${strategy} is not one of ${strategies.join(", ")}`)
+  if (!Number.isInteger(intensity) || intensity < 0)
+    return invalid(`intensity ${intensity} is not a number of restarts`)
   if (!autoShutdowns.includes(autoShutdown)) {
-    return invalid(`autoShutdown ${autoShutdown} is none of ${autoShutdowns.join(", ")}`)
+    return invalid(`autoShutdown ${autoShutdown} is not one of ${autoShutdowns.join(", ")}`)
   }
-  if (period._tag === "None") return invalid(`period ${String(options.period)} is no duration`)
+  if (period._tag === "None") return invalid(`period ${String(options.period)} is not a duration`)
   const nanos = Duration.toNanos(period.value)
-  if (nanos._tag === "None" || nanos.value <= 0n) return invalid("period must be finite and longer than nothing")
+  if (nanos._tag === "None" || nanos.value <= 0n) return invalid("period must be finite and longer than 0")
   const { backoff = defaultBackoff } = options
   const isPolicy = backoff === "none" || (backoff.base >= 0 && backoff.cap >= 0 && backoff.factor > 0)
   if (!isPolicy) return invalid("backoff needs a base and a cap that are not negative, and a positive factor")
@@ -105,7 +106,7 @@ export const settings = <R>(options: Options<R>): Settings | InvalidSpec => {
     if (problem !== undefined) return new InvalidSpec({ supervisor: options.name, child: String(child.id), problem })
     ids.add(child.id)
   }
-  if (ids.size > maxChildren) return invalid(`${ids.size} children are more than maxChildren, ${maxChildren}`)
+  if (ids.size > maxChildren) return invalid(`${ids.size} children exceed maxChildren, which is ${maxChildren}`)
   return { strategy, intensity, period: nanos.value, backoff, autoShutdown, maxChildren }
 }
 
@@ -117,18 +118,19 @@ export const problemOf = <R>(child: ChildSpec<R>, autoShutdown: AutoShutdown): s
   const { restart = "permanent", shutdown, type = "worker" } = child
   if (typeof child.id !== "string" || child.id === "") return "a child needs an id"
   if (!Effect.isEffect(child.start) && typeof child.start !== "function") {
-    return "start must be an effect that answers a loop, a handle or ignore, or a function that answers a handle"
+    return "start must be an effect that returns a loop, a handle or ignore, or a function that returns a handle or ignore"
   }
-  if (!restartTypes.includes(restart)) return `restart ${restart} is none of ${restartTypes.join(", ")}`
+  if (!restartTypes.includes(restart)) return `restart ${restart} is not one of ${restartTypes.join(", ")}`
   if (type !== "worker" && type !== "supervisor") return `type ${String(type)} is neither worker nor supervisor`
   if (shutdown !== undefined && !isShutdown(shutdown)) {
     return `shutdown ${String(shutdown)} is neither a duration nor infinity nor brutal`
   }
   if (child.initTimeout !== undefined && !isWait(child.initTimeout)) {
-    return `initTimeout ${String(child.initTimeout)} is no duration`
+    return `initTimeout ${String(child.initTimeout)} is not a duration`
   }
   if (child.significant !== true) return undefined
   if (restart === "permanent") return "a permanent child cannot be significant; make it transient or temporary"
-  if (autoShutdown === "never") return "significant has no meaning under autoShutdown never; set the supervisor's"
+  if (autoShutdown === "never")
+    return "significant has no effect while the supervisor's autoShutdown is never; set autoShutdown"
   return undefined
 }

@@ -10,7 +10,7 @@ import { boardOf } from "../../rpc/World.ts"
 import * as World from "../../agents/World.ts"
 
 const fails = { turns: [{ error: { errorType: "agent", message: "no", retry: false } }] }
-const WARNING = "15 of 20 errors in all: at 20 it stops for good"
+const WARNING = "15 of 20 errors in total: at 20 it stops permanently"
 
 describe("an agent with 15 of 20 errors", () => {
   it.live("is warned of by ps, by why and by one mail; with 14 by none of them", () =>
@@ -37,7 +37,7 @@ describe("an agent with 15 of 20 errors", () => {
         yield* failed(count)
         if (count === 14) {
           const { mails, ps, why } = yield* said(14)
-          assert.deepStrictEqual([mails, ps.includes("stops for good"), why.includes(WARNING)], [[], false, false])
+          assert.deepStrictEqual([mails, ps.includes("stops permanently"), why.includes(WARNING)], [[], false, false])
         }
         if (count === 15) {
           const { ps, why } = yield* said(15)

@@ -191,9 +191,9 @@ const cases: {
       event: { _tag: "failed", ...account, at: NOW, began: NOW, message: "HTTP 503", by: "shop-0/a" }
     }),
     { held: 5 },
-    "anthropic (team) cannot be had",
+    "anthropic (team) is not available",
     "agentd ps",
-    "anthropic (team) cannot be had"
+    "anthropic (team) is not available"
   ],
   recovered: [
     rune("provider.recovered", "provider/x", { ...account, event: { _tag: "answered", at: NOW, began: NOW, by: "a" } }),

@@ -104,7 +104,7 @@ describe("refusals", () => {
       assert.instanceOf(error, Refused)
       assert.deepInclude(
         { ...(error as Refused) },
-        { actor: "lamp/a", state: "Off", event: "Relight", why: "illegal", remedy: "it is taken in On" }
+        { actor: "lamp/a", state: "Off", event: "Relight", why: "illegal", remedy: "the event is accepted in On" }
       )
       assert.strictEqual(((yield* Effect.flip(actor.ask({ _tag: "Late" }))) as Refused).why, "stale")
       assert.strictEqual(actor.state, before)
