@@ -96,7 +96,7 @@ export type AgentReport = Address & {
    * Reference to the reported rune, for runes that this report causes. Null in an `Active` report, which has no rune.
    */
   readonly cause: Cause | null
-  /** ms since the epoch */
+  /** When the reported fact happened, in ms since the epoch. */
   readonly at: number
 } & (
     | { readonly _tag: "TurnStarted"; readonly turnId: string; readonly messageIds: ReadonlyArray<string> }
@@ -110,7 +110,7 @@ export type AgentReport = Address & {
         readonly turnId: string
         readonly messageIds: ReadonlyArray<string>
         readonly outcome: TurnOutcome
-        /** Why the turn was interrupted, or its error; null if it completed. */
+        /** Why the turn was interrupted, or its error message; null: the turn completed. */
         readonly reason: string | null
         readonly output: string
         /** True: the messages of the turn will be delivered again, in a later turn. */
@@ -166,7 +166,7 @@ export class AgentPort extends Context.Service<
 
 /** The session of an agent's coding CLI, in its current run or, if no run is alive, in its last run. */
 export interface AgentSession {
-  /** `project/agent` */
+  /** The agent, as `project/agent`. */
   readonly agent: string
   /** Id of the current run; null if no run is alive. */
   readonly runId: string | null

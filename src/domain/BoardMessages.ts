@@ -17,7 +17,7 @@ export const BoardRow = Schema.Struct({
   kind: Schema.Literals(ROW_KINDS),
   /** Id of the row's conversation; empty: the row belongs to no conversation. */
   conversation: Schema.String,
-  /** Name of the project or the folder; empty: none. */
+  /** Name of the row's project or, for a coding session, of its folder; empty: none. */
   project: Schema.String,
   /**
    * Display name without the project: an agent such as `builder`, a channel such as `#reviews`, a goal's id, or a
@@ -58,13 +58,13 @@ export const BoardRow = Schema.Struct({
   /** Labels of the agent, used to group agents; undefined: none. */
   labels: Schema.optionalKey(Schema.Array(Schema.String)),
   model: Schema.String,
-  /** Number of successful runs, plus the current one. */
+  /** Number of the agent's successful runs, including the current run. */
   runs: Schema.Int,
   /** Used part and total size of the model's context window, in tokens; null: not reported. */
   context: Schema.NullOr(Schema.Struct({ used: Schema.Finite, window: Schema.optionalKey(Schema.Finite) })),
   /** Tokens and USD spent since midnight; null: unknown. */
   today: Schema.NullOr(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite })),
-  /** Consecutive and total errors, each with its limit; null: errors are not counted. */
+  /** Number of consecutive errors and of all errors, each with its limit; null: errors are not counted. */
   errors: Schema.NullOr(
     Schema.Struct({ inRow: Schema.Int, maxInRow: Schema.Int, total: Schema.Int, maxTotal: Schema.Int })
   ),
@@ -82,7 +82,7 @@ export type BoardRow = typeof BoardRow.Type
 export const BoardHead = Schema.Struct({
   /** eventId of the newest rune in the store. */
   rune: Schema.Int,
-  /** When the daemon started, ms since the epoch. */
+  /** When the daemon started, in ms since the epoch. */
   startedAt: Schema.Finite,
   /** Tokens and USD that all agents have spent since midnight. */
   today: Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite })
@@ -93,12 +93,12 @@ export type BoardHead = typeof BoardHead.Type
 export const Board = Schema.Struct({ head: BoardHead, rows: Schema.Array(BoardRow) })
 export type Board = typeof Board.Type
 
-/** Changes since the previous message; the first message has all rows. */
+/** Changes of the board since the previous message. The first message has all rows. */
 export const BoardNews = Schema.Struct({
   head: BoardHead,
-  /** Rows that are new or have changed. */
+  /** Rows that were added or have changed. */
   rows: Schema.Array(BoardRow),
-  /** Ids of rows that no longer exist. */
+  /** Ids of rows that were removed. */
   gone: Schema.Array(Schema.String)
 })
 export type BoardNews = typeof BoardNews.Type

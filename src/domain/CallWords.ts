@@ -38,7 +38,7 @@ export const oneLine = (text: string, most = MOST): string => {
   return line.length <= most && text.length <= 4 * most ? line : `${line.slice(0, most).toWellFormed()}…`
 }
 
-/** A JSON string, possibly truncated, or a punctuation character. */
+/** Matches a JSON string, which may be truncated, or a JSON punctuation character. */
 const TOKEN = /"((?:[^"\\]|\\.)*)"?|[{}[\]:,]/gu
 /** Field in which ACP (Agent Client Protocol) sends the whole input. */
 const WRAPPED = "rawInput"

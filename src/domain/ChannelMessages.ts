@@ -7,10 +7,10 @@ import { Word } from "./BoardMessages.ts"
 export const MAX_POST_BYTES = 64 * 1024
 
 export const ChannelPost = Schema.Struct({
-  /** Position of the post in the channel, from 1. */
+  /** Position of the post in the channel, starting at 1. */
   seq: Schema.Int,
   eventId: Schema.Int,
-  /** ms since the epoch */
+  /** When the post was written, in ms since the epoch. */
   at: Schema.Finite,
   kind: Schema.Literals(["person", "agent", "notice"]),
   /** Author of the post: a user's login or an agent's name; empty for a notice. */

@@ -14,7 +14,7 @@ export interface Framed {
   readonly text: string
 }
 
-/** Length of a mark in characters: 64 bits. */
+/** Length of a mark in hex digits: 16 digits are 64 bits. */
 const MARK = 16
 
 /** Characters that a program or a model could interpret as the end of a line. */
@@ -53,7 +53,7 @@ export const sender = (from: string): string => {
   return said ?? `${line(from)}, a person`
 }
 
-/** Whether a person wrote the message: not an agent, a channel or a program. */
+/** Whether the sender of a message is a person. False: an agent, a channel or a program. */
 export const isPerson = (from: string): boolean => {
   const [kind = "", ...rest] = line(from).split(":")
   return from !== "agentd" && from !== "http" && !isAssistant(from) && !(Object.hasOwn(KINDS, kind) && rest.length > 0)
@@ -77,7 +77,7 @@ const one = (mark: string, { about, text }: Framed): string =>
 /** Returns the message in a frame as long as in a prompt, to measure its size. */
 export const measured = (message: Framed): string => one("m".repeat(MARK), message)
 
-/** Maximum size of the text before the messages, in bytes. */
+/** Maximum size in bytes of the introduction that precedes the messages in a prompt. */
 export const MAX_PREFACE = 512
 
 const preface = (mark: string, count: number): string =>

@@ -68,7 +68,7 @@ export const Task = Schema.Struct({
   owner: Schema.NullOr(Schema.String),
   needs: Schema.Array(Schema.String),
   timeout: Schema.NullOr(Schema.Finite),
-  /** True if the task counts as done only with a commit. */
+  /** True: the task is completed only if the agent made a commit. */
   commit: Schema.optionalKey(Schema.Boolean)
 })
 export type Task = typeof Task.Type
@@ -105,7 +105,7 @@ export const Evidence = Schema.Struct({
   commits: Schema.Array(Schema.String),
   /** Evidence that the agent reported: commands with their output, and paths. */
   reported: Schema.Array(Schema.String),
-  /** The end of the agent's answer. */
+  /** The last part of the agent's answer. */
   output: Schema.String
 })
 export type Evidence = typeof Evidence.Type
@@ -114,14 +114,14 @@ export type Evidence = typeof Evidence.Type
 export const lacksCommit = ({ base, commits, head }: Pick<Evidence, "base" | "commits" | "head">): boolean =>
   base !== null && head !== null && commits.length === 0
 
-/** A problem found by the gate or the critic. */
+/** A problem that the review of a goal has found. */
 export const Finding = Schema.Struct({
   severity: Schema.Literals(["error", "warning", "info"]),
   /** Id of the task that has the problem; undefined: the whole goal. */
   task: Schema.optionalKey(Schema.String),
   message: Schema.String,
   fix: Schema.optionalKey(Schema.String),
-  /** True: the plan itself is wrong. */
+  /** True: the plan itself is wrong and must be changed. */
   needsReplan: Schema.optionalKey(Schema.Boolean),
   /** True: only the user can fix the problem, so no task is created for it. */
   forPerson: Schema.optionalKey(Schema.Boolean)
@@ -148,11 +148,11 @@ export const GoalInfo = Schema.Struct({
   project: Schema.String,
   goal: Schema.String,
   by: Schema.String,
-  /** ms since the epoch */
+  /** When the goal was submitted, in ms since the epoch. */
   submittedAt: Schema.Finite,
   /** Status word that users see: it says who acts next. */
   word: Board.Word,
-  /** State of the autonomy state machine. */
+  /** State of the goal in the autonomy state machine. */
   state: Schema.String,
   since: Schema.Finite,
   restsOn: Schema.Int,
@@ -195,7 +195,7 @@ export const TaskInfo = Schema.Struct({
   restsOn: Schema.NullOr(Schema.Int),
   head: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String),
-  /** True if the task was completed in a repository without a commit. */
+  /** True: the task was completed in a git repository but made no commit. */
   noCommit: Schema.optionalKey(Schema.Boolean)
 })
 export type TaskInfo = typeof TaskInfo.Type
@@ -236,7 +236,7 @@ export type AskedPlan = typeof AskedPlan.Type
 /** A request to create a goal. For missing fields, the values in the project's config are used. */
 export const GoalRequest = Schema.Struct({
   goal: Schema.String,
-  /** Absolute path of a plan file. */
+  /** Absolute path of the plan file; null: a planner agent writes the plan. */
   plan: Schema.NullOr(Schema.String),
   planner: Schema.optionalKey(Schema.String),
   critic: Schema.optionalKey(Schema.String),

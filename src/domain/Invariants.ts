@@ -10,7 +10,7 @@
 export type Where =
   /** When a rune is about to be appended to the log. */
   | "append"
-  /** Periodically while the daemon runs. */
+  /** Periodically, while the daemon is running. */
   | "sweep"
   /** By the command `agentd verify`, which reads the whole store. */
   | "verify"
@@ -113,7 +113,7 @@ export const invariants = [
   {
     id: "INV-RECOVERY-BOUNDED",
     holds:
-      "a session leaves an attention state within 12 s after its cause ends, except while the machine is suspended and for 2 s without signals",
+      "a session leaves an attention state within 12 s after its cause has ended; a suspended machine and a blind window of 2 s do not count",
     severity: "ERROR",
     checked: ["test"]
   },

@@ -8,7 +8,7 @@ import { Effect } from "effect"
 
 /** Names of the events, with their MESSAGE_ID in systemd's journal. */
 export const messageIds = {
-  /** An agent has stopped because of errors. Only the user can start it again. */
+  /** An agent has stopped permanently and waits for the user. */
   "agent.failed": "f644104b282c4fda89fe7b88061c6c34",
   /** The log of a conversation is damaged, and the conversation was not loaded. */
   "conversation.apart": "3564f85d72eb42a9b73eb2810a2d78f6",

@@ -152,7 +152,7 @@ export const AgentInfo = Schema.Struct({
 })
 export type AgentInfo = typeof AgentInfo.Type
 
-/** A message to an agent that ended without an answer. */
+/** A message that an agent did not answer. */
 export const DroppedInfo = Schema.Struct({
   messageId: Schema.String,
   from: Schema.String,
@@ -161,7 +161,7 @@ export const DroppedInfo = Schema.Struct({
   /** Why the turn ended without an answer: "refusal", "max_tokens", "max_turns" and others. */
   errorType: Schema.String,
   reason: Schema.String,
-  /** ms since the epoch */
+  /** When the message ended without an answer, in ms since the epoch. */
   since: Schema.Finite
 })
 export type DroppedInfo = typeof DroppedInfo.Type
@@ -321,7 +321,7 @@ export const PlateInfo = Schema.Struct({
 })
 export type PlateInfo = typeof PlateInfo.Type
 
-/** A tool call without a result. */
+/** A tool call that has no result yet. */
 export const CallInfo = Schema.Struct({
   /** Id of the call, unique in the store. The commands `approve` and `deny` accept it. */
   callId: Schema.String,
@@ -358,9 +358,9 @@ export const AskedCall = Schema.Struct({
   agent: Schema.String,
   run: Schema.String,
   tool: Schema.String,
-  /** Folder in which the call would run. */
+  /** Folder in which the call will run if it is approved. */
   folder: Schema.String,
-  /** The whole input as JSON; only registered secrets are masked. */
+  /** The whole input of the call as JSON. Only registered secrets are masked. */
   input: Schema.String,
   /** Hash of the call with its whole input. An approval must name this hash. */
   hash: Schema.String,
@@ -370,7 +370,7 @@ export const AskedCall = Schema.Struct({
   questions: Schema.optionalKey(Schema.Array(Question)),
   /** When the call began to wait for the user, in ms since the epoch. */
   since: Schema.Finite,
-  /** When the request times out, ms since the epoch; null: unknown. */
+  /** When the call stops waiting for the user, in ms since the epoch; null: unknown. */
   until: Schema.NullOr(Schema.Finite)
 })
 export type AskedCall = typeof AskedCall.Type
@@ -436,7 +436,7 @@ export type Report = typeof Report.Type
 export const WhyLine = Schema.Struct({
   /** eventId of the rune that the sentence describes; 0: the sentence describes the current state. */
   eventId: Schema.Int,
-  /** ms since the epoch */
+  /** Time that the sentence is about, in ms since the epoch. */
   at: Schema.Finite,
   text: Schema.String
 })

@@ -4,7 +4,7 @@
  */
 export interface Key {
   readonly name: string
-  /** ms since the epoch */
+  /** When the run is due, in ms since the epoch. */
   readonly due: number
   /** True: a user requested the run. False: the run was due according to the schedule. */
   readonly asked: boolean

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 
 const text = Schema.String
-/** ms since the epoch */
+/** A time in ms since the epoch. */
 const time = Schema.Finite
 
 /** A goal that a schedule submits. For missing fields, the values in the project's config are used. */
@@ -36,7 +36,7 @@ export const shown = ({ goal, send }: Work): Work => {
   }
 }
 
-/** The newest run of a schedule. */
+/** The most recent run of a schedule. */
 const Run = Schema.Struct({
   /** When the run was due. If a user requested the run: the time of the request. */
   due: time,

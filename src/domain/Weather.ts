@@ -65,7 +65,7 @@ export interface Standing extends Account {
   /** When the next request is allowed, in ms since the epoch. */
   readonly until: number
   readonly message: string
-  /** eventId of the newest rune about the account. */
+  /** eventId of the newest rune about this account's status. */
   readonly restsOn: number
 }
 

@@ -17,17 +17,17 @@ export interface Options {
    * Default: 1,024.
    */
   readonly capacity?: number
-  /** For tests: states are frozen, checked to be plain data, and compared with the result of `apply`. */
+  /** True in tests: states are frozen, checked to be plain data, and compared with the result of `apply`. */
   readonly strict?: boolean
 }
 
 /** Counters since the start of the process. */
 export interface Metrics {
-  /** Messages from outside that were handled, including refused ones. */
+  /** Number of handled messages from outside a scope, including refused messages. */
   macrosteps: number
   appends: number
   runes: number
-  /** Messages that were illegal, refused by the actor, or refused by the log. */
+  /** Number of messages that were illegal, or that the actor or the log refused. */
   refused: number
   stale: number
   crashes: number

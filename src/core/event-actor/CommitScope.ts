@@ -6,10 +6,10 @@
  *             → durable: replies → actions → timers and activities
  *
  * Guarantees: a macrostep is applied completely or not at all. Before a macrostep is durable, the scope sends only mail
- * to other scopes; if the macrostep is undone, that mail is void. A message is removed from the mailbox only when its
- * runes are durable. Therefore a crash or a failed append loses no mail. Only a limited number of runes of a scope (its
- * share) can be waiting for the log. A message that crashes the scope three times is dead-lettered, and the scope
- * continues. The cost of a crash does not depend on the amount of queued mail.
+ * to other scopes; if the macrostep is undone, that mail is void. A message counts as handled only when its runes are
+ * durable. Therefore a crash or a failed append loses no mail. Only a limited number of runes of a scope (its share)
+ * can wait for the log. A message that crashes the scope three times is dead-lettered, and the scope continues. The
+ * cost of a crash does not depend on the amount of queued mail.
  *
  * A scope is the child of a supervisor, and is its own `ChildSpec`. The states, mail and asks survive a restart of the
  * scope. A scope without mail consists of a few small objects and its states: it has no fiber and no queue.
@@ -66,7 +66,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   private mail: MailQueue<Member> | undefined = undefined
   private rare: Rare | undefined = undefined
 
-  // --- actors
+  // --- actors of the scope
 
   /** Adds an actor with the given state. Actors can be added while the scope is running. */
   add<S, M, A, E>(
@@ -122,7 +122,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return member
   }
 
-  // --- mail
+  // --- receiving mail
 
   /**
    * Puts a message into an actor's mailbox if there is room. `isFollowing`: the message follows from mail that was
@@ -166,7 +166,10 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     scheduler.alone(() => this.macrostep(member, ask))
   }
 
-  /** Cancels an ask whose asker was interrupted. If the ask was not handled yet, it no longer counts as mail. */
+  /**
+   * Cancels an ask whose asker was interrupted. If the ask was not handled yet, it no longer takes up room in the
+   * mailbox.
+   */
   giveUp(ask: Ask<Member>): void {
     ask.resume = undefined
     ask.end(Exit.interrupt())
@@ -231,7 +234,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return this as unknown as CommitScope<never>
   }
 
-  // --- a turn
+  // --- handling mail in turns
 
   turn(until: number): boolean {
     const { loop } = this.system
@@ -289,8 +292,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   }
 
   /**
-   * Accepts a macrostep whose runes were passed to the log. Its message is removed from the mailbox when the runes are
-   * durable.
+   * Accepts a macrostep whose runes were passed to the log. Its message counts as handled when the runes are durable.
    */
   private stand(unit: ScopeUnit, isDurable: boolean, log: Log): void {
     const { item, kept, outbox, touched } = unit
@@ -355,7 +357,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     else this.bury(member, item, "postponed-limit", refused)
   }
 
-  // --- durable
+  // --- completing durable macrosteps
 
   durable(unit: ScopeUnit): void {
     this.system.scheduler.alone(() => this.landed(unit))
@@ -462,7 +464,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     }
   }
 
-  // --- failures
+  // --- failures of messages and appends
 
   /**
    * Called when the log could not append the unit's runes. Its message will be handled again; `refold` resets the

@@ -28,7 +28,7 @@ export interface DeadLetter {
   /** The error that the message caused, or the refusal. */
   readonly why?: unknown
   readonly cause?: Cause
-  /** ms since the epoch */
+  /** When the message became a dead letter, in ms since the epoch. */
   readonly at: number
 }
 

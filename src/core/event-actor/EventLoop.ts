@@ -7,7 +7,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 
 export interface EventLoopShape {
-  /** Runs the task as a microtask: after the current call stack, and before the event loop continues. */
+  /** Runs the task when the current call stack has ended, before the event loop continues. */
   soon(task: () => void): void
   /** Runs the task in a later round of the event loop, after pending sockets and timers. */
   later(task: () => void): void

@@ -126,7 +126,7 @@ export interface Context {
   readonly ref: <M>(actor: string) => Ref<M>
   /** Returns the current state of a sibling, including the changes of this macrostep. */
   readonly read: <T>(actor: string) => T
-  /** True if the scope has an actor with this name now. */
+  /** Returns true if the scope now has an actor with this name. */
   readonly has: (actor: string) => boolean
 }
 
@@ -201,7 +201,7 @@ export interface EventSourcedActor<S, M, A = never, E = never, R = never> {
    * Effect, the next action waits for its end; mail does not wait.
    */
   readonly perform?: (action: A, acting: Acting<S, M, E>) => Effect.Effect<void, unknown, R> | void
-  /** Runs an activity. A failure crashes the scope. */
+  /** Runs an activity. If it fails, the scope crashes. */
   readonly run?: (activity: Activity, acting: Acting<S, M, E>) => Effect.Effect<void, unknown, R | Scope.Scope>
 }
 

@@ -87,7 +87,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
     return this.spec.id
   }
 
-  // Implementation of Hold.
+  // Implementation of the interface Hold.
 
   get supervisor(): string {
     return this.owner.name
@@ -110,7 +110,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
     this.waiting = [...(this.waiting ?? []), then]
   }
 
-  // Start and end.
+  // Start and end of the child.
 
   /** Runs a start that is a function. When the function returns, the start is complete. */
   beginDirect(start: DirectStart): Outcome {

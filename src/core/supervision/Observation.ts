@@ -9,7 +9,7 @@
 export const MAX_SHOWN = 1_000
 
 export interface Crash {
-  /** ms since the epoch */
+  /** When the child crashed, in ms since the epoch. */
   readonly at: number
   readonly message: string
 }
@@ -43,7 +43,7 @@ export interface Part {
 }
 
 export interface Taken {
-  /** ms since the epoch */
+  /** When the actor handled the message, in ms since the epoch. */
   readonly at: number
   readonly message: string
 }

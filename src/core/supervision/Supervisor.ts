@@ -144,7 +144,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return this.options.name
   }
 
-  // Implementation of ChildHandle.
+  // Implementation of the interface ChildHandle.
 
   stop(how: "shutdown" | "kill"): void {
     if (this.end !== undefined) return
@@ -178,7 +178,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return Effect.flatMap(this.exit, ({ exit }) => exit)
   }
 
-  // The mailbox.
+  // Handling the supervisor's mailbox.
 
   exited(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void {
     // a child that starts without a fiber is also restarted without a fiber
@@ -309,7 +309,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     Effect.runForkWith(this.context)(entry)
   }
 
-  // Restarts.
+  // Restarting children.
 
   private ifRestarting(
     child: Incarnation<R>,
@@ -484,7 +484,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     })
   }
 
-  // Administration.
+  // Calls that start, stop and list children.
 
   /** Starts the initial children. If one start fails, all children are stopped. */
   startAll(specs: ReadonlyArray<ChildSpec<R>>): Effect.Effect<void, Refused.StartFailed> {
@@ -605,7 +605,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     )
   }
 
-  // Inspection.
+  // Inspecting the supervision tree.
 
   inspect(): Inspection & { readonly _tag: "Supervisor" } {
     const { byId } = this.children
@@ -643,7 +643,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     for (const id of this.histories.keys()) if (!this.children.byId.has(id)) this.histories.delete(id)
   }
 
-  // The trace.
+  // Recording trace events.
 
   get trace(): Effect.Effect<ReadonlyArray<TraceEvent>> {
     return Effect.sync(() => this.ring.toArray())
