@@ -15,47 +15,50 @@ export const layers: ReadonlyArray<Layer> = [
   {
     folders: ["web"],
     holds: "The page in a browser.",
-    because: "It is a program of its own, and asks the daemon over HTTP."
+    because: "The page is a separate program, and sends its requests to the daemon over HTTP."
   },
   {
     folders: ["client"],
-    holds: "The typed client for programs of others.",
-    because: "It asks the daemon as a verb does."
+    holds: "The typed client that other programs use.",
+    because: "The client sends requests to the daemon as a command does."
   },
   {
     folders: ["app"],
     holds: "The daemon as a whole: its layers in start order, all folds, the entry points.",
-    because: "Only this room knows all others."
+    because: "Only `app` imports all other folders."
   },
   {
     folders: ["cli"],
-    holds: "The command line: parser, verbs by topic, views in the terminal, setup.",
-    because: "A verb is a client of the daemon, and nothing is a client of a verb."
+    holds: "The command line: parser, commands by topic, views in the terminal, setup.",
+    because: "A command is a client of the daemon, and no code is a client of a command."
   },
   {
     folders: ["alerts/channels"],
-    holds: "The channels that tell a person: desktop, ntfy, mail, webhook, chat, a program.",
-    because: "A channel knows the alerter's contract, and the alerter knows no channel."
+    holds: "The channels that notify a person: desktop, ntfy, mail, webhook, chat, a program.",
+    because: "A channel imports the alerter's contract, and the alerter imports no channel."
   },
   {
     folders: ["api/rpc", "api/http", "alerts", "systemd"],
-    holds: "The edges: the control socket, HTTP, the outbox of mails and notices, the unit of systemd.",
-    because: "An edge sends messages in and reads the log. What imported an edge could be called back by it."
+    holds:
+      "The interfaces to the outside: the control socket, HTTP, the outbox of mails and notices, the systemd unit.",
+    because:
+      "An interface sends messages to the features and reads the log. No feature imports an interface, so that no interface can call a feature back."
   },
   {
     folders: ["board"],
-    holds: "What runs, what waits for a person, and the conversation of one agent, made of runes.",
-    because: "It reads what every feature shows, and no feature knows that it is shown."
+    holds:
+      "The lists of what runs and what waits for a person, and the conversation of one agent, computed from runes.",
+    because: "The board reads the state of every feature, and no feature imports the board."
   },
   {
     folders: ["backup"],
-    holds: "A store in one file, and its way back.",
-    because: "It knows the store and its files, and nobody who uses them."
+    holds: "Backup of a store into one file, and restore from the file.",
+    because: "`backup` imports the store and its files, but no code that uses them."
   },
   {
     folders: ["telemetry"],
-    holds: "Figures for Prometheus, traces for OpenTelemetry.",
-    because: "It reads the log and the tree, and calls nobody back."
+    holds: "Metrics for Prometheus, traces for OpenTelemetry.",
+    because: "`telemetry` reads the log and the supervision tree, and calls no other folder."
   },
   {
     folders: ["cluster"],
@@ -65,53 +68,53 @@ export const layers: ReadonlyArray<Layer> = [
   {
     folders: ["access", "projects", "plates", "channels", "goals", "providers", "budgets", "schedules"],
     holds: "The features. A plate is a session that a person runs by hand.",
-    because: "Siblings speak through ports of `domain`, so that each can fail and be read alone."
+    because: "Features talk to each other through ports of `domain`, so that each can fail, and can be read, alone."
   },
   {
     folders: ["agents"],
-    holds: "One agent: its machines, its actors, its run, its prompts.",
-    because: "An agent knows no project that it belongs to."
+    holds: "One agent: its state machines, its actors, its run, its prompts.",
+    because: "An agent does not import the project that it belongs to."
   },
-  { folders: ["domain"], holds: "Words and ports that features share.", because: "It knows no feature." },
+  { folders: ["domain"], holds: "Types and ports that features share.", because: "`domain` imports no feature." },
   {
     folders: ["runs"],
     holds: "The backends, one folder each; processes, limits, the sandbox.",
-    because: "A backend runs a process by contract, and knows no policy about it."
+    because: "A backend runs a process by a contract, and contains no policy about the process."
   },
   {
     folders: ["runs/git"],
     holds: "Every git command of the daemon, and the repositories of agents.",
-    because: "It knows none of those that need git."
+    because: "`runs/git` imports none of the folders that need git."
   },
   {
     folders: ["runs/gateway"],
     holds: "The process through which a confined run reaches its model.",
-    because: "It runs beside the daemon, and its client knows no agent."
+    because: "The gateway runs next to the daemon, and its client imports no agent."
   },
   {
     folders: ["runs/keeper"],
-    holds: "The process that holds runs while daemons come and go.",
-    because: "It runs beside the daemon, and knows no run."
+    holds: "The process that holds runs while daemons start and end.",
+    because: "The keeper runs next to the daemon, and does not import the code of runs."
   },
   {
     folders: ["core/event-actor"],
     holds: "Actors, state machines, commit scopes, timers.",
-    because: "An actor commits to a log, and the log knows no actor."
+    because: "An actor commits to a log, and the log imports no actor."
   },
   {
     folders: ["core/event-log"],
     holds: "The log: streams, hash chains, snapshots, segments, `verify`, `repair`.",
-    because: "It stores facts, and knows no actor that states them."
+    because: "The log stores facts, and does not import the actors that write them."
   },
   {
     folders: ["core/supervision"],
-    holds: "Supervisors, as OTP has them.",
-    because: "It knows no agent, so that its tests need none."
+    holds: "Supervisors, as in Erlang's OTP.",
+    because: "`core/supervision` imports no agent, so that its tests need no agent."
   },
   {
     folders: ["config"],
     holds: "Settings: their schemas, defaults and errors.",
-    because: "It knows nothing of what is done with a setting."
+    because: "`config` does not import the code that uses a setting."
   }
 ]
 
