@@ -41,7 +41,10 @@ export interface Place {
 
 /** A checkpoint from which the next daemon can resume the run. Output before it is no longer stored. */
 export interface Point {
-  /** Bytes of the program's output before the checkpoint, and the number of the last input. */
+  /**
+   * Number of bytes of the program's stdout and stderr before the checkpoint, and the sequence number of the last
+   * input.
+   */
   readonly out: number
   readonly err: number
   readonly seq: number
@@ -50,36 +53,41 @@ export interface Point {
 }
 
 /**
- * An event of a run. If the run survives daemon restarts, an event that came from the program's output has a place. A
- * repeated event is recognized by its place.
+ * An event of a run. If the run can survive a daemon restart, an event from the program's output has a `place`. A
+ * repeated event is recognized by its `place`.
  */
 export type RunEvent = Happening & { readonly place?: Place }
 
 export type Happening =
-  /** The agent is really running. A process that exits before this event has failed to start. */
+  /** The agent has started. A process that exits before this event has failed to start. */
   | { readonly _tag: "Started"; readonly pid?: number | undefined; readonly sessionId?: string | undefined }
   /**
-   * All earlier output of a resumed run has been reported. `given`: the turn whose input the run has and which has not
-   * ended.
+   * All earlier output of a resumed run has been reported. `given`: id of the unfinished turn whose input the run has
+   * already received.
    */
   | { readonly _tag: "Resumed"; readonly given?: string | undefined }
-  /** While a run is being resumed: it had received the input of this turn. */
+  /** Sent while a run is being resumed: the run had already received the input of this turn. */
   | { readonly _tag: "Given"; readonly input: string }
   /**
-   * The run works on the input with this id: the spec's, or that of a `send`. Only now does the input count as
-   * delivered.
+   * The run has begun this turn. `turnId` comes from the run's spec or from `send`. From now on, the turn's input
+   * counts as delivered.
    */
   | { readonly _tag: "TurnStarted"; readonly turnId: string }
   /**
-   * The run has begun a turn by itself. The backend names it, uniquely within the run. A requested turn that arrives
-   * during it absorbs it. If a requested turn is already waiting, it absorbs the new turn and this event is not sent.
+   * The run has begun a turn by itself. The backend chooses the turn id, unique within the run. A requested turn that
+   * arrives meanwhile absorbs this turn. If a requested turn is already waiting, it absorbs the new turn and this event
+   * is not sent.
    */
   | { readonly _tag: "TurnOpened"; readonly turnId: string; readonly why: string }
   /**
-   * All work that the run has running or scheduled outside its turns. The run can begin a turn by itself because of it.
+   * The run's background work: everything that is running or scheduled outside its turns. The run can begin a turn by
+   * itself because of such work.
    */
   | { readonly _tag: "Background"; readonly works: ReadonlyArray<Work> }
-  /** For a run that was resumed at a checkpoint: what its subscriber knew then. Sent after `Started`. */
+  /**
+   * Sent after `Started` if the run was resumed at a checkpoint. `heard`: the subscriber's state that was stored with
+   * the checkpoint.
+   */
   | { readonly _tag: "Recalled"; readonly heard: unknown }
   /**
    * A checkpoint of a run that survives daemon restarts. The subscriber calls `keep` once everything before it is
@@ -97,27 +105,30 @@ export type Happening =
       readonly tool: string
       readonly arguments: unknown
       /**
-       * True if the backend itself knows that the call has no side effects. The word of an agent or a server is never
-       * enough.
+       * True if the backend itself knows that the call has no side effects. A claim by the agent or by an MCP server is
+       * never enough.
        */
       readonly readOnly: boolean
-      /** True for a tool of the server that agentd gave the run, as the backend itself knows. */
+      /** True if the tool belongs to agentd's own MCP server, as far as the backend itself can tell. */
       readonly voice?: boolean
     }
   /**
-   * The call waits for `answer`. Each call asks at most once. `always`: a person decides, whatever the agent's mode.
+   * The call waits for `answer`. Each call asks at most once. `always`: the user must decide, in every approval mode.
    */
   | {
       readonly _tag: "ApprovalRequested"
       readonly callId: string
       readonly reason: string
       readonly always?: boolean
-      /** Set if the call asks a person to choose, not for an approval. The choice comes with the answer. */
+      /** Set if the call asks the user to choose instead of to approve. `answer` returns the choice. */
       readonly questions?: ReadonlyArray<Question>
     }
-  /** The run no longer waits for an answer about this call: it was decided elsewhere, and the call may go on. */
+  /**
+   * The run no longer waits for an answer about this call, because the call was decided elsewhere. The call may
+   * continue.
+   */
   | { readonly _tag: "ApprovalWithdrawn"; readonly callId: string }
-  /** The call runs. Sent only if that is known before the result. */
+  /** The call is running. Sent only if the backend knows this before the call's result. */
   | { readonly _tag: "ToolStarted"; readonly callId: string }
   | {
       readonly _tag: "ToolProgress"
@@ -126,14 +137,14 @@ export type Happening =
       readonly chunk: string
     }
   /**
-   * At most one for each call. When a turn ends, calls without a result are unknown; if the turn was interrupted, they
-   * are cancelled.
+   * At most one result for each call. When a turn ends, calls without a result count as `unknown`, or as `cancelled` if
+   * the turn was interrupted.
    */
   | { readonly _tag: "ToolResult"; readonly callId: string; readonly status: ToolStatus; readonly output: unknown }
   /** Usage since the last such event: a difference, never a sum. Ideally one event for each request to the model. */
   | {
       readonly _tag: "Usage"
-      /** Including tokens read from and written to a cache. */
+      /** Number of input tokens, including those read from or written to a cache. */
       readonly inputTokens: number
       readonly outputTokens: number
       /** Input tokens that were read from a cache. */
@@ -141,14 +152,17 @@ export type Happening =
       /** Input tokens that were written to a cache. */
       readonly cacheWrite?: number
       readonly model?: string
-      /** Reported, not estimated. 0: another event reports the cost. Omitted: no cost was reported. */
+      /**
+       * Cost in US dollars as reported, never estimated. 0: another event reports the cost. Omitted: no cost was
+       * reported.
+       */
       readonly usd?: number | undefined
       /** Tokens of the newest request, and the maximum of its model. Omitted: not reported. */
       readonly context?: { readonly used: number; readonly window?: number }
     }
   /**
-   * Total tokens that the run has used, as counted by the gateway in front of its model. The sums start when the route
-   * of this name was opened.
+   * Total tokens that the run has used, as counted by the gateway in front of its model. The count starts when the
+   * gateway opens the route with this name.
    */
   | { readonly _tag: "Passed"; readonly route: string; readonly tokens: ReadonlyArray<ModelTokens> }
   /** The usage limits of the run's account, as its provider reports them. */
@@ -164,13 +178,16 @@ export type Happening =
     }
   /** The run could not resume its session. It has begun a new one and remembers nothing from the earlier one. */
   | { readonly _tag: "MemoryLost"; readonly text: string }
-  /** A message for a person while no other events come, for example "the API is overloaded; try 3 of 10". */
+  /** A message for the user while no other events arrive, for example "the API is overloaded; try 3 of 10". */
   | {
       readonly _tag: "Notice"
       readonly text: string
       /** Name of a lasting problem. The problem lasts until a notice with `isOver` true. */
       readonly lasting?: { readonly about: string; readonly isOver: boolean }
-      /** Set if the run retries the request to its model by itself. `since`: ms since the epoch. Omitted: since now. */
+      /**
+       * Set if the run retries its model request by itself. `since`: when the retries began, in ms since the epoch.
+       * Omitted: now.
+       */
       readonly retries?: { readonly since?: number }
     }
   /**
@@ -178,7 +195,10 @@ export type Happening =
    * turn's last answer, complete.
    */
   | { readonly _tag: "TurnCompleted"; readonly turnId: string; readonly output: string }
-  /** After `interruptTurn`, or if the turn was interrupted elsewhere. The run goes on. `output`: the answer so far. */
+  /**
+   * Sent after `interruptTurn`, or if the turn was interrupted elsewhere. The run continues. `output`: the answer so
+   * far.
+   */
   | { readonly _tag: "TurnInterrupted"; readonly turnId: string; readonly output: string }
   | {
       readonly _tag: "TurnError"
@@ -192,8 +212,8 @@ export type Happening =
       readonly goesOn?: boolean
     }
   /**
-   * Always the last event, sent only when the process tree is gone. After a turn's error the outcome has that error's
-   * class.
+   * Always the last event, sent when no process of the run is left. After a `TurnError`, the outcome has the class of
+   * that error.
    */
   | { readonly _tag: "Exited"; readonly outcome: Outcome }
 
@@ -213,7 +233,10 @@ export interface RunSocket {
 }
 
 export interface RunSpec {
-  /** Never reused. Durable before the program is started, and `AGENTD_RUN` in the child's environment. */
+  /**
+   * Id of the run, never reused. The id is stored durably before the program starts, and passed to the program as
+   * `AGENTD_RUN`.
+   */
   readonly runId: string
   readonly agent: string
   /** Id of the first turn, never reused. */
@@ -221,19 +244,22 @@ export interface RunSpec {
   readonly prompt: string
   /** Files of the first turn, in the order in which the prompt names them. */
   readonly files?: ReadonlyArray<RunFile>
-  /** Absolute path of the agent's workspace: what its tools may touch. */
+  /** Absolute path of the agent's workspace, to which its tools are limited. */
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
   /** Session of the backend to resume. `fork`: resume a copy, because the session is open elsewhere. */
   readonly resume: { readonly sessionId: string; readonly fork: boolean } | undefined
   /**
-   * How calls are decided (`approvals.mode`), for an agent that must be configured to ask. If omitted, the agent's
+   * Approval mode (`approvals.mode`), for an agent that asks only if it is configured to ask. If omitted, the agent's
    * default applies.
    */
   readonly approvals?: "read_only" | "auto" | "full_access"
   /** Resource limits. If omitted, the run is unlimited. */
   readonly limits?: LimitsConfig | undefined
-  /** MCP servers for the agent, by name, besides its own. agentd's own server is one of them. */
+  /**
+   * MCP servers for the agent, by name, in addition to those that the agent configures itself. Includes agentd's own
+   * server.
+   */
   readonly mcp: { readonly [name: string]: GivenServer }
   /** If omitted, the run uses the daemon's public socket. */
   readonly socket?: RunSocket
@@ -241,7 +267,7 @@ export interface RunSpec {
   readonly adopt?: { readonly isUp: boolean }
 }
 
-/** The run could not be started, or cannot take this input now. `fatal`: a retry will not help. */
+/** The run could not be started, or cannot accept this input now. `fatal`: a retry will not help. */
 export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
   message: Schema.String,
   remedy: Schema.String,
@@ -265,7 +291,7 @@ export interface TurnInput {
 export type Decision =
   /** `answers`: one for each question of the call, or a single one for all of them. */
   | { readonly behavior: "allow"; readonly answers?: ReadonlyArray<string> }
-  /** `words`: a person wrote the message, and the agent is to read it. */
+  /** `words`: true if the user wrote the message. The agent must then see it. */
   | { readonly behavior: "deny"; readonly message: string; readonly interrupt?: boolean; readonly words?: boolean }
 
 export interface Choosing {
@@ -279,20 +305,26 @@ export interface Run {
   readonly events: Stream.Stream<RunEvent>
   /** Starts the next turn. Fails while a turn is active, and for a run without turns. */
   readonly send: (input: TurnInput) => Effect.Effect<void, BackendError>
-  /** Answers a call that asked. Does nothing if the call no longer waits. */
+  /** Answers a call that waits for a decision. Does nothing if the call no longer waits. */
   readonly answer: (callId: string, decision: Decision) => Effect.Effect<void>
   /** Ends one call if the backend supports it, otherwise does nothing. The call's result is still sent. */
   readonly cancelCall: (callId: string) => Effect.Effect<void>
   /**
-   * Changes the model or mode from now on. Returns when the agent has confirmed it. If omitted, a new run applies the
-   * change. Null: unchanged.
+   * Changes the model or mode from now on. Null: unchanged. Returns when the agent has confirmed the change. If the
+   * method is omitted, the change needs a new run.
    */
   readonly choose?: (choice: Choosing) => Effect.Effect<void, BackendError>
-  /** Makes this the checkpoint at which the next daemon resumes the run. `heard`: what the subscriber knew then. */
+  /**
+   * Stores `point` as the checkpoint from which the next daemon resumes the run. `heard`: the subscriber's state at
+   * that point.
+   */
   readonly keep?: (point: Point, heard: unknown) => Effect.Effect<void>
   /** Whether the run survives this daemon. If omitted, the run ends with this daemon. */
   readonly outlives?: () => boolean
-  /** Ends the turn at the next safe boundary, but not the run. Without turns it ends the run. Returns at once. */
+  /**
+   * Ends the turn at the next safe boundary, but not the run. If the backend has no turns, this ends the run. Returns
+   * at once.
+   */
   readonly interruptTurn: Effect.Effect<void>
   /**
    * Ends the processes that the run's programs started in the last `ms` milliseconds, unless they end soon by
@@ -307,7 +339,7 @@ export interface Run {
 
 export interface Backend {
   readonly name: string
-  /** Whether a run takes one turn after the other. */
+  /** Whether a run can take several turns, one after the other. */
   readonly turns: boolean
   /** True if `cancelCall` works: the backend runs the calls itself, so a time limit on calls takes effect. */
   readonly runsTools?: boolean
@@ -315,11 +347,11 @@ export interface Backend {
   readonly holds?: (runId: string) => Effect.Effect<boolean>
   /** Ends a run of an earlier daemon that will not be resumed. Returns when nothing of it is left. */
   readonly drop?: (runId: string) => Effect.Effect<void>
-  /** The end of the run is recorded for good: discard everything that was stored for it. */
+  /** Deletes everything that was stored for the run. Called when the run's end is recorded durably. */
   readonly forget?: (runId: string) => Effect.Effect<void>
   /**
    * Announces that a run with this id is about to start, or that it will not start after all (`comes` false). The
-   * backend can prepare then. Nothing of the run exists yet.
+   * backend can then prepare. The run does not exist yet.
    */
   readonly expect?: (runId: string, comes: boolean) => void
   readonly start: (spec: RunSpec) => Effect.Effect<Run, BackendError, Scope.Scope>

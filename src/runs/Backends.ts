@@ -1,5 +1,5 @@
 /**
- * Backends: makes the backend for a backend config. One row per type.
+ * Backends: creates the backend for a backend configuration.
  */
 import { Context, Effect, type FileSystem, Layer } from "effect"
 import type { BackendConfig } from "../config/BackendConfig.ts"

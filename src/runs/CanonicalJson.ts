@@ -1,6 +1,6 @@
 /**
- * CanonicalJson: the same JSON text for equal values: names sorted, no spaces. Pure. Names such as `__proto__` are
- * treated like any other.
+ * CanonicalJson: serializes equal values to the same JSON text, with sorted names and no spaces. Pure. Names such as
+ * `__proto__` are treated like any other.
  */
 import { attempt } from "../config/Attempt.ts"
 

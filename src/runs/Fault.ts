@@ -2,7 +2,7 @@
  * Fault: classifies a failure of an agent, its program or its provider, in the same way for every backend. Pure.
  *
  * Guarantees: The error's name and HTTP status take precedence over its text. Temporary failures do not count against
- * the agent. Text from an agent's own tools says nothing about its provider.
+ * the agent. Text from an agent's own tools is not taken as an error of its provider.
  */
 import { attempt } from "../config/Attempt.ts"
 import type { Outcome } from "./Outcome.ts"
@@ -55,7 +55,7 @@ const NETWORK: Rows = [
   ["connection", /\b(unable|failed|could ?n[o']t|cannot|can't) (to )?(connect|reach)/i]
 ]
 
-/** Names that are sufficient by themselves. The first matching row wins. */
+/** Names that determine the kind by themselves. The first matching row wins. */
 const NAMES: Rows = [
   ["max_tokens", /max_output_tokens|max_tokens|outputlength|output_length/i],
   ["billing", /billing|insufficient_quota|insufficient_funds|payment_required/i],
@@ -73,14 +73,14 @@ const NAMES: Rows = [
   ...NETWORK
 ]
 
-/** Names that cover several kinds: the text can tell which. */
+/** Names that can mean several kinds. The HTTP status and the text are checked first. */
 const WIDE: Rows = [
   ["connection", /connectionfailed|streamdisconnected|toomanyfailedattempts/i],
   ["server", /server_?error|api_error|timeout_error|internal_error|\binternal\b|deadline_exceeded/i],
   ["invalid_request", /invalid_?request|invalid_argument|bad_?request/i]
 ]
 
-/** Text patterns, if no name and no status is conclusive. The first matching row wins. */
+/** Text patterns, checked if neither the name nor the status determines the kind. The first matching row wins. */
 const WORDS: Rows = [
   ["max_tokens", /output[ -]tokens? (limit|maximum)|maximum output tokens?/i],
   ["rate_limit", /resource[_ ]exhausted|\b(retry|try again) in \d|reached your specified api usage limits/i],
@@ -119,7 +119,7 @@ const STATUSES: { readonly [status: number]: Kind } = {
   529: "overloaded"
 }
 
-/** Kind for a status that is not conclusive, if the text says nothing more. */
+/** Returns the kind for an HTTP status if neither the names nor the text determine it. */
 const restOf = (status: number): Kind => {
   if (status === 429) return "rate_limit"
   if (status === 404 || status === 405 || (status >= 300 && status < 400)) return "not_found"
@@ -130,7 +130,10 @@ const restOf = (status: number): Kind => {
 const STATUS =
   /^\[?(?:(?:api|http|internal|agent)? ?error:? ?)*(?:http )?\(?([45]\d\d)\b|\b(?:https?(?:\/[\d.]+)?|status(?: code)?|last|api) ?(?:error)?:? ?\(?([45]\d\d)\b/im
 
-/** opencode and Kilo use this name only for errors of their provider's API. So any status in the text is the API's. */
+/**
+ * opencode and Kilo use the name `APIError` only for errors of their provider's API. Any status in the text is
+ * therefore the API's.
+ */
 const isOfApi = (names: string): boolean => /\bAPIError\b/.test(names)
 
 const statusIn = ({ names, words }: Said): number => {
@@ -152,7 +155,7 @@ const OWN: ReadonlySet<Kind> = new Set([
 /** Whether the cause lies outside the agent: its login, or its provider. */
 export const isOutside = (kind: Kind): boolean => !OWN.has(kind)
 
-/** A clause whose subject is an agent's tool or a tool server. */
+/** Matches a clause about an agent's tool or a tool server. */
 const TOOLS = /\b(mcp|tool|command|hook|script|bash|terminal)\b[^;\n]*/gi
 
 const named = (rows: Rows, text: string): Kind | undefined => rows.find(([, pattern]) => pattern.test(text))?.[0]
@@ -173,7 +176,7 @@ export const kindOf = (said: Said): Kind => {
   )
 }
 
-/** Maximum depth, and maximum number of entries, that are read from an error's data. */
+/** Maximum depth, and maximum number of entries, when an error's data is read. */
 const DEEP = 5
 const MANY = 100
 
@@ -229,13 +232,13 @@ export const fatal = (errorType: string, message: string, remedy: string): Fault
   return { errorType, message: detail, retry: true, outcome: { _tag: "Fatal", detail, remedy } }
 }
 
-/** A refused login: the account waits for a person, and so do all agents that use it. */
+/** Fault for a rejected login. The account, and every agent that uses it, waits until the user logs in again. */
 export const refusedLogin = (message: string, remedy: string): Fault => {
   const outcome: Outcome = { _tag: "Uncounted", reason: "auth", detail: `${oneLine(message)}; ${remedy}` }
   return { errorType: "auth", message: oneLine(message), retry: true, outcome }
 }
 
-/** The steps by which a person can fix a fault. */
+/** Instructions for the user: how to fix each kind of fault. */
 export interface Remedies {
   readonly auth: string
   readonly billing: string
@@ -252,7 +255,7 @@ const FINAL: ReadonlySet<Kind> = new Set([
   "invalid_request"
 ])
 
-/** `until`: when a usage limit resets, ms since the epoch. */
+/** `until`: when a usage limit resets, in ms since the epoch. */
 export const faultOf = (kind: Kind, words: string, remedies: Remedies, until?: number): Fault => {
   const uncounted = (outcome: Outcome): Fault => ({ errorType: kind, message: oneLine(words), retry: true, outcome })
   switch (kind) {

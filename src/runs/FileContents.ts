@@ -76,7 +76,7 @@ export const withLines = (prompt: string, lines: ReadonlyArray<string>): string 
 /** A folder where a program reads files. */
 export interface Folder {
   readonly path: string
-  /** Returns the paths, in the same order. */
+  /** Writes the files to this folder. Returns their paths, in the order of `contents`. */
   readonly put: (contents: ReadonlyArray<Content>) => Effect.Effect<ReadonlyArray<string>, BackendError>
 }
 

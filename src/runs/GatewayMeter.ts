@@ -2,9 +2,9 @@
  * GatewayMeter: reports the token usage of a run whose tokens the gateway counts. The gateway's sums replace the usage
  * that the agent reports. The account limits that the provider's answers contain are reported, too.
  *
- * Guarantees: Usage is reported before the end of its turn and of its run, otherwise within a moment. If a run answers
- * and no request has passed the gateway, a notice says that it is not metered. The gateway and its sums survive the
- * daemon: the next daemon reports what passed while there was none.
+ * Guarantees: Usage is reported before the end of its turn and of its run, otherwise within about 250 ms. If a run
+ * answers and no request has passed the gateway, a notice says that it is not metered. The gateway and its sums survive
+ * the daemon: the next daemon reports the requests that passed while no daemon ran.
  */
 import { Effect, Stream } from "effect"
 import type { Run, RunEvent } from "./Backend.ts"
@@ -15,7 +15,7 @@ const LOOK = "250 millis"
 
 const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Exited"])
 
-/** Replaces the usage that the agent itself reports. */
+/** Returns an empty usage event that replaces the usage reported by the agent. */
 const nothing = ({ place }: RunEvent): RunEvent => ({
   _tag: "Usage",
   inputTokens: 0,
@@ -23,7 +23,7 @@ const nothing = ({ place }: RunEvent): RunEvent => ({
   ...(place === undefined ? {} : { place })
 })
 
-/** The sums, if they have changed since they were last reported. */
+/** Reports the token sums if they have changed since the last report. */
 const sums = () => {
   let before = ""
   return ({ opened, tokens = [] }: Passed): ReadonlyArray<RunEvent> => {
@@ -34,7 +34,7 @@ const sums = () => {
   }
 }
 
-/** The limit windows, if they have changed since they were last reported. */
+/** Reports the limit windows if they have changed since the last report. */
 const changes = () => {
   let before = ""
   return (told: ToldWindows | undefined): ReadonlyArray<RunEvent> => {
@@ -70,7 +70,7 @@ const watch = () => {
     const answered = said.some(
       (event) =>
         event._tag === "TurnCompleted" ||
-        // for a command, the whole run is its answer
+        // a command has no turns: its successful exit counts as its answer
         (event._tag === "Exited" && event.outcome._tag === "Success" && !hasTurns)
     )
     if (!answered || hasPassed || isTold) return []
@@ -96,10 +96,13 @@ const failures = () => {
 /** The gateway's counts for a run's route. */
 export type Passed = Partial<Pick<Count, "failing" | "opened" | "told" | "tokens">>
 
-/** Everything that has passed since the route was opened. `isOver`: the run has ended, so do not wait for more. */
+/**
+ * Returns the counts since the route was opened. `isOver`: true if the run has ended, so that no further counts are
+ * awaited.
+ */
 export type PassedBy = (isOver: boolean) => Effect.Effect<Passed>
 
-/** `passed` is undefined if the run has no gateway. */
+/** Adds the gateway's counts to the run's events. `passed` is undefined if the run has no gateway. */
 export const metered = (run: Run, passed: PassedBy | undefined): Run => {
   if (passed === undefined) return run
   const [all, change, bypass, fail] = [sums(), changes(), watch(), failures()]
@@ -112,7 +115,8 @@ export const metered = (run: Run, passed: PassedBy | undefined): Run => {
     ])
   const look = looked([])
   const own = run.events.pipe(
-    // reported together with the end, so that a budget does not cut off a turn that is already done
+    // Usage is reported together with the turn's end. Otherwise a budget could interrupt a turn that is already
+    // complete.
     Stream.mapArrayEffect((events) => {
       bypass.hears(events)
       const said = events.map((event) => (event._tag === "Usage" ? nothing(event) : event))

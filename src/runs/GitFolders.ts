@@ -1,13 +1,13 @@
 /**
- * GitFolders: which folders outside a workspace its git needs, and which of them can be written from within.
+ * GitFolders: determines which folders outside a workspace its git needs, and which of them the agent may write.
  *
- * A git folder is read-only. The daemon's git and the person's git obey a `commondir`, `config` or hook in it. In a
- * writable folder, a name that does not exist yet cannot be protected. An agent's own git folder is writable, because
+ * A git folder is read-only, because the daemon's git and the user's git obey its `commondir`, `config` and hooks. In a
+ * writable folder, a file that does not exist yet cannot be protected. An agent's own git folder is writable, because
  * only the agent's git runs there.
  *
- * Guarantees: An agent writes no git folder except its own, and only if agentd has recorded it as the agent's own. An
- * agent can have written a `.git` file, so it is trusted only if the repository that it names refers back to it. Reads
- * the file system, changes nothing.
+ * Guarantees: An agent writes no git folder except its own, and only if agentd has recorded it as the agent's own. A
+ * `.git` file may have been written by an agent. It is trusted only if the repository that it names refers back to it.
+ * Reads the file system, changes nothing.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -17,7 +17,7 @@ import * as OwnRecord from "./git/OwnRecord.ts"
 export interface GitFolders {
   /** Root of the checkout, if the workspace is a subfolder of it. */
   readonly around: string | undefined
-  /** In mount order: a later path lies within an earlier one. */
+  /** Paths in mount order: a path inside another one comes after it. */
   readonly parts: ReadonlyArray<{ readonly kind: "readOnly" | "writable"; readonly path: string }>
 }
 
@@ -26,8 +26,8 @@ const { O_NOCTTY, O_NONBLOCK, O_RDONLY } = fs.constants
 const MAX_LINE = 4_096
 
 /**
- * The first line of a small file. Opens without blocking: an agent can have put a pipe there, and opening it would
- * block the daemon for ever.
+ * Returns the first line of a small file. Opens the file without blocking: an agent could have put a pipe there, which
+ * would block the daemon forever.
  */
 const first = (file: string): string | undefined =>
   attempt(() => {
@@ -47,7 +47,7 @@ const writable = part("writable")
 const existing = (folder: string, ...names: ReadonlyArray<string>) =>
   names.map((name) => path.join(folder, name)).filter((file) => attempt(() => fs.lstatSync(file)) !== undefined)
 
-/** The folders that a worktree's `.git` file names, if they refer back to it. */
+/** Returns the folders that a work tree's `.git` file names, if they refer back to that file. */
 const linked = (file: string): Omit<GitFolders, "around"> | undefined => {
   const named = /^gitdir: (.+)$/.exec(first(file) ?? "")?.[1]
   const folder =
@@ -69,8 +69,8 @@ const lenderOf = (states: ReadonlyArray<string>, folder: string): string | undef
     .find((lender) => lender !== undefined && path.isAbsolute(lender))
 
 /**
- * `workspace` is a real path. The search upwards ends below each of `stop` and `states`: folders of agentd that can
- * contain the workspace.
+ * Finds the git folders of `workspace`, a real path. The upward search stops at the folders in `stop` and `states`:
+ * agentd's folders that can contain a workspace.
  */
 export const find = (
   workspace: string,

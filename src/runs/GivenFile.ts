@@ -18,10 +18,10 @@ export type MediaType = (typeof MEDIA_TYPES)[number]
 
 /** A file as the log stores it. The content is stored separately, under its hash. */
 export const GivenFile = Schema.Struct({
-  /** File name from the sender: not a path, and not to be trusted. */
+  /** File name from the sender. Not a path, and not trustworthy. */
   filename: Schema.String,
   type: Schema.Literals(MEDIA_TYPES),
-  /** Bytes. */
+  /** Size in bytes. */
   size: Schema.Int,
   /** SHA-256 of the content, in hexadecimal. */
   sha256: Schema.String
@@ -60,7 +60,7 @@ const isText = (content: Uint8Array): boolean => {
   }
 }
 
-/** Undefined if agents do not accept the content. */
+/** Determines the media type from the content. Undefined: agents do not accept this content. */
 export const mediaTypeOf = (content: Uint8Array): MediaType | undefined => {
   const head = Buffer.from(content.subarray(0, 16)).toString("latin1")
   const found = SIGNATURES.find(([, signature]) => signature.test(head))
@@ -68,5 +68,5 @@ export const mediaTypeOf = (content: Uint8Array): MediaType | undefined => {
   return content.length > 0 && isText(content) ? "text/plain" : undefined
 }
 
-/** The accepted kinds, in words. */
+/** The accepted media types, as texts for the user name them. */
 export const KINDS = "PNG, JPEG, GIF, WebP, PDF, or text in UTF-8"

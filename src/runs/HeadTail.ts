@@ -1,7 +1,7 @@
 /**
  * HeadTail: keeps the beginning and the end of a text of any length, and counts what was left out between them.
  *
- * Guarantees: Holds at most about three times its limits, however much is pushed. A note stands where text was left
+ * Guarantees: Stores at most about three times its limits, however much is pushed. A note marks where text was left
  * out.
  */
 export interface HeadTail {
@@ -37,7 +37,7 @@ export const make = (head: number, tail: number): HeadTail => {
   }
 }
 
-/** The beginning and end of a complete text. */
+/** Shortens a complete text to its beginning and end. */
 export const of = (text: string, head: number, tail: number): string => {
   const kept = make(head, tail)
   kept.push(text)

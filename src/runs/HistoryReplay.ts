@@ -16,7 +16,7 @@ export class HistoryReplay {
     return this.said
   }
 
-  /** The answer broke off, and the next one begins. */
+  /** Call this when an answer broke off and a new one begins. */
   again(): void {
     this.said = ""
   }

@@ -3,7 +3,7 @@
  * in a folder written by an agent is confined like a tool of that agent.
  *
  * Guarantees: A confined program sees the folder, the system's programs, and nothing of agentd's state. If the machine
- * has no sandbox, the answer is undefined.
+ * has no sandbox, the result is undefined.
  */
 import { Effect, Layer } from "effect"
 import { GitUnavailable } from "./git/Git.ts"
@@ -11,7 +11,7 @@ import { Confine } from "./git/Store.ts"
 import type { Environment } from "./process/ChildProcess.ts"
 import { Sandbox } from "./sandbox/Sandbox.ts"
 
-/** `hidden`: real paths, including agentd's state. */
+/** `hidden`: real paths that confined programs cannot see, including agentd's state. */
 export const layer = (of: { readonly environment: Environment; readonly hidden: ReadonlyArray<string> }) =>
   Layer.effect(
     Confine,

@@ -1,5 +1,5 @@
 /**
- * Host: what a backend knows of the daemon: its environment, its folders, and what no agent may see of them.
+ * Host: what a backend knows about the daemon: its environment, its folders, and the paths that no agent may see.
  */
 import * as path from "node:path"
 import type { Via } from "./gateway/GatewayClient.ts"
@@ -8,22 +8,22 @@ import type { Environment } from "./process/ChildProcess.ts"
 export type Argv = readonly [string, ...ReadonlyArray<string>]
 
 export interface Host {
-  /** The store's id. Marks the processes of its runs. */
+  /** Id of the store. Marks the processes of the store's runs. */
   readonly store: string
   readonly environment: Environment
-  /** Folder for conversations of agentd's own models. If omitted, a conversation ends with its run. */
+  /** Folder for the conversations of agentd's own models. If omitted, a conversation exists only as long as its run. */
   readonly sessions?: string | undefined
   /** Paths that agentd's own tools may not see: the state directory, the folder of the socket. */
   readonly hidden?: ReadonlyArray<string> | undefined
-  /** Folder for the tokens from logins at remote MCP servers. If omitted, there are none. */
+  /** Folder for login tokens of remote MCP servers. If omitted, no login tokens are stored. */
   readonly logins?: string | undefined
-  /** Folder for the home folders of confined agents. If omitted, a home folder ends with its run. */
+  /** Folder for the home folders of confined agents. If omitted, a home folder exists only as long as its run. */
   readonly homes?: string | undefined
-  /** Folder for the files of runs. If omitted, they lie in the folder for temporary files. */
+  /** Folder for the files of runs. If omitted, the folder for temporary files is used. */
   readonly runs?: string | undefined
   readonly sockets?: string | undefined
   readonly gateway?: string | undefined
-  /** Starts a program that must survive the daemon in a systemd unit with this name. */
+  /** Starts a program that must survive the daemon, in a systemd unit with the given name. */
   readonly via?: ((name: string) => Via) | undefined
 }
 

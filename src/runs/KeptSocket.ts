@@ -1,9 +1,9 @@
 /**
- * KeptSocket: keeps the file of our unix socket in place. A cleanup of old files can remove the file, and the last
- * logout can remove the whole folder.
+ * KeptSocket: keeps the file of one of the daemon's unix sockets in place. A cleanup of old files can remove the file,
+ * and the last logout can remove the whole folder.
  *
- * Guarantees: If the file is removed, the daemon listens there again within 10 s, for the same listener. Open
- * connections stay open. `claim` decides what happens to a file that others have put in its place.
+ * Guarantees: If the file is removed, the daemon creates it again within 10 s and passes new connections to the same
+ * handler. Open connections stay open. `claim` decides what happens to a file that others have put in its place.
  */
 import { Cause, Clock, Duration, Effect } from "effect"
 import { chmodSync, statSync } from "node:fs"
@@ -14,17 +14,17 @@ const LOOK = 10_000
 
 export interface Kept<E, R> extends Pick<ServerOpts, "allowHalfOpen"> {
   readonly path: string
-  /** Frees the path, so that it can be listened on. */
+  /** Frees the socket's path so that this process can listen on it. */
   readonly claim: Effect.Effect<unknown, E, R>
-  /** Takes a connection that was made after the file was lost and created again. */
+  /** Handles a connection that arrives after the socket's file was removed and created again. */
   readonly take: (conn: Socket) => void
-  /** If true, checks at once: another process has listened there before us. */
+  /** If true, checks at once, because another process was listening on this path before. */
   readonly now?: boolean
 }
 
 const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.ino
 
-/** Runs until the scope closes. Call it when the socket already listens. */
+/** Keeps the socket's file until the scope closes. Call this when the socket is already listening. */
 export const keep = <E, R>({ allowHalfOpen, claim, now = false, path, take }: Kept<E, R>) =>
   Effect.gen(function* () {
     let own = inodeOf(path)

@@ -1,8 +1,9 @@
 /**
  * LeftRuns: runs that an earlier daemon left to the keeper.
  *
- * Guarantees: Runs that the log still needs go on. A run that is not resumed is ended with every process that it
- * started, and nothing of it is stored. Its grace ends on time, however many daemons start and stop until then.
+ * Guarantees: Runs that the log still needs continue. A run that is not resumed is ended with every process that it
+ * started, and the keeper's data about it is deleted. Its grace period ends on time, even if several daemons start and
+ * stop in between.
  */
 import { Effect } from "effect"
 import { Keeper } from "./keeper/Keeper.ts"
@@ -13,8 +14,8 @@ import * as RunFolder from "./RunFolder.ts"
 import { RunSockets } from "./RunSockets.ts"
 
 /**
- * Grace from SIGTERM to SIGKILL, and its minimum, in ms. The minimum applies because the earlier daemon possibly did
- * not send SIGTERM.
+ * Grace period from SIGTERM to SIGKILL, and its minimum, both in ms. The minimum exists because the earlier daemon may
+ * not have sent SIGTERM.
  */
 const [GRACE, LEAST] = [5_000, 500]
 
@@ -25,19 +26,19 @@ const left = Effect.map(
   (all) => all.map((held) => ({ held, runId: runOf(held.name) }))
 )
 
-/** Ids of the runs. */
+/** Ids of the runs that an earlier daemon left to the keeper. */
 export const held: Effect.Effect<ReadonlySet<string>> = Effect.map(
   left,
   (all) => new Set(all.map(({ runId }) => runId))
 )
 
-/** Removes what agentd made for all runs except these. Call it before any run begins. */
+/** Removes the sockets and folders of all runs except those in `kept`. Call this before any run begins. */
 export const clear = Effect.fnUntraced(function* ({ runs }: Host, kept: ReadonlySet<string>) {
   yield* (yield* RunSockets).clear([...kept])
   if (runs !== undefined) yield* RunFolder.clear(runs, kept)
 })
 
-/** Ends these runs with all their processes. Returns when nothing of them is left. */
+/** Ends the runs in `over` with all their processes. Returns when none of these processes is left. */
 const ended = Effect.fnUntraced(function* (store: string, over: Effect.Success<typeof left>) {
   const keeper = yield* Keeper
   const tree = yield* ProcessTree
@@ -53,7 +54,7 @@ const ended = Effect.fnUntraced(function* (store: string, over: Effect.Success<t
   )
 })
 
-/** Ends all left runs except these. */
+/** Ends all runs that an earlier daemon left, except those in `wanted`. */
 export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlySet<string>) {
   const over = (yield* left).filter(({ runId }) => !wanted.has(runId))
   if (over.length === 0) return
@@ -61,7 +62,7 @@ export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlyS
   yield* ended(store, over)
 })
 
-/** Ends one run, if it exists. Returns when nothing of it is left. */
+/** Ends a run that an earlier daemon left, if it exists. Returns when none of its processes is left. */
 export const drop = Effect.fnUntraced(function* (store: string, runId: string) {
   const prefix = KeptProcess.prefixOf(runId)
   yield* ended(

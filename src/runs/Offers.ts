@@ -1,11 +1,12 @@
 /**
  * Offers: the models, modes and commands that an agent offers, limited in number and length. Pure.
  *
- * Guarantees: A name matches one offer or none: by its id, otherwise by its name if only one offer has that name.
+ * Guarantees: A text selects at most one offer. An exact id matches first; otherwise the only offer whose id or name
+ * matches, ignoring case.
  */
 import { Schema } from "effect"
 
-/** A model or a mode. `id` is what a person enters, `name` what is displayed. */
+/** A model or a mode. The user enters `id`; `name` is displayed. */
 export const Offer = Schema.Struct({ id: Schema.String, name: Schema.String })
 export type Offer = typeof Offer.Type
 
@@ -13,12 +14,12 @@ export type Offer = typeof Offer.Type
 export const Command = Schema.Struct({
   name: Schema.String,
   description: Schema.String,
-  /** Describes the arguments; empty: no hint. */
+  /** Describes the command's arguments. Empty: no hint. */
   hint: Schema.String
 })
 export type Command = typeof Command.Type
 
-/** Omitted: the agent has not reported it. Empty: the agent has none. */
+/** An agent's offers. Omitted field: the agent has not reported it. Empty list: the agent has none. */
 export interface Offers {
   readonly models?: ReadonlyArray<Offer>
   readonly modes?: ReadonlyArray<Offer>
@@ -35,7 +36,7 @@ const MAX_NAMED = 20
 const short = (text: string, most: number): string =>
   text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`
 
-/** Omits offers that cannot be named: the id is empty or too long. */
+/** Omits offers that cannot be selected because their id is empty or too long. */
 const named = <A>(all: ReadonlyArray<A>, idOf: (one: A) => string): ReadonlyArray<A> =>
   all.filter((one) => idOf(one) !== "" && idOf(one).length <= MAX_NAME).slice(0, MAX_OFFERS)
 
@@ -63,7 +64,7 @@ export const find = (all: ReadonlyArray<Offer>, named: string): Offer | undefine
   return called.length === 1 ? called[0] : undefined
 }
 
-/** The ids, as an error message lists them. */
+/** Lists the ids of the offers for an error message. */
 export const listed = (all: ReadonlyArray<Offer>): string => {
   const names = all.slice(0, MAX_NAMED).map(({ id }) => id)
   return all.length > MAX_NAMED ? `${names.join(", ")} and ${all.length - MAX_NAMED} more` : names.join(", ")

@@ -1,12 +1,12 @@
 /**
  * Outcome: how a run ended. Its class determines what the worker does: count the error and back off, wait for a reset,
- * or stop for good.
+ * or stop permanently.
  */
 import { Schema } from "effect"
 
 /**
  * Why a run ended without counting as an error. `unavailable`: its provider could not be reached. `auth`: its login was
- * refused. `taken`: agentd itself ended it by stopping. `lost`: nobody knows how it ended.
+ * refused. `taken`: agentd ended the run because agentd itself stopped. `lost`: it is unknown how the run ended.
  */
 export const UncountedReason = Schema.Literals(["quota", "unavailable", "auth", "overflow", "held", "lost", "taken"])
 export type UncountedReason = typeof UncountedReason.Type
@@ -17,15 +17,15 @@ export const Outcome = Schema.Union([
   Schema.TaggedStruct("Error", { detail: Schema.String }),
   Schema.TaggedStruct("Timeout", {}),
   /**
-   * Does not count as an error. `until` (ms since the epoch) is when to retry. `detail`: the provider's message, if no
-   * turn reports it.
+   * Does not count as an error. `until`: when to retry, in ms since the epoch. `detail`: the provider's message, if no
+   * turn has reported it.
    */
   Schema.TaggedStruct("Uncounted", {
     reason: UncountedReason,
     until: Schema.optional(Schema.Finite),
     detail: Schema.optional(Schema.String)
   }),
-  /** No retry will help, for example billing or a missing binary. `remedy` says what will. */
+  /** A retry cannot help, for example after a billing problem or if a binary is missing. `remedy` says what to do. */
   Schema.TaggedStruct("Fatal", { detail: Schema.String, remedy: Schema.String })
 ])
 export type Outcome = typeof Outcome.Type

@@ -19,12 +19,12 @@ export interface KeyPlace {
   readonly environment: Environment
 }
 
-/** Characters of a key: an HTTP header accepts no others. */
+/** Valid key characters: an HTTP header accepts no others. */
 const KEY = /^[\x21-\x7e]+$/
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
 
-/** The key, and a description of its source. */
+/** Reads the key. Also returns a description of the key's source. */
 export const read = Effect.fnUntraced(function* ({ cwd, environment, keyFile, variable }: KeyPlace) {
   const source = keyFile === undefined ? `the variable ${variable}` : `the file ${path.resolve(cwd, keyFile)}`
   const remedy =

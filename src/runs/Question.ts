@@ -1,5 +1,5 @@
 /**
- * Question: what an agent asks a person to choose, and the person's answers. Pure.
+ * Question: the questions that an agent asks the user, and the user's answers. Pure.
  *
  * An answer is the number or label of an option, or any text. If a question allows several options, commas separate
  * them. Several questions get one answer each, in order, or one text for all of them.
@@ -8,7 +8,7 @@ import { Schema } from "effect"
 
 export const Question = Schema.Struct({
   question: Schema.String,
-  /** Can be empty: then any text is an answer. */
+  /** Options to choose from. Empty: any text is an answer. */
   options: Schema.Array(Schema.Struct({ label: Schema.String, description: Schema.String })),
   /** True if more than one option can be chosen. */
   several: Schema.Boolean
@@ -21,7 +21,10 @@ export interface Unanswered {
   readonly remedy: string
 }
 
-/** The option's label; undefined if no option matches. Labels take precedence over numbers. */
+/**
+ * Returns the label of the option that the text selects. Undefined: no option matches. Labels take precedence over
+ * numbers.
+ */
 const meant = ({ options }: Question, said: string): string | undefined => {
   const word = said.trim().toLowerCase()
   const named = options.find(({ label }) => label.trim().toLowerCase() === word)
@@ -45,8 +48,8 @@ const noOption = ({ options, question }: Question, said: string): Unanswered => 
 })
 
 /**
- * The answers to the questions: one each, or a single one for all. `said`: one text for each question, or one text with
- * semicolons between the answers.
+ * Returns one answer for each question, or a single answer for all of them. `said`: one text for each question, or one
+ * text with semicolons between the answers.
  */
 export const answersTo = (
   questions: ReadonlyArray<Question>,
@@ -71,7 +74,7 @@ export const answersTo = (
   }
 }
 
-/** A request to a person. `id` is the id that answers refer to. */
+/** A request to the user. Answers refer to it by `id`. */
 export interface Asking {
   readonly id: string
   readonly tool: string
@@ -79,7 +82,7 @@ export interface Asking {
   readonly questions: ReadonlyArray<Question>
 }
 
-/** The chosen answers, if the request asks for a choice; undefined for an approval. */
+/** Returns the chosen answers if the request asks for a choice. Undefined: the request asks for an approval. */
 export const chosen = (
   { id, questions, tool }: Asking,
   said: ReadonlyArray<string> | undefined

@@ -2,8 +2,8 @@
  * Reach: what a run of a backend could access, computed before the run exists. Uses the code that starts and confines
  * runs, never a separate list.
  *
- * Guarantees: Starts nothing, creates nothing, and shows no key and no value of a variable. For an unconfined run it
- * says so, and lists no paths, since nothing is restricted.
+ * Guarantees: Starts nothing, creates nothing, and shows no key and no value of a variable. An unconfined run is shown
+ * as such, with `/` as its only path.
  */
 import { Effect, type FileSystem } from "effect"
 import * as fs from "node:fs"
@@ -24,25 +24,25 @@ import { type Mount, mountsOf, objection, shows } from "./sandbox/Confinement.ts
 import * as Enclosure from "./sandbox/Enclosure.ts"
 import type { Mechanism } from "./sandbox/Sandbox.ts"
 
-/** Everything that the daemon's user can access. */
+/** Path that represents everything that the daemon's user can access. */
 export const ALL = "/"
 
 export interface Reach {
   /** False: the run is not confined and has the rights of the daemon's user. */
   readonly confined: boolean
   readonly by: "bubblewrap" | "namespaces" | null
-  /** For a person: the sandbox and its limitations, or why there is none. */
+  /** Description for the user: the sandbox and its limitations, or why there is no sandbox. */
   readonly note: string
-  /** Why a run would not start; null if it would. */
+  /** Why a run would not start. Null: it would start. */
   readonly refused: string | null
   /** Paths that the run can read, but not write. */
   readonly reads: ReadonlyArray<string>
   readonly writes: ReadonlyArray<string>
   /** The programs that the run can execute, in words. */
   readonly runs: string
-  /** `gateway`: only to one model, through agentd. */
+  /** Network access of the run. `gateway`: only to one model, through agentd. */
   readonly network: "host" | "gateway" | "none"
-  /** Address of the model that the run reaches without a network of its own. */
+  /** Address of the model that the run reaches through agentd. Null: none. */
   readonly provider: string | null
   readonly keys: {
     /** Names of the run's variables whose name or value looks like a secret. */
@@ -70,7 +70,7 @@ export interface Place {
 const ANY = "any program, with the rights of the daemon's user"
 const HELD = "the programs that it reads; no set-uid, no new namespace"
 
-/** Placeholder id: no run exists. */
+/** Placeholder run id, because no run exists yet. */
 export const RUN = "outlined"
 
 const specOf = ({ agent, cwd, host, mcp }: Place): RunSpec => {
@@ -102,7 +102,10 @@ const secretsIn = (env: Environment, standIn?: string): ReadonlyArray<string> =>
 const pathsOf = (mounts: ReadonlyArray<Mount>, kind: Mount["kind"]) =>
   [...new Set(mounts.flatMap((mount) => ("source" in mount && mount.kind === kind ? [mount.source] : [])))].toSorted()
 
-/** Compares the socket's real path, because its folder can be what is mounted. */
+/**
+ * Whether the mounts show the socket to the run. Compares the socket's real path, because the folder of that path may
+ * be mounted.
+ */
 const reaches = (mounts: ReadonlyArray<Mount>, socket: string): boolean => {
   const real = fs.existsSync(socket) ? fs.realpathSync(socket) : socket
   return shows(mounts, real) !== undefined
@@ -167,7 +170,7 @@ const ofProcess = (
     Effect.catchTag("BackendError", (error) => Effect.succeed(refusedBy(error)))
   )
 
-/** For a model: what its tools can access. */
+/** Computes what the tools of a model agent can access. */
 const ofModel = Effect.fnUntraced(function* (config: ModelBackend, place: Place) {
   const { cwd, host, mechanism, socket } = place
   const spec = specOf(place)

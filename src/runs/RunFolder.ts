@@ -32,7 +32,10 @@ const folderOf = Effect.fnUntraced(function* ({ runs }: Host, { runId }: RunSpec
   )
 })
 
-/** Path of a file of the run. The file is written only when the run is first started. */
+/**
+ * Returns the path of a file in the run's folder. Writes the file only when the run is first started, not when it is
+ * resumed.
+ */
 export const file = (
   host: Host,
   spec: RunSpec,
@@ -58,7 +61,7 @@ export const within = (
     return at
   }).pipe(Effect.mapError(failed))
 
-/** Removes the folders of all runs except these. */
+/** Removes the folders of all runs except those in `runIds`. */
 export const clear = Effect.fnUntraced(function* (folder: string, runIds: Iterable<string>) {
   const files = yield* FileSystem.FileSystem
   const kept = new Set([...runIds].map(nameOf))

@@ -1,5 +1,6 @@
 /**
- * RunSockets: a unix socket for each live run, in a folder of its own. The socket tells the daemon which run calls.
+ * RunSockets: a unix socket for each live run, in a folder of its own. From the socket, the daemon knows which run is
+ * calling.
  *
  * A run owns its socket. The socket opens with the run's scope, before any process of the run exists, and closes after
  * the last process has ended. For a resumed run it opens again in the folder that the run sees. The handler (`answer`)
@@ -18,23 +19,23 @@ import { Keeper } from "./keeper/Keeper.ts"
 import * as KeptSocket from "./KeptSocket.ts"
 import { type Backend, BackendError, type RunSocket, type RunSpec } from "./Backend.ts"
 
-/** Takes a connection that arrived on a run's socket. The connection is paused. */
+/** Handles a connection that arrived on a run's socket. The connection is paused. */
 export type Take = (conn: net.Socket, runId: string) => void
 
 export class RunSockets extends Context.Service<
   RunSockets,
   {
-    /** Opens the run's socket for the length of the scope. Undefined if the path would be too long. */
+    /** Opens the run's socket until the scope closes. Undefined: the path would be too long. */
     readonly open: (runId: string) => Effect.Effect<RunSocket | undefined, BackendError, Scope.Scope>
     /** Prepares the socket of a run that is about to start. `comes` false: the run does not start after all. */
     readonly expect: (runId: string, comes: boolean) => void
-    /** Removes the sockets of all runs except these: an earlier daemon left them. */
+    /** Removes sockets that an earlier daemon left, except those of the runs in `runIds`. */
     readonly clear: (runIds: ReadonlyArray<string>) => Effect.Effect<void>
-    /** Passes each new connection to `take`, for the length of the scope. */
+    /** Passes each new connection to `take` until the scope closes. */
     readonly answer: (take: Take) => Effect.Effect<void, never, Scope.Scope>
   }
 >()("agentd/backends/RunSockets") {
-  /** `folder`: contains all the sockets, and nothing else. */
+  /** `folder`: contains only the sockets of runs. */
   static readonly layer = (folder: string): Layer.Layer<RunSockets> => Layer.effect(RunSockets, make(folder))
 
   static readonly layerNone = Layer.succeed(RunSockets, {
@@ -48,7 +49,7 @@ export class RunSockets extends Context.Service<
 /** Maximum length of `sun_path` in bytes, without the final zero byte. */
 const MAX_PATH_BYTES = 107
 const NAME = "api"
-/** The variable that gives a run and its servers the socket's path. */
+/** Environment variable with the socket's path, for a run and its MCP servers. */
 const VARIABLE = "AGENTD_SOCKET"
 
 const pathOf = (folder: string, runId: string): RunSocket => {
@@ -65,13 +66,13 @@ const failed = (socket: string, error: unknown): BackendError =>
     fatal: false
   })
 
-/** Removes an old socket, but keeps the folder: a run can see the folder itself. */
+/** Removes an old socket file, but keeps the folder, because a confined run has this folder mounted. */
 const makeFolder = (folder: string): void => {
   fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
   fs.rmSync(path.join(folder, NAME), { force: true })
 }
 
-/** A socket that listens, or is about to listen. */
+/** A socket that is listening or about to listen. */
 interface Opened {
   readonly socket: RunSocket
   readonly server: net.Server
@@ -96,7 +97,9 @@ const listenAt = (socket: RunSocket, take: (conn: net.Socket) => void): Opened =
   return { socket, server, conns, take: entered }
 }
 
-/** The system listens within the call; Node reports it a moment later. */
+/**
+ * Waits until Node reports that the server listens. The operating system already listens when `server.listen` returns.
+ */
 const listening = (opened: Opened): Effect.Effect<Opened, unknown> =>
   Effect.callback((resume) => {
     const { server } = opened
@@ -150,7 +153,7 @@ const make = Effect.fnUntraced(function* (place: string) {
       }),
       (opened) => Effect.sync(() => close(opened))
     )
-    // until now the folder's mode has kept others out
+    // Until this call, the folder's mode 0700 keeps other users out.
     fs.chmodSync(socket.path, 0o600)
     const claim = Effect.sync(() => makeFolder(socket.folder))
     yield* KeptSocket.keep({ path: socket.path, claim, take })
@@ -186,7 +189,7 @@ const make = Effect.fnUntraced(function* (place: string) {
   })
 })
 
-/** The spec with the socket's path in the run's environment, and in that of agentd's own servers. */
+/** Returns the spec with the socket's path in the environment of the run and of agentd's own MCP servers. */
 const told = (spec: RunSpec, socket: RunSocket): RunSpec => ({
   ...spec,
   socket,
@@ -199,7 +202,7 @@ const told = (spec: RunSpec, socket: RunSocket): RunSpec => ({
   )
 })
 
-/** The spec as it would be with a socket in this folder. */
+/** Returns the spec as it would be for a run with a socket in this folder. */
 export const outlined = (spec: RunSpec, folder: string): RunSpec => told(spec, pathOf(folder, spec.runId))
 
 export const giving = (sockets: RunSockets["Service"], backend: Backend): Backend => ({

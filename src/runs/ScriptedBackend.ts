@@ -1,6 +1,6 @@
 /**
- * ScriptedBackend: a backend that plays scripts, for tests and demos. It fulfils the whole contract and starts no
- * process.
+ * ScriptedBackend: a backend that plays scripts, for tests and demos. It implements the whole `Backend` contract and
+ * starts no process.
  *
  * Guarantees: The n-th start plays the n-th script; further starts play the last script again. Delays use the Clock, so
  * that a TestClock can drive them. The same scripts under the same clock give the same events.
@@ -16,11 +16,14 @@ export type Step = Exclude<RunEvent, { readonly _tag: "Exited" }> & {
 }
 
 export interface Script {
-  /** In this order. Without a `Started` step, the script counts as failed to start when it exits. */
+  /**
+   * Steps, in the order in which they are played. Without a `Started` step, the run counts as failed to start when it
+   * exits.
+   */
   readonly steps?: ReadonlyArray<Step>
   /** Delay between the last step and the exit. */
   readonly exitAfter?: Duration.Input
-  /** Default: success. */
+  /** Outcome of the run. Default: success. */
   readonly outcome?: Outcome
   /** If set, the start itself fails and nothing is played. */
   readonly failStart?: { readonly message: string; readonly remedy?: string; readonly fatal?: boolean }
@@ -102,7 +105,7 @@ const play = Effect.fnUntraced(function* (script: Script, record: Record) {
   return run
 })
 
-/** At least one script: one for each start. */
+/** Makes a backend that plays one script for each start. At least one script is required. */
 export const make = (scripts: readonly [Script, ...ReadonlyArray<Script>]): ScriptedBackend => {
   const records: Array<Record> = []
   const start = Effect.fnUntraced(function* (spec: RunSpec) {

@@ -1,7 +1,7 @@
 /**
  * ScriptedTurns: a run that plays scripted turns, for tests and demos: deltas, tool calls with or without approval,
- * errors, silence. It fulfils the contract of a backend with turns: one turn at a time, each ends once, an interrupt
- * ends the turn.
+ * errors, silence. It implements the contract of a backend with turns: only one turn is active, each turn ends once,
+ * and an interrupt ends the turn.
  */
 import { type Cause, Deferred, type Duration, Effect, Fiber, Queue, Scope, Stream } from "effect"
 import type { Outcome } from "./Outcome.ts"
@@ -12,7 +12,7 @@ export type TurnStep =
   | { readonly say: string }
   | { readonly wait: Duration.Input }
   | { readonly usage: { readonly inputTokens: number; readonly outputTokens: number; readonly usd?: number } }
-  /** Calls that are made at the same time. Each one waits for its answer if it asks. */
+  /** Calls that start at the same time. A call that asks for an approval waits for the answer. */
   | { readonly calls: ReadonlyArray<ScriptedCall> }
   | { readonly notice: string }
 
@@ -22,7 +22,7 @@ export interface ScriptedCall {
   readonly arguments?: unknown
   readonly readOnly?: boolean
   readonly asks?: boolean
-  /** Questions of the call, if it asks a person to choose. */
+  /** Questions of the call, if it asks the user to choose. */
   readonly questions?: ReadonlyArray<Question>
   /** Duration of the call. "hang": it never ends. */
   readonly takes?: Duration.Input | "hang"
@@ -176,7 +176,10 @@ class Player {
 
 const busy = new BackendError({ message: "a turn is active", remedy: "wait for its end", fatal: false })
 
-/** Plays the turns. `seen` is called once with a record that the run updates; `gone` with the outcome. */
+/**
+ * Plays the turns. `seen` is called once with a record that the run updates; `gone` is called with the outcome when the
+ * run ends.
+ */
 export const play = Effect.fnUntraced(function* (
   turns: ReadonlyArray<TurnScript>,
   spec: RunSpec,

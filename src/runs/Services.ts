@@ -1,8 +1,8 @@
 /**
  * Services: captures the services of the current context, for use in another one.
  *
- * Guarantees: The scope of the current context is not included. Anything that is later made with these services lives
- * in the scope of its caller.
+ * Guarantees: The scope of the current context is not included. Resources that are created later with these services
+ * belong to the scope of their caller.
  */
 import { Context, Effect, Scope } from "effect"
 

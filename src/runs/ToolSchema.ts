@@ -1,17 +1,17 @@
 /**
- * ToolSchema: the JSON Schema of a tool's input, in a form that every provider accepts. A refused schema would make
- * every request fail.
+ * ToolSchema: the JSON Schema of a tool's input, in a form that every provider accepts. A provider rejects every
+ * request that contains a schema that it does not support.
  *
- * Guarantees: The schema is an object with properties, and has no choice (`anyOf` and the like) and no negation at its
- * top level.
+ * Guarantees: The schema is an object with properties, and has no `allOf`, `anyOf`, `oneOf`, `enum` or `not` at its top
+ * level.
  */
 import { Schema } from "effect"
 
 type JsonSchema = { readonly [keyword: string]: unknown }
 
 /**
- * A schema from a foreign server, without keywords that a provider would refuse. The tool's own server still checks the
- * input.
+ * Removes the keywords that a provider would reject. If the schema comes from an MCP server, that server still checks
+ * the input.
  */
 export const plain = ({
   allOf: _all,

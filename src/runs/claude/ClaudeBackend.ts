@@ -25,7 +25,7 @@ export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, h
   const backend: Backend = {
     name: "claude",
     turns: true,
-    // A run that has not even got its first input is not adopted but started again.
+    // A run that has not received its first input is not resumed but started again.
     holds: (runId) => Effect.provideContext(KeptProcess.isHeld(runId, { given: true }), context),
     drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),

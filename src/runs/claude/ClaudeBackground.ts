@@ -15,10 +15,10 @@ const MAX = 64
 const MAX_WORDS = 200
 /** Id of the one wake-up that an agent schedules for itself; the next one replaces it. */
 const WAKE_UP = "wake-up"
-/** Tolerance in ms, because clocks round. */
+/** Tolerance in ms for the time of a wake-up, because clocks are rounded. */
 const EARLY = 1_000
 
-/** State for a daemon that reads the process's output from there on. */
+/** State that is stored with a checkpoint, for a daemon that resumes the process. */
 export interface KnownBackground {
   readonly tasks: ReadonlyArray<Work>
   readonly wakeUps: ReadonlyArray<Work>
@@ -76,7 +76,10 @@ export class ClaudeBackground {
     }
   }
 
-  /** Removes due wake-ups because an own turn has begun. `now`: ms since the epoch. Returns true if any was due. */
+  /**
+   * Removes due wake-ups because the CLI has begun a turn by itself. `now`: ms since the epoch. Returns true if any was
+   * due.
+   */
   woke(now: number): boolean {
     const due = [...this.wakeUps.values()].filter(({ at = Number.POSITIVE_INFINITY }) => at <= now + EARLY)
     for (const { id } of due) this.wakeUps.delete(id)

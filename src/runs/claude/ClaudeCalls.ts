@@ -20,7 +20,7 @@ interface Question {
 
 /** A call without a result. */
 interface Open {
-  /** Our ids. More than one if the CLI asks again for the same call. */
+  /** Ids by which agentd knows the call. More than one if the CLI asks again for the same call. */
   readonly ids: Array<string>
   readonly tool: string
   /** The input as last emitted. */
@@ -32,13 +32,13 @@ interface Open {
 
 type Plan = { readonly path: string; readonly text: string }
 
-/** State of completed calls, for a daemon that reads the process's output from there on. */
+/** State of completed calls that is stored with a checkpoint, for a daemon that resumes the process. */
 export interface KnownCalls {
   readonly used: ReadonlyArray<readonly [string, number]>
   readonly plan: Plan | undefined
 }
 
-/** Number of call ids that are recognized when the CLI repeats them. */
+/** Maximum number of call ids that are remembered to recognize repeated calls. */
 const MAX_NAMES = 10_000
 
 export const answerTo = (requestId: string, response: ClaudeRecord): ClaudeRecord => ({
@@ -53,35 +53,35 @@ export const refusalOf = (requestId: string, error: string): ClaudeRecord => ({
 
 export class ClaudeCalls {
   private readonly given: ReadonlyArray<string>
-  /** Open calls, by the CLI's id. */
+  /** Open calls, by the CLI's id of the call. */
   private readonly open = new Map<string, Open>()
-  /** Open questions, by our id. */
+  /** Open questions, by agentd's id of the call. */
   private readonly questions = new Map<string, Question>()
   private readonly refused = new Set<string>()
-  /** How often each id of the CLI was used, the newest last. */
+  /** How often each of the CLI's ids was used. The newest id is last. */
   private readonly used: Map<string, number>
 
   /** The last plan that the CLI wrote. */
   private plan: Plan | undefined
 
-  /** `given`: names of the servers that agentd provides to the run. */
+  /** `given`: names of the MCP servers that agentd provides to the run. */
   constructor(given: ReadonlyArray<string> = [], { plan, used = [] }: Partial<KnownCalls> = {}) {
     this.given = given
     this.used = new Map(used)
     this.plan = plan
   }
 
-  /** The state for a later daemon; valid while no call is open. */
+  /** State for a later daemon. Valid only while no call is open. */
   get known(): KnownCalls {
     return { used: [...this.used], plan: this.plan }
   }
 
-  /** True if a call is running or a person was asked, so that no output of the CLI is due. */
+  /** True if a call is running or the user was asked, so that no output of the CLI is due. */
   get busy(): boolean {
     return this.open.size > 0 || this.questions.size > 0
   }
 
-  /** Handles a call. The CLI's id is used once: a repetition of a completed call is not a new call. */
+  /** Handles a call. If its CLI id was already used, the call is a repetition and is ignored. */
   called(toolUse: string, tool: string, input: unknown): ReadonlyArray<RunEvent> {
     if (toolUse === "" || this.used.has(toolUse)) return []
     this.plan = planAfter(this.plan, tool, input)
@@ -115,9 +115,8 @@ export class ClaudeCalls {
   }
 
   /**
-   * Handles a `can_use_tool` request. Each call asks once: a further question belongs to a new
-   * call, and so does one whose input differs from the emitted one. The input of this request is
-   * sent back with the answer.
+   * Handles a `can_use_tool` request. Each call asks once. A further question, or a question whose input differs from
+   * the emitted input, belongs to a new call. The input of this request is sent back with the answer.
    */
   asked(requestId: string, request: ClaudeRecord): ReadonlyArray<RunEvent> {
     const toolUse = text(request, "tool_use_id") || requestId
@@ -149,7 +148,7 @@ export class ClaudeCalls {
     ]
   }
 
-  /** The record that answers a question; undefined if the question is no longer open. */
+  /** Builds the record that answers a question. Undefined: the question is no longer open. */
   answer(callId: string, decision: Decision): ClaudeRecord | undefined {
     const question = this.questions.get(callId)
     if (question === undefined) return undefined
@@ -164,12 +163,15 @@ export class ClaudeCalls {
     return answerTo(question.requestId, { behavior, message, ...(interrupt === undefined ? {} : { interrupt }) })
   }
 
-  /** A hook, a rule or an answer has denied the call. Its result will only say that it failed. */
+  /**
+   * Called when a hook, a rule or an answer has denied the call. Needed because the call's result will only say that it
+   * failed.
+   */
   refuse(toolUse: string): void {
     if (this.open.has(toolUse)) this.refused.add(toolUse)
   }
 
-  /** The CLI no longer waits for an answer. */
+  /** Called when the CLI no longer waits for an answer. */
   withdrawn(requestId: string): ReadonlyArray<RunEvent> {
     const gone = [...this.questions].filter(([, question]) => question.requestId === requestId)
     return gone.map(([callId]) => {
@@ -193,13 +195,13 @@ export class ClaudeCalls {
     })
   }
 
-  /** The open call with this id of the CLI. */
+  /** Returns the open call with this id of the CLI. Undefined: there is none. */
   made(toolUse: string): { readonly tool: string; readonly input: ClaudeRecord } | undefined {
     const open = this.open.get(toolUse)
     return open === undefined ? undefined : { tool: open.tool, input: inner({ ...open }, "input") }
   }
 
-  /** The result of this call is no longer awaited. */
+  /** Stops waiting for the call's result. */
   forget(callId: string): void {
     this.questions.delete(callId)
     for (const [toolUse, { ids }] of this.open) {

@@ -31,7 +31,7 @@ const sessionArgs = (session: Session): ReadonlyArray<string> => {
   }
 }
 
-/** The command line. Pure. `servers`: the file with the MCP servers. */
+/** Builds the command line. Pure. `servers`: path of the file with the MCP servers. */
 export const argvOf = (
   { args, binary, model, permissionMode }: ClaudeBackend,
   session: Session,
@@ -55,7 +55,7 @@ export const argvOf = (
   ...args
 ]
 
-/** The content of the file with the MCP servers. */
+/** Builds the content of the file with the MCP servers. */
 const serversOf = (servers: RunSpec["mcp"]): string => {
   const mcpServers = Object.fromEntries(
     Object.entries(servers).map(([name, { argv, env }]) => {
@@ -68,13 +68,13 @@ const serversOf = (servers: RunSpec["mcp"]): string => {
 
 /** Variables for a run in the sandbox, where only the model's API can be reached. */
 const CONFINED = {
-  // Allows the mode that asks for nothing even as root.
+  // Allows the permission mode that asks for nothing, even as root.
   IS_SANDBOX: "1",
   DISABLE_AUTOUPDATER: "1",
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1"
 }
 
-/** The enclosure that a run would get, for a preview. */
+/** Returns the enclosure that a run would get, for a preview. */
 export const outlined = (config: ClaudeBackend, host: Host, spec: RunSpec) => {
   const options: Enclosure.EnclosureOptions = {
     config,
@@ -94,7 +94,7 @@ export const outlined = (config: ClaudeBackend, host: Host, spec: RunSpec) => {
   return { argv: [config.binary], options } as const
 }
 
-/** Prepares everything except the session, because a run may have to choose the session twice. */
+/** Prepares everything except the session, because a run may need a second session. */
 export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host: Host, spec: RunSpec) {
   const isAlone = Object.keys(spec.mcp).length === 0
   const servers = isAlone ? undefined : yield* RunFolder.file(host, spec, "mcp.json", serversOf(spec.mcp))

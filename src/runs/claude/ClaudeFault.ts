@@ -1,10 +1,8 @@
 /**
- * ClaudeFault: how a turn of Claude Code ended, and the class of a failure of a turn or of the
- * program. Pure.
+ * ClaudeFault: determines how a turn of Claude Code ended, and classifies failures of a turn or of the program. Pure.
  *
- * Guarantees: `subtype: "success"` and exit code 0 count as success only if nothing contradicts
- * them. Every fault has a class, by which the worker decides whether to continue. Every text in it
- * is one line of limited length.
+ * Guarantees: `subtype: "success"` and exit code 0 count as success only if nothing contradicts them. Every fault has a
+ * class, by which the worker decides whether to continue. Every text in a fault is one line of limited length.
  */
 import type { Outcome } from "../Outcome.ts"
 import * as Fault from "../Fault.ts"
@@ -19,17 +17,17 @@ export type End =
   | { readonly _tag: "Interrupted" }
   | { readonly _tag: "Failed"; readonly fault: Fault.Fault }
 
-/** Facts besides the result itself. */
+/** Facts that the result itself does not contain. */
 export interface Context {
   /** Kind of the error in the last message of the main chain; "" if there was none. */
   readonly error: string
-  /** When the usage limit is lifted, in ms since the epoch; undefined if unknown. */
+  /** When the usage limit resets, in ms since the epoch. Undefined: unknown. */
   readonly resetsAt: number | undefined
   readonly interrupted: boolean
   readonly now: number
 }
 
-/** Wait in ms for a usage limit whose end is unknown. */
+/** How long to wait for a usage limit whose end is unknown, in ms. */
 const LIMIT_UNKNOWN = 60_000
 
 const REMEDIES: Fault.Remedies = {
@@ -78,7 +76,7 @@ export const exitWords = ({ code, signal }: ExitStatus, said: string): string =>
   return `claude ${how}${last === "" ? "" : `: ${last}`}`
 }
 
-/** The outcome of a program that ended before it was ready. "gone": the session to resume does not exist. */
+/** Returns the outcome of a program that ended before it was ready. "gone": the session to resume does not exist. */
 export const birthOf = (status: ExitStatus, said: string): Outcome | "gone" => {
   if (GONE.test(said)) return "gone"
   if (HELD.test(said)) return { _tag: "Uncounted", reason: "held" }

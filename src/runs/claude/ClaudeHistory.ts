@@ -1,13 +1,11 @@
 /**
- * ClaudeHistory: notes of an earlier daemon about a Claude Code process, merged with the process's
- * output.
+ * ClaudeHistory: merges the notes of an earlier daemon about a Claude Code process with the process's output.
  *
- * Each line sent to the process is stored with a note: its kind, and how many bytes of output had
- * been handled at that time. With them, a daemon that adopts the process gives its stream
- * everything that the earlier one knew, in the original order.
+ * Each line sent to the process is stored with a note: its kind, and how many bytes of output had been handled at that
+ * time. From these notes, a daemon that resumes the process restores the stream's state, in the original order.
  *
- * Guarantees: a note contains no text written by a person or an agent. Records that the stream had
- * to send, and that the earlier daemon had not sent yet, are kept in order.
+ * Guarantees: a note contains no text written by a person or an agent. Records that the stream had to send, and that
+ * the earlier daemon had not sent yet, are kept in order.
  */
 import type { RunEvent } from "../Backend.ts"
 import * as InputNotes from "../process/InputNotes.ts"
@@ -16,13 +14,13 @@ import type { ClaudeRecord } from "./ClaudeRecord.ts"
 import type { ClaudeStream, Note } from "./ClaudeStream.ts"
 
 export class ClaudeHistory {
-  /** Bytes of output that existed when the process was adopted. */
+  /** Bytes of output that existed when the process was resumed. */
   readonly size: number
   private readonly stream: ClaudeStream
   private readonly notes: Array<InputNotes.Noted<Note>>
   private replies: number
   private readonly left: Array<ClaudeRecord> = []
-  /** The session that it was started with. */
+  /** Id of the session that the process was started with. */
   readonly session: string | undefined
 
   constructor({ inputs, out }: Pick<Before, "inputs" | "out">, stream: ClaudeStream) {
@@ -33,7 +31,7 @@ export class ClaudeHistory {
     this.session = this.notes.find((note) => note.say === "turn")?.session
   }
 
-  /** The note for an input, when `at` bytes of output had been handled. */
+  /** Builds the note for an input. `at`: number of output bytes that had been handled. */
   static noteOf(note: Note, at: number): string {
     return InputNotes.noteOf(note, at)
   }
@@ -49,7 +47,7 @@ export class ClaudeHistory {
     return events
   }
 
-  /** The stream has this record to send: keep it if the earlier daemon had not sent it. */
+  /** Called when the stream has a record to send. Keeps the record if the earlier daemon had not sent it. */
   says(record: ClaudeRecord): void {
     if (this.replies > 0) this.replies -= 1
     else this.left.push(record)

@@ -11,7 +11,7 @@ const NOTHING: ClaudeRecord = {}
 const isRecord = (value: unknown): value is ClaudeRecord =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Undefined if the line is not a JSON object. */
+/** Parses a line. Undefined: the line is not a JSON object. */
 export const parse = (line: string): ClaudeRecord | undefined => {
   try {
     const value: unknown = JSON.parse(line)
@@ -46,7 +46,7 @@ export const texts = (record: ClaudeRecord, key: string): ReadonlyArray<string> 
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : []
 }
 
-/** Fits into one line of a log or a mail. */
+/** Shortens a text to one line of limited length, for a log or a mail. */
 export const oneLine = (words: string): string =>
   words
     .replaceAll(/[\p{Cc}\s]+/gu, " ")

@@ -1,12 +1,11 @@
 /**
- * ClaudeRun: one run of Claude Code: its processes and their timeouts, around ClaudeStream.
+ * ClaudeRun: one run of Claude Code: its processes and their timeouts. ClaudeStream handles the records.
  *
- * Guarantees: a slow reader of the events slows the CLI down, and a CLI that does not read blocks
- * nobody. If a session to resume no longer exists, the same run begins a new one. A session that
- * another process has open is not written to. A turn in which nothing is heard for too long, and an
- * error in a turn, end the run. Each step of ending a run has a timeout: the turn, the end of the
- * input, SIGTERM, SIGKILL. `Exited` is the last event, when every process is gone. Its outcome
- * depends on the records and requests, not only on the exit code.
+ * Guarantees: a slow reader of the events slows the CLI down, and a CLI that does not read does not block the daemon.
+ * If a session to resume no longer exists, the same run begins a new one. A session that another process has open is
+ * not written to. The run ends if the CLI is silent for too long in a turn, or if a turn ends with an error. Each step
+ * of ending a run has a timeout: the turn, the end of the input, SIGTERM, SIGKILL. `Exited` is the last event, sent
+ * when no process of the run is left. Its outcome depends on the records and requests, not only on the exit code.
  */
 import {
   type Cause,
@@ -43,13 +42,13 @@ export interface Options {
   readonly spec: RunSpec
   readonly command: (session: Session) => Effect.Effect<RunProcess.RunProcessSpec, BackendError>
   readonly read: FileContents.Reader
-  /** The pid of another process that has the session open; undefined if there is none. */
+  /** Returns the pid of another process that has the session open. Undefined: there is none. */
   readonly holder: (sessionId: string, own?: number) => Effect.Effect<number | undefined>
 }
 
 type Context = Scope.Scope | ProcessTree | Reaper
 
-/** A process of the run. A run has a second one if the first found no session to resume. */
+/** A process of the run. If the first process finds no session to resume, the run starts a second one. */
 interface Attempt {
   readonly session: string
   readonly program: RunProcess.RunProcess
@@ -60,9 +59,9 @@ interface Attempt {
   readonly input: Queue.Queue<readonly [line: string, note: string] | null>
   /** Notes of an earlier daemon, until all of them have been replayed. */
   history: ClaudeHistory | undefined
-  /** Bytes of its output up to the end of the last handled record. */
+  /** Number of its output bytes up to the end of the last handled record. */
   taken: number
-  /** Bytes of standard error, up to the end of a line. */
+  /** Number of handled bytes of standard error, up to the end of a line. */
   errors: number
   /** Number of inputs written to it. */
   given: number
@@ -70,14 +69,16 @@ interface Attempt {
   said: string
 }
 
-/** State of a process between two turns. */
+/** State of a process between two turns, which is stored with a checkpoint. */
 interface Rest {
   readonly session: string
   readonly said: string
   readonly stream: KnownStream
 }
 
-/** Number of events that wait for the reader. Beyond it the CLI's pipe fills up, and the CLI waits. */
+/**
+ * Maximum number of events that wait for the reader. If the queue is full, the CLI's pipe fills up and the CLI waits.
+ */
 const CAPACITY = 256
 /** Maximum number of lines that wait for the CLI to read them: inputs, answers, interrupts. */
 const INPUTS = 256
@@ -85,13 +86,13 @@ const INPUTS = 256
 const MAX_RECORD = 8 * 1024 * 1024
 const MAX_LINE = 16_384
 const MAX_SAID = 4_096
-/** Number of lines that are no records and are reported. */
+/** Maximum number of invalid lines that are reported. */
 const NOISES = 10
-/** How long the CLI can take to begin its report after its last subagent has ended. */
+/** How long the CLI may take to begin its report after its last subagent has ended. */
 const REPORT: Duration.Duration = Duration.seconds(5)
-/** Timeout for the CLI's answer to a choice of a model or mode. */
+/** Timeout for the CLI's answer to a request for another model or mode. */
 const CHOICE = "15 seconds"
-/** How long the CLI can take to end after its input was closed. */
+/** How long the CLI may take to exit after its input was closed. */
 const END_GRACE: Duration.Duration = Duration.seconds(3)
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
@@ -105,7 +106,7 @@ const uuid: Effect.Effect<string> = Effect.gen(function* () {
   return `${at(0, 8)}-${at(8, 12)}-4${at(12, 15)}-${variant}${at(15, 18)}-${at(18, 30)}`
 })
 
-/** Files in the form of the model's API, which Claude Code passes on unchanged, each after its name. */
+/** Converts files to the form of the model's API, which Claude Code passes on unchanged. Each file follows its name. */
 const blocksOf = ({ found, gone }: FileContents.Contents): ReadonlyArray<ClaudeRecord> => [
   ...found.flatMap((content): ReadonlyArray<ClaudeRecord> => {
     const name = { type: "text", text: `${content.label}:` }
@@ -151,7 +152,7 @@ const attemptOf = Effect.fnUntraced(function* ({ command, spec }: Options, sessi
   return attempt
 })
 
-/** The run's session: its last conversation, or a copy of it if another process has that open. */
+/** Chooses the run's session: its last conversation, or a copy if another process has that conversation open. */
 const sessionOf = Effect.fnUntraced(function* ({ spec: { resume } }: Options, holder: number | undefined) {
   const id = yield* uuid
   const session: Session =
@@ -168,12 +169,12 @@ class ClaudeRun {
   private readonly queue: Queue.Queue<RunEvent, Cause.Done>
   private readonly timer: FiberHandle.FiberHandle
   private readonly scope: Scope.Scope
-  /** Serializes events: one after the other, each with its state. */
+  /** Serializes events, so that each event is emitted together with its state change. */
   private readonly order = Semaphore.makeUnsafe(1)
   private attempt: Attempt
   private ending = false
   private idle = Deferred.makeUnsafe<void>()
-  /** The run's outcome, if it does not end as requested. */
+  /** Set if the run does not end as requested: the run's outcome. */
   private verdict: Outcome | undefined = undefined
   private waits: Wait | undefined = undefined
   /** Time of the last output, in ms of the monotonic clock. */
@@ -188,14 +189,14 @@ class ClaudeRun {
     this.scope = scope
   }
 
-  /** `holder`: the pid of the process that has the conversation to resume open. */
+  /** `holder`: pid of another process that has the conversation open. Undefined: there is none. */
   readonly start = Effect.fnUntraced({ self: this }, function* (this: ClaudeRun, holder: number | undefined) {
     const pumps = yield* this.begin
     if (holder !== undefined) {
       const text = `its conversation is open in process ${holder}: it goes on with a copy`
       yield* this.tell(() => [{ _tag: "Notice", text }])
     }
-    // Whatever fails, the reader sees the end of the stream instead of a run that hangs.
+    // If `life` fails, the queue still ends, so that the reader does not wait forever.
     yield* Effect.forkScoped(Effect.ensuring(this.life(pumps), Queue.end(this.queue)))
     return this.run
   })
@@ -221,7 +222,7 @@ class ClaudeRun {
     return this.order.withPermit(Effect.suspend(() => Effect.asVoid(Queue.offerAll(this.queue, make()))))
   }
 
-  /** After a change of the stream's state: wakes the code that waits for it, and sets the timeout. */
+  /** Called after the stream's state has changed: wakes the code that waits for it, and sets the timeout. */
   private readonly turned: Effect.Effect<void> = Effect.suspend(() => {
     const { stream } = this.attempt
     if (!stream.active) Deferred.doneUnsafe(this.idle, Effect.void)
@@ -272,7 +273,7 @@ class ClaudeRun {
     return Effect.andThen(first, RunProcess.drainPlaced(program.stdout, program.ended, MAX_RECORD, take))
   }
 
-  /** Emits a rest point if the process is idle and has written much since the last one. */
+  /** Emits a checkpoint if the process is idle and has written much since the last checkpoint. */
   private rests({ errors: err, given: seq, history, program, said, session, stream, taken: out }: Attempt) {
     const known = history === undefined && program.isDue(out, err) ? stream.known : undefined
     if (known === undefined) return []
@@ -281,7 +282,7 @@ class ClaudeRun {
     return [reached]
   }
 
-  /** Once everything that an earlier daemon had read is replayed, the output is handled normally. */
+  /** Handles the output normally once everything that an earlier daemon had read has been replayed. */
   private caughtUp(attempt: Attempt, size: number): ReadonlyArray<RunEvent> {
     const { history, stream } = attempt
     if (history === undefined || size < history.size) return []
@@ -291,7 +292,9 @@ class ClaudeRun {
     return [...last, { _tag: "Resumed", given: stream.turnId }]
   }
 
-  /** Reports the first few lines that are no records. A long line comes in pieces; only its first piece is reported. */
+  /**
+   * Reports the first few lines that are not records. A long line arrives in pieces; only its first piece is reported.
+   */
   private noise(): (line: string) => ReadonlyArray<RunEvent> {
     let inLong = false
     return (line) => {
@@ -320,7 +323,7 @@ class ClaudeRun {
     return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
   }
 
-  /** Sets the timeout for what the CLI must do next; restarts it if that has changed. */
+  /** Sets the timeout for the CLI's next step. Restarts it if another step is expected than before. */
   private readonly watch: Effect.Effect<void> = Effect.suspend(() => {
     const { history, stream } = this.attempt
     const { waits } = stream
@@ -333,13 +336,13 @@ class ClaudeRun {
       this.heardAt = yield* Monotonic.now
       const begun = this.heardAt
       for (;;) {
-        // Output before the CLI is ready does not prolong the timeout.
+        // Before the CLI is ready, output does not prolong the timeout.
         const since = waits === "ready" ? begun : this.heardAt
         const rest = since + Duration.toMillis(limit) - (yield* Monotonic.now)
         if (rest <= 0) break
         yield* Effect.sleep(rest)
       }
-      // In its own fiber, because its actions may interrupt the current one.
+      // Runs in its own fiber, because its actions may interrupt the current one.
       yield* Effect.forkIn(this.lapsed(waits, limit), this.scope)
     })
     return Effect.asVoid(FiberHandle.run(this.timer, lapse))
@@ -390,7 +393,9 @@ class ClaudeRun {
     })
   }
 
-  /** Completes when Claude Code answers: it asks its provider whether the model exists. */
+  /**
+   * Requests another model or mode. Completes when Claude Code answers: it asks its provider whether the model exists.
+   */
   private choose(kind: "model" | "mode", name: string): Effect.Effect<void, BackendError> {
     return Effect.callback<void, BackendError>((resume) => {
       const record = this.attempt.stream.choose(kind, name, (refusal) =>
@@ -440,7 +445,8 @@ class ClaudeRun {
           )
         : Effect.void
     )
-    // After the end of its input the CLI still finishes its work, so only an idle one is left to end by itself.
+    // After the end of its input, the CLI still finishes its work. Only an idle CLI is therefore left to exit by
+    // itself.
     const leave = Effect.suspend(() =>
       stream.idle
         ? Effect.andThen(
@@ -453,7 +459,7 @@ class ClaudeRun {
     return Effect.asVoid(Effect.forkIn(gently, this.scope))
   })
 
-  /** From the first process to the end of the run. */
+  /** Waits for the run's processes, and emits `Exited`. */
   private readonly life = Effect.fnUntraced(
     { self: this },
     function* (this: ClaudeRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {

@@ -1,10 +1,10 @@
 /**
- * ClaudeSessions: reads the file `sessions/<pid>.json` that each process of Claude Code writes into
- * its folder. It is the only source for the status of a session without hooks. It also shows which
- * process has a session open; the CLI itself does not refuse a second writer.
+ * ClaudeSessions: reads the file `sessions/<pid>.json` that each process of Claude Code writes into its folder. This
+ * file is the only source for the status of a session without hooks. It also shows which process has a session open;
+ * the CLI itself does not reject a second writer.
  *
- * Guarantees: the format of these files is not documented, so a file of another form, or of a
- * process that is gone, is ignored. At most `MAX_NOTES` files are read.
+ * Guarantees: the format of these files is not documented, so a file of another form, or of a process that is gone, is
+ * ignored. At most `MAX_NOTES` files are read.
  */
 import { Effect, FileSystem, Option, Schema } from "effect"
 import { join } from "node:path"
@@ -17,13 +17,13 @@ const Note = Schema.Struct({
   procStart: Schema.NumberFromString,
   sessionId: Schema.String,
   cwd: Schema.optional(Schema.String),
-  /** `interactive`; `bg` if the CLI's own daemon runs it and a person attaches to it; `print`. */
+  /** Kind of the session: `interactive`; `bg` if the CLI's own daemon runs it and the user attaches to it; `print`. */
   kind: Schema.optional(Schema.String),
   /** True if the CLI keeps the process in reserve and nobody has begun a session in it. */
   spare: Schema.optional(Schema.Boolean),
-  /** `cli` in a terminal, `sdk-…` if a program runs it. */
+  /** Where the session runs: `cli` in a terminal, `sdk-…` if a program runs it. */
   entrypoint: Schema.optional(Schema.String),
-  /** ms since the epoch, as is `statusUpdatedAt`. */
+  /** Start time in ms since the epoch. `statusUpdatedAt` has the same unit. */
   startedAt: Schema.optional(Schema.Finite),
   /** `idle`, `busy`, `waiting`, `shell`; missing in the first moments. */
   status: Schema.optional(Schema.String),
@@ -35,7 +35,7 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Note))
 
 /** Maximum number of files that are read: each killed process leaves one behind. */
 const MAX_NOTES = 1_000
-/** Maximum size of a file, in bytes; usual files have some hundred. */
+/** Maximum size of a file, in bytes. A normal file has a few hundred bytes. */
 const MAX_BYTES = 64 * 1024
 
 /** Claude Code's folder, determined in the same way as Claude Code does. */
@@ -45,14 +45,14 @@ export const configOf = (env: { readonly [name: string]: string | undefined }): 
 export const folderIn = (config: string): string => join(config, "sessions")
 export const fileOf = (pid: number): string => `${pid}.json`
 
-/** True if a person uses the session directly, or can attach to it, according to the file. */
+/** True if, according to the file, the user uses the session directly or can attach to it. */
 export const isPersons = ({ entrypoint = "", kind, spare }: Note): boolean =>
   (kind === "interactive" || kind === "bg") && spare !== true && !entrypoint.startsWith("sdk")
 
 export const lives = ({ pid, procStart }: Note): Effect.Effect<boolean> =>
   Effect.map(Lookup, ({ isAlive }) => isAlive({ pid, start: procStart }))
 
-/** Reads the file of a living process. Other things than files are not opened: a pipe would block the daemon. */
+/** Reads the file of a live process. Opens only regular files, because a pipe would block the daemon. */
 export const read = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* fs.stat(path).pipe(
@@ -73,9 +73,9 @@ export const all = Effect.fnUntraced(function* (folder: string) {
 })
 
 /**
- * The pid of a process outside this run that has the session open now; undefined if none is known.
- * A process that opens it later is not noticed. The program of the run can be a wrapper whose child
- * is the CLI. So every process with the run's AGENTD_RUN counts as the run's own.
+ * Finds a process outside this run that has the session open now, and returns its pid. Undefined: none is known. A
+ * process that opens the session later is not noticed. The run's program can be a wrapper whose child is the CLI. Every
+ * process with the run's AGENTD_RUN therefore counts as the run's own.
  */
 export const holder = Effect.fnUntraced(function* (
   sessionId: string,

@@ -1,13 +1,13 @@
 /**
- * ClaudeStream: turns the records of one Claude Code process into run events. Pure: records in,
- * events and answers out; no clock, no process.
+ * ClaudeStream: turns the records of one Claude Code process into run events. Pure: records in, events and answers out;
+ * no clock, no process.
  *
- * Guarantees: a turn starts when the CLI reports that it took the input, and ends once. An own turn
- * is one that the CLI begins by itself, for example after a background command. It is opened, has
- * calls and questions, and ends like any other. It never ends one of our turns: an input that comes
- * during it takes it over. While a subagent of a turn is working, an interim answer does not end
- * the turn. A text is emitted once, although it comes both in pieces and as a whole. Every request
- * of the CLI is answered; an unknown one is refused. Unknown or malformed records change nothing.
+ * Guarantees: a turn starts when the CLI reports that it took the input, and ends once. An own turn is one that the CLI
+ * begins by itself, for example after a background command. It is opened, has calls and questions, and ends like any
+ * other. An own turn never ends a turn that agentd gave: an input that arrives during the own turn takes it over. While
+ * a subagent of a turn is working, an interim answer does not end the turn. A text is emitted once, although it arrives
+ * both in pieces and as a whole. Every request of the CLI is answered; an unknown one is rejected. Unknown or malformed
+ * records change nothing.
  */
 import type { Decision, RunEvent } from "../Backend.ts"
 import { ClaudeBackground, type KnownBackground } from "./ClaudeBackground.ts"
@@ -34,31 +34,34 @@ export type Note =
   /** A record that the stream itself had to send, in order. */
   | { readonly say: "reply" }
 
-/** The next step expected of the CLI: to be ready, to continue the turn, to report on its subagents. */
+/** The next step expected of the CLI: to become ready, to continue the turn, or to report on its subagents. */
 export type Wait = "ready" | "answer" | "report"
 
 interface Turn {
   readonly turnId: string
   /** True if the CLI began the turn by itself. */
   readonly own: boolean
-  /** True while the input waits to be taken and the CLI is in an own turn: what that does counts for this turn. */
+  /**
+   * True while the input waits to be taken and the CLI is still in an own turn. Events of that own turn count for this
+   * turn.
+   */
   takesIn: boolean
-  /** The id of the input in the protocol; "" for an own turn. */
+  /** Id of the turn's input in the protocol. Empty for an own turn. */
   readonly uuid: string
   taken: boolean
   /** True if `TurnStarted` was emitted. */
   started: boolean
-  /** True if the turn is to be interrupted. */
+  /** True if an interrupt of the turn was requested. */
   interrupted: boolean
-  /** The turn's last message, as far as it has come. */
+  /** The turn's last message, as far as it has been received. */
   answer: string
-  /** The text of the message before it. */
+  /** Text of the message before `answer`. */
   before: string
   /** True if the CLI has ended the turn, but its subagents are still working. */
   held: boolean
 }
 
-/** State of an idle process, for a daemon that reads its output from there on. */
+/** State of an idle process that is stored with a checkpoint, for a daemon that resumes the process. */
 export interface KnownStream {
   readonly sessionId: string
   readonly lifecycle: boolean
@@ -74,10 +77,10 @@ export interface KnownStream {
   readonly background: KnownBackground
 }
 
-/** Maximum length, in characters, of the answer that is kept of a turn without an end. */
+/** Maximum length, in characters, of the stored answer of an unfinished turn. */
 const MAX_ANSWER = 256 * 1024
 
-/** Modes in which it asks for fewer calls, or for none. */
+/** Modes in which Claude Code asks for fewer calls, or for none. */
 const UNASKED: ReadonlySet<string> = new Set(["acceptEdits", "auto", "bypassPermissions", "dontAsk"])
 
 const NEW: Omit<Turn, "turnId" | "uuid"> = {
@@ -91,7 +94,7 @@ const NEW: Omit<Turn, "turnId" | "uuid"> = {
   held: false
 }
 
-/** The complete answer: the result may be empty, or only a part of the last message. */
+/** Returns the complete answer. The result may be empty, or only a part of the last message. */
 const wholeOf = (result: string, { answer, before }: Turn): string => {
   const said = answer === "" ? before : answer
   return said.includes(result.trim()) ? said : result
@@ -105,7 +108,7 @@ export class ClaudeStream {
   private turn: Turn | undefined = undefined
   private up: boolean
   private sessionId: string
-  /** True between the beginning and the result of a turn, ours or its own. */
+  /** True between the beginning and the result of a turn, whether agentd gave the turn or the CLI began it. */
   private busy = false
   /** True if the CLI reports when it takes an input. */
   private lifecycle: boolean
@@ -115,7 +118,7 @@ export class ClaudeStream {
   private opened: number
   /** The CLI's summary of the last task that ended: the reason for its next own turn. */
   private news: string
-  /** Id of the message that comes in pieces; below, how many characters of its current block were emitted. */
+  /** Id of the message that is being streamed, and number of emitted characters of its current block. */
   private message: string
   private pieces: number
   /** Number of emitted characters of the current block of thoughts. */
@@ -123,17 +126,17 @@ export class ClaudeStream {
   private error = ""
   private resetsAt: number | undefined = undefined
   private requests: number
-  /** Our requests whose answer is awaited, by id. */
+  /** Requests of agentd that wait for the CLI's answer, by id. */
   private readonly asks = new Map<string, (refusal: string | undefined) => void>()
   private commands: string
-  /** The session's mode, once it has been one in which calls run without approval. */
+  /** Mode of the session. Empty until the session has had a mode in which calls run without approval. */
   private mode = ""
   /** The fault with which the last turn ended. */
   fault: ClaudeFault.Fault | undefined = undefined
   /** The CLI's error message from before it was ready. */
   complaint = ""
 
-  /** `given`: servers that agentd provides to the run. `known`: state of a process from its last rest point. */
+  /** `given`: servers that agentd provides to the run. `known`: state of a process from its last checkpoint. */
   constructor(pid: number, given: ReadonlyArray<string> = [], known: Partial<KnownStream> = {}) {
     const {
       commands = "",
@@ -179,17 +182,17 @@ export class ClaudeStream {
     return this.up
   }
 
-  /** True if the active turn takes no further input, because it was given by agentd. */
+  /** True if agentd gave the active turn, so that it takes no further input. */
   get given(): boolean {
     return this.turn !== undefined && !this.turn.own
   }
 
-  /** True if an input was given and its turn has not ended, or if an own turn has begun. */
+  /** True if a turn has not ended, whether agentd gave it or the CLI began it. */
   get active(): boolean {
     return this.turn !== undefined
   }
 
-  /** True if the CLI is ready and works on no turn, ours or its own. */
+  /** True if the CLI is ready and works on no turn. */
   get idle(): boolean {
     return this.up && !this.active && !this.busy
   }
@@ -198,7 +201,7 @@ export class ClaudeStream {
     return this.turn?.interrupted === true
   }
 
-  /** Undefined if nothing is due, or if the CLI is not to act: a call is running, or a person was asked. */
+  /** Returns the next step expected of the CLI. Undefined: no step is due, a call is running, or the user was asked. */
   get waits(): Wait | undefined {
     if (!this.up) return "ready"
     const { turn } = this
@@ -206,7 +209,7 @@ export class ClaudeStream {
     return turn.held && this.background.agents === 0 && !this.busy ? "report" : "answer"
   }
 
-  /** The record for an input. `blocks`: its files, in the form of the model's API. */
+  /** Builds the record for an input. `blocks`: its files, in the form of the model's API. */
   give(turnId: string, uuid: string, input: string, blocks: ReadonlyArray<ClaudeRecord> = []): ClaudeRecord {
     const takesIn = this.turn !== undefined
     this.turn = { ...NEW, turnId, uuid, takesIn }
@@ -219,8 +222,8 @@ export class ClaudeStream {
   }
 
   /**
-   * The record that interrupts the turn; undefined if there is no turn, or if it is sent later,
-   * when the turn starts.
+   * Builds the record that interrupts the turn. Undefined: there is no turn, or the record is sent later, when the turn
+   * starts.
    */
   interrupt(): ClaudeRecord | undefined {
     const { turn } = this
@@ -229,12 +232,12 @@ export class ClaudeStream {
     return turn.started || turn.takesIn ? this.request("interrupt") : undefined
   }
 
-  /** The record that answers a question; undefined if the question is no longer open. */
+  /** Builds the record that answers a question. Undefined: the question is no longer open. */
   answer(callId: string, decision: Decision): ClaudeRecord | undefined {
     return this.calls.answer(callId, decision)
   }
 
-  /** The result of this call is no longer awaited. */
+  /** Stops waiting for the call's result. */
   forget(callId: string): void {
     this.calls.forget(callId)
   }
@@ -259,7 +262,7 @@ export class ClaudeStream {
     }
   }
 
-  /** The id of the turn that has not ended, ours or its own. */
+  /** Id of the turn that has not ended. Undefined: there is none. */
   get turnId(): string | undefined {
     return this.turn?.turnId
   }
@@ -324,7 +327,10 @@ export class ClaudeStream {
     return { type: "control_request", request_id: `agentd-${++this.requests}`, request: { subtype, ...more } }
   }
 
-  /** The record that requests another model or mode. `answered` gets the reason of a refusal, or undefined. */
+  /**
+   * Builds the record that requests another model or mode. `answered` gets the reason of a refusal. Undefined: the
+   * request succeeded.
+   */
   choose(kind: "model" | "mode", name: string, answered: (refusal: string | undefined) => void): ClaudeRecord {
     const record =
       kind === "model"
@@ -344,7 +350,7 @@ export class ClaudeStream {
         if (first) this.tell({ _tag: "Started", pid: this.pid, sessionId: this.sessionId })
         this.offers(texts(record, "slash_commands"))
         this.inMode(text(record, "permissionMode"))
-        // A CLI that does not report its inputs has taken the waiting one when it begins.
+        // A CLI that does not report its inputs has taken the waiting input when it begins a turn.
         if (this.turn?.taken === true || !this.lifecycle) this.begin()
         if (!first) this.open(now)
         return
@@ -407,7 +413,7 @@ export class ClaudeStream {
     this.notice(`the limit on use (${text(info, "rateLimitType")}) is ${status}${until}`)
   }
 
-  /** The CLI works on these inputs. */
+  /** Handles the CLI's report that it works on these inputs. */
   private taken(uuids: ReadonlyArray<string>): void {
     if (this.turn === undefined || !uuids.includes(this.turn.uuid)) return
     this.turn.taken = true
@@ -432,7 +438,7 @@ export class ClaudeStream {
     this.tell({ _tag: "TurnOpened", turnId, why })
   }
 
-  /** The CLI calls a tool or asks: assigns this to a turn. */
+  /** Assigns a tool call or a question of the CLI to a turn. */
   private acts(now: number): void {
     this.open(now)
     if (this.turn?.started === false) this.turn.takesIn = true
@@ -501,7 +507,7 @@ export class ClaudeStream {
     }
   }
 
-  /** A new message begins a new answer. */
+  /** Handles the beginning of a message: a new message begins a new answer. */
   private heading(id: string): void {
     if (id === this.message) return
     this.message = id
@@ -563,7 +569,7 @@ export class ClaudeStream {
     const { turn } = this
     if (turn === undefined) return
     if (!this.concerns(record, turn)) {
-      // The result ends the own turn that our turn has taken over.
+      // The result ends the own turn that the given turn has taken over.
       if (turn.takesIn) this.calls.clear()
       turn.takesIn = false
       return
@@ -578,9 +584,9 @@ export class ClaudeStream {
   }
 
   /**
-   * True if a result belongs to the active turn. Results of own turns have an origin. While our
-   * turn waits for its subagents (`held`), such results are its report. A result that names its
-   * inputs belongs to no other turn: a late result of an earlier turn ends no turn.
+   * Whether a result belongs to the active turn. Results of own turns have an origin. While a given turn waits for its
+   * subagents (`held`), such a result is its report. A result that names its inputs belongs only to the turn of these
+   * inputs. A late result of an earlier turn therefore ends no turn.
    */
   private concerns(record: ClaudeRecord, turn: Turn): boolean {
     const inputs = texts(record, "user_message_uuids")
@@ -605,8 +611,8 @@ export class ClaudeStream {
   }
 
   /**
-   * Handles an answer to a request. After an interrupt of a turn in which only subagents worked,
-   * nothing else comes.
+   * Handles an answer to a request. After an interrupt of a turn in which only subagents worked, the CLI sends nothing
+   * but this answer.
    */
   private responded(response: ClaudeRecord): void {
     const id = text(response, "request_id")

@@ -28,7 +28,7 @@ export const isReadOnly = (tool: string): boolean => READ_ONLY.has(tool)
 /** Maximum length of a call's output that is passed on, in characters. */
 const MAX_OUTPUT = 256 * 1024
 
-/** The content of a result is a text or a list of blocks. */
+/** Returns the output of a result. Its content is a text or a list of blocks. */
 export const outputOf = (block: ClaudeRecord): string => {
   const content = block["content"]
   const whole =
@@ -40,7 +40,10 @@ export const outputOf = (block: ClaudeRecord): string => {
   return whole.length <= MAX_OUTPUT ? whole : `${whole.slice(0, MAX_OUTPUT)} …`
 }
 
-/** `refused`: denied by our answer. `meta` has more details than the block, if it exists. */
+/**
+ * Returns the status of a result. `refused`: true if our answer denied the call. `meta`: more details than in the
+ * block, if available.
+ */
 export const statusOf = (
   block: ClaudeRecord,
   meta: ClaudeRecord | undefined,
@@ -55,14 +58,14 @@ export const statusOf = (
   return /^(Exit code \d+\s+)?Command timed out/.test(outputOf(block)) ? "timeout" : "error"
 }
 
-/** The tool that asks a person to choose. */
+/** Name of the tool that asks the user to choose. */
 const ASKS = "AskUserQuestion"
-/** Maximum length of a question that is shown, in characters; below, of an option, and the number of both. */
+/** Maximum length in characters of a question and of an option, and maximum number of questions and of options. */
 const MAX_QUESTION = 1_000
 const MAX_OPTION = 300
 const MAX_QUESTIONS = 8
 
-/** The questions of a call; none for another tool. */
+/** Reads the questions of a call. Empty for any other tool. */
 export const questionsOf = (tool: string, input: ClaudeRecord): ReadonlyArray<Question> =>
   tool === ASKS
     ? list(input, "questions")
@@ -87,7 +90,7 @@ export const answered = (input: ClaudeRecord, answers: ReadonlyArray<string> = [
     : { ...input, answers: Object.fromEntries(questions.map((one, at) => [text(one, "question"), answers[at]])) }
 }
 
-/** The tool that asks for approval of a plan. */
+/** Name of the tool that asks for approval of a plan. */
 export const PLANS = "ExitPlanMode"
 
 export const isPlanFile = (path: unknown): boolean => typeof path === "string" && /\/plans\/[^/]{1,200}\.md$/.test(path)
@@ -97,7 +100,7 @@ export interface Plan {
   readonly text: string
 }
 
-/** The plan after a call. In plan mode the CLI writes the plan to a separate file. */
+/** Returns the plan after a call. In plan mode, the CLI writes the plan to a separate file. */
 export const planAfter = (plan: Plan | undefined, tool: string, given: unknown): Plan | undefined => {
   if (tool !== "Write" && tool !== "Edit") return plan
   const input = inner({ given }, "given")
@@ -110,7 +113,7 @@ export const planAfter = (plan: Plan | undefined, tool: string, given: unknown):
     : plan
 }
 
-/** Why the CLI asks, for a person; "" if it gives no reason. */
+/** Why the CLI asks, as a text for the user. Empty: it gives no reason. */
 export const reasonOf = (request: ClaudeRecord): string => {
   const input = inner(request, "input")
   switch (text(request, "tool_name")) {

@@ -1,12 +1,11 @@
 /**
  * ClaudeUsage: turns the usage that Claude Code reports into differences. Pure.
  *
- * Guarantees: no token and no cent is emitted twice, however often a message's usage is repeated.
- * Usage is counted by message id, and only the increase is emitted. Tokens are emitted when a
- * request to the model has ended, those of subagents when they are reported. Usage that an
- * interrupt cut off is emitted at the turn's end. The cost comes with the result. The sums of a
- * result can include earlier processes of the session, and can lack requests that were cut off. So
- * usage since the last result is taken from the field that reports exactly that, if it exists.
+ * Guarantees: no token and no cost is emitted twice, however often a message's usage is repeated. Usage is counted by
+ * message id, and only the increase is emitted. Tokens are emitted when a request to the model has ended, those of
+ * subagents when they are reported. Usage that an interrupt cut off is emitted at the turn's end. The cost comes with
+ * the result. The sums of a result can include earlier processes of the session, and can lack requests that were cut
+ * off. Usage since the last result is therefore taken from the field that reports exactly that, if it exists.
  */
 import type { RunEvent } from "../Backend.ts"
 import { type ClaudeRecord, inner, number, text } from "./ClaudeRecord.ts"
@@ -27,7 +26,7 @@ interface Message {
   told: Tokens
 }
 
-/** State of the usage, for a daemon that reads the process's output from there on. */
+/** State of the usage that is stored with a checkpoint, for a daemon that resumes the process. */
 export interface KnownUsage {
   readonly messages: ReadonlyArray<readonly [string, Message]>
   readonly coming: string
@@ -81,7 +80,7 @@ const modelsOf = (models: ClaudeRecord): ReadonlyMap<string, Spent> =>
       })
   )
 
-/** A sum that became smaller was counted from zero again. */
+/** Returns the increase of a sum. A sum that became smaller was counted from zero again. */
 const since = (sum: number, before: number) => (sum < before ? sum : sum - before)
 
 const add = (a: Tokens, b: Tokens): Tokens => each((field) => a[field] + b[field])
@@ -137,7 +136,10 @@ export class ClaudeUsage {
     return this.rest(id)
   }
 
-  /** Handles a whole message, of a subagent or of a CLI that does not stream. A streamed one is already counted. */
+  /**
+   * Handles a complete message, from a subagent or from a CLI that does not stream. A streamed message is already
+   * counted.
+   */
   message(message: ClaudeRecord): ReadonlyArray<RunEvent> {
     const id = text(message, "id")
     if (id === "" || !("usage" in message)) return []
@@ -177,7 +179,7 @@ export class ClaudeUsage {
     )
   }
 
-  /** The usage that no message reported. A model can have another name here than in its messages. */
+  /** Emits the usage that no message reported. A model can have another name here than in its messages. */
   private untold(spent: ReadonlyMap<string, Spent>, unnamed: number): ReadonlyArray<RunEvent> {
     const all = [...spent.values()].reduce((sum, { tokens }) => add(sum, tokens), NONE)
     let left = less(all, [...this.told.values()].reduce(add, NONE))
@@ -203,7 +205,7 @@ export class ClaudeUsage {
     if (this.messages.size > MAX_MESSAGES && oldest !== undefined) this.messages.delete(oldest)
   }
 
-  /** Emits the part of a message's usage that is not emitted yet. */
+  /** Emits the part of a message's usage that has not been emitted yet. */
   private rest(id: string): ReadonlyArray<RunEvent> {
     const message = this.messages.get(id)
     if (message === undefined) return []

@@ -1,8 +1,8 @@
 /**
  * ClaudeWindows: the usage limits of a subscription, from Claude Code's `rate_limit_event`. Pure.
  *
- * Newer versions report each window (`unifiedWindows`), older ones only the one that currently
- * counts. With an API key instead of a login, none is reported.
+ * Newer versions report each window (`unifiedWindows`), older versions only the window that currently counts. With an
+ * API key instead of a login, no window is reported.
  */
 import { epoch, MAX_WINDOWS, statusOf, type ToldWindows, type UsageWindow } from "../gateway/LimitHeaders.ts"
 import { type ClaudeRecord, inner, number, text } from "./ClaudeRecord.ts"
@@ -26,7 +26,7 @@ const windowOf = (name: string, record: ClaudeRecord): UsageWindow | undefined =
 export const of = (info: ClaudeRecord): ToldWindows => {
   const each = inner(info, "unifiedWindows")
   const counts = text(info, "rateLimitType")
-  // The top-level status is that of the account, which can be allowed although one of its windows is used up.
+  // The top-level status is the account's. It can be allowed although one of the account's windows is used up.
   const records = new Map(Object.keys(each).map((name) => [name, inner(each, name)]))
   if (!records.has(counts)) records.set(counts, info)
   const windows = [...records].slice(0, MAX_WINDOWS).flatMap(([name, record]) => windowOf(name, record) ?? [])

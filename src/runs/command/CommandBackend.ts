@@ -4,12 +4,12 @@
  *
  * Guarantees: `Started` is sent once the program has run for `readyAfter`, or has succeeded sooner. A program that
  * fails sooner never started. `Delta` is sent for each line of output, even before `Started`. `Exited` is sent once, as
- * the last event, when no process of the run is left. Processes that the program leaves behind are ended with the grace
- * first.
+ * the last event, when no process of the run is left. Processes that the program leaves behind are ended first, with
+ * the grace period.
  *
  * The program sees AGENTD_RUN, AGENTD_STORE and AGENTD_AGENT. AGENTD_PROMPT_FILE is set if the prompt is in a file: by
  * config, or because it is too long for an argument. AGENTD_FILES is set if files come with the prompt: their paths,
- * one a line. With `shell`, the prompt as argument (or its file) is "$1".
+ * one per line. With `shell`, "$1" is the prompt or the path of its file.
  */
 import { type Cause, Effect, Fiber, type FileSystem, Queue, Semaphore, Stream } from "effect"
 import * as path from "node:path"
@@ -44,7 +44,7 @@ export interface CommandConfig extends Config.CommandBackend {
   readonly wrap?: ((argv: Argv) => Argv) | undefined
 }
 
-/** Maximum number of unread events. Beyond it the program's pipe fills up, and then the program waits. */
+/** Maximum number of unread events. If the queue is full, the program's pipe fills up and the program waits. */
 const CAPACITY = 256
 const MAX_LINE = 16_384
 /** Maximum bytes of one argument (system limit). */
@@ -69,7 +69,7 @@ const handed = Effect.fnUntraced(function* (host: Host, spec: RunSpec) {
   return { folder, paths, prompt: FileContents.withLines(spec.prompt, [...lines, ...gone]) }
 })
 
-/** The paths, one a line, as many as fit into one variable. The prompt names all of them. */
+/** Joins the paths, one per line, as many as fit into one variable. The prompt names all of them. */
 const listed = (paths: ReadonlyArray<string>): string => {
   let size = "AGENTD_FILES=".length
   return paths.filter((one) => (size += Buffer.byteLength(one) + 1) < MAX_ARGUMENT).join("\n")
@@ -163,7 +163,7 @@ export const outcomeOf = (status: ExitStatus, said: string, exitCodes: CommandCo
 
 type Events = Queue.Queue<RunEvent, Cause.Done>
 
-/** Turns the program's output into events. `drained` waits for all of it. `isUp`: `Started` was sent. */
+/** Turns the program's output into events. `drained`: waits for all output. `isUp`: whether `Started` was sent. */
 const output = Effect.fnUntraced(function* (
   program: RunProcess.RunProcess,
   limit: number,
@@ -212,7 +212,7 @@ const output = Effect.fnUntraced(function* (
 
 const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, spec: RunSpec) {
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
-  // registered first, so it is the scope's last act: a reader always sees an end
+  // registered first, so that it runs last when the scope closes and a reader always sees an end
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const { program, passed } = yield* launch(command, host, spec)
   const again = RestPoint.again(program)
@@ -228,7 +228,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     const up = Effect.map(Queue.offer(queue, { _tag: "Started", pid: program.pid }), () => void (isUp = true))
     return order.withPermit(Effect.andThen(up, point))
   })
-  /** Suppresses `Started` for a run that we end. */
+  /** Suppresses `Started` for a run that agentd ends. */
   const stopping = <A>(how: Effect.Effect<A>) => Effect.suspend(() => ((silent = true), how))
 
   const ready = yield* Effect.forkScoped(Effect.andThen(Effect.sleep(command.readyAfter), started))
@@ -241,7 +241,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     const outcome = survived ?? outcomeOf(status, lastError(), command.exitCodes)
     yield* Queue.offer(queue, { _tag: "Exited", outcome })
   })
-  // whatever goes wrong in it, a reader sees an end and not a run that hangs
+  // if `finish` fails, the queue still ends, so that a reader does not wait forever
   yield* Effect.forkScoped(Effect.ensuring(finish, Queue.end(queue)))
 
   const refused = new BackendError({

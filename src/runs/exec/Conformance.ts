@@ -1,15 +1,15 @@
 /**
- * Conformance: checks for the author of a program whether it fulfils the contract of docs/exec-backend.md.
+ * Conformance: checks whether a program fulfils the contract of docs/exec-backend.md, for the program's author.
  *
  * Guarantees: Each check starts its own process, so a failed check does not affect the next. No process is left when
- * its check ends. A failure is described in words, with the program's own last ones.
+ * its check ends. The description of an unexpected exit includes the program's last line on standard error.
  */
 import { Duration, Effect, Queue, Result, Schema } from "effect"
 import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as ExecRecord from "./ExecRecord.ts"
 
-/** The prompts that the checks use: a model can need other ones than the defaults. */
+/** Prompts for the checks. A model may need other prompts than the defaults. */
 export interface Prompts {
   readonly hello: string
   /** Makes the program use a tool that needs an approval. */
@@ -47,7 +47,7 @@ const broken = (message: string) => Effect.fail(new Broken({ message }))
 
 type Heard = ExecRecord.Read | { readonly _tag: "Ended"; readonly words: string }
 
-/** Waiting time to see that nothing happens too early. */
+/** How long a check waits to verify that the program does not act too early. */
 const QUIET = "400 millis"
 const MAX_RECORD = 8 * 1024 * 1024
 
@@ -89,7 +89,7 @@ const talk = Effect.fnUntraced(function* (options: Options, session: string | nu
   const { heard, program } = yield* begun(options)
   const tell = (told: ExecRecord.Told | { readonly type: string }) => program.write(`${JSON.stringify(told)}\n`)
 
-  /** The next record. `what`: the expected record, in words. */
+  /** Waits for the next record. `what` describes the expected record in error messages. */
   const next = (what: string): Effect.Effect<ExecRecord.Said, Broken> =>
     Queue.take(heard).pipe(
       Effect.timeoutOrElse({
@@ -124,14 +124,14 @@ type Talk = Effect.Success<ReturnType<typeof talk>>
 interface Worked {
   readonly end: "done" | "interrupted"
   readonly output: string
-  /** Results of the calls that asked. */
+  /** Status of each call that asked for an approval. */
   readonly results: ReadonlyArray<ExecRecord.Named<"result">["status"]>
 }
 
 interface Turn {
   readonly id: string
   readonly text: string
-  /** The answer to calls that ask. */
+  /** Whether calls that ask for an approval are allowed. Default: true. */
   readonly allows?: boolean
   /** Record that is sent once the turn has begun. */
   readonly once?: ExecRecord.Told
@@ -198,7 +198,7 @@ const answered = Effect.fnUntraced(function* (talk: Talk, id: string, text: stri
   if (end !== "done") return yield* broken(`it said "${end}" of a turn that nobody interrupted`)
 })
 
-/** The result of the first call that asked. Skips the check if the program asks nothing. */
+/** Returns the status of the first call that asked for an approval. If no call asked, the check is skipped. */
 const asked = Effect.fnUntraced(function* (talk: Talk, allows: boolean, prompts: Prompts) {
   const { results } = yield* turn(talk, { id: "asks", text: prompts.asks, allows })
   const [first] = results
@@ -304,7 +304,7 @@ const CHECKS: ReadonlyArray<{
   }
 ]
 
-/** Runs all checks one after the other. `told` receives each outcome as its check ends. */
+/** Runs all checks one after the other. `told` receives the outcome of each check when that check ends. */
 export const suite = (options: Options, told: (outcome: Outcome) => Effect.Effect<void>) =>
   Effect.forEach(CHECKS, ({ name, run }) =>
     Effect.gen(function* () {

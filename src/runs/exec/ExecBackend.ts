@@ -25,10 +25,10 @@ import * as ExecRun from "./ExecRun.ts"
 const start = Effect.fnUntraced(function* (config: Config.ExecBackend, host: Host, spec: RunSpec) {
   if (config.argv.length === 0)
     return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
-  // registered first, so it is the scope's last act
+  // The queue is acquired first, so that it is released last when the scope closes.
   const queue = yield* ExecRun.queue
   const { argv, options } = Enclosure.outlined(config, host, spec)
-  // must exist now: a confined program sees only files that exist when it starts
+  // The folder must exist now, because a confined program sees only files that exist when it starts.
   const folder = yield* FileContents.folderOf(host, spec)
   const enclosure = yield* Enclosure.make({ ...options, files: [folder.path] })
   const program = yield* RunProcess.make({
@@ -47,7 +47,7 @@ const start = Effect.fnUntraced(function* (config: Config.ExecBackend, host: Hos
   return GatewayMeter.metered(run, enclosure.passed)
 })
 
-/** Whether the start record and the first turn, or more, have been written. */
+/** Whether the program was sent at least its start record and its first turn. */
 const isBegun = (runId: string) =>
   KeptProcess.isHeldWith(runId, (inputs, point) => point !== undefined || inputs.length > 1)
 
@@ -56,7 +56,7 @@ export const make = Effect.fnUntraced(function* (config: Config.ExecBackend, hos
   const backend: Backend = {
     name: "exec",
     turns: true,
-    // a program without its first input is not resumed, but started again
+    // a program that was not sent its first input is not resumed, but started again
     holds: (runId) => Effect.provideContext(isBegun(runId), context),
     drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),

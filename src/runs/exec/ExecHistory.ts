@@ -1,9 +1,9 @@
 /**
- * ExecHistory: merges what an earlier daemon told an external program into that program's output.
+ * ExecHistory: merges the inputs that an earlier daemon sent to an external program with that program's output.
  *
  * Each line that was sent to the program has a note: its kind, and how much of the program's output had been processed
- * by then. Guarantees: A note contains no text of a person or an agent. The stream gets everything in its original
- * order.
+ * when the line was sent. Guarantees: A note contains no text of the user or an agent. The stream gets all inputs and
+ * outputs in their original order.
  */
 import type { RunEvent } from "../Backend.ts"
 import * as InputNotes from "../process/InputNotes.ts"
@@ -31,7 +31,7 @@ export class ExecHistory {
     return InputNotes.noteOf(note, at)
   }
 
-  /** Tells the stream what was sent before the output up to `end` was processed. */
+  /** Applies the inputs to the stream that were sent before the output up to `end` was processed. */
   upTo(end: number): ReadonlyArray<RunEvent> {
     const events: Array<RunEvent> = []
     for (let [note] = this.notes; note !== undefined && note.at < end; [note] = this.notes) {

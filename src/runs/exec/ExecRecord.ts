@@ -2,14 +2,14 @@
  * ExecRecord: the records that agentd and an external program exchange, one line of JSON each. docs/exec-backend.md is
  * the contract.
  *
- * Guarantees: A record that does not match its schema is reported with the wrong field. A record of an unknown type is
- * not an error: a later version can have it.
+ * Guarantees: If a record does not match its schema, the report names the invalid field. A record of an unknown type is
+ * not an error, because a later version may define it.
  */
 import { Result, Schema } from "effect"
 import type { Decision, RunSpec } from "../Backend.ts"
 import { Question } from "../Question.ts"
 
-/** Version of the contract. Additions do not change it. A program that reports a later version is refused. */
+/** Version of the contract. Additions do not change the version. A program that reports a later version is rejected. */
 export const VERSION = 1
 
 const { String, optionalKey } = Schema

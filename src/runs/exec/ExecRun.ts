@@ -1,10 +1,11 @@
 /**
- * ExecRun: one run of an external program: its process and its timers, around ExecStream.
+ * ExecRun: one run of an external program: its process and its timers. ExecStream handles the records.
  *
- * Guarantees: A slow reader of the events slows the program down. A program that does not read its input delays nobody.
- * A program that is not ready in time, or is silent for too long in a turn, is ended. Each step of ending a run has a
- * time limit: the turn, the end of the input, SIGTERM, SIGKILL. `Exited` is the last event, sent when every process is
- * gone. A run survives the daemon, and the next daemon knows everything that was sent and received.
+ * Guarantees: A slow reader of the events slows the program down. A program that does not read its input does not block
+ * the daemon. A program that is not ready in time, or is silent for too long in a turn, is ended. Each step of ending a
+ * run has a time limit: the turn, the end of the input, SIGTERM, SIGKILL. `Exited` is the last event, sent when no
+ * process of the run is left. A run survives the daemon, and the next daemon knows everything that was sent and
+ * received.
  */
 import { type Cause, Deferred, Duration, Effect, Fiber, FiberHandle, Queue, Scope, Semaphore, Stream } from "effect"
 import type { ExecBackend } from "../../config/BackendConfig.ts"
@@ -34,17 +35,17 @@ interface Rest {
   readonly said: string
 }
 
-/** Maximum number of unread events. Beyond it the program's pipe fills up, and then the program waits. */
+/** Maximum number of unread events. If the queue is full, the program's pipe fills up and the program waits. */
 const CAPACITY = 256
 /** Maximum number of records that wait until the program reads them. */
 const INPUTS = 256
-/** Maximum characters of a record. */
+/** Maximum length of a record, in characters. */
 const MAX_RECORD = 8 * 1024 * 1024
 const MAX_LINE = 16_384
 const MAX_SAID = 4_096
 /** Maximum number of invalid lines that are reported. */
 const NOISES = 10
-/** Time that the program has to react to the end of its input. */
+/** How long the program may take to exit after the end of its input. */
 const END_GRACE: Duration.Duration = Duration.seconds(3)
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
@@ -61,20 +62,20 @@ class ExecRun {
   private readonly parts: Parts
   private readonly stream: ExecStream
   private history: ExecHistory | undefined
-  /** Serializes events, each together with its state change. */
+  /** Serializes events, so that each event is sent together with its state change. */
   private readonly order = Semaphore.makeUnsafe(1)
   private ending = false
   private idle = Deferred.makeUnsafe<void>()
-  /** The run's outcome, if the run does not end as requested. */
+  /** Set if the run does not end as requested: the run's outcome. */
   private verdict: Outcome | undefined = undefined
   private waits: Wait = undefined
-  /** In ms of the monotonic clock. */
+  /** When the program was last heard, in ms of the monotonic clock. */
   private heardAt = 0
   private noises = 0
-  /** Bytes of standard output up to the end of the last processed record, and bytes of standard error. */
+  /** Number of processed bytes: of standard output up to the end of the last record, and of standard error. */
   private taken: number
   private errors: number
-  /** Number of inputs. */
+  /** Number of inputs that were sent to the program. */
   private given: number
   /** The program's last lines on standard error. */
   private said: string
@@ -107,7 +108,7 @@ class ExecRun {
       this.tellProgram(ExecRecord.start(spec, config.resume ? spec.resume : undefined), { say: "start" })
       yield* this.give({ turnId: spec.turnId, text: spec.prompt }, yield* read(spec.files))
     }
-    // whatever goes wrong in it, a reader sees an end and not a run that hangs
+    // If `life` fails, the queue still ends, so that a reader does not wait forever.
     yield* Effect.forkScoped(Effect.ensuring(this.life(pumps), Queue.end(this.parts.queue)))
     return this.run
   })
@@ -167,7 +168,7 @@ class ExecRun {
     return [{ _tag: "Reached", point: { out, err, seq, state } }]
   }
 
-  /** Once all output that the earlier daemon had received is processed again, continues in the normal way. */
+  /** Returns `Resumed` once all output that the earlier daemon had received has been processed again. */
   private caughtUp(size: number): ReadonlyArray<RunEvent> {
     const { history } = this
     if (history === undefined || size < history.size) return []
@@ -177,7 +178,9 @@ class ExecRun {
     return [...last, { _tag: "Resumed", ...(given === undefined ? {} : { given }) }]
   }
 
-  /** Reports the first few lines that are no records. A long line comes in pieces; only its first piece is reported. */
+  /**
+   * Reports the first few lines that are not records. A long line arrives in pieces; only its first piece is reported.
+   */
   private noise(): (line: string, why: string) => ReadonlyArray<RunEvent> {
     let inLong = false
     return (line, why) => {
@@ -207,7 +210,10 @@ class ExecRun {
     return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
   })
 
-  /** Sets the timer for the step that the program must do next. If that step has changed, the time starts now. */
+  /**
+   * Sets the timer for the record that the program must send next. If another record is expected than before, the time
+   * starts now.
+   */
   private readonly watch: Effect.Effect<void> = Effect.suspend(() => {
     const { waits } = this.stream
     if (waits === this.waits || this.history !== undefined) return Effect.void
@@ -219,7 +225,7 @@ class ExecRun {
       const begun = yield* Monotonic.now
       this.heardAt = begun
       for (;;) {
-        // other output does not make the program ready
+        // before "ready", other output does not restart the time
         const since = waits === "ready" ? begun : this.heardAt
         const rest = since + Duration.toMillis(limit) - (yield* Monotonic.now)
         if (rest <= 0) break
@@ -274,8 +280,7 @@ class ExecRun {
     })
 
   /**
-   * The protocol has no record that ends one call. The call no longer counts as pending, so the silence limit applies
-   * again.
+   * Stops waiting for the call, because the protocol has no record that ends one call. The silence limit applies again.
    */
   private readonly cancelCall = (callId: string): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -343,7 +348,10 @@ class ExecRun {
   }
 }
 
-/** `queue`: ends as the scope's last act, so a reader always sees an end. */
+/**
+ * `queue`: acquired before everything else, so that it ends last when the scope closes. A reader therefore always sees
+ * an end.
+ */
 export const make = Effect.fnUntraced(function* (options: Options, queue: Parts["queue"]) {
   const scope = yield* Effect.scope
   const input = yield* Queue.dropping<readonly [string, string] | null>(INPUTS)

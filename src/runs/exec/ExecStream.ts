@@ -1,11 +1,10 @@
 /**
- * ExecStream: turns the records of one external program into run events. Pure: records in, events out; no clock, no
- * process.
+ * ExecStream: turns the records of one external program into run events. Pure: it uses no clock and starts no process.
  *
- * Guarantees: A turn is started when the program reports that it began it, and ends once. A turn that the program
- * begins by itself counts as a turn, too. So does a call between turns, until its result. A record for another turn or
- * an unknown call changes nothing and is reported as a notice. Each call asks at most once, and is answered at most
- * once.
+ * Guarantees: A turn starts when the program reports that it began, and ends exactly once. A turn that the program
+ * begins by itself counts as a turn, too. A call between turns also counts as a turn, until its result arrives. A
+ * record for another turn or an unknown call changes nothing and is reported as a notice. Each call asks for an
+ * approval at most once, and is answered at most once.
  */
 import type { Schema } from "effect"
 import type { Decision, RunEvent } from "../Backend.ts"
@@ -22,19 +21,19 @@ export interface Fault {
   readonly outcome: Outcome | undefined
 }
 
-/** The step that the program must do next. Undefined: nothing is due, or the next step is not the program's. */
+/** The record that the program must send next. Undefined: agentd is not waiting for the program. */
 export type Wait = "ready" | "answer" | undefined
 
 interface Turn {
   readonly turnId: string
   began: boolean
   /**
-   * Set if the program began the turn by itself. "named": with `began` and a turn id of its own. "calls": with a call;
-   * the turn ends with the last result.
+   * Set if the program began the turn by itself. "named": it sent `began` with its own turn id. "calls": it sent a
+   * call, and the turn ends with the last call's result.
    */
   readonly own?: "named" | "calls" | undefined
   interrupted: boolean
-  /** Text since the turn's last call. */
+  /** The turn's text since its last call. */
   answer: string
   /** True after a call: the next text begins a new answer. */
   hasCalled: boolean
@@ -42,7 +41,7 @@ interface Turn {
 
 const NEW: Pick<Turn, "answer" | "hasCalled" | "interrupted"> = { interrupted: false, answer: "", hasCalled: false }
 
-/** Maximum characters that are stored of the answer of an unfinished turn. */
+/** Maximum length of the stored answer of an unfinished turn, in characters. */
 const MAX_ANSWER = 256 * 1024
 
 /** Errors that are not caused by the agent itself. */
@@ -78,9 +77,9 @@ export class ExecStream {
   private readonly readOnly: ReadonlySet<string>
   private up: boolean
   private turn: Turn | undefined = undefined
-  /** Calls without a result. True: the call waits for an answer. */
+  /** Calls without a result. The value is true while the call waits for an answer. */
   private readonly calls = new Map<string, boolean>()
-  /** The ids of all calls: unique within the run. */
+  /** Ids of all calls so far. An id must be unique within the run. */
   private readonly named = new Set<string>()
   private readonly turns = new Set<string>()
   session: string | undefined
@@ -88,7 +87,7 @@ export class ExecStream {
 
   /**
    * `readOnly`: tools that are assumed to have no side effects. `rest`: set if the stream continues from a checkpoint,
-   * with the session at that time.
+   * with the session id at that checkpoint.
    */
   constructor(pid: number, resumes: string | undefined, readOnly: ReadonlyArray<string>, rest?: { session?: string }) {
     this.pid = pid
@@ -102,7 +101,7 @@ export class ExecStream {
     return this.up
   }
 
-  /** The id of the turn that has not ended. */
+  /** Id of the active turn. Undefined: no turn is active. */
   get turnId(): string | undefined {
     return this.turn?.turnId
   }
@@ -126,21 +125,21 @@ export class ExecStream {
     this.turn = { turnId, began: false, ...NEW }
   }
 
-  /** False if there is no turn, or it is already interrupted. */
+  /** Marks the active turn as interrupted. Returns false if no turn is active or the turn is already interrupted. */
   interrupt(): boolean {
     if (this.turn === undefined || this.turn.interrupted) return false
     this.turn.interrupted = true
     return true
   }
 
-  /** False if the call no longer waits. */
+  /** Marks the call as answered. Returns false if the call is not waiting for an answer. */
   answer(callId: string): boolean {
     if (this.calls.get(callId) !== true) return false
     this.calls.set(callId, false)
     return true
   }
 
-  /** The call's result is no longer awaited. */
+  /** Stops waiting for the call's result. */
   forget(callId: string): void {
     this.calls.delete(callId)
   }
@@ -219,7 +218,7 @@ export class ExecStream {
       case "progress":
         return this.calls.has(said.call)
           ? [
-              // a call that goes on does not wait for an answer
+              // A call that reports progress no longer waits for an answer.
               ...(this.answer(said.call) ? [{ _tag: "ApprovalWithdrawn", callId: said.call } as const] : []),
               { _tag: "ToolProgress", callId: said.call, stream: "stdout", chunk: said.text }
             ]
@@ -264,11 +263,11 @@ export class ExecStream {
     const events: ReadonlyArray<RunEvent> = [
       { _tag: "ToolCall", callId, tool, arguments: said.arguments, readOnly: this.readOnly.has(tool) }
     ]
-    // by the contract, a call that asks says so in its own record
+    // The contract requires that a call which needs an answer says so in its own record.
     if (!asks) return [...events, { _tag: "ToolStarted", callId }]
     const asked = questions?.map((one) => ({ ...one, question: `${tool}: ${one.question}` }))
-    // A person answers what is shown. So a call with arguments asks for an approval, which shows them, and not for a
-    // choice.
+    // The user must see what is being decided. An approval shows the call's arguments, but a choice does not. A call
+    // with arguments therefore requests an approval.
     if (asked !== undefined && isEmpty(said.arguments))
       return [...events, { _tag: "ApprovalRequested", callId, reason: ask ?? "", questions: asked }]
     const reason = ask ?? asked!.map(({ question }) => question).join("\n")

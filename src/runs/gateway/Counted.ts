@@ -1,10 +1,11 @@
 /**
- * Counted: handles requests and answers on a route that counts tokens. It asks for the usage if the client has not, and
- * removes it from the answer again. It reads an answer to its end even if the client has gone. Imports nothing of
- * Effect.
+ * Counted: handles requests and answers on a route that counts tokens. If the client does not request the usage, the
+ * request for it is added, and the usage is removed from the answer again. An answer is read to its end even if the
+ * client has gone. Imports nothing of Effect.
  *
- * Guarantees: Bounded in time, bytes and number. If the provider refuses a request because of the added question for
- * usage, the original request is sent again. The client gets no chunk that it did not ask for.
+ * Guarantees: Buffered requests and unread answers are limited in time, bytes and number. If the provider rejects a
+ * request because of the added request for usage, the original request is sent again. The client gets no chunk that it
+ * did not ask for.
  */
 import type * as http from "node:http"
 import { Transform } from "node:stream"
@@ -19,7 +20,7 @@ const MAX_RESTS = 32
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The body with a request for the stream's usage. Undefined: the body already asks for it, or does not stream. */
+/** Adds a request for the stream's usage to a body. Undefined: the body already asks for it, or does not stream. */
 export const asking = (body: string): string | undefined => {
   let value: unknown
   try {
@@ -30,7 +31,7 @@ export const asking = (body: string): string | undefined => {
   if (!isObject(value) || value["stream"] !== true) return undefined
   const given = value["stream_options"]
   if (isObject(given) && given["include_usage"] === true) return undefined
-  // The rest stays as written: it can contain numbers too large for JavaScript.
+  // The rest of the body stays as written, because it can contain numbers too large for JavaScript.
   if (!("stream_options" in value)) return body.replace("{", '{"stream_options":{"include_usage":true},')
   return JSON.stringify({ ...value, stream_options: { ...(isObject(given) ? given : {}), include_usage: true } })
 }
@@ -60,7 +61,10 @@ export const withoutUsage = (): Transform => {
   })
 }
 
-/** Number of bytes of a request that can be text. Base64 data such as pictures is left out: it makes few tokens. */
+/**
+ * Counts the bytes of a request that can be text. Base64 data such as pictures is not counted, because it makes few
+ * tokens.
+ */
 export const plainBytes = (chunk: Uint8Array): number =>
   Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
     .toString("latin1")
@@ -97,7 +101,7 @@ export const holding = () => {
 export const remaining = () => {
   const rests = new Set<() => void>()
   return {
-    /** `stop` ends the answer at once. Returns false if there are too many. */
+    /** Adds an answer. `stop` ends the answer at once. Returns false if there are too many answers. */
     add: (stop: () => void): boolean => {
       if (rests.size >= MAX_RESTS) return false
       const timer = setTimeout(() => over(), MAX_REST)

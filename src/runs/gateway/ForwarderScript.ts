@@ -4,7 +4,7 @@
  * the run's socket, and starts the command. It ends when the command ends.
  *
  * Guarantees: The command starts when the port listens. The command uses the script's standard streams. Signals are
- * passed on to the command. The script holds the run's route open, and does so again after the gateway was gone.
+ * passed on to the command. The script holds the run's route open, and reconnects if the gateway was gone.
  */
 export const FORWARDER_SCRIPT = String.raw`
 const { spawn } = require("node:child_process")

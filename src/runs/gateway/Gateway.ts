@@ -1,13 +1,13 @@
 /**
  * Gateway: the only way from confined runs to their models. Each run has its own socket, which identifies the run. A
- * request to a model is passed on with the provider's key added; every other request is refused. The agent never has
+ * request to a model is passed on with the provider's key added; every other request is rejected. The agent never has
  * the key, and a key that the agent sends is removed.
  *
- * Guarantees: A request goes to its route's provider and to no other host, whatever it names. Only the paths of a model
- * API pass, because a key gives access to far more. Headers and query parameters that can carry keys are removed first.
- * A route without a key, whose agent has its own login, keeps its headers. Redirects are returned, not followed.
- * Requests, their bodies and connections are bounded. Everything that passes is counted, even if the client does not
- * ask for usage or does not wait.
+ * Guarantees: A request goes to its route's provider and to no other host, whatever host the request names. Only the
+ * paths of a model API are allowed, because a key gives access to far more. Headers and query parameters that can carry
+ * keys are removed first. A route without a key, whose agent has its own login, keeps its headers. Redirects are
+ * returned, not followed. The size of request bodies and the number of connections are limited. All tokens that pass
+ * are counted, even if the client does not request the usage or disconnects.
  *
  * Imports nothing of Effect: the gateway is a small process of its own (`main`).
  */
@@ -26,7 +26,7 @@ export interface Route {
   readonly socket: string
   /** Base URL of the provider's API: scheme, host, port, and path prefix. */
   readonly baseUrl: string
-  /** The headers that contain the key. Null: the agent's own headers are unchanged. */
+  /** The headers that contain the key. Null: the agent's own headers are passed unchanged. */
   readonly key: { readonly [name: string]: string } | null
   /** Whether the tokens of the answers are counted. The answers are then requested uncompressed. */
   readonly metered?: boolean
@@ -63,7 +63,7 @@ export interface Failing {
 /** Maximum number of models that are counted separately. Further ones are counted together. */
 const MAX_MODELS = 16
 
-/** Sees the bytes that pass a route. */
+/** Receives the bytes that pass a route. */
 export interface Meter {
   readonly sent: (chunk: Uint8Array) => void
   readonly received: (chunk: Uint8Array) => void
@@ -113,7 +113,7 @@ const KEY_NAME = /^(?:key|api[-_]?key|access_token|token)$/i
 const MAX_BODY = 64 * 1024 * 1024
 const MAX_CONNECTIONS = 256
 
-/** The path and query without keys. Never throws, even if escapes are invalid. */
+/** Returns the path and query without keys. Never throws, even if escapes are invalid. */
 export const withoutKeys = (target: string): string => {
   const at = target.indexOf("?")
   if (at < 0) return target
@@ -136,13 +136,13 @@ export const asksModel = (method: string, target: string, prefix: string): boole
   return PATHS.test(`${method} ${pathname.slice(prefix.length) || "/"}`)
 }
 
-/** Headers of the outgoing request: the agent's own, without keys and hop-by-hop headers, plus the key. */
+/** Builds the headers of the outgoing request: the agent's own, without keys and hop-by-hop headers, plus the key. */
 const headersOf = (given: http.IncomingHttpHeaders, key: Route["key"]): http.OutgoingHttpHeaders => {
   const dropped = (name: string) => OWN.has(name) || (key !== null && KEYS.has(name))
   return { ...Object.fromEntries(Object.entries(given).filter(([name]) => !dropped(name))), ...key }
 }
 
-/** Whether a retry of a request with this status can succeed. */
+/** Whether a retry can succeed after an answer with this status. */
 const passes = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 interface Passing {
@@ -157,11 +157,11 @@ interface Passing {
   readonly rests: ReturnType<typeof remaining>
 }
 
-/** Requests whose answers report no tokens, since they cost none. */
+/** Whether a request costs no tokens, so that its answer reports none. */
 const isFree = ({ method, url = "" }: http.IncomingMessage): boolean =>
   method !== "POST" || /count_?tokens(?:\?|$)/iu.test(url)
 
-/** Whether the usage of a stream can be requested for the client. */
+/** Whether the gateway can request the usage of a stream on behalf of the client. */
 const mayAsk = ({ headers, url = "" }: http.IncomingMessage): boolean =>
   /\/chat\/completions(?:\?|$)/u.test(url) && headers["content-encoding"] === undefined
 
@@ -215,7 +215,8 @@ const pass = (of: Passing, request: http.IncomingMessage, response: http.ServerR
   }
 
   /**
-   * `asked`: the body that also asks for the usage, instead of the original one. `again`: sends the original request.
+   * Sends the request to the provider. `asked`: body that also requests the usage; sent instead of the original one.
+   * `again`: sends the original request.
    */
   const begin = (asked?: string, again?: () => void): http.ClientRequest => {
     const encoded = metered ? { ...all, "accept-encoding": "identity" } : all
@@ -243,7 +244,7 @@ const pass = (of: Passing, request: http.IncomingMessage, response: http.ServerR
     }
     const isOver = response.writableFinished || rest?.readableEnded === true
     if (isOver || !isCounted || !request.complete || !rests.add(stop)) return stop()
-    // the provider bills for the whole answer, even if nobody reads it
+    // the provider bills for the whole answer, even if the client does not read it
     rest?.unpipe()
     rest?.resume()
   })
@@ -300,7 +301,7 @@ const heard = () => {
   }
 }
 
-/** Counts failures in a row, up to the newest request. */
+/** Counts consecutive failed requests, up to the newest one. */
 const failures = () => {
   let failing: Failing | undefined
   return {

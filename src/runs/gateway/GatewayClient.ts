@@ -16,13 +16,13 @@ import type { Count, Route } from "./Gateway.ts"
 import { MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
 import { program } from "./GatewayFile.ts"
 
-/** The gateway cannot be started, or does not carry out an order. */
+/** The gateway cannot be started, or cannot execute an order. */
 export class GatewayFailed extends Schema.TaggedError<GatewayFailed>()("GatewayFailed", {
   message: Schema.String,
   remedy: Schema.String
 }) {}
 
-/** An order before it gets its number. */
+/** An order that has no number yet. */
 type Wanted = { readonly name: string } & (
   | { readonly do: "open"; readonly route: Route }
   | { readonly do: "close" | "count" | "end" | "settle" }
@@ -33,13 +33,13 @@ export interface GatewayOptions {
   readonly folder: string
   /** Extra certificates that the daemon trusts: NODE_EXTRA_CA_CERTS. */
   readonly certificates?: string | undefined
-  /** Starts the gateway in a systemd unit of its own. A name is not reused while a unit of that name lives. */
+  /** Starts the gateway in a systemd unit of its own. A name is not reused while a unit with this name is active. */
   readonly via?: ((name: string) => Via) | undefined
   /** The PATH for finding the command of `via`. */
   readonly path?: string | undefined
 }
 
-/** The beginning of a command line, with the environment that it needs. */
+/** A command line that is put before another one, with the environment variables that it needs. */
 export interface Via {
   readonly argv: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }
@@ -49,15 +49,18 @@ export class Gateway extends Context.Service<
   Gateway,
   {
     /**
-     * Opens a route until the scope ends. `outlives` is called then: if true, the route stays open for a run that goes
-     * on.
+     * Opens a route until the scope ends. `outlives` is called at that time: if it returns true, the route stays open
+     * for a run that continues.
      */
     readonly open: (
       name: string,
       route: Route,
       outlives?: () => boolean
     ) => Effect.Effect<void, GatewayFailed, Scope.Scope>
-    /** Counts of a route, if it is open. `isOver`: the run has ended, so do not wait for more. */
+    /**
+     * Returns the counts of a route, if it is open. `isOver`: true if the run has ended, so that no further counts are
+     * awaited.
+     */
     readonly count: (name: string, isOver?: boolean) => Effect.Effect<Count | undefined, GatewayFailed>
     /** Process id of the gateway, if this daemon has started it. */
     readonly pid: Effect.Effect<number | undefined>
@@ -130,7 +133,7 @@ class Link {
   }
 }
 
-/** Undefined if nobody listens on the socket. */
+/** Connects to the gateway. Undefined: no process listens on the socket. */
 const connect = (socket: string): Effect.Effect<Link | undefined> =>
   Effect.callback((resume) => {
     const connection = net.connect(socket)
@@ -195,7 +198,7 @@ const make = Effect.fnUntraced(function* (
   let ended = false
   let starts = 0
 
-  /** The connection; connects first if there is none. */
+  /** Returns the connection. Connects first if there is none. */
   const reach: Effect.Effect<Link, GatewayFailed> = Effect.gen(function* () {
     if (link !== undefined) return link
     yield* Effect.try({

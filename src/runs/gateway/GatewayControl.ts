@@ -1,5 +1,5 @@
 /**
- * GatewayControl: the messages between the daemon and the gateway, one JSON value a line.
+ * GatewayControl: the messages between the daemon and the gateway, one JSON value per line.
  *
  * They go over a socket in a folder that only this user can open. Keys are sent only this way: not in arguments, not in
  * the environment, not in a file. No message returns a key.
@@ -10,7 +10,7 @@ export type Order = { readonly id: number; readonly name: string } & (
   | { readonly do: "open"; readonly route: Route }
   /** `settle`: the run is over, so tokens of answers that are still being read are estimated. */
   | { readonly do: "close" | "count" | "settle" }
-  /** The daemon ends in an orderly way. */
+  /** Reports that the daemon ends in an orderly way. */
   | { readonly do: "end" }
 )
 

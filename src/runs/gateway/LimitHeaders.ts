@@ -6,28 +6,28 @@
  * for subscriptions, `anthropic-ratelimit-unified-…`. OpenAI's are `x-ratelimit-…-{requests,tokens}`, which many others
  * use.
  *
- * Guarantees: A value that is not a number, a time or a known word is ignored. So is a time without a known unit. The
+ * Guarantees: A value that is not a number, a time or a known status is ignored. So is a time without a known unit. The
  * result is bounded, whatever the headers contain.
  */
 
 /** A usage limit that resets by itself, and how much of it is used. */
 export interface UsageWindow {
-  /** "five_hour", "seven_day", "requests", "input-tokens" … */
+  /** Name of the window: "five_hour", "seven_day", "requests", "input-tokens" and so on. */
   readonly name: string
-  /** Used fraction; 1 is all of it. */
+  /** Used fraction of the limit. 1: the limit is reached. */
   readonly used?: number
   /** Status as the provider reports it. */
   readonly status?: "allowed" | "warning" | "rejected"
-  /** When the window resets, ms since the epoch. */
+  /** When the window resets, in ms since the epoch. */
   readonly resetsAt?: number
-  /** For a rate limit, which resets within minutes: the limit, and what remains of it. */
+  /** Only for a rate limit, which resets within minutes: the limit, and how much of it remains. */
   readonly limit?: number
   readonly remaining?: number
 }
 
 /**
- * The account's requests are refused, until `until` (ms since the epoch). `name`: the window that is used up, or "" if
- * unknown.
+ * Set if the account's requests are rejected. `until`: when that ends, in ms since the epoch. `name`: the window that
+ * is used up, or "" if unknown.
  */
 export interface Rejected {
   readonly name: string
@@ -86,7 +86,7 @@ const duration = (text: string): number | undefined => {
   return parts.reduce((sum, part) => sum + Number(part![1]) * UNITS[part![2]!]!, 0)
 }
 
-/** Makes a window from the parts of a header family, by name. */
+/** Builds a window from the parts of a header family. `parts`: the values by part name. */
 const rate = (name: string, parts: ReadonlyMap<string, string>, now: number): UsageWindow | undefined => {
   const limit = number(parts.get("limit"))
   const remaining = number(parts.get("remaining"))
@@ -98,7 +98,7 @@ const rate = (name: string, parts: ReadonlyMap<string, string>, now: number): Us
   return { name: name.slice(0, MAX_NAME), used, limit, remaining, ...(resetsAt === undefined ? {} : { resetsAt }) }
 }
 
-/** Parses a date, or a time since the epoch. */
+/** Parses a date or a time since the epoch. Returns ms since the epoch. */
 const timeOf = (text: string): number | undefined => {
   const at = number(text)
   return at === undefined ? date(text) : epoch(at)
@@ -121,10 +121,10 @@ const UNIFIED = /^anthropic-ratelimit-unified-(\w{1,20})-(utilization|status|res
 const ANTHROPIC = /^anthropic-ratelimit-((?:input-|output-)?tokens|requests)-(limit|remaining|reset)$/u
 const OPENAI = /^x-ratelimit-(limit|remaining|reset)-(requests|tokens)$/u
 
-/** Usage beyond a subscription. Its status only says whether such usage would be allowed, so it is no window. */
+/** Usage beyond a subscription. Its status only says whether such usage would be allowed, so it is not a window. */
 const OVERAGE = "overage"
 
-/** `now`: ms since the epoch. */
+/** Reads the windows from the headers. `now`: ms since the epoch. */
 export const windowsIn = (headers: Headers, now: number): ToldWindows => {
   const families = new Map<string, Map<string, string>>()
   const put = (family: string, part: string, value: string) => {
@@ -152,7 +152,8 @@ export const windowsIn = (headers: Headers, now: number): ToldWindows => {
 const PREFIX = "anthropic-ratelimit-unified-"
 
 /**
- * True if a subscription is refused. A used-up window alone does not mean that: the provider can still allow requests.
+ * True if a subscription's requests are rejected. A used-up window alone does not mean that: the provider can still
+ * allow requests.
  */
 const isRefused = (headers: Headers): boolean => headers[`${PREFIX}status`] === "rejected"
 
@@ -170,7 +171,7 @@ const rejectedBy = (headers: Headers, windows: ReadonlyArray<UsageWindow>): Reje
   return { name, ...(until === undefined ? {} : { until }) }
 }
 
-/** When a refused account can try again, ms since the epoch; undefined if the provider did not report it. */
+/** Returns when a rejected account can try again, in ms since the epoch. Undefined: the provider did not report it. */
 export const renewsAt = ({ rejected, windows }: ToldWindows): number | undefined => {
   if (rejected !== undefined) return rejected.until
   const spent = windows.flatMap(({ remaining, resetsAt }) =>

@@ -3,8 +3,8 @@
  * messages, OpenAI's chat completions and responses, and Google's contents.
  *
  * Guarantees: Usage that is reported twice, or as a growing sum, counts once. A value that is not a number, or is too
- * large, counts as nothing. Bounded: a line or body that is too long is not read. If an answer reports no tokens, they
- * are estimated and counted separately. Imports nothing of Effect.
+ * large, is ignored. Bounded: a line or body that is too long is not read. If an answer reports no tokens, they are
+ * estimated and counted separately. Imports nothing of Effect.
  */
 import { ESTIMATED } from "./Estimated.ts"
 
@@ -20,7 +20,7 @@ const NONE: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 const FIELDS = ["input", "output", "cacheRead", "cacheWrite"] as const
 
 const MAX_LINE = 4 * 1024 * 1024
-/** More tokens than one request can use. */
+/** Maximum plausible token count: more than one request can use. */
 const MOST = 1e9
 
 type Json = { readonly [name: string]: unknown }
@@ -36,7 +36,7 @@ const count = (of: Json | undefined, ...names: ReadonlyArray<string>): number =>
   return 0
 }
 
-/** The model's texts in a line, if the line is not too long. */
+/** Matches the model's texts in a line. */
 const SAID =
   /"(?:content|text|arguments|partial_json|thinking|reasoning|reasoning_content|refusal|delta)"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"/gu
 const MAX_SAID = 64 * 1024
@@ -57,7 +57,7 @@ const parsed = (text: string): Json | undefined => {
   }
 }
 
-/** Tokens in one JSON value of an answer; undefined if it reports none. */
+/** Reads the tokens from one JSON value of an answer. Undefined: the value reports none. */
 const tokensIn = (value: Json): Tokens | undefined => {
   const google = object(value["usageMetadata"])
   if (google !== undefined) {
@@ -97,10 +97,10 @@ export class UsageReader {
   private seen = NONE
   /** Whether the answer has reported its total usage. */
   private isTold = false
-  /** Bytes of the model's own texts. */
+  /** Number of bytes of the model's own texts. */
   private said = 0
 
-  /** `tell` receives each increase. */
+  /** `tell` receives each increase of the token counts. */
   constructor(tell: (model: string, more: Tokens) => void) {
     this.tell = tell
   }
@@ -114,7 +114,7 @@ export class UsageReader {
     this.isTooLong = true
   }
 
-  /** `sent`: bytes of the request. Tokens that the answer did not report are estimated. */
+  /** Ends the answer. `sent`: bytes of the request. Tokens that the answer did not report are estimated. */
   end(sent?: number): void {
     this.line(this.rest)
     this.rest = ""

@@ -3,18 +3,18 @@
  * prints `ready` on its standard output.
  *
  * The gateway survives the daemon, as runs do. A route stays open while the daemon that opened it is connected, or
- * while a run holds it. A route that nobody has held for about a minute is closed. Without any route or daemon for that
- * time, the gateway ends by itself. It ends at once if the last daemon reports an orderly end and there is no route.
+ * while a run holds it. A route that is unused for about a minute is closed. If there is no route and no daemon for
+ * about a minute, the gateway exits. It ends at once if the last daemon reports an orderly end and there is no route.
  *
- * Guarantees: If two are started at once, the second finds the socket taken and ends. It reads no environment and no
- * file. A line that is too long, or is not a valid order, ends its connection.
+ * Guarantees: If two gateways are started at once, the second finds the socket in use and exits. A gateway reads no
+ * environment variable and no file. A line that is too long, or is not a valid order, ends its connection.
  */
 import * as fs from "node:fs"
 import * as net from "node:net"
 import { open, type OpenRoute } from "./Gateway.ts"
 import { MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
 
-/** ms between two checks for unused routes, and how many checks a route may be unused. */
+/** Interval in ms between two checks for unused routes, and number of checks for which a route may be unused. */
 const LOOK = 5_000
 const LOOKS = 12
 const MAX_ROUTES = 1_000
@@ -56,7 +56,7 @@ export const serve = (socket: string): void => {
   let idle = 0
   let next: NodeJS.Timeout | undefined
 
-  /** New daemons no longer find the socket. Open connections are not closed. */
+  /** Stops the gateway. New daemons no longer find the socket, but open connections are not closed. */
   const end = () => {
     clearTimeout(next)
     server.close()
@@ -76,7 +76,7 @@ export const serve = (socket: string): void => {
     }
     if (order.do === "open") {
       const known = routes.get(name)
-      // the run survived its daemon: keep the route, so that its open requests go on
+      // the run survived its daemon: keep the route, so that its open requests continue
       if (known !== undefined && known.asked === JSON.stringify(order.route)) {
         known.owner = owner
         return { id }

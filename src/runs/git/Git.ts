@@ -1,13 +1,14 @@
 /**
- * Git: runs one git command for the daemon, to its end. No other module of the daemon starts git.
+ * Git: runs one git command for the daemon and waits for its end. No other module of the daemon starts git.
  *
  * Guarantees: Git reads only the settings of the git folder that the call names, which no agent can write. Settings
- * that could make git execute something are also switched off by name. Of the daemon's environment git gets only PATH.
- * Only the listed commands are run, with flags that keep them out of submodules, drivers and hooks. No protocol is
- * allowed except `file`, and that only for fetch and push. A name cannot be an option.
+ * that could make git execute something are also disabled by name. From the daemon's environment, git gets only PATH,
+ * and HOME if the call needs the user's settings. Only the listed commands are run, with flags that disable submodules,
+ * drivers and hooks. The only allowed protocol is `file`, and only for fetch and push. A name is never interpreted as
+ * an option.
  *
- * Output is stored up to a limit. Memory, CPU time, time, printed bytes and listed files have limits, too: an agent's
- * commit can be of any size when it is unpacked. The command ends with its caller.
+ * Output is stored up to a limit. Memory, CPU time, run time, printed bytes and listed files are limited, too, because
+ * an agent's commit can unpack to any size. If the caller is interrupted, the command is ended.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Config, Context, Data, Effect, Option, Schema, Stream } from "effect"
@@ -25,7 +26,9 @@ export interface Answer {
   readonly stderr: string
 }
 
-/** Every setting that could make git execute something, enter another repository or trust another file. */
+/**
+ * Safe values for every setting that could make git execute a program, enter another repository or trust another file.
+ */
 export const SETTINGS: ReadonlyArray<readonly [name: string, value: string]> = [
   ["core.hooksPath", "/dev/null"],
   ["core.fsmonitor", "false"],
@@ -78,8 +81,8 @@ export const SETTINGS: ReadonlyArray<readonly [name: string, value: string]> = [
 const QUIET = ["--no-ext-diff", "--no-textconv"] as const
 
 /**
- * The allowed commands, each with flags that no setting can replace: `.gitmodules` overrides `diff.ignoreSubmodules`,
- * but not the flag.
+ * Allowed commands, each with its fixed flags. A setting is not always enough: `.gitmodules` overrides
+ * `diff.ignoreSubmodules`, but not the flag.
  */
 const COMMANDS = {
   "cat-file": [],
@@ -95,10 +98,10 @@ const COMMANDS = {
   "ls-tree": ["-r", "-t", "-z", "--name-only"],
   "merge-base": [],
   "merge-tree": [],
-  // only from the store into an agent's repository, to a confined receiver
+  // used only to push from the store into an agent's repository, to a confined receiver
   push: ["--quiet", "--no-verify", "--no-recurse-submodules"],
   "read-tree": [],
-  // writes files: only in a tree of the daemon, whose git folder was just created
+  // writes files: used only in a work tree whose git folder the daemon has just created
   reset: ["--quiet", "--hard"],
   "rev-parse": [],
   status: ["--ignore-submodules=all"],
@@ -111,16 +114,16 @@ export type Command = keyof typeof COMMANDS
 export interface Call {
   /** Git folder that no agent can write. */
   readonly gitDir: string
-  /** Folder of the files to compare. An agent can have written them. */
+  /** Folder with the files to compare. An agent may have written these files. */
   readonly workTree?: string | undefined
   readonly command: Command
   readonly options?: ReadonlyArray<string> | undefined
-  /** Commits, refs, or a repository to fetch from. None of them can be an option. */
+  /** Commits, refs, or a repository to fetch from. None of them is interpreted as an option. */
   readonly names?: ReadonlyArray<string> | undefined
   readonly paths?: ReadonlyArray<string> | undefined
   /**
-   * Also reads the settings of the person's home, for commands that need their filters (Git LFS). Only for repositories
-   * whose settings no agent can write.
+   * Also reads the settings in the user's home folder, for commands that need its filters (Git LFS). Only for
+   * repositories whose settings no agent can write.
    */
   readonly asPerson?: boolean | undefined
   /** If true, git is ended once the output limit is reached, and that is not an error. */
@@ -129,34 +132,34 @@ export interface Call {
 
 export type Run = (call: Call) => Effect.Effect<Answer, GitUnavailable>
 
-/** Comparing the checkout of a large repository takes minutes. */
+/** Timeout for a git command. Comparing the checkout of a large repository takes minutes. */
 const TIME_LIMIT = "10 minutes"
 
 /** Limits for each process of a git command. */
 export interface Bounds {
-  /** Bytes of memory that it allocates; mapped files are not counted. */
+  /** Maximum bytes of allocated memory. Mapped files are not counted. */
   readonly memory: number
-  /** Seconds of CPU time. */
+  /** Maximum seconds of CPU time. */
   readonly processor: number
-  /** Bytes of printed output. */
+  /** Maximum bytes of printed output. */
   readonly output: number
-  /** Number of files and folders of a commit that is unpacked. */
+  /** Maximum number of files and folders in a commit that is unpacked. */
   readonly entries: number
 }
 
-/** The limits for git. Default: those for this machine. */
+/** Limits for each git command. */
 export const Bounds = Context.Reference<Bounds>("agentd/git/Bounds", {
   defaultValue: () => ({ memory: 2 * 1024 ** 3, processor: 300, output: 64 * 1024 ** 2, entries: 2_000_000 })
 })
 
 /** A shell sets the limits and becomes git. If a system does not support one of them, the other still applies. */
 const BOUNDED = 'ulimit -d "$1" 2>/dev/null; ulimit -t "$2" 2>/dev/null; shift 2; exec git "$@"'
-/** Exit codes of a shell that finds no git. */
+/** Exit codes of the shell if it finds no git. */
 const NOT_FOUND = new Set([126, 127])
 /** Maximum characters of output that are stored. The rest is read and discarded. */
 export const OUTPUT_LIMIT = 1_048_576
 
-/** The arguments for git. */
+/** Returns the command-line arguments for git. */
 export const argumentsOf = ({ command, names, options = [], paths }: Call): ReadonlyArray<string> => [
   command,
   ...COMMANDS[command],
@@ -165,7 +168,7 @@ export const argumentsOf = ({ command, names, options = [], paths }: Call): Read
   ...(paths === undefined ? [] : ["--", ...paths])
 ]
 
-/** Settings that would override the person's settings for files. */
+/** Names in SETTINGS whose values would override the user's settings for files. */
 const OF_FILES = new Set(["core.attributesFile", "core.excludesFile"])
 
 /** Variables that make git read only the repository's settings. HOME is a path in which no file can exist. */
@@ -178,7 +181,7 @@ const ALONE = {
   GIT_ATTR_NOSYSTEM: "1"
 }
 
-/** The complete environment. `daemon`: the two variables of the daemon that git can get. */
+/** Returns git's complete environment. `daemon`: the daemon's PATH and HOME. */
 export const environmentOf = (
   { asPerson = false, command, gitDir, workTree }: Call,
   daemon: { readonly path: string; readonly home: string | undefined }
@@ -203,7 +206,7 @@ export const environmentOf = (
     GIT_PAGER: "cat",
     GIT_NO_LAZY_FETCH: "1",
     GIT_NO_REPLACE_OBJECTS: "1",
-    // comparing a tree must not lock anything
+    // comparing a tree must not take a lock
     GIT_OPTIONAL_LOCKS: "0",
     GIT_PROTOCOL_FROM_USER: "0",
     GIT_ALLOW_PROTOCOL: isFetch ? "file" : "none",
@@ -217,7 +220,10 @@ export const environmentOf = (
   }
 }
 
-/** Reads everything, but does not store everything: an unread pipe would block git. */
+/**
+ * Reads all output but stores only the first OUTPUT_LIMIT characters. If the rest were not read, the full pipe would
+ * block git.
+ */
 const text = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
   Stream.runFold(
     Stream.decodeText(bytes),
@@ -317,5 +323,5 @@ const run: Run = (call) =>
 /** The service that runs git. Default: this machine's git. */
 export const Git = Context.Reference<Run>("agentd/git/Git", { defaultValue: () => run })
 
-/** Any exit code is an answer. Fails only if git cannot be run, or exceeds a limit. */
+/** Runs a git command. Every exit code counts as a result. Fails only if git cannot be run or exceeds a limit. */
 export const git = (call: Call): Effect.Effect<Answer, GitUnavailable> => Effect.flatMap(Git, (run) => run(call))

@@ -1,10 +1,10 @@
 /**
- * LargeFiles: copies Git LFS objects that an agent has created to the person's repository, where the person's Git LFS
- * finds them.
+ * LargeFiles: copies Git LFS objects that an agent has created to the user's repository, where the user's Git LFS finds
+ * them.
  *
  * Guarantees: An object is copied only if its content has the hash in its name. Links are not followed, and opening a
- * file that is not a regular one does not block. Objects that the person already has are not changed. An interrupted
- * copy is repeated. Objects beyond the limits are left out and counted.
+ * file that is not a regular one does not block. Objects that the user already has are not changed. An interrupted copy
+ * is repeated. Objects beyond the limits are left out and counted.
  */
 import { Effect, FileSystem } from "effect"
 import { createHash } from "node:crypto"
@@ -20,7 +20,7 @@ const A_READ = 1024 * 1024
 const OBJECT = /^[0-9a-f]{64}$/
 const FOLDER = /^[0-9a-f]{2}$/
 
-/** The objects in a folder of Git LFS, by the hashes in their names. */
+/** Lists the objects in a Git LFS folder, by the hashes in their names. */
 const objectsIn = Effect.fnUntraced(function* (folder: string) {
   const files = yield* FileSystem.FileSystem
   const names = (at: string, of: RegExp) =>
@@ -37,7 +37,7 @@ const objectsIn = Effect.fnUntraced(function* (folder: string) {
 
 const placeOf = (folder: string, oid: string): string => path.join(folder, oid.slice(0, 2), oid.slice(2, 4), oid)
 
-/** Copies the content, and returns whether it has the hash. */
+/** Copies the content. Returns whether its hash matches the object id. */
 const copied = async (from: FileHandle, to: FileHandle, oid: string): Promise<boolean> => {
   const stat = await from.stat()
   if (!stat.isFile() || stat.size > MAX_BYTES) return false

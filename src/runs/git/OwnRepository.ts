@@ -1,16 +1,16 @@
 /**
- * OwnRepository: the repository that belongs to an agent. It borrows objects from the person's repository, which the
- * agent can only read. The daemon's store transfers the agent's commits to the person.
+ * OwnRepository: the repository that belongs to an agent. It borrows objects from the user's repository, which the
+ * agent can only read. The daemon's store transfers the agent's commits to the user's repository.
  *
  *     STATE/store/own/KEY       the repository that a folder borrows from, and the agent's branch (OwnRecord)
  *     FOLDER/.git               the agent's: only the agent writes it, and the daemon runs no git in it
- *     FOLDER/.git/refs/remotes  the person's branches: `main`, `origin/main`, `agentd/other`
+ *     FOLDER/.git/refs/remotes  the user's branches: `main`, `origin/main`, `agentd/other`
  *     PERSON/refs/agentd/trees/KEY/…   the agent's commits and stashes, as of the last hand-over
  *
  * Guarantees: Git runs in an agent's git folder only while the folder is created, before any process can write it. The
- * person's branch is moved only if it is still where the daemon put it, or if the move is a fast-forward. A branch that
- * a person has moved, or has checked out, is not moved. The refs of the last hand-over protect borrowed objects from a
- * person's `git gc`. An interrupted creation is repeated.
+ * user's branch is moved only if it is still where the daemon put it, or if the move is a fast-forward. A branch that
+ * the user has checked out is not moved. The refs of the last hand-over protect borrowed objects from the user's `git
+ * gc`. An interrupted creation is repeated.
  */
 import { Effect, FileSystem } from "effect"
 import * as path from "node:path"
@@ -39,7 +39,7 @@ export interface Own {
   readonly branch: string
 }
 
-/** The record of a folder; undefined if it is not an agent's repository. */
+/** Reads the record of a folder. Undefined: the folder is not an agent's repository. */
 export const read = Effect.fnUntraced(function* (stores: string, folder: string) {
   const files = yield* FileSystem.FileSystem
   const text = yield* Effect.orElseSucceed(files.readFileString(recordOf(stores, folder)), () => "")
@@ -57,14 +57,14 @@ const record = Effect.fnUntraced(
   (recording, stores) => Effect.catchTag(recording, "PlatformError", unwritable(stores))
 )
 
-/** Settings that apply only to the person's git folder. */
+/** Settings that apply only to the user's git folder and are not copied. */
 const BOUND =
   /^(core\.(repositoryformatversion|bare|worktree|logallrefupdates|fsmonitor|untrackedcache|splitindex|sharedrepository|sparsecheckout.*)|(extensions|include|includeif|gc|maintenance|index|branch|receive|uploadpack)\..*)$/
 
 const quoted = (text: string): string =>
   `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n").replaceAll("\t", "\\t")}"`
 
-/** Formats a setting for git's config file. Without a value it is true. */
+/** Formats a setting for git's config file. A setting without a value is true. */
 const line = (name: string, value: string | undefined): string => {
   const [first, last] = [name.indexOf("."), name.lastIndexOf(".")]
   const section = name.slice(0, first)
@@ -72,11 +72,12 @@ const line = (name: string, value: string | undefined): string => {
   return `${head}\n\t${name.slice(last + 1)}${value === undefined ? "" : ` = ${quoted(value)}`}\n`
 }
 
-/** Name of the remote for the person's repository in an agent's git. */
+/** Name of the remote in an agent's git that refers to the user's repository. */
 const REMOTE = "person"
 
 /**
- * Settings for an agent's repository: the person's settings except those of its git folder, its hooks, and the remote.
+ * Returns the settings for an agent's repository: the user's local settings that are not in BOUND, the path of the
+ * user's hooks, and the remote.
  */
 const carried = Effect.fnUntraced(function* ({ person: { commonDir } }: Store) {
   const options = ["--null", "--show-scope", "--includes", "--list"]
@@ -104,7 +105,7 @@ const carried = Effect.fnUntraced(function* ({ person: { commonDir } }: Store) {
   ].join("")
 })
 
-/** Refspecs from the person's branches in the store to their names in an agent's repository. */
+/** Refspecs that map the user's branches in the store to their names in an agent's repository. */
 const SHOWN = [
   "+refs/person/heads/*:refs/remotes/*",
   "+refs/person/remotes/*:refs/remotes/*",
@@ -112,7 +113,7 @@ const SHOWN = [
   "refs/person/tags/*:refs/tags/*"
 ]
 
-/** Creates a git folder for an agent, on its branch at a commit, with the person's current branches. */
+/** Creates an agent's git folder with the agent's branch at a commit, and with the user's current branches. */
 const makeOwn = Effect.fnUntraced(function* (
   store: Store,
   gitDir: string,
@@ -122,13 +123,13 @@ const makeOwn = Effect.fnUntraced(function* (
   yield* makeFolder(gitDir, { bare: false, borrows: store.person, head: `ref: refs/heads/${branch}`, more })
   const into = { gitDir, command: "fetch", options: ["--update-head-ok"] } as const
   if (ref !== undefined) yield* must({ ...into, names: [store.gitDir, `+${ref}:refs/heads/${branch}`] })
-  // names that exclude each other (`origin`, `origin/main`) are left out
+  // refs whose names conflict, such as `origin` and `origin/main`, are skipped
   for (const shown of SHOWN) yield* ask({ ...into, names: [store.gitDir, shown] })
 })
 
 /**
- * Ref of the commit from which a folder is being created. If it exists, the creation was interrupted, and nobody has
- * worked there yet.
+ * Ref of the commit from which a folder is being created. If the ref exists, the creation was interrupted, and no agent
+ * has worked there yet.
  */
 const makingOf = (folder: string): string => `refs/making/${keyOf(folder)}`
 
@@ -155,8 +156,8 @@ export const make = Effect.fnUntraced(function* (
       Effect.catchTag("PlatformError", unwritable(folder))
     )
   yield* makeOwn(store, gitDir, { branch, ref })
-  // runs the person's filters; a full commit id cannot be mistaken for an option, and older gits lack --end-of-options
-  // here
+  // Runs the user's filters. Older gits do not accept --end-of-options here, but a full commit id cannot be mistaken
+  // for an option.
   yield* must({ gitDir, workTree: folder, command: "reset", options: [commit], asPerson: true })
   yield* record(stores, folder, { lender: store.person.commonDir, branch })
   yield* must({ ...inStore, options: ["-d"], names: [ref] })
@@ -165,11 +166,13 @@ export const make = Effect.fnUntraced(function* (
 /** The branches and the stash of an agent's repository. */
 const WORK = ["heads/", "stash"]
 
-/** Fetches all commits of an agent into the store, and returns its current commit. `tags`: fetches tags, too. */
+/**
+ * Fetches all commits of an agent into the store, and returns its current commit. `tags`: whether to fetch tags, too.
+ */
 export const take = (store: Store, folder: string, tags: boolean) =>
   takeOver(store, folder, tags ? [...WORK, "tags/"] : WORK)
 
-/** The refs that were fetched from a folder. */
+/** Lists the names of the refs that were fetched from a folder. */
 const taken = (store: Store, folder: string) =>
   Effect.map(
     must({
@@ -181,12 +184,12 @@ const taken = (store: Store, folder: string) =>
     (lines) => lines.split("\n").filter((name) => name !== "")
   )
 
-/** Maximum number of an agent's refs in the person's repository. */
+/** Maximum number of an agent's refs that are copied to the user's repository. */
 const MOST_REFS = 500
 
 /**
- * Copies the fetched refs to the person's repository, where the person finds them and they protect borrowed objects
- * from `git gc`. If there are too many, copies only the agent's branch and its current commit.
+ * Copies the fetched refs to the user's repository. There they protect borrowed objects from `git gc`, and the user can
+ * find them. If there are too many refs, copies only the agent's branch and its current commit.
  */
 const give = Effect.fnUntraced(function* (store: Store, folder: string, branch: string) {
   const [from, to] = [refsOf(folder), `refs/agentd/trees/${keyOf(folder)}`]
@@ -200,25 +203,25 @@ const give = Effect.fnUntraced(function* (store: Store, folder: string, branch: 
   yield* must({ ...call, names: [store.gitDir, ...specs] }, "person")
 })
 
-/** Moves the person's branch of that name to the agent's commit, if nobody else has moved it. */
+/** Moves the user's branch with this name to the agent's commit, unless somebody else has moved the branch. */
 const moveBranch = Effect.fnUntraced(function* (store: Store, folder: string, branch: string) {
   const tip = yield* commitAt(store, `${refsOf(folder)}/heads/${branch}`)
   if (tip === undefined) return
   const theirs = yield* commitAt(store, `refs/person/heads/${branch}`)
   const given = `refs/given/${keyOf(folder)}`
   const before = yield* commitAt(store, given)
-  // a branch that a person has deleted is not restored until it has new commits
+  // a branch that the user has deleted is not restored until the agent has new commits
   if (theirs === tip || (theirs === undefined && before === tip)) return
   if (theirs !== undefined && theirs !== before && !(yield* isAncestor(store, theirs, tip))) return
   if ((yield* Repository.checkouts(store.person)).some((one) => one.branch === branch)) return
   yield* must({ gitDir: store.gitDir, command: "update-ref", names: [given, tip] })
   const names = [`refs/heads/${branch}`, tip, theirs ?? ""]
-  // fails if somebody moves the branch at this moment; then it is left to them
+  // fails if somebody moves the branch at this moment; their move is kept
   yield* ask({ gitDir: store.person.commonDir, command: "update-ref", names }, "person")
 })
 
 /**
- * Fetches an agent's commits and copies them to the person's repository. Returns the agent's current commit. If the
+ * Fetches an agent's commits and copies them to the user's repository. Returns the agent's current commit. If the
  * checkout is not an agent's repository, only its current commit is fetched.
  */
 export const handOver = Effect.fnUntraced(function* (store: Store, stores: string, folder: string) {
@@ -232,11 +235,11 @@ export const handOver = Effect.fnUntraced(function* (store: Store, stores: strin
   return commit
 })
 
-/** Updates the person's branches in the agent's repository, if this machine can confine the git that writes them. */
+/** Updates the user's branches in the agent's repository, if this machine can confine the git that writes them. */
 export const refresh = Effect.fnUntraced(function* (store: Store, folder: string) {
   const receiver = yield* heldIn(store, folder, ["git-receive-pack"])
   if (receiver === undefined) return
-  // `ask`, not `must`: if the agent's repository refuses a ref, the agent does not see it
+  // Uses `ask` instead of `must`: if the agent's repository rejects a ref, only the agent misses that ref.
   yield* ask({
     gitDir: store.gitDir,
     command: "push",
@@ -247,7 +250,7 @@ export const refresh = Effect.fnUntraced(function* (store: Store, folder: string
 
 const PLAIN = ["core.hooksPath=/dev/null", "commit.gpgSign=false", "user.name=agentd", "user.email=agentd@localhost"]
 const GIT = ["git", ...PLAIN.flatMap((setting) => ["-c", setting])].join(" ")
-/** Commits uncommitted changes, then sends. */
+/** Shell command that commits uncommitted changes and then sends the commits. */
 const SAVES: Argv = [
   "sh",
   "-c",
@@ -255,15 +258,14 @@ const SAVES: Argv = [
   "sh"
 ]
 /**
- * Receives a new commit for the branch that is checked out, and updates its files. Refuses if one of these files is
- * changed.
+ * Shell command that receives a new commit for the checked-out branch and updates its files. Fails if one of these
+ * files has uncommitted changes.
  */
 const MOVES: Argv = ["sh", "-c", `exec ${GIT} -c receive.denyCurrentBranch=updateInstead receive-pack "$1"`, "sh"]
 
 /**
  * Resets the agent's current branch to an earlier commit, and discards later and uncommitted changes. First saves
- * everything, and asks `keep` whether the saved commit is safe. Does nothing if this machine cannot confine the git
- * that does it.
+ * everything, and asks `keep` whether the saved commit is safe. Does nothing if this machine cannot confine git.
  */
 export const takeBack = Effect.fnUntraced(function* (
   store: Store,
@@ -282,7 +284,7 @@ export const takeBack = Effect.fnUntraced(function* (
   yield* must({ gitDir: store.gitDir, command: "push", options, names: [top, `+${of.to}:refs/heads/${branch}`] })
 })
 
-/** A fetched commit of the agent that is on none of the person's branches. */
+/** Finds a fetched commit of the agent that is on none of the user's branches. Undefined: there is none. */
 export const stranded = Effect.fnUntraced(function* (store: Store, folder: string) {
   const options = ["--max-count=1", "--format=%H", `--glob=${refsOf(folder)}/*`, "--not", "--glob=refs/person/*"]
   const found = yield* must({ gitDir: store.gitDir, command: "log", options })
@@ -301,12 +303,15 @@ export const clear = Effect.fnUntraced(function* (store: Store, stores: string, 
   yield* give(store, folder, branch)
 })
 
-/** Files of a linked worktree's git folder that belong to that worktree only, or that git would obey. */
+/**
+ * Files in a linked work tree's git folder that are not copied: they apply only to that work tree, or git would obey
+ * them.
+ */
 const OF_PLACE = new Set(["commondir", "gitdir", "locked", "config", "config.worktree", "hooks", "objects", "info"])
 
 const remadeOf = (stores: string, folder: string): string => `${recordOf(stores, folder)}.git`
 
-/** Converts a linked worktree of the person's repository into an agent's own repository. Its files are not changed. */
+/** Converts a linked work tree of the user's repository into an agent's own repository. Its files are not changed. */
 export const remake = Effect.fnUntraced(
   function* (store: Store, stores: string, folder: string, linked: string, branch: string) {
     const files = yield* FileSystem.FileSystem
@@ -340,7 +345,7 @@ export const endRemake = Effect.fnUntraced(
   (ending, _stores, folder) => Effect.catchTag(ending, "PlatformError", unwritable(folder))
 )
 
-/** Updates a folder after the repository that it borrows from was moved. */
+/** Updates a folder after the repository that it borrows from was moved to another path. */
 export const lendFrom = Effect.fnUntraced(
   function* (store: Store, stores: string, folder: string, branch: string) {
     const { commonDir: lender } = store.person

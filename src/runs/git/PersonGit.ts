@@ -1,6 +1,6 @@
 /**
- * PersonGit: git as a person runs it in a terminal, with their settings, hooks and rights. Used only by CLI commands,
- * never by the daemon.
+ * PersonGit: runs git as the user does in a terminal, with the user's settings, hooks and permissions. Used only by CLI
+ * commands, never by the daemon.
  *
  * Guarantees: Variables that select a repository (GIT_DIR …, set if a command is called from a hook) are removed.
  */
@@ -8,7 +8,7 @@ import { Effect, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { type Answer, GitUnavailable } from "./Git.ts"
 
-/** The list of `git rev-parse --local-env-vars`, and other variables that change where a command acts. */
+/** Variables from `git rev-parse --local-env-vars`, and others that change on which repository or folder git acts. */
 const REPOSITORY_VARIABLES = `GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CEILING_DIRECTORIES GIT_COMMON_DIR GIT_CONFIG
 GIT_CONFIG_COUNT GIT_CONFIG_PARAMETERS GIT_DIR GIT_GRAFT_FILE GIT_IMPLICIT_WORK_TREE GIT_INDEX_FILE
 GIT_INTERNAL_SUPER_PREFIX GIT_NAMESPACE GIT_NO_REPLACE_OBJECTS GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_QUARANTINE_PATH
@@ -16,11 +16,11 @@ GIT_REPLACE_REF_BASE GIT_SHALLOW_FILE GIT_WORK_TREE`.split(/\s+/)
 
 const environment = {
   ...Object.fromEntries(REPOSITORY_VARIABLES.map((name) => [name, undefined])),
-  // in English, because commands parse git's output
+  // English output, because commands parse it
   LC_ALL: "C"
 }
 
-/** Any exit code is an answer. Fails only if git cannot be run. */
+/** Runs git in a folder. Every exit code counts as a result. Fails only if git cannot be run. */
 export const run = Effect.fnUntraced(
   function* (folder: string, ...args: ReadonlyArray<string>) {
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner

@@ -13,9 +13,12 @@ export interface Repository {
   readonly top: string
   /** Path of the folder relative to `top`: empty, or for example "packages/app". */
   readonly prefix: string
-  /** Folder of HEAD and index. */
+  /** Folder that contains HEAD and the index. */
   readonly gitDir: string
-  /** Folder of objects, branches and settings: `gitDir`, or for a worktree the main repository's git folder. */
+  /**
+   * Folder that contains objects, branches and settings. Equal to `gitDir`, except in a linked work tree: there, it is
+   * the main repository's git folder.
+   */
   readonly commonDir: string
 }
 
@@ -24,7 +27,9 @@ const files = FileSystem.FileSystem
 /** Maximum bytes of a one-line git file. */
 const MAX_LINE = 4_096
 
-/** The first line of a small file; undefined if there is none. */
+/**
+ * Returns the first line of a small file. Undefined: the file cannot be read, is not a regular file or is too large.
+ */
 export const firstLine = (file: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
   Effect.flatMap(files, (files) =>
     files.stat(file).pipe(
@@ -40,11 +45,11 @@ const typeOf = (file: string) =>
     Effect.map(Effect.option(files.stat(file)), (found) => (Option.isSome(found) ? found.value.type : undefined))
   )
 
-/** The real path, without symbolic links. */
+/** Resolves symbolic links. If that fails, returns the absolute path. */
 const real = (file: string) =>
   Effect.flatMap(files, (files) => Effect.orElseSucceed(files.realPath(file), () => path.resolve(file)))
 
-/** The git folder for the root of a checkout. */
+/** Finds the git folder for the root of a checkout. Undefined: there is none. */
 const gitDirOf = Effect.fnUntraced(function* (top: string) {
   const git = path.join(top, ".git")
   const type = yield* typeOf(git)
@@ -56,14 +61,17 @@ const gitDirOf = Effect.fnUntraced(function* (top: string) {
   return (yield* typeOf(path.join(folder, "HEAD"))) === "File" ? folder : undefined
 })
 
-/** The git folder with the settings. Only a worktree may have a `commondir` file, so it is ignored elsewhere. */
+/**
+ * Finds the git folder with the settings. Only a linked work tree may have a `commondir` file, so the file is ignored
+ * elsewhere.
+ */
 const commonOf = Effect.fnUntraced(function* (gitDir: string) {
   if (path.basename(path.dirname(gitDir)) !== "worktrees") return gitDir
   const named = yield* firstLine(path.join(gitDir, "commondir"))
   return named === undefined ? gitDir : yield* real(path.resolve(gitDir, named))
 })
 
-/** The repository of which the folder is a checkout, or lies in one. */
+/** Finds the repository whose checkout is the folder or contains it. Undefined: there is none. */
 export const find = Effect.fnUntraced(function* (folder: string) {
   const start = yield* real(folder)
   for (let top = start; ; top = path.dirname(top)) {
@@ -81,12 +89,12 @@ export const find = Effect.fnUntraced(function* (folder: string) {
   }
 })
 
-/** The branch or commit of a HEAD. */
+/** The branch or commit that a HEAD file names. */
 export type Head =
   | { readonly branch: string; readonly commit?: undefined }
   | { readonly branch?: undefined; readonly commit: string }
 
-/** The HEAD of a git folder; undefined if it cannot be read. */
+/** Reads the HEAD of a git folder. Undefined: it cannot be read. */
 export const headOf = (gitDir: string): Effect.Effect<Head | undefined, never, FileSystem.FileSystem> =>
   Effect.map(firstLine(path.join(gitDir, "HEAD")), (line): Head | undefined => {
     if (line === undefined) return undefined
@@ -101,7 +109,7 @@ export interface Checkout {
   readonly branch: string | undefined
 }
 
-/** The folders of linked worktrees, each with its git folder. */
+/** Lists the linked work trees, each with its folder and its git folder. */
 export const linked = Effect.fnUntraced(function* ({ commonDir }: Pick<Repository, "commonDir">) {
   const worktrees = path.join(commonDir, "worktrees")
   const names = yield* Effect.flatMap(files, (files) =>
@@ -116,7 +124,7 @@ export const linked = Effect.fnUntraced(function* ({ commonDir }: Pick<Repositor
   return found
 })
 
-/** The repository's own checkout and its worktrees, if their folders exist. */
+/** Lists the repository's own checkout and its linked work trees, if their folders exist. */
 export const checkouts = Effect.fnUntraced(function* (of: Pick<Repository, "commonDir">) {
   const { commonDir } = of
   const own = path.basename(commonDir) === ".git" ? [{ folder: path.dirname(commonDir), gitDir: commonDir }] : []

@@ -1,14 +1,15 @@
 /**
- * Store: a git folder of the daemon next to a person's repository, through which the daemon inspects agents' work.
+ * Store: a git folder of the daemon for each of the user's repositories, through which the daemon inspects agents'
+ * work.
  *
- *     STORE/objects/info/alternates   the person's objects, which the store borrows
- *     STORE/refs/person/…             the person's branches, remotes and tags, as of the last fetch
+ *     STORE/objects/info/alternates   the user's objects, which the store borrows
+ *     STORE/refs/person/…             the user's branches, remotes and tags, as of the last fetch
  *     STORE/refs/agents/KEY/…         the current commit and branches of an agent's tree, as of the last fetch
  *     STORE/trees/KEY                 HEAD and index with which the daemon inspects that tree
  *
- * Guarantees: No agent can write a git folder in which git is run here. Commits are fetched with a check of each
- * object. The sending git is confined if the machine can confine it. An agent's tree is only read. Interrupted work can
- * be repeated any number of times.
+ * Guarantees: No agent can write to a git folder in which this module runs git. Every object of a fetched commit is
+ * checked. The sending git is confined if the machine can confine it. An agent's tree is only read. An interrupted
+ * operation can be repeated.
  */
 import { Context, Effect, FileSystem, Option, Random, Schema, Stream } from "effect"
 import { createHash } from "node:crypto"
@@ -29,7 +30,7 @@ export type Argv = readonly [string, ...ReadonlyArray<string>]
 /** A confined command, ready to start. */
 export interface Held {
   readonly argv: Argv
-  /** Contents of file descriptors 3, 4 … */
+  /** Contents of the file descriptors 3, 4 and so on. */
   readonly handed: ReadonlyArray<Uint8Array>
 }
 
@@ -39,14 +40,14 @@ export type Hold = (argv: Argv, cwd?: string) => Effect.Effect<Held, GitUnavaila
 export interface Needs {
   /** True if the command needs the network. */
   readonly network?: boolean
-  /** Further folders that the command can read: never one that an agent named. */
+  /** Further folders that the command can read. Must not include a folder that an agent named. */
   readonly shared?: ReadonlyArray<string>
 }
 
 /** Makes a wrapper that confines commands to a folder. Undefined if this machine has no sandbox. */
 export type Confine = (folder: string, needs?: Needs) => Effect.Effect<Hold | undefined>
 
-/** The machine's confinement. Default: none. */
+/** Confines commands on this machine. Default: no confinement. */
 export const Confine = Context.Reference<Confine>("agentd/git/Confine", {
   defaultValue: () => () => Effect.undefined
 })
@@ -65,7 +66,7 @@ export interface Store {
   readonly person: Repository.Repository
 }
 
-/** The complete settings of a git folder. The daemon writes them, so they contain nothing else. */
+/** Formats the complete config file of a git folder that the daemon creates. */
 const settings = (of: {
   readonly bare: boolean
   readonly format: string | undefined
@@ -86,17 +87,19 @@ export const put = Effect.fnUntraced(function* (file: string, content: string) {
   const files = yield* FileSystem.FileSystem
   const now = yield* Effect.option(files.readFileString(file))
   if (Option.isSome(now) && now.value === content) return
-  // a random name, because another fiber can write the same file
+  // a random name, because another fiber may write the same file at the same time
   const part = `${file}.${yield* Random.nextIntBetween(0, 2 ** 31)}.new`
   yield* files.writeFileString(part, content)
   yield* files.rename(part, file)
 })
 
-/** The person's settings for how git represents files in a checkout. VALUES allows only git's own words. */
+/** The user's settings for how git represents files in a checkout. VALUES accepts only values that git defines. */
 const FILES = "^core\\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode)$"
 const VALUES = /^core\.([a-z]+)\n(true|false|input|lf|crlf|native)$/
 
-/** Reads those settings from the person's repository and home. Without them a clean tree would look changed. */
+/**
+ * Reads the settings FILES from the user's repository and home folder. Without them, a clean tree would look changed.
+ */
 const filesOf = Effect.fnUntraced(function* (commonDir: string) {
   const answer = yield* git({
     gitDir: commonDir,
@@ -111,7 +114,7 @@ const filesOf = Effect.fnUntraced(function* (commonDir: string) {
   })
 })
 
-/** Creates a git folder without commits that borrows objects. */
+/** Creates a git folder without commits that borrows objects from another git folder. */
 export const makeFolder = Effect.fnUntraced(
   function* (
     gitDir: string,
@@ -145,24 +148,27 @@ export const makeFolder = Effect.fnUntraced(
   (making, gitDir) => Effect.catchTag(making, "PlatformError", unwritable(gitDir))
 )
 
-/** Another git holds the lock briefly, or was killed while it held it. */
+/** Error messages which mean that another git process holds a lock briefly, or was killed while it held one. */
 const LOCKED = /cannot lock ref|\.lock': File exists|failed to read/
 const LOCK_ENDS = Backoff.constant("50 millis")
 const LOCK_TRIES = 10
 
-/** The owner of the git folder that a command runs on. In the person's folder another git may hold a lock for long. */
+/**
+ * The owner of the git folder that a command runs on. In the user's folder, another git process may hold a lock for a
+ * long time.
+ */
 export type Whose = "daemon" | "person"
 
-/** The lock in git's error message, if it lies in that folder. */
+/** Returns the path of the lock file in git's error message, if the file is in `folder`. */
 const lockIn = (folder: string, { stderr }: Answer): string | undefined => {
   const file = /'([^'\n]+\.lock)': File exists/.exec(stderr)?.[1]
   return file !== undefined && path.resolve(file).startsWith(`${folder}/`) ? file : undefined
 }
 
 /**
- * Git's answer, even if it failed. Waits for a lock that another git holds. In a folder of the daemon, a lock that
- * remains was left by a git of an earlier daemon, and is removed: only one daemon runs, and its commands are brief
- * there.
+ * Runs git and returns its result, even if git failed. If another git process holds a lock, retries. In a folder of the
+ * daemon, a lock that remains was left by an earlier daemon's git and is removed. This is safe, because only one daemon
+ * runs and its commands there are brief.
  */
 export const ask = Effect.fnUntraced(function* (call: Call, whose: Whose = "daemon") {
   for (let tries = 0; ; tries++) {
@@ -190,7 +196,8 @@ export const must = Effect.fnUntraced(function* (call: Call, whose: Whose = "dae
 const BRANCHES = ["heads", "remotes", "tags"].map((kind) => `+refs/${kind}/*:refs/person/${kind}/*`)
 
 /**
- * The store for the repository of a folder, with the person's current branches. Undefined if there is no repository.
+ * Opens the store for the repository of a folder and fetches the user's current branches. Undefined: there is no
+ * repository.
  */
 export const open = Effect.fnUntraced(function* (stores: string, folder: string) {
   const person = yield* Repository.find(folder)
@@ -203,7 +210,7 @@ export const open = Effect.fnUntraced(function* (stores: string, folder: string)
   return store
 })
 
-/** The commit that a name in the store refers to. */
+/** Returns the commit that a name in the store refers to. Undefined: there is no such commit. */
 export const commitAt = Effect.fnUntraced(function* ({ gitDir }: Pick<Store, "gitDir">, name: string) {
   const call: Call = { gitDir, command: "rev-parse", options: ["--verify", "--quiet"], names: [`${name}^{commit}`] }
   const answer = yield* ask(call)
@@ -211,7 +218,7 @@ export const commitAt = Effect.fnUntraced(function* ({ gitDir }: Pick<Store, "gi
   return answer.code === 1 ? undefined : yield* failed(call, answer)
 })
 
-/** The store's refs that a person's name for a commit can mean, the most likely first. */
+/** Lists the store's refs that the user's name for a commit can refer to, most likely first. */
 const meanings = (word: string, head: Repository.Head | undefined): ReadonlyArray<string> => {
   if (word === "HEAD") return head === undefined ? [] : [head.commit ?? `refs/person/heads/${head.branch}`]
   if (word.startsWith("refs/")) return [word.replace("refs/", "refs/person/")]
@@ -219,7 +226,9 @@ const meanings = (word: string, head: Repository.Head | undefined): ReadonlyArra
   return [...["heads", "remotes", "tags"].map((kind) => `refs/person/${kind}/${word}`), ...ids]
 }
 
-/** The store's ref for a person's name of a commit. With a suffix such as `~2`, `ref` is the commit itself. */
+/**
+ * Finds the store's ref for the user's name of a commit. If the name has a suffix such as `~2`, `ref` is the commit id.
+ */
 export const refOf = Effect.fnUntraced(function* (store: Store, name: string) {
   const [, word = name, more = ""] = /^([^~^:]+)(.*)$/.exec(name) ?? []
   for (const ref of meanings(word, yield* Repository.headOf(store.person.gitDir))) {
@@ -229,7 +238,7 @@ export const refOf = Effect.fnUntraced(function* (store: Store, name: string) {
   return undefined
 })
 
-/** The commit that a person names: by branch, tag, HEAD or commit id. */
+/** Finds the commit that the user names by branch, tag, HEAD or commit id. */
 export const commitOf = (store: Store, name: string) => Effect.map(refOf(store, name), (found) => found?.commit)
 
 export const isAncestor = Effect.fnUntraced(function* ({ gitDir }: Store, older: string, newer: string) {
@@ -242,8 +251,8 @@ export const isAncestor = Effect.fnUntraced(function* ({ gitDir }: Store, older:
 const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
 
 /**
- * The command line of git's program at the other end, confined to a folder that an agent writes. Undefined if this
- * machine has no sandbox.
+ * Builds the command line for git's program at the other end of a transfer, confined to an agent's folder. Undefined:
+ * this machine has no sandbox.
  */
 export const heldIn = Effect.fnUntraced(
   function* (store: Store, folder: string, program: Argv) {
@@ -272,8 +281,8 @@ const UNBORN = /couldn't find remote ref HEAD/
 export const refsOf = (folder: string): string => `refs/agents/${keyOf(folder)}`
 
 /**
- * Fetches the current commit of a folder's checkout; undefined if there is none. `besides`: prefixes of further refs to
- * fetch. `sends`: the program that sends.
+ * Fetches the current commit of a folder's checkout; undefined if there is no commit. `besides`: prefixes of further
+ * refs to fetch. `sends`: git's sending program.
  */
 export const takeOver = Effect.fnUntraced(function* (
   store: Store,
@@ -303,7 +312,10 @@ export interface Looked {
   readonly workTree: string
 }
 
-/** An index for comparing a checkout with that commit. `by`: suffix for a separate index. */
+/**
+ * Prepares an index for comparing a checkout with `commit`. `by`: suffix of the git folder's name, for a separate
+ * index.
+ */
 export const look = Effect.fnUntraced(function* (store: Store, top: string, commit: string, by = "") {
   const of: Looked = { gitDir: path.join(store.gitDir, "trees", `${keyOf(top)}${by}`), workTree: top }
   if ((yield* Repository.firstLine(path.join(of.gitDir, "HEAD"))) !== commit) yield* lookFrom(of.gitDir, commit)
@@ -312,8 +324,8 @@ export const look = Effect.fnUntraced(function* (store: Store, top: string, comm
 })
 
 /**
- * The lines of `git status` for a folder's checkout, compared with `commit` (default: its current commit). Git LFS
- * files that match their pointers are left out.
+ * Returns the lines of `git status` for a folder's checkout, compared with `commit` (default: its current commit). Git
+ * LFS files that match their pointers are left out.
  */
 export const changes = Effect.fnUntraced(function* (
   store: Store,
@@ -329,7 +341,7 @@ export const changes = Effect.fnUntraced(function* (
   return lines.filter((line) => !pointed.has(line))
 })
 
-/** The lines of `git status`, and those of them for Git LFS files whose content matches their pointer. */
+/** Returns the lines of `git status`. `pointed`: the lines for Git LFS files whose content matches their pointer. */
 export const status = Effect.fnUntraced(function* (of: Looked, untracked: "all" | "no") {
   const said = yield* must({
     ...of,
@@ -347,7 +359,10 @@ const MAX_POINTER = 1_024
 /** Maximum number of changed files that are compared with their pointers. */
 const MOST_POINTED = 1_000
 
-/** The lines for Git LFS files whose content matches their pointer. They look changed because no filter runs here. */
+/**
+ * Selects the lines for Git LFS files whose content matches their pointer. Git reports them as changed because no
+ * filter runs here.
+ */
 const pointedOf = Effect.fnUntraced(function* (of: Looked, lines: ReadonlyArray<string>) {
   const changed = lines.filter((line) => line.startsWith(" M ")).slice(0, MOST_POINTED)
   if (changed.length === 0) return new Set<string>()
@@ -361,7 +376,7 @@ const pointedOf = Effect.fnUntraced(function* (of: Looked, lines: ReadonlyArray<
   )
 })
 
-/** Whether a file's content matches the pointer in the index; false if that cannot be determined. */
+/** Whether a file's content matches its Git LFS pointer in the index. False if that cannot be determined. */
 const isPointed = Effect.fnUntraced(
   function* (of: Looked, file: string) {
     const pointer = yield* must({ ...of, command: "cat-file", options: ["blob"], names: [`:${file}`] })
@@ -379,14 +394,14 @@ const isPointed = Effect.fnUntraced(
   Effect.orElseSucceed(() => false)
 )
 
-/** Paths of embedded repositories in the commit with which the tree was last compared. */
+/** Lists the paths of embedded repositories in the commit with which the tree was last compared. */
 export const embedded = Effect.fnUntraced(function* (store: Store, folder: string) {
   const gitDir = path.join(store.gitDir, "trees", keyOf(folder))
   const said = yield* must({ gitDir, command: "ls-files", options: ["--stage", "-z"] })
   return said.split("\0").flatMap((line) => (line.startsWith("160000 ") ? [line.slice(line.indexOf("\t") + 1)] : []))
 })
 
-/** Fails if the commit has more entries than the limit. Git only lists them here, and they are counted. */
+/** Fails if the commit has more entries than `Bounds` allows. Git only lists the entries and does not unpack them. */
 export const count = (gitDir: string, commit: string) => must({ gitDir, command: "ls-tree", names: [commit] })
 
 /** Creates the git folder for comparing a tree, with an index of that commit. */

@@ -1,6 +1,6 @@
 /**
- * Tree: a checkout with its own git folder, which borrows the person's objects. Checks run in it, and their changes to
- * its git folder harm nobody.
+ * Tree: a checkout with its own git folder, which borrows objects from the user's repository. A goal's checks run in
+ * this tree. Their changes to its git folder affect no other repository.
  *
  * Guarantees: Git runs on the tree's git folder only just after the folder was created, before any process can write
  * it. It uses only the daemon's settings. No filter runs, so Git LFS files appear as pointers. An interrupted checkout
@@ -13,14 +13,15 @@ import * as Repository from "./Repository.ts"
 import { commitAt, count, makeFolder, must, type Store, unwritable } from "./Store.ts"
 
 /**
- * Refs of the store with the tree's current commit and the next one. If the second exists, a checkout was interrupted.
+ * Refs in the store: `now` is the tree's current commit, `next` the commit that is being checked out. If `next` exists,
+ * a checkout was interrupted.
  */
 const refsOf = (folder: string) => ({
   now: `refs/trees/${keyOf(folder)}/now`,
   next: `refs/trees/${keyOf(folder)}/next`
 })
 
-/** Checks out a commit of the store in the tree. Files of the previous commit that it does not have are removed. */
+/** Checks out a commit of the store in the tree. Files that only the previous commit has are removed. */
 export const checkOut = Effect.fnUntraced(function* (store: Store, folder: string, commit: string) {
   const files = yield* FileSystem.FileSystem
   const gitDir = path.join(folder, ".git")

@@ -26,7 +26,7 @@ import {
 /** A file that differs from the commit. */
 export interface ChangedFile {
   readonly path: string
-  /** Numbers of lines; null for a file that is not text. */
+  /** Number of added and of removed lines. Null: the file is not text. */
   readonly added: number | null
   readonly removed: number | null
 }
@@ -35,7 +35,7 @@ export interface TreeDiff {
   /** Commit that the files are compared with. */
   readonly base: string
   readonly files: ReadonlyArray<ChangedFile>
-  /** Number of new files that are not in the patch, because there are too many. */
+  /** Number of new files that the patch omits because there are too many. */
   readonly more: number
   /** Git's patch, without colour. */
   readonly patch: string
@@ -54,7 +54,9 @@ const emptyOf = (commit: string): string =>
     ? "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
     : "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
 
-/** The commit at which the agent's work began: the merge base with the person's checkout, or the current commit. */
+/**
+ * Returns the commit at which the agent's work began: the merge base with the user's checkout, or the current commit.
+ */
 export const baseOf = Effect.fnUntraced(function* (store: Store, stores: string, top: string, head: string) {
   if ((yield* OwnRepository.read(stores, top)) === undefined) return head
   const person = yield* refOf(store, "HEAD")
@@ -87,8 +89,8 @@ const compared = Effect.fnUntraced(function* (of: Looked, base: string, pointed:
 })
 
 /**
- * Adds new files to the index as empty files while `look` runs. Git then reads them from the checkout, and no object is
- * created.
+ * Adds new files to the index as empty files while `look` runs. Git then reads their content from the checkout and
+ * creates no object.
  */
 const withNew = <A>(
   of: Looked,
@@ -105,7 +107,7 @@ const withNew = <A>(
     yield* put(head, "ref: refs/heads/none\n")
     const entries = files.flatMap(entry)
     const { code } = yield* ask({ ...of, command: "update-index", options: ["--add", ...entries] })
-    // a file replaced a folder, or a folder a file
+    // a new file replaced a folder, or a new folder replaced a file
     if (code !== 0) yield* must({ ...of, command: "update-index", options: ["--add", "--replace", ...entries] })
     const found = yield* look
     yield* must({ ...of, command: "update-index", options: ["--force-remove"], paths: files })
@@ -116,8 +118,8 @@ const withNew = <A>(
 }
 
 /**
- * Must not run concurrently for a checkout: it changes the index. Undefined if the folder is no checkout, or has no
- * commit yet.
+ * Compares a checkout with its base commit. Changes the index, so it must not run concurrently for one checkout.
+ * Undefined: the folder is not a checkout or has no commit yet.
  */
 export const diff = Effect.fnUntraced(function* (store: Store, stores: string, folder: string) {
   const found = yield* Repository.find(folder)

@@ -1,10 +1,11 @@
 /**
  * HeldProgram: the daemon's view of a program that a keeper holds.
  *
- * Guarantees: Output is read from files by position. A position always has the same bytes, even if daemon or keeper
- * died in between. An input is written once, in the order of the calls, and is sent again if the keeper died before
- * accepting it. The exit is reported once, without code and signal if the keeper that would know has died. If output
- * that was reported is missing, the output ends there, and the program counts as lost. A checkpoint never moves back.
+ * Guarantees: Output is read from files by position. The bytes at a position never change, even if the daemon or the
+ * keeper dies in between. An input is written once, in the order of the calls, and is sent again if the keeper died
+ * before accepting it. The exit is reported once, without code and signal if the keeper that started the program has
+ * died. If output that was reported is missing, the output ends there, and the program counts as lost. A checkpoint
+ * never moves back.
  */
 import { Clock, Deferred, Effect, Semaphore } from "effect"
 import * as fs from "node:fs"
@@ -24,7 +25,7 @@ export interface Reach {
   /** Pid of the newest keeper. */
   readonly keeper: number | undefined
   /**
-   * Bytes of output after which the keeper is told how much was read: a fraction of the keeper's limit for unread
+   * Bytes of output after which the keeper is told how much was read. A fraction of the keeper's limit for unread
    * output.
    */
   readonly mark: number
@@ -32,7 +33,7 @@ export interface Reach {
   readonly worth: number
 }
 
-/** A checkpoint from which the next daemon reads on. */
+/** A checkpoint from which the next daemon continues to read. */
 export interface Point {
   readonly out: number
   readonly err: number
@@ -45,7 +46,8 @@ export interface Point {
 /** Format version of the checkpoint file. */
 const FORMAT = 1
 /**
- * Shared buffer for all reads, which run one after the other. A buffer for each read would cost 64 kB for every line.
+ * Shared buffer for all reads, which run one after the other. A separate buffer for each read would cost 64 kB for
+ * every line.
  */
 const room = Buffer.allocUnsafeSlow(1 << 16)
 const BUSY = "100 millis"
@@ -59,7 +61,7 @@ const replaced = (file: string, content: string): void => {
 
 const lineOf = ({ note, seq }: Input): string => `${seq} ${note.replaceAll("\n", " ")}\n`
 
-/** Notes of the inputs for a program. If two have the same number, the later one counts. */
+/** Reads the notes of a program's inputs. If two notes have the same number, the later one counts. */
 const notesIn = (folder: string): ReadonlyArray<Input> => {
   // a keeper of version 1 wrote the notes itself, to `inputs`
   const files = ["inputs", "notes"].map((name) => path.join(folder, name)).filter((file) => fs.existsSync(file))
@@ -73,7 +75,7 @@ const isPoint = (value: unknown): value is Point & { readonly format: number } =
   return [err, out, seq].every(Number.isInteger)
 }
 
-/** The checkpoint in a program's folder. Undefined: there is none. "lost": it cannot be read. */
+/** Reads the checkpoint in a program's folder. Undefined: there is none. "lost": it cannot be read. */
 const pointIn = (folder: string): Point | "lost" | undefined => {
   const file = path.join(folder, "point")
   if (!fs.existsSync(file)) return undefined
@@ -85,7 +87,7 @@ const pointIn = (folder: string): Point | "lost" | undefined => {
   }
 }
 
-/** Reads the segment files one after the other. */
+/** Reads the segment files of one output stream, one after the other. */
 class Segments {
   position: number
   private readonly folder: string
@@ -99,7 +101,7 @@ class Segments {
     this.position = position
   }
 
-  /** The next bytes; undefined if there are none now. */
+  /** Reads the next bytes. Undefined: no bytes are available now. */
   read(): Uint8Array | undefined {
     if (this.fd < 0) this.open(this.baseOf(this.position))
     if (this.fd < 0) return undefined
@@ -154,7 +156,7 @@ export class HeldProgram {
   readonly name: string
   readonly pid: number
   readonly start: number
-  /** Number of processes that the machine had started before it. */
+  /** Number of processes that the machine had started before this program. */
   readonly births: number | undefined
   /** The keeper's shell next to the program. The keeper ends it after the program has ended. */
   readonly anchor: { readonly pid: number; readonly start: number } | undefined
@@ -198,7 +200,7 @@ export class HeldProgram {
     this.before = { out: listed.out, err: listed.err, seq: listed.seq }
     this.seq = listed.seq
     this.taken = listed.seq
-    // a note whose input was not accepted comes again under the same number
+    // if the keeper did not accept an input, its note is stored again under the same number
     this.inputs = notesIn(folder).filter((input) => input.seq > seq && input.seq <= listed.seq)
     this.listed(listed)
   }
@@ -251,7 +253,7 @@ export class HeldProgram {
     return this.reach.keeper
   }
 
-  /** True once the exit is known and all output is there. */
+  /** True once the exit is known and all output has been received. */
   get isWhole(): boolean {
     return this.isOver
   }
@@ -260,7 +262,7 @@ export class HeldProgram {
     return Deferred.await(this.end)
   }
 
-  /** The next bytes of output, from its beginning or its checkpoint; undefined at the end. */
+  /** Reads the next bytes of output, starting at the beginning or the checkpoint. Undefined at the end. */
   read(name: StreamName): Effect.Effect<Uint8Array | undefined> {
     return Effect.suspend(() => {
       const reader = this.readers[name]
@@ -272,7 +274,7 @@ export class HeldProgram {
     })
   }
 
-  /** Ends the output because a part is missing: the program can no longer be read. */
+  /** Ends the output because a part of it is missing. The program counts as lost. */
   private torn(name: StreamName): Effect.Effect<undefined> {
     const { position } = this.readers[name]
     this.lost()
@@ -291,7 +293,7 @@ export class HeldProgram {
     })
   }
 
-  /** Now and then tells the keeper how much was read. */
+  /** From time to time, tells the keeper how much was read. */
   private read_(): Effect.Effect<void> {
     const { err, out } = this.readers
     if (out.position + err.position - this.marked < this.reach.mark || this.isOver) return Effect.void
@@ -299,18 +301,18 @@ export class HeldProgram {
     return Effect.map(this.reach.link, (link) => this.mark(link))
   }
 
-  /** Tells the keeper how much was read: a new keeper does not know it. */
+  /** Tells the keeper how many bytes were read. A new keeper does not know this. */
   mark(link: KeeperLink): void {
     const { err, out } = this.readers
     link.tell({ op: "mark", run: this.name, out: out.position, err: err.position })
   }
 
-  /** Whether enough was written since the last checkpoint to make a new one. */
+  /** Whether enough output was written since the last checkpoint to make a new one. */
   isDue(out: number, err: number): boolean {
     return !this.isOver && out + err - this.kept >= this.reach.worth
   }
 
-  /** Stores the checkpoint from which the next daemon reads on, and removes older output. */
+  /** Stores the checkpoint from which the next daemon continues to read, and removes older output. */
   keep({ err, known, out, seq }: Point): Effect.Effect<void> {
     return Effect.suspend(() => {
       // a keeper removes the folder of a forgotten program; a later checkpoint has already removed older output
@@ -325,14 +327,17 @@ export class HeldProgram {
     })
   }
 
-  /** Returns when the pipe has accepted the data, or when nobody can read it any more. `note`: one line. */
+  /**
+   * Writes to the program's input. Returns when the pipe has accepted the data, or when the program can no longer read
+   * it. `note`: one line.
+   */
   write(data: string | null, note: string): Effect.Effect<void> {
     return this.writing.withPermit(
       Effect.gen({ self: this }, function* () {
         let seq = ++this.seq
         while (!this.isOver && this.taken < seq) {
           const link = yield* this.reach.link
-          // accepted according to a new list, or the program was forgotten
+          // a new list shows that the input was accepted, or the program was forgotten
           if (this.taken >= seq || !this.noted(seq, note)) return
           const { error, seq: last = 0 } = yield* link.ask({ op: "write", run: this.name, seq, data }, null)
           if (error === "gone") continue
@@ -345,14 +350,17 @@ export class HeldProgram {
     )
   }
 
-  /** Stores the note before the input is sent. False if the program's folder is gone. */
+  /** Stores the note before the input is sent. Returns false if the program's folder is gone. */
   private noted(seq: number, note: string): boolean {
     if (!fs.existsSync(this.folder)) return false
     fs.appendFileSync(path.join(this.folder, "notes"), lineOf({ seq, note }), { mode: 0o600 })
     return true
   }
 
-  /** Remaining grace in ms since a daemon first asked the program to end. The next daemon continues the same grace. */
+  /**
+   * Returns the remaining grace period in ms, counted since a daemon first asked the program to end. The next daemon
+   * continues the same grace period.
+   */
   graceLeft(grace: number): Effect.Effect<number> {
     return Effect.map(Clock.monotonicTimeNanos, (nanos) => {
       // monotonic time since boot: no program survives a reboot

@@ -1,14 +1,14 @@
 /**
  * Keeper: the daemon's side of the keeper, a small process that holds programs while daemons stop and start.
  *
- * A keeper has its own folder, `<folder>/<n>`, with a copy of its program. The newest one takes new programs. One that
- * an older agentd started keeps its programs, takes no new one, and exits after the last.
+ * A keeper has its own folder, `<folder>/<n>`, with a copy of its program. The newest keeper takes new programs. A
+ * keeper that an older agentd started keeps its programs, accepts no new ones, and exits after the last one.
  *
- * Guarantees: A keeper that died or hangs is replaced. So is one whose socket or ownership another process has taken.
- * The next keeper finds its programs. While no keeper can be reached, `trouble` says why. Programs from before this
- * daemon are known before any query about them is answered. If there can be no keeper, no program is held, and the log
- * says why. When the daemon ends, its keepers go on: they wait for the next daemon for the lease, or exit at once if
- * they hold nothing.
+ * Guarantees: A keeper is replaced if it died or hangs, or if another process has taken its socket or ownership. The
+ * next keeper finds its programs. While no keeper can be reached, `trouble` says why. Programs from before this daemon
+ * are known before any query about them is answered. If there can be no keeper, no program is held, and the log says
+ * why. When the daemon ends, its keepers continue: they wait for the next daemon until the lease expires, or exit at
+ * once if they hold no program.
  */
 import { Clock, Context, Deferred, Duration, Effect, Latch, Layer, Result, Schema, type Scope, Semaphore } from "effect"
 import { spawn } from "node:child_process"
@@ -30,7 +30,7 @@ import * as SpawnScript from "./SpawnScript.ts"
 export class NotHeld extends Schema.TaggedError<NotHeld>()("NotHeld", { code: Schema.String }) {}
 
 export interface Wanted {
-  /** Never reused; letters, digits, and `_ . + -`. */
+  /** Name of the program, never reused. Contains only letters, digits, and `_ . + -`. */
   readonly name: string
   readonly argv: ReadonlyArray<string>
   readonly cwd: string
@@ -41,7 +41,7 @@ export interface Wanted {
   readonly limits?: SpawnScript.Limits | undefined
 }
 
-/** The beginning of a command line, with the environment that it needs. */
+/** A command line that is put before another one, with the environment variables that it needs. */
 export interface Via {
   readonly argv: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }
@@ -50,30 +50,30 @@ export interface Via {
 export interface KeeperOptions {
   /** Folder for all keepers, and nothing else; created with mode 0700. */
   readonly folder: string
-  /** How long programs go on without a daemon. */
+  /** How long programs keep running without a daemon. */
   readonly lease: Duration.Duration
   /** The PATH for finding a shell, `mkfifo` and `sleep`. */
   readonly path: string
   /**
-   * Starts a keeper in its own systemd unit, which has its cgroup delegated. A name is not reused while a unit of that
-   * name lives.
+   * Starts a keeper in its own systemd unit, which has its cgroup delegated. A name is not reused while a unit with
+   * this name is active.
    */
   readonly via?: ((name: string) => Via) | undefined
-  /** Maximum unread bytes of a stream. Beyond it the program waits for the daemon. */
+  /** Maximum unread bytes of one output stream. If it is reached, the program waits for the daemon. */
   readonly bound?: number | undefined
-  /** Bytes of an output file. */
+  /** Bytes after which a new output file is started. */
   readonly segment?: number | undefined
   /** Interval between checks of a keeper that holds programs, so that a hang is noticed. */
   readonly look?: Duration.Duration
 }
 
 export interface Keeper {
-  /** How long programs go on without a daemon. */
+  /** How long programs keep running without a daemon. */
   readonly lease: Duration.Duration
-  /** If false, programs are started without a keeper. */
+  /** Whether there is a keeper. If false, programs are started without one. */
   readonly isThere: Effect.Effect<boolean>
   readonly spawn: (wanted: Wanted) => Effect.Effect<HeldProgram, NotHeld>
-  /** The program, if it is held and nobody has taken it since the daemon started. */
+  /** Takes the program, if a keeper holds it and nobody has taken it since the daemon started. */
   readonly take: (name: string) => Effect.Effect<HeldProgram | undefined>
   /** Programs that an earlier daemon left and nobody has taken. */
   readonly left: Effect.Effect<ReadonlyArray<HeldProgram>>
@@ -81,7 +81,7 @@ export interface Keeper {
   readonly settled: Latch.Latch
   /** Discards these programs once they have ended. Does not end a live one. */
   readonly forget: (which: (name: string) => boolean) => Effect.Effect<void>
-  /** From now on, closing a scope ends no program: this daemon ends and another one follows. */
+  /** Announces that this daemon ends and another one follows. From then on, closing a scope ends no program. */
   readonly leave: Effect.Effect<void>
   readonly isLeaving: () => boolean
   /** Why a keeper that should exist cannot be reached now, and since when (ms since the epoch). */
@@ -93,7 +93,7 @@ export interface Trouble {
   readonly since: number
 }
 
-/** Holds nothing. */
+/** Keeper that holds nothing. */
 const NONE: Keeper = {
   lease: Duration.zero,
   isThere: Effect.succeed(false),
@@ -107,7 +107,7 @@ const NONE: Keeper = {
   trouble: () => undefined
 }
 
-/** The service. By default there is no keeper, and programs end with the daemon. */
+/** Service that holds programs. By default there is no keeper, and programs end with the daemon. */
 export const Keeper = Context.Reference<Keeper>("agentd/keeper/Keeper", { defaultValue: () => NONE })
 
 export const layer = (options: KeeperOptions) => Layer.effect(Keeper, make(options))
@@ -126,7 +126,10 @@ const LOOK_AGAIN = Duration.seconds(30)
 const SOON = "2 seconds"
 /** Maximum epoch for a keeper up to version 2. Beyond it no later daemon could own that keeper. */
 const MAX_OLDER = 2 ** 31
-/** Number of failed attempts, about ten seconds in all, after which the exits of dead programs count as unknown. */
+/**
+ * Number of failed attempts to reach the keeper, about ten seconds in total. After that, programs that have died count
+ * as lost.
+ */
 const PATIENT = 8
 const AGAIN: Backoff.Policy = { base: 20, factor: 2, cap: 10_000, jitter: 0 }
 
@@ -162,13 +165,14 @@ const killed = (folder: string): void => {
 }
 
 export interface Launched {
-  /** Why the keeper could not start; undefined if it possibly runs. */
+  /** Why the keeper could not start. Undefined: the keeper may be running. */
   failed: string | undefined
 }
 
 /**
  * A shell script that prepares the unit's cgroup for delegation. A cgroup that is divided must contain no process
- * itself, so the keeper moves into a child. The remaining words get the cgroup's name as last argument.
+ * itself, so the keeper moves into a child. The command in the remaining arguments gets the cgroup's path as its last
+ * argument.
  */
 const DELEGATED = [
   `while IFS=: read -r number _ name; do [ "$number" != 0 ] || own=$name; done </proc/self/cgroup`,
@@ -176,14 +180,14 @@ const DELEGATED = [
   `for root in /sys/fs/cgroup /sys/fs/cgroup/unified`,
   `do [ ! -e $root/cgroup.procs ] || { mkdir -p "$root$own/keeper" && echo $$ >"$root$own/keeper/cgroup.procs" && cgroup=$root$own && break; }`,
   "done",
-  // one by one: a controller that is missing does not prevent the others
+  // enabled one by one, so that a missing controller does not prevent the others
   `[ -z "$cgroup" ] || for one in memory pids cpu; do echo +$one >"$cgroup/cgroup.subtree_control"; done`,
   `exec "$@" "$cgroup"`
 ]
   .join("; ")
   .replaceAll("; do [", " ; do [")
 
-/** `around`: starts the keeper in a unit of its own. */
+/** Starts a keeper. `around`: command that starts the keeper in a unit of its own. Undefined: no unit. */
 const launch = (
   folder: string,
   { bound, lease, path: PATH, segment }: KeeperOptions,
@@ -218,18 +222,18 @@ export interface Machinery {
   readonly script: typeof SpawnScript.of
 }
 
-/** The service. A simulation provides its own. */
+/** Service with these functions. A simulation provides its own. */
 export const Machinery = Context.Reference<Machinery>("agentd/keeper/Machinery", {
   defaultValue: () => ({ connect, launch, killed, lives, script: SpawnScript.of })
 })
 
-/** The keepers of one folder, one after the other. */
+/** Manages the keepers of one folder, which run one after the other. */
 class Home {
   readonly folder: string
   /** True if this folder's keeper takes new programs. */
   isActive: boolean
   readonly up = Latch.makeUnsafe(false)
-  /** Completes when its programs have been listed once, or when it could not be reached. */
+  /** Completes when the keeper's programs have been listed once, or when the keeper could not be reached. */
   readonly known = Deferred.makeUnsafe<void>()
   readonly programs = new Map<string, HeldProgram>()
   private readonly options: KeeperOptions
@@ -238,7 +242,9 @@ class Home {
   private current: KeeperLink | undefined = undefined
   private awaited: { readonly name: string; readonly tales: Array<Tale> } | undefined = undefined
   private isClosed = false
-  /** Chosen once: a daemon that was replaced by a newer one does not become owner again. */
+  /**
+   * Epoch of this daemon. Chosen once, so that a daemon that was replaced by a newer one does not become owner again.
+   */
   private epoch: number | undefined = undefined
   trouble: Trouble | undefined = undefined
   /** True if the keeper has exited and no other is needed: output is read from its folder. */
@@ -287,7 +293,7 @@ class Home {
     this.awaited = undefined
   }
 
-  /** A connection to the keeper. Starts a keeper if none answers. */
+  /** Connects to the keeper. Starts a keeper if none answers. */
   private readonly reach = Effect.gen({ self: this }, function* () {
     const { connect, launch } = this.machinery
     const socket = path.join(this.folder, "sock")
@@ -322,13 +328,14 @@ class Home {
   private replace(link: KeeperLink, why: string): Effect.Effect<never, string> {
     link.close()
     this.machinery.killed(this.folder)
-    // another process can listen under that name
+    // another process may be listening at this path
     const freed = onDisk(() => fs.rmSync(path.join(this.folder, "sock"), { recursive: true, force: true }))
     return Effect.andThen(freed, Effect.fail(why))
   }
 
   /**
-   * The hello for a keeper that has proven itself. A keeper of an earlier version cannot prove anything and is trusted.
+   * Builds the hello for a keeper that has proved its identity. A keeper of an earlier version cannot prove it and is
+   * trusted.
    */
   private readonly greeting = (link: KeeperLink, secret: string) =>
     Effect.gen({ self: this }, function* () {
@@ -343,7 +350,7 @@ class Home {
       this.epoch ??= Math.max(0, last) + 1
       const words = { op: "hello", epoch: this.epoch } as const
       if (!isOlder) return { ...words, proof: Proof.proofOf(secret, "daemon", theirs, this.epoch) }
-      // with a higher epoch it would accept no later daemon
+      // with a higher epoch, this keeper would accept no later daemon
       const isBeyond = this.epoch > MAX_OLDER
       if (isBeyond) this.epoch = undefined
       return isBeyond ? yield* this.replace(link, "somebody else has taken it") : words
@@ -413,13 +420,13 @@ class Home {
     )
   }
 
-  /** A start can take long, but the keeper must respond to checks in the meantime. */
+  /** Sends an order whose answer can take long. Meanwhile, the keeper must respond to checks. */
   asks(link: KeeperLink, order: Parameters<KeeperLink["ask"]>[0]) {
     const looks = Effect.andThen(Effect.delay(this.look(link), SOON), Effect.never)
     return Effect.raceFirst(link.ask(order, null), looks)
   }
 
-  /** Kills a keeper that hangs, and closes its connection. */
+  /** Checks the keeper. If it hangs, kills it and closes the connection. */
   look(link: KeeperLink) {
     return Effect.gen({ self: this }, function* () {
       const { error } = yield* link.ask({ op: "mark", run: "", out: 0, err: 0 })
@@ -430,7 +437,7 @@ class Home {
     })
   }
 
-  /** Runs while the keeper is needed. */
+  /** Keeps a connection to the keeper while the keeper is needed. */
   readonly life = Effect.gen({ self: this }, function* () {
     for (let failures = 0; !this.isClosed;) {
       const link = yield* Effect.catch(this.begin, (why) =>
@@ -465,7 +472,7 @@ class Home {
     else link.tell({ op: "forget", run })
   }
 
-  /** If there is no keeper now, the next one is told. */
+  /** Discards a program. If no keeper is connected now, the next keeper is told. */
   forget(held: HeldProgram): void {
     held.close()
     this.programs.delete(held.name)
@@ -476,7 +483,7 @@ class Home {
     else this.letGo(this.current, held.name)
   }
 
-  /** `isKept`: the next daemon will ask for the programs. */
+  /** `isKept`: true if the next daemon will resume the programs. */
   close(isKept: boolean): void {
     this.isClosed = true
     const { current } = this
@@ -485,7 +492,7 @@ class Home {
   }
 }
 
-/** The folders that can hold programs. All others are removed. */
+/** Finds the folders that may hold programs, and removes all others. */
 const homesOf = (options: KeeperOptions, machinery: Machinery): ReadonlyArray<Home> => {
   const homeOf = (folder: string, isActive: boolean) => new Home(folder, isActive, options, machinery)
   fs.mkdirSync(options.folder, { recursive: true, mode: 0o700 })
@@ -548,7 +555,7 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
     const { anchor, births, error, pid = 0, start = "" } = yield* active.asks(of, order)
     if (error !== undefined && error !== "gone") return yield* new NotHeld({ code: error })
     if (error === "gone") {
-      // the program can have been started: the next keeper knows
+      // the program may have been started; the next keeper knows whether it was
       yield* link
       const held = active.programs.get(name)
       if (held === undefined) return yield* new NotHeld({ code: "keeper" })

@@ -8,7 +8,7 @@ import { Deferred, type Duration, Effect } from "effect"
 import * as net from "node:net"
 import type { Order, Reply, Tale } from "./Protocol.ts"
 
-/** Timeout for an answer: a keeper that takes longer hangs. */
+/** Timeout for an answer. A keeper that takes longer is considered hung. */
 const LIMIT = "5 seconds"
 
 export class KeeperLink {
@@ -58,7 +58,9 @@ export class KeeperLink {
     return id
   }
 
-  /** `limit`: null if the answer does not depend on the keeper alone. */
+  /**
+   * Sends an order and waits for its answer. `limit`: timeout. Null if the answer does not depend on the keeper alone.
+   */
   ask(order: Order, limit: Duration.Input | null = LIMIT): Effect.Effect<Reply> {
     return Effect.suspend(() => {
       if (this.socket.destroyed) return Effect.succeed<Reply>({ re: 0, error: "gone" })
@@ -85,7 +87,7 @@ export class KeeperLink {
   }
 }
 
-/** Fails with the system's error code if nobody listens. */
+/** Connects to a keeper. Fails with the system's error code if no process is listening. */
 export const connect = (file: string, heard: (tale: Tale) => void): Effect.Effect<KeeperLink, string> =>
   Effect.callback((resume) => {
     const socket = net.connect(file)

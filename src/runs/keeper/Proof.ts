@@ -1,6 +1,6 @@
 /**
  * Proof: mutual authentication of the daemon and keeper of one store. They share a secret in the keepers' folder that
- * only this user can read. A connection carries only digests of it with nonces from both sides.
+ * only this user can read. A connection carries only digests of the secret and of nonces from both sides.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
 import * as fs from "node:fs"
@@ -20,7 +20,10 @@ const known = (file: string): string | undefined => {
 
 export const nonce = (): string => randomBytes(32).toString("hex")
 
-/** Read for each connection, by the keeper, too. A damaged secret is replaced, and the new one is valid for both. */
+/**
+ * Reads the shared secret. Daemon and keeper read it for each connection. A damaged secret is therefore replaced for
+ * both.
+ */
 export const secretOf = (folder: string): string => {
   const file = path.join(folder, "secret")
   const found = known(file)
@@ -32,7 +35,7 @@ export const secretOf = (folder: string): string => {
   return made
 }
 
-/** Must produce the same result as keeper.mjs. */
+/** Computes a proof. Must produce the same result as `proof` in keeper.mjs. */
 export const proofOf = (secret: string, ...words: ReadonlyArray<string | number>): string =>
   createHmac("sha256", secret).update(words.join(" ")).digest("hex")
 

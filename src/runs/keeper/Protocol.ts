@@ -1,10 +1,10 @@
 /**
- * Protocol: the messages between the daemon and a keeper, one JSON value a line. They go over a socket in a folder that
- * only this user can open.
+ * Protocol: the messages between the daemon and a keeper, one JSON value per line. They go over a socket in a folder
+ * that only this user can open.
  *
- * An order has an `id`, and its answer has that as `re`. A message that the keeper sends by itself has a `tell`.
- * Positions and sizes are bytes from the beginning of a program's output. Environment and arguments are sent this way
- * and written to no file.
+ * An order has an `id`, and its answer has the same value as `re`. A message that the keeper sends by itself has a
+ * `tell`. Positions and sizes are bytes from the beginning of a program's output. Environment and arguments are sent
+ * this way and written to no file.
  *
  * Files in a program's folder that the daemon may use: `out.OFFSET` and `err.OFFSET`, which the daemon removes when it
  * no longer needs them; `notes`, `point` and `asked`, which belong to the daemon; and all files once there is an
@@ -20,7 +20,9 @@ export const VERSION = 3
 export type StreamName = "out" | "err"
 
 export type Order =
-  /** The first order. The answer proves that this is the store's keeper. Keepers up to version 2 do not know it. */
+  /**
+   * The first order. The answer proves that this is the store's keeper. Keepers up to version 2 do not know this order.
+   */
   | { readonly op: "meet"; readonly nonce: string }
   /**
    * The daemon with the highest epoch owns the keeper. A lower epoch, or an equal one while its owner is connected, is
@@ -32,7 +34,7 @@ export type Order =
       readonly run: string
       /** Script with which a waiting shell becomes the program. */
       readonly script: string
-      /** Contents of the program's file descriptors 3, 4 …, in base64. */
+      /** Contents of the program's file descriptors 3, 4 and so on, in base64. */
       readonly handed?: ReadonlyArray<string>
     }
   /** `seq` increases by one. An input with a known number is not written again. `data`: null closes the input. */
@@ -41,10 +43,10 @@ export type Order =
   | { readonly op: "mark"; readonly run: string; readonly out: number; readonly err: number }
   /** The program is no longer needed: discard it once it has ended. */
   | { readonly op: "forget"; readonly run: string }
-  /** Take no new program, and exit after the last one. */
+  /** Tells the keeper to accept no new program, and to exit after the last one. */
   | { readonly op: "retire" }
 
-/** How a program ended. Both are null if the keeper that would know has died. */
+/** How a program ended. Both fields are null if the keeper that started the program has died. */
 export interface Exit {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
@@ -59,9 +61,9 @@ export interface Anchor {
 export interface Listed {
   readonly run: string
   readonly pid: number
-  /** Clock ticks since boot. */
+  /** Start time in clock ticks since boot. */
   readonly start: string
-  /** Number of processes that the machine had started before it. */
+  /** Number of processes that the machine had started before this program. */
   readonly births?: number
   /** The shell that runs next to the program, and ends with it. */
   readonly anchor?: Anchor

@@ -26,7 +26,7 @@ export const boot = (): string => {
   return fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim() : ""
 }
 
-/** Bytes of a stream, from its remaining files. */
+/** Returns the size of a stream in bytes, from its remaining files. */
 const sizeOf = (folder: string, name: StreamName): number => {
   const files = fs.readdirSync(folder).filter((file) => file.startsWith(`${name}.`))
   return Math.max(
@@ -50,7 +50,7 @@ const listed = (folder: string, run: string): Listed => {
     : []
   return {
     run,
-    // no process has this pid
+    // a pid that no process has
     pid: whole(pid) ?? 2 ** 31 - 1,
     start: typeof start === "string" ? start : "0",
     seq: whole(seq) ?? (Number(taken) || 0),
@@ -61,7 +61,7 @@ const listed = (folder: string, run: string): Listed => {
   }
 }
 
-/** `held`: programs that the current keeper holds. */
+/** Lists the recorded programs. `held`: programs that the current keeper holds. */
 export const of = (folder: string, held: ReadonlySet<string>): ReadonlyArray<Listed> => {
   const runs = path.join(folder, "runs")
   if (!fs.existsSync(runs)) return []
@@ -69,7 +69,7 @@ export const of = (folder: string, held: ReadonlySet<string>): ReadonlyArray<Lis
   return left.map((run) => listed(path.join(runs, run), run))
 }
 
-/** Discards everything of this program. */
+/** Deletes everything that is stored for this program. */
 export const clear = (folder: string, run: string): void => {
   const { cgroup } = jsonIn(path.join(folderOf(folder, run), "meta"))
   fs.rmSync(folderOf(folder, run), { recursive: true, force: true })

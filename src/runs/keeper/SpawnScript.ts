@@ -2,7 +2,7 @@
  * SpawnScript: the script with which a waiting shell becomes a program, or the reason why it cannot.
  *
  * Guarantees: The program gets its environment, arguments and folder unchanged, whatever they contain. Values that the
- * system would refuse are refused earlier, with the system's error code.
+ * system would reject are rejected earlier, with the system's error code.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -21,10 +21,10 @@ export interface Program {
 
 /** Resource limits of the program and all processes that it starts. */
 export interface Limits {
-  /** Bytes. */
+  /** Maximum memory in bytes. */
   readonly memory: number
   readonly tasks: number
-  /** A weight of 100 is an equal share. */
+  /** CPU weight. 100 is an equal share. */
   readonly cpuWeight: number
 }
 
@@ -39,7 +39,7 @@ const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code
 const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
 const isPlain = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
-/** The error code with which the system would refuse the program; undefined if it would not. */
+/** Returns the error code with which the system would reject the program. Undefined: the system would accept it. */
 const objection = ({ argv, cwd, env, handed }: Program): string | undefined => {
   const words = [...argv, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)]
   if (handed > MAX_HANDED || [...words, cwd].some((word) => word.includes("\0"))) return "EINVAL"
@@ -55,7 +55,7 @@ const objection = ({ argv, cwd, env, handed }: Program): string | undefined => {
   }
 }
 
-/** The program's file, or the error code if there is none. */
+/** Finds the program's file. If there is none, returns the error code. */
 const fileOf = ({ argv: [name = ""], cwd, env }: Program): { readonly file: string } | { readonly code: string } => {
   const folders = name.includes("/") ? [""] : (env["PATH"] ?? "/usr/bin:/bin").split(":")
   let code = "ENOENT"
@@ -78,7 +78,7 @@ const fileOf = ({ argv: [name = ""], cwd, env }: Program): { readonly file: stri
  */
 const SLACK = 1.25
 
-/** In the script, $2 is the shell's cgroup, or empty. */
+/** Builds the line that sets the limits. In the script, $2 is the shell's cgroup, or empty. */
 const held = ({ cpuWeight, memory, tasks }: Limits): string => {
   const values = {
     "memory.max": Math.ceil(memory * SLACK),
@@ -104,7 +104,7 @@ const linesOf = ({ argv, cwd, env, handed, isDeaf, limits }: Program, file: stri
     // the anchor then removes the files `handed.N`
     ...(handed > 0 ? ["echo taken >bye"] : []),
     "{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null",
-    // the keeper's umask is stricter, and only for its own files
+    // the keeper's umask is stricter, and meant only for the keeper's own files
     `umask ${process.umask().toString(8)}`,
     `cd ${quote(cwd)} || exit 126`,
     "unset OLDPWD",

@@ -8,14 +8,15 @@
  * Protocol.ts describes the messages.
  *
  * Guarantees: A byte of output never changes its position. An input is written once, however often it is sent; inputs
- * have rising numbers. The exit of a program is durable before it is reported as ended. A slow or absent daemon blocks
- * a program at a limit, and loses nothing. Without a daemon for the lease, all programs are ended.
+ * have rising numbers. The exit of a program is durable before it is reported as ended. If the daemon is slow or
+ * absent, a program waits when its unread output reaches a limit, and no output is lost. If no daemon connects within
+ * the lease, all programs are ended.
  *
  * The keeper's death ends no program: a shell next to each one (the anchor, in slot.sh) holds its pipes open, and a new
  * keeper finds it by its folder. A system error (a full disk, too many open files) fails the order, or the work is
- * retried later. A damaged folder affects only its program. Its owner is a daemon that knows the store's secret, which
- * lies next to its folder. The keeper runs from its own copy of this file. A program starts in a shell that already
- * waits for it (a slot), so the fork is done in advance.
+ * retried later. A damaged folder affects only its program. The keeper's owner is a daemon that knows the store's
+ * secret, which is stored next to the keeper's folder. The keeper runs from its own copy of this file. A program starts
+ * in a shell that already waits for it (a slot), so the fork is done in advance.
  */
 import { spawn } from "node:child_process"
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
@@ -27,22 +28,26 @@ import * as path from "node:path"
 const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = fs.constants
 const DIR = path.resolve(process.argv[2])
 const RUNS = path.join(DIR, "runs")
-/** `bound`: maximum unread bytes per stream. Beyond it the program waits. */
+/** `bound`: maximum unread bytes per stream. If it is reached, the program waits. */
 const { bound = 64 << 20, lease = 300_000, segment = 4 << 20, warm = 2 } = JSON.parse(process.argv[3] ?? "{}")
 const cgroups = process.argv[4] ?? ""
 /**
- * Maximum bytes that wait for a program; maximum characters of an order from the daemon, and from a peer before its
- * hello.
+ * Maximum bytes of input that wait for a program; maximum characters of an order from the daemon, and from a peer
+ * before its hello.
  */
 const [INPUT_BOUND, MAX_LINE, MAX_HELLO] = [8 << 20, 64 << 20, 4096]
 const MAX_EPOCH = 2 ** 31 - 1
 /**
- * In ms: for a pipe that another process holds open; for the end of a program; until an idle keeper exits; until a
- * retry after a system error; for the daemon to respond to a message.
+ * Times in ms. HELD: wait for a pipe that another process holds open. GRACE: wait for the end of a program. LINGER:
+ * until an idle keeper exits. AGAIN: until a retry after a system error. MOMENT: wait for the daemon's response to a
+ * message.
  */
 const [HELD, GRACE, LINGER, AGAIN, MOMENT] = [1000, 5000, 2000, 1000, 50]
 
-/** Empty if there is no such file. Throws if there are no free descriptors, since then the answer is unknown. */
+/**
+ * Reads a file. Empty if the file cannot be read. Throws if no file descriptor is free, because then the content is
+ * unknown.
+ */
 const text = (file) => {
   try {
     return fs.readFileSync(file, "utf8")
@@ -60,7 +65,7 @@ function attempt(what, body) {
     if (what !== "") log(what, error)
   }
 }
-/** A process's start time; empty if it has ended. */
+/** Returns a process's start time. Empty: the process has ended. */
 const identity = (pid) => {
   const stat = text(`/proc/${pid}/stat`)
   const field = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
@@ -74,7 +79,7 @@ const runs = new Map()
 let [client, watch, epoch] = [undefined, undefined, -1]
 /** `starting`: number of programs that are being started. `made`: number of slots made so far. */
 let [retired, expired, starting, made] = [false, false, 0, 0]
-/** Sends nothing about a slot, which has no run. */
+/** Sends a message to the daemon, except about a slot, which has no run. */
 const tell = (message) => void (message.run && client?.writable && client.write(`${JSON.stringify(message)}\n`))
 
 /** Shells that wait to become a program; undefined for one that could not be made. */
@@ -84,7 +89,7 @@ const fill = () => {
   while (slots.length < warm) slots.push(prepare().catch((error) => log("slot", error)))
 }
 
-/** `isAlive`: the slot's shell still runs and belongs to no program. */
+/** Removes a slot or a program. `isAlive`: the slot's shell still runs and belongs to no program. */
 const drop = (run, isAlive) => {
   shut(run)
   if (isAlive && run.pid) attempt("", () => process.kill(-run.pid, "SIGKILL"))
@@ -92,7 +97,7 @@ const drop = (run, isAlive) => {
   if (run.cgroup) fs.rmdir(run.cgroup, () => {})
 }
 
-/** The next line from the shell. */
+/** Reads the next line from the shell. */
 const said = async (child, over) => {
   const told = await Promise.race([once(child.stdout, "data"), over])
   if (!Array.isArray(told)) throw new Error(`a shell has ended with ${told.code ?? told.signal}`)
@@ -160,7 +165,7 @@ const flush = () => {
   news.clear()
 }
 
-/** Returns the bytes that could not be written. */
+/** Appends a chunk to the output file. Returns the bytes that could not be written. */
 const keep = (one, chunk) => {
   if (one.run.forgotten) return chunk.subarray(chunk.length)
   let from = 0
@@ -186,13 +191,16 @@ const keep = (one, chunk) => {
 /** Shared by all pumps: its content is written before another pump reads. */
 const buffer = Buffer.allocUnsafeSlow(1 << 16)
 
-/** Reads and writes without a pause. Data between the two is lost if SIGKILL comes at that moment. */
+/**
+ * Copies a program's pipe to a file, without a pause between reading and writing. If SIGKILL comes between the two, the
+ * data that was read is lost.
+ */
 const pump = (one) => {
   const fd = fs.openSync(path.join(one.run.dir, one.name), O_RDONLY | O_NONBLOCK)
   const take = (chunk) => {
     const rest = keep(one, chunk)
     one.stuck = rest.length > 0
-    // a full disk: the program waits, nothing is dropped
+    // if the disk is full, the program waits and nothing is dropped
     if (one.stuck) setTimeout(take, AGAIN, Uint8Array.from(rest))
     if (one.stuck || isFull(one)) socket.pause()
     goOn(one)
@@ -210,13 +218,13 @@ const pump = (one) => {
 
 const goOn = (one) => void (!isFull(one) && !one.stuck && one.pump?.resume())
 
-/** The number of the last input that the pipe has accepted completely, and whether it closed the input. */
+/** Reads the number of the last input that the pipe has accepted completely, and whether that closed the input. */
 const takenIn = (dir) => {
   const [seq = 0, close] = text(path.join(dir, "seq")).trim().split(" ")
   return { seq: Number(seq), isDeaf: close !== undefined }
 }
 
-/** Overwrites the stored number. If that fails now, it is retried later. */
+/** Overwrites the stored number of the last input. A failure is retried later. */
 const noted = (run) => {
   const words = `${run.given}${run.isDeaf ? " close" : ""}`.padEnd(32)
   const isNoted = run.closed || attempt("seq", () => fs.writeSync(run.notes, words, 0)) !== undefined
@@ -266,7 +274,7 @@ const start = async (from, { handed = [], run: id, script }) => {
   if (!isMeant || !/^(?!slot-|\.+$)[\w.+-]{1,200}$/.test(id)) return { error: "EINVAL" }
   if (runs.has(id)) return { error: "EEXIST" }
   starting++
-  // later, because a fork now would delay the program's start
+  // delayed, because a fork now would delay the program's start
   setTimeout(fill, slots.length > 1 ? 20 : 0)
   let run
   try {
@@ -293,11 +301,13 @@ const start = async (from, { handed = [], run: id, script }) => {
 
 const exited = (run, code, signal) => {
   if (run.exit !== undefined || run.isShut) return
-  // when the keeper itself is ending, a failure says nothing of the program: a shutdown ends it, too
+  // while the keeper itself is ending, a failure says nothing about the program, because a shutdown ends the program,
+  // too
   run.exit = { ...(expired && code !== 0 ? { code: null, signal: null } : { code, signal }), at: Date.now() }
   tell({ tell: "exited", run: run.id, ...run.exit })
   run.input?.destroy()
-  // an anchor of this keeper has nothing left to do and is killed at once; an earlier keeper's can still have a timer
+  // An anchor of this keeper has nothing left to do and is killed at once. An anchor of an earlier keeper may still
+  // have a timer.
   const { pid, start } = run.anchor ?? {}
   if (!expired && (code ?? signal) !== null && start && identity(pid) === start)
     attempt("anchor", () => process.kill(pid, "SIGKILL"))
@@ -354,7 +364,10 @@ const forget = (run) => {
   if (run.ended && runs.delete(run.id)) drop(run)
 }
 
-/** Returns when the pipe has accepted the data, or with the error. `data`: null closes the input. */
+/**
+ * Writes to the program's input. Resolves when the pipe has accepted the data, or with the error. `data`: null closes
+ * the input.
+ */
 const put = ({ bye, input, inputFd }, data) =>
   new Promise((resolve) => {
     // the program's input ends only when both the anchor and the keeper have closed it
@@ -381,7 +394,8 @@ const write = async (run, { data, seq }) => {
 }
 
 /**
- * Takes over a program of an earlier keeper. Its exit code will not be known: only the parent can wait for a process.
+ * Takes over a program of an earlier keeper. Its exit code will not be known, because only the parent can wait for a
+ * process.
  */
 const adopt = (id) => {
   const dir = path.join(RUNS, id)
@@ -395,13 +409,13 @@ const adopt = (id) => {
   runs.set(id, Object.assign(run, { id }))
   // ends a shell that still waits for its script; fails if there is none
   attempt("", () => fs.closeSync(fs.openSync(path.join(dir, "spec"), O_WRONLY | O_NONBLOCK)))
-  // a check that fails, for lack of descriptors, is repeated
+  // a check that fails for lack of file descriptors is repeated
   const looks = setInterval(() => isAlive() || (clearInterval(looks), exited(run, null, null)), 100)
 }
 
 /**
- * A digest with the store's secret, which no connection and no file of the keeper contains. Empty if there is no
- * secret.
+ * Returns a digest made with the store's secret. No connection and no file of the keeper contains the secret. Empty:
+ * there is no secret.
  */
 const proof = (...words) => {
   const secret = text(path.join(DIR, "..", "secret")).trim()
@@ -513,7 +527,7 @@ const expire = (why) => {
 const isOurs = () => text(path.join(DIR, "pid")) === String(process.pid)
 
 /**
- * Runs while no daemon is connected: ends everything after `time` ms, or if the folder is gone. Retires when there is
+ * Runs while no daemon is connected. Ends all programs after `time` ms, or if the folder is gone. Retires when there is
  * nothing to do. A check that fails is repeated.
  */
 const unwatched = (time) => {

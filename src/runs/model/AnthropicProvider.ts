@@ -24,7 +24,7 @@ import { type Assembly, type Endpoint, stream } from "./ProviderHttp.ts"
 export const BASE_URL = "https://api.anthropic.com"
 const VERSION = "2023-06-01"
 
-/** Accepts a base URL with or without the version at its end. */
+/** Builds the request URL from a base URL with or without the version at its end. */
 export const urlOf = (baseUrl: string): string =>
   `${baseUrl.replace(/(?<!\/)\/+$/, "").replace(/\/v1$/, "")}/v1/messages`
 
@@ -60,7 +60,7 @@ const blocksOf = (message: Message): ReadonlyArray<Block> => {
             return part.provider === "anthropic" ? [part.block] : []
         }
       })
-      // The API refuses a conversation in which nothing follows the thoughts of an answer.
+      // The API rejects an answer that ends with thoughts. Thoughts at its end are therefore removed.
       return blocks.slice(0, blocks.findLastIndex(({ type }) => !THOUGHTS.has(type)) + 1)
     }
   }

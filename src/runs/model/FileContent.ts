@@ -23,7 +23,7 @@ export interface Text {
   readonly line: number
   /** Number of lines in `text`; the last one may be cut. */
   readonly lines: number
-  /** Why the text stops before the end of the file; undefined if it does not. */
+  /** Why `text` stops before the end of the file. Undefined: it does not. */
   readonly cut: "limit" | "maxBytes" | undefined
   /** Size of the whole file, in bytes. */
   readonly size: number
@@ -31,12 +31,15 @@ export interface Text {
 
 export interface Whole {
   readonly bytes: Buffer
-  /** Changes with every change of the file. */
+  /** Version of the file, which changes with every change of the file. */
   readonly version: string
 }
 
 const CHUNK = 65_536
-/** A NUL byte among this many first bytes makes a file binary, as for git and grep. */
+/**
+ * Number of bytes at the beginning of a file that are searched for a NUL byte. Like git and grep, this treats a file
+ * with a NUL byte as binary.
+ */
 const SNIFF = 8_000
 /** Maximum number of bytes that are read to reach a line. */
 const SCAN_LIMIT = 268_435_456

@@ -17,7 +17,7 @@ const MAX_LINES = 2_000
 const MAX_ENTRIES = 1_000
 const MAX_EDIT = 8_388_608
 
-/** True for folders that are seldom of interest in a listing or search. */
+/** Whether listings and searches skip this folder, because its content is seldom of interest. */
 export const skipped = (name: string): boolean => name === ".git" || name === "node_modules"
 
 const numbered = (text: string, first: number): string =>
@@ -76,7 +76,7 @@ const occurrences = (text: string, part: string): ReadonlyArray<number> => {
 
 const lineOf = (text: string, at: number) => text.slice(0, at).split("\n").length
 
-/** The text after the edit, or the reason why it is impossible. Pure. */
+/** Returns the text after the edit, or the reason why the edit is impossible. Pure. */
 export const applied = (
   text: string,
   { old, new: fresh, all }: { readonly old: string; readonly new: string; readonly all?: boolean }

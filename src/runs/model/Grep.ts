@@ -18,7 +18,7 @@ export interface Hit {
 
 export interface Grep {
   readonly select: (paths: ReadonlyArray<string>, glob: string) => Effect.Effect<ReadonlyArray<string>, GrepFailed>
-  /** The matching lines, up to a limit. */
+  /** Returns the matching lines of the text, up to a limit. */
   readonly hits: (text: string) => Effect.Effect<ReadonlyArray<Hit>, GrepFailed>
 }
 
@@ -61,7 +61,7 @@ interface Reply {
   readonly answer: unknown
 }
 
-/** `pattern` is a JavaScript regular expression. If it is invalid, the first question fails. */
+/** `pattern` is a JavaScript regular expression. If the pattern is invalid, the first request fails. */
 export const make = Effect.fnUntraced(function* (
   pattern: string,
   ignoreCase: boolean

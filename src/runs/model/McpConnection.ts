@@ -1,18 +1,17 @@
 /**
- * McpConnection: JSON-RPC with a server of the Model Context Protocol, over the pipes of a process
- * that agentd has started. `effect/ai`'s client requires one revision of the protocol, which most
- * servers do not speak. It also starts the process itself, outside of the run.
+ * McpConnection: JSON-RPC with a server of the Model Context Protocol, over the pipes of a process that agentd has
+ * started. `effect/ai`'s client requires one revision of the protocol, which most servers do not speak. It also starts
+ * the process itself, outside of the run.
  *
- * Guarantees: every request ends: by its answer, by the server's end, by an invalid frame, or by
- * the caller's interruption, which is reported to the server. Output that is not a frame is
- * ignored. Everything that is kept of a server's output is limited. A second answer to a request is
- * ignored.
+ * Guarantees: every request ends: by its answer, by the server's end, by an invalid frame, or by the caller's
+ * interruption, which is reported to the server. Output that is not a frame is ignored. The part of a server's output
+ * that is stored is limited. A second answer to a request is ignored.
  */
 import { Deferred, Effect, Option, Schema, type Scope } from "effect"
 import { LineSplitter } from "../process/LineSplitter.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
-/** The server refused, sent something invalid, or has ended. */
+/** The server refused a request, sent invalid data, or has ended. */
 export class McpError extends Schema.TaggedError<McpError>()("McpError", {
   message: Schema.String,
   /** True if the server can no longer be used. */
@@ -31,7 +30,7 @@ export interface McpConnection {
 /** Maximum length of a frame, in UTF-16 units. */
 const MAX_FRAME = 4_194_304
 const METHOD_NOT_FOUND = -32601
-/** Maximum number of answers to the server's own requests that it has not read yet. */
+/** Maximum number of answers to the server's own requests that the server has not read yet. */
 const MAX_ANSWERS = 100
 /** Timeout for the output of an ended server, and for the exit of a server that closed its output. */
 const LAST_WORDS = "200 millis"
@@ -92,7 +91,10 @@ const farewell = Effect.fnUntraced(function* (server: RunProcess.RunProcess, sai
   return said() === "" ? how : `${how}: ${said()}`
 })
 
-/** `name` is for messages. The connection lasts as long as the scope; the caller owns the process. */
+/**
+ * Opens a connection that lasts as long as the scope. The caller owns the process. `name`: name of the server, for
+ * messages.
+ */
 export const make = Effect.fnUntraced(function* (
   name: string,
   server: RunProcess.RunProcess
@@ -143,7 +145,7 @@ export const make = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(
     lines(server.stderr, (line) => Effect.sync(() => void (line.trim() !== "" && (said = line.slice(0, 500)))))
   )
-  // A pipe that a grandchild holds open outlives the server.
+  // A pipe that a grandchild holds open can outlive the server.
   const end = Effect.andThen(server.exited, Effect.sleep(LAST_WORDS))
   yield* Effect.raceFirst(lines(server.stdout, receive), end).pipe(
     Effect.andThen(farewell(server, () => said)),

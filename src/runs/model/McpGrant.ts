@@ -34,7 +34,7 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Grant))
 export const fileOf = (folder: string, url: string): string =>
   path.join(folder, `${createHash("sha256").update(url).digest("hex").slice(0, 32)}.json`)
 
-/** The grant for an address; undefined if there is none, or none that can be read. */
+/** Reads the grant for an address. Undefined: there is none, or it cannot be read. */
 export const read = (folder: string, url: string) =>
   readSecret(fileOf(folder, url)).pipe(
     Effect.flatMap(decode),
@@ -81,7 +81,9 @@ const tell = ({ accessToken, refreshToken }: Grant) =>
 /** Renewals run one at a time: issuers treat a refresh token that is used twice as stolen. */
 const oneByOne = Semaphore.makeUnsafe(1)
 
-/** The token for an address. `refused`: the token that the server has rejected, if any. */
+/**
+ * Returns the token for an address, renewed if necessary. `refused`: the token that the server has rejected, if any.
+ */
 export const token = (client: HttpClient.HttpClient, folder: string, url: string, refused: string | undefined) =>
   oneByOne.withPermits(1)(
     Effect.gen(function* () {

@@ -17,13 +17,15 @@ import { isObject, objectIn } from "./Provider.ts"
 export interface Remote {
   readonly client: HttpClient.HttpClient
   readonly url: string
-  /** The token, if there is one. A new one if `refused` was rejected. */
+  /**
+   * Returns the token, if there is one. `refused`: a token that the server rejected. If given, the token is renewed.
+   */
   readonly token: (refused: string | undefined) => Effect.Effect<string | undefined, McpError>
-  /** The remedy if the server requires a login. */
+  /** Command with which the user logs in, for error messages. */
   readonly login: string
 }
 
-/** Maximum number of characters of one message, and below, of a whole answer. */
+/** Maximum number of characters of one message, and of a whole answer. */
 const MAX_FRAME = 4_194_304
 const MAX_ANSWER = 16_777_216
 const MAX_REFUSAL = 2_000
@@ -45,7 +47,7 @@ const wordsOf = ({ reason }: HttpClientError.HttpClientError): string => {
 
 class Forgotten extends Schema.TaggedError<Forgotten>()("Forgotten", {}) {}
 
-/** `name` is for messages. The connection lasts as long as the scope. */
+/** Opens a connection that lasts as long as the scope. `name`: name of the server, for messages. */
 // One function, because its parts share the session.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.fnUntraced(function* (
@@ -151,7 +153,7 @@ export const make = Effect.fnUntraced(function* (
   const resultOf = ({ error, result }: Frame) =>
     error === undefined ? Effect.succeed(result) : fail(`refused: ${error.message}`, false)
 
-  /** The frame with the answer, among the frames of a text; the others are handled. */
+  /** Finds the frame with the answer among the frames of a text, and handles the other frames. */
   const answerIn = Effect.fnUntraced(function* (text: string, id: number) {
     let value: unknown
     try {

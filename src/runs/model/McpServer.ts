@@ -1,12 +1,11 @@
 /**
- * McpServer: a server of the Model Context Protocol during a run. It is started, asked for its
- * tools, and started again when it is lost.
+ * McpServer: a server of the Model Context Protocol during a run. It is started, asked for its tools, and started again
+ * when it is lost.
  *
- * Guarantees: if a server does not start, dies, hangs or sends invalid data, its tools are removed
- * with a notice, and the run continues. The wait between two attempts grows; it is short again
- * after the server was well for a while. Every step has a timeout. A server that does not answer a
- * ping after an abandoned call counts as lost. Its processes carry the run's mark and end with the
- * scope.
+ * Guarantees: if a server does not start, dies, hangs or sends invalid data, its tools are removed with a notice, and
+ * the run continues. The wait between two attempts grows; it is short again after the server has worked for a while.
+ * Every step has a timeout. A server that does not answer a ping after an abandoned call counts as lost. Its processes
+ * carry the run's mark and end with the scope.
  */
 import { Context, Deferred, Duration, Effect, FileSystem, Layer, Schema, type Scope } from "effect"
 import { HttpClient } from "effect/http"
@@ -66,12 +65,12 @@ export interface Live {
 
 /** Timeout from the start to the list of tools. Long, because a first `npx` downloads the server. */
 const START_LIMIT = "60 seconds"
-/** How long the start of a run waits for the server. Its tools are added later if it is not ready. */
+/** How long the start of a run waits for the server. If the server is not ready then, its tools are added later. */
 const FIRST_LIMIT = "20 seconds"
 const GRACE = Duration.seconds(5)
 const PAUSE = Duration.seconds(1)
 const CAP = 60_000
-/** If it was well for this many ms, the next wait is the shortest again. */
+/** If the server has worked for this many ms, the next wait is the shortest again. */
 const STEADY = 60_000
 /** Timeout of a ping. */
 const PING_LIMIT = "5 seconds"
@@ -84,7 +83,7 @@ const decodeListed = Schema.decodeUnknownEffect(Listed)
 const unusable = (name: string, why: string) =>
   new McpConnection.McpError({ message: `the MCP server ${name} cannot be used: ${why}`, lost: true })
 
-/** The handshake, and all pages of the list of tools. */
+/** Performs the handshake, and reads all pages of the list of tools. */
 const introduce = Effect.fnUntraced(function* (connection: McpConnection.McpConnection) {
   yield* connection.request("initialize", {
     protocolVersion: PROTOCOL,
@@ -175,9 +174,8 @@ export const check = ({ connection }: Live): Effect.Effect<void> =>
   )
 
 /**
- * Keeps a server running. The returned function gives the connection and its tools, or undefined
- * while the server cannot be used. Returns when the server is up, when its start failed, or after
- * `FIRST_LIMIT`.
+ * Keeps a server running. Completes when the server is up, when its start failed, or after `FIRST_LIMIT`. The returned
+ * function gives the connection and its tools, or undefined while the server cannot be used.
  */
 export const keep = Effect.fnUntraced(function* (
   name: string,

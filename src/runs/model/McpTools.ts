@@ -24,7 +24,7 @@ export interface McpOptions extends McpServer.ServerOptions {
 
 /** Maximum number of characters of a description, because each request repeats it. */
 const MAX_DESCRIPTION = 4_000
-/** The longest tool name that all providers accept. */
+/** Maximum length of a tool name that all providers accept. */
 const MAX_NAME = 64
 
 const Called = Schema.Struct({
@@ -37,7 +37,7 @@ const decodeCalled = Schema.decodeUnknownEffect(Called)
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "")
 
-/** A block of an answer as text for the model. */
+/** Converts a block of an answer to text for the model. */
 const blockText = (block: { readonly [name: string]: unknown }): string => {
   const resource = block["resource"]
   if (block["type"] === "text") return text(block["text"])
@@ -56,7 +56,7 @@ const outcomeOf = (called: typeof Called.Type): ToolOutcome => {
 
 const call = (live: McpServer.Live, server: string, name: string, input: unknown, scope: Scope.Scope) =>
   live.connection.request("tools/call", { name, arguments: input ?? {} }).pipe(
-    // The call was abandoned: the server may hang.
+    // The call was abandoned, so the server may hang.
     Effect.onInterrupt(() => Effect.forkIn(McpServer.check(live), scope)),
     Effect.flatMap(decodeCalled),
     Effect.map(outcomeOf),

@@ -1,10 +1,10 @@
 /**
  * ModelAsk: asks the provider for one answer, with retries.
  *
- * Guarantees: a request that may succeed later is retried, at most `retries` times. The wait grows
- * up to a limit, or is as long as the provider says if that is short. A notice announces each
- * retry. Text that was already emitted is not emitted again. The usage is returned with the answer.
- * For a request that fails or is interrupted, it is emitted immediately.
+ * Guarantees: a request that may succeed later is retried, at most `retries` times. The wait grows up to a limit, or is
+ * as long as the provider requests, if that is short. A notice announces each retry. Text that was already emitted is
+ * not emitted again. The usage is returned with the answer. For a request that fails or is interrupted, the usage is
+ * emitted immediately.
  */
 import { Duration, Effect, Schedule, Stream } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
@@ -24,7 +24,7 @@ export interface AskOptions {
   readonly provider: Provider
   readonly request: ModelRequest
   readonly retries: number
-  /** The wait before the first retry. */
+  /** Delay before the first retry. */
   readonly pause: Duration.Duration
   readonly price?: Config.ModelBackend["price"] | undefined
   readonly model: string
@@ -35,7 +35,10 @@ export interface AskOptions {
   readonly retelling: HistoryReplay
 }
 
-/** Longest wait within a turn, in ms. If the provider asks for more, the run ends, and the next one begins then. */
+/**
+ * Longest wait within a turn, in ms. If the provider requests a longer wait, the run ends, and the next run begins
+ * after the wait.
+ */
 export const LONGEST_WAIT = 60_000
 const CAP = 30_000
 
@@ -44,7 +47,7 @@ const STARTS_OVER = "the answer starts over"
 const eventOf = (told: Told): RunEvent =>
   told._tag === "Text" ? { _tag: "Delta", stream: "assistant", text: told.text } : { _tag: "Notice", text: STARTS_OVER }
 
-/** Waits that grow, each announced by a notice. The input is the error. */
+/** Schedule of growing waits, each announced by a notice. Its input is the error. */
 const schedule = ({ retries, pause, emit }: AskOptions) =>
   Backoff.waits({ base: Duration.toMillis(pause), factor: 2, cap: CAP, jitter: 0 }).pipe(
     Schedule.setInputType<ProviderError>(),

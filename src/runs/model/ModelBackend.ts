@@ -1,11 +1,10 @@
 /**
- * ModelBackend: agentd's own turn loop with a model behind an API, as a backend. The turn loop runs
- * in this process. The processes that its tools start end with the run.
+ * ModelBackend: agentd's own turn loop with a model behind an API, as a backend. The turn loop runs in this process.
+ * The processes that its tools start end with the run.
  *
- * Guarantees: `Started` is emitted as soon as the key, the tools and the conversation are
- * available; the next run can continue that conversation. One turn runs at a time. Each error has a
- * class, and the class determines the outcome. `Exited` is emitted once and last, when nothing of
- * the run is left. The key is in no event and no error.
+ * Guarantees: `Started` is emitted as soon as the key, the tools and the conversation are available; the next run can
+ * continue that conversation. One turn runs at a time. Each error has a class, and the class determines the outcome.
+ * `Exited` is emitted once and last, when no process of the run is left. The key is in no event and no error.
  */
 import {
   type Cause,
@@ -44,7 +43,7 @@ export interface ModelConfig extends Config.ModelBackend {
 
 export type MakeToolbox<R> = (options: ToolboxOptions) => Effect.Effect<Toolbox, BackendError, R>
 
-/** Number of events that wait for the reader. Beyond it the turn loop waits. */
+/** Maximum number of events that wait for the reader. If the queue is full, the turn loop waits. */
 const CAPACITY = 256
 const PAUSE = Duration.seconds(1)
 
@@ -70,7 +69,7 @@ const firstOf = ({ files, prompt, turnId }: RunSpec): TurnInput => ({
   ...(files === undefined ? {} : { files })
 })
 
-/** The objects that all turns of a run share; they end with the scope. */
+/** Creates the objects that all turns of a run share. They exist until the scope closes. */
 const engine = <R>(config: ModelConfig, host: Host, spec: RunSpec, toolbox: MakeToolbox<R>, emit: Emit) =>
   Effect.gen(function* () {
     const { make, url } = providers[config.provider]
@@ -128,7 +127,7 @@ const conduct = Effect.fnUntraced(function* (options: TurnOptions, first: TurnIn
   // At most one turn waits: the next one is taken when the one before has ended.
   const turns = yield* Queue.bounded<ModelTurn, Cause.Done>(1)
   let active: ModelTurn | undefined
-  /** The reason to end, once the run is asked to end. */
+  /** Set once the run is asked to end: the reason. */
   let over: string | undefined
   let outcome: Outcome = { _tag: "Success" }
 
@@ -201,7 +200,7 @@ const start = Effect.fnUntraced(function* <R>(config: ModelConfig, host: Host, s
     yield* emit({ _tag: "Exited", outcome })
   })
   const fiber = yield* Effect.forkScoped(Effect.ensuring(whole, Queue.end(queue)))
-  // Discards events that nobody reads any more, so that the interrupted run can finish emitting.
+  // Discards events that are no longer read, so that the interrupted run can finish emitting.
   yield* Effect.addFinalizer(() =>
     Effect.raceFirst(
       Effect.interruptible(Effect.ignore(Effect.forever(Queue.take(queue)))),

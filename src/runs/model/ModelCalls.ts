@@ -1,11 +1,10 @@
 /**
  * ModelCalls: the tool calls of one answer, from the approval requests to the results.
  *
- * Guarantees: all calls are emitted before the first asks. An invalid call asks nobody and fails.
- * Every other call asks, and none runs before it is allowed. Consecutive parallel calls run
- * together (at most eight at a time). Each other call runs alone, in the order of the answer. Every
- * emitted call gets exactly one result, whatever happens to its tool. After an interruption, the
- * results are returned when no call is running any more.
+ * Guarantees: all calls are emitted before the first call asks for an approval. An invalid call fails without asking.
+ * Every other call asks, and does not run before it is allowed. Consecutive parallel calls run together (at most eight
+ * at a time). Each other call runs alone, in the order of the answer. Every emitted call gets exactly one result,
+ * whatever happens to its tool. After an interruption, the results are returned when no call is running any more.
  */
 import { Cause, Deferred, Effect, Semaphore } from "effect"
 import type { Decision, RunEvent } from "../Backend.ts"
@@ -34,7 +33,7 @@ interface Group {
   left: number
 }
 
-/** `cut`: the answer was cut off within this call. */
+/** `cut`: true if the answer was cut off within this call. */
 export const plan = (part: CallPart, tools: ReadonlyMap<string, Tool>, cut: boolean): Planned => {
   const tool = tools.get(part.name)
   if (cut) {
@@ -92,7 +91,7 @@ export class ModelCalls {
   private readonly emit: (event: RunEvent) => Effect.Effect<void>
   private readonly interrupt: Effect.Effect<void>
 
-  /** `interrupt` is run for a denial that ends the turn. */
+  /** `interrupt`: called for a denial that ends the turn. */
   constructor(emit: (event: RunEvent) => Effect.Effect<void>, interrupt: Effect.Effect<void>) {
     this.emit = emit
     this.interrupt = interrupt
@@ -123,7 +122,7 @@ export class ModelCalls {
     return Effect.forEach(this.calls, (call) => this.one(call, room), { concurrency: "unbounded", discard: true })
   })
 
-  /** The results of all calls. Calls without a result are cancelled, and the cancellation is emitted. */
+  /** Returns the results of all calls. Calls without a result are cancelled, and the cancellation is emitted. */
   readonly settle: Effect.Effect<ReadonlyArray<CallResult>> = Effect.uninterruptible(
     Effect.suspend(() =>
       Effect.forEach(this.calls, (call) =>

@@ -10,7 +10,7 @@
 import * as HeadTail from "../HeadTail.ts"
 import type { Message, ModelRequest } from "./Provider.ts"
 
-/** The size of an entry, in tokens. */
+/** Returns the size of an entry, in tokens. */
 export type Size = (message: Message) => number
 
 export interface Compaction {
@@ -26,7 +26,7 @@ export interface Parts {
   readonly tail: ReadonlyArray<Message>
 }
 
-/** Number of characters of an older tool result that are kept. */
+/** Number of characters that are kept at the beginning and at the end of an older tool result. */
 const HEAD = 400
 const TAIL = 200
 const TAIL_SHARE = 0.25
@@ -65,7 +65,7 @@ const shorten = (messages: ReadonlyArray<Message>, head: number, tail: number) =
   return { messages: short, cut }
 }
 
-/** Makes room by cutting results only; undefined if that is not enough, or if there are none to cut. */
+/** Makes room by cutting results only. Undefined: that is not enough, or there are no results to cut. */
 export const byResults = (history: ReadonlyArray<Message>, room: number, size: Size, fixed: number) => {
   const { older, tail } = part(history, room, size)
   const { cut, messages } = shorten(older, HEAD, TAIL)
@@ -99,8 +99,8 @@ const SYSTEM = [
 ].join("\n")
 
 /**
- * The request for a summary of the older part, within `room` characters; undefined if there is
- * nothing to summarise.
+ * Builds the request for a summary of the older part, within `room` characters. Undefined: there is nothing to
+ * summarise.
  */
 export const question = ({ older }: Parts, room: number, maxOutputTokens: number): ModelRequest | undefined => {
   if (older.every(isInput)) return undefined
@@ -123,14 +123,14 @@ const summaryNote = (summary: string): Message => ({
   ].join("\n")
 })
 
-/** An input without its files: the summary contains what matters about them. */
+/** Returns an input without its files. The summary contains the important facts about them. */
 const withoutFiles = (message: Message): Message => {
   if (message.role !== "user" || message.files === undefined) return message
   const { files, text, ...rest } = message
   return { ...rest, text: `${text}\n(${files.length === 1 ? "Its file is" : "Its files are"} not here any more.)` }
 }
 
-/** The history with the summary in place of its older part. */
+/** Returns the history with the summary in place of its older part. */
 export const bySummary = ({ older, tail }: Parts, summary: string, room: number): Compaction => {
   const share = Math.floor(room / 4)
   const text = HeadTail.of(summary.trim(), share, share)

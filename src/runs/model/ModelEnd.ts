@@ -1,8 +1,7 @@
 /**
- * ModelEnd: how a turn ends, and the outcome that follows. Pure.
+ * ModelEnd: determines how a turn ends, and the outcome that follows. Pure.
  *
- * Guarantees: every kind of error has its outcome. An error that only concerns the input does not
- * end the run.
+ * Guarantees: every kind of error has its outcome. An error that only concerns the input does not end the run.
  */
 import * as Fault from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
@@ -35,7 +34,7 @@ export const failed = (errorType: string, message: string): Failed => ({
   fatal: false
 })
 
-/** Only a part of the answer came. The turn fails, but this is not an error of the run. */
+/** The answer is incomplete. The turn fails, but this is not an error of the run. */
 const half = (message: string): Failed => ({ ...failed("max_tokens", message), outcome: { _tag: "Success" } })
 
 export const endOf = (error: ProviderError, now: number): TurnEnd => {
@@ -71,7 +70,7 @@ export const endOf = (error: ProviderError, now: number): TurnEnd => {
   }
 }
 
-/** How an answer without calls ends the turn; undefined if the model is to be asked again. */
+/** Returns how an answer without calls ends the turn. Undefined: the model must be asked again. */
 export const ended = ({ stop }: Answer, output: string): TurnEnd | undefined => {
   switch (stop) {
     case "pause":

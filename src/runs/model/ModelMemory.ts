@@ -23,11 +23,11 @@ export interface MemoryOptions extends Omit<AskOptions, "request" | "retelling">
   readonly tools: () => ReadonlyMap<string, Tool>
 }
 
-/** Bytes per token until a provider has reported usage; below, the limits of the measured value. */
+/** Assumed bytes per token until a provider has reported usage, and the lower and upper limit of the measured value. */
 const BYTES = 3.5
 const LEAST_BYTES = 1
 const MOST_BYTES = 8
-/** The share of the room that is used before the history is compacted. */
+/** Share of the room that may be used before the history is compacted. */
 const FULL = 0.9
 /** The smallest context size that is accepted from a provider's message: a smaller number means something else. */
 const LEAST = 1_000
@@ -40,7 +40,7 @@ const LIMITS = [
   /exceeds? (?:the )?(?:available )?context size \(?(\d+)/i
 ]
 
-/** The context size that a refusal names, in tokens. */
+/** Returns the context size that a refusal names, in tokens. Undefined: it names none. */
 export const limitIn = (message: string): number | undefined => {
   const plain = message.replaceAll(/(?<=\d)[,_](?=\d)/g, "")
   for (const pattern of LIMITS) {
@@ -71,7 +71,7 @@ const unsummarised = (why: string): ProviderError =>
 export class ModelMemory {
   private readonly options: MemoryOptions
   private readonly sizes = new WeakMap<Message, number>()
-  /** The limit that a refusal has shown. */
+  /** Context size in tokens that a refusal has shown. */
   private learned: number | undefined
   private reported: { readonly tokens: number; readonly bytes: number } | undefined
 
@@ -79,7 +79,7 @@ export class ModelMemory {
     this.options = options
   }
 
-  /** Counts an answer: its request and itself. Valid while the history ends with that answer. */
+  /** Records the tokens of a request and its answer. Valid while the history ends with that answer. */
   answered({ parts, usage }: Answer, asked: ReadonlyArray<Message>): void {
     let tokens = 0
     for (const event of usage) if (event._tag === "Usage") tokens += event.inputTokens + event.outputTokens
@@ -106,7 +106,7 @@ export class ModelMemory {
     })
   }
 
-  /** Bytes of the system prompt and the tools, which each request contains. */
+  /** Number of bytes of the system prompt and the tools, which each request contains. */
   private get fixed(): number {
     return bytesOf([this.options.system, definitionsOf(this.options.tools())])
   }
@@ -115,7 +115,7 @@ export class ModelMemory {
     return this.options.session.history()
   }
 
-  /** Tokens that a request can use, without its answer; undefined if the limit is unknown. */
+  /** Number of tokens that a request can use, without its answer. Undefined: the limit is unknown. */
   private get room(): number | undefined {
     const { contextTokens, maxOutputTokens } = this.options.config
     const context = Math.min(contextTokens ?? Number.POSITIVE_INFINITY, this.learned ?? Number.POSITIVE_INFINITY)

@@ -1,11 +1,10 @@
 /**
- * ModelSession: the history of one conversation with a model, in its own file, so that the next run
- * can continue it.
+ * ModelSession: the history of one conversation with a model, in its own file, so that the next run can continue it.
  *
- * Guarantees: an appended message is in the file when `append` returns, so a kill of the daemon
- * does not lose it. An incomplete last line is ignored. When a history is replaced, the old one
- * stays complete until the new one is. A history that is read is valid for a provider. A session
- * that is closed, because it outgrew its model, is not continued. Only the user can read the file.
+ * Guarantees: an appended message is in the file when `append` returns, so a kill of the daemon does not lose it. An
+ * incomplete last line is ignored. When a history is replaced, the old one stays complete until the new one is
+ * complete. A history that is read is valid for a provider. A session that was closed because it outgrew its model is
+ * not continued. Only the user can read the file.
  */
 import { Clock, Effect, FileSystem, Option, type PlatformError, Schema, Scope } from "effect"
 import * as path from "node:path"
@@ -31,9 +30,9 @@ export interface Opened {
 
 /** Maximum size of a session's file, in bytes: more than any model's context. */
 const MAX_SIZE = 32 * 1024 * 1024
-/** A session to which nothing was added for this many ms is deleted when a new one begins. */
+/** Time in ms. A session that was not changed for this time is deleted when a new session begins. */
 const KEPT = 30 * 86_400_000
-/** Safe in a path; run ids have this form. */
+/** Form of an id that is safe in a path. Run ids have this form. */
 const ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/
 
 const Line = Schema.Union([
@@ -131,7 +130,7 @@ const live = (id: string, begin: ReadonlyArray<Message>, { add, renew }: Writing
   }
 }
 
-/** Writes the history to a session's file, and returns how to add to it. */
+/** Writes the history to a session's file. Returns functions that add to the file or rewrite it. */
 const file = Effect.fnUntraced(function* (name: string, history: ReadonlyArray<Message>, before: string | undefined) {
   const files = yield* FileSystem.FileSystem
   const renew = (text: string) =>
@@ -143,7 +142,7 @@ const file = Effect.fnUntraced(function* (name: string, history: ReadonlyArray<M
   if (text !== before) yield* renew(text)
   const scope = yield* Effect.scope
   const open = Scope.provide(files.open(name, { flag: "a", mode: 0o600 }), scope)
-  // Undefined if the file has been replaced since.
+  // Undefined if the file has been replaced since it was opened.
   let handle: FileSystem.File | undefined = yield* open
   const writing: Writing = {
     add: (added) =>
@@ -179,8 +178,8 @@ const stored = Effect.fnUntraced(function* (folder: string, id: string) {
 })
 
 /**
- * Continues the session that the spec names, if possible, or begins a new one. Without a folder the
- * session is kept in memory only, and ends with the run.
+ * Continues the session that the spec names, if possible, or begins a new one. Without a folder, the session exists in
+ * memory only and ends with the run.
  */
 export const open = Effect.fnUntraced(function* (
   folder: string | undefined,

@@ -1,11 +1,10 @@
 /**
- * ModelTurn: the loop of one turn: ask the model, run the calls of its answer, send it their
- * results, until it answers without calls.
+ * ModelTurn: the loop of one turn: it asks the model, runs the calls of its answer and sends it their results, until
+ * the model answers without calls.
  *
- * Guarantees: the history is valid for a provider whenever the turn ends, however it ends. After an
- * interruption it contains the partial answer, and a result for each call. An input that failed
- * before it was answered is removed, because it will be sent again. Every end states its
- * consequences.
+ * Guarantees: the history is valid for a provider whenever the turn ends, however it ends. After an interruption it
+ * contains the partial answer, and a result for each call. An input that failed before it was answered is removed,
+ * because it will be sent again. Every end states its consequences.
  */
 import { Cause, Clock, Deferred, type Duration, Effect, Exit } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
@@ -26,7 +25,7 @@ export interface TurnOptions {
     Config.ModelBackend,
     "contextTokens" | "maxOutputTokens" | "maxRounds" | "model" | "price" | "retries"
   >
-  /** The wait before the first retry of a request. */
+  /** Delay before the first retry of a request. */
   readonly pause: Duration.Duration
   readonly provider: Provider
   readonly system: string
@@ -39,7 +38,7 @@ export interface TurnOptions {
 
 const INTERRUPTED = "(The turn was interrupted here.)"
 
-/** A tool name in the form that all providers accept: a model can write any name. */
+/** Converts a tool name to a form that all providers accept, because a model can write any name. */
 const named = (name: string) => name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unnamed"
 
 /**
@@ -93,9 +92,9 @@ export class ModelTurn {
   private readonly interrupted = Deferred.makeUnsafe<void>()
   /** Ids of the calls in the conversation. */
   private readonly taken: Set<string>
-  /** The current answer, or the last one. */
+  /** Text of the current answer, or of the last one. */
   private retelling = new HistoryReplay()
-  /** True if the partial answer is not in the history yet. */
+  /** True while the partial answer is not in the history yet. */
   private coming = false
   /** True if calls in the history wait for their results. */
   private open = false
@@ -118,7 +117,7 @@ export class ModelTurn {
   }
 
   /**
-   * Takes the usage that is not emitted yet. It goes with the turn's end, so that a budget does not
+   * Takes the usage that has not been emitted yet. It is emitted with the turn's end, so that a budget does not
    * interrupt finished work.
    */
   takeOwed(): ReadonlyArray<RunEvent> {
@@ -127,7 +126,7 @@ export class ModelTurn {
     return owed
   }
 
-  /** Uninterruptible: usage that is taken is also emitted. */
+  /** Emits the usage that has not been emitted yet. Uninterruptible, so that usage that is taken is also emitted. */
   private get tellOwed(): Effect.Effect<void> {
     return Effect.uninterruptible(
       Effect.suspend(() => Effect.forEach(this.takeOwed(), this.options.emit, { discard: true }))
@@ -182,7 +181,7 @@ export class ModelTurn {
     })
   }
 
-  /** Asks for an answer. Compacts before it if necessary, and once more after a refusal as too long. */
+  /** Asks for an answer. Compacts before it if necessary, and once more if the request was rejected as too long. */
   private get answer(): Effect.Effect<Answer, ProviderError> {
     const { memory } = this.options
     const again = (error: ProviderError): Effect.Effect<Answer, ProviderError> => {
@@ -194,7 +193,7 @@ export class ModelTurn {
     return Effect.andThen(memory.ahead, Effect.catch(this.request, again))
   }
 
-  /** Asks for an answer and runs its calls; undefined if the model is to be asked again. */
+  /** Asks for an answer and runs its calls. Undefined: the model must be asked again. */
   private get round(): Effect.Effect<TurnEnd | undefined, ProviderError> {
     const { emit } = this.options
     return Effect.gen({ self: this }, function* () {
@@ -246,7 +245,7 @@ export class ModelTurn {
     )
   }
 
-  /** After an interruption: completes the history, so that it contains the partial answer and is valid. */
+  /** Completes the history after an interruption, so that it contains the partial answer and is valid. */
   private get stop(): Effect.Effect<TurnEnd, ProviderError> {
     const { session } = this.options
     return Effect.gen({ self: this }, function* () {

@@ -1,10 +1,9 @@
 /**
- * OAuth: the protocol steps of a login at a remote MCP server: discovery of the issuer,
- * registration of agentd as a client, and the exchange for tokens. No step waits for a person.
+ * OAuth: the protocol steps of a login at a remote MCP server: discovery of the issuer, registration of agentd as a
+ * client, and the exchange for tokens. No step waits for the user.
  *
- * Guarantees: each request is limited in size and time, and no redirect is followed. An address
- * must be HTTPS, or of this machine. Metadata of a server is accepted only for its own address. No
- * error contains a token.
+ * Guarantees: each request is limited in size and time, and no redirect is followed. An address must use HTTPS or
+ * belong to this machine. Metadata of a server is accepted only for its own address. No error contains a token.
  */
 import { Effect, Schema, Stream } from "effect"
 import { type HttpClient, HttpClientRequest } from "effect/http"
@@ -63,7 +62,7 @@ const refused = (message: string, remedy: string, code?: string) => new OAuthErr
 
 const ASK = "ask whoever runs the server; or give it a token of its own by bearerEnv under mcp in agentd.jsonc"
 
-/** An address to which requests may be sent: HTTPS, or of this machine. */
+/** Checks that requests may be sent to an address: it uses HTTPS or belongs to this machine. */
 export const safe = (address: string) =>
   Effect.suspend(() => {
     const url = URL.canParse(address) ? new URL(address) : undefined
@@ -125,7 +124,7 @@ const first = <A>(
     return undefined
   })
 
-/** The issuer whose login a server accepts, and the scopes that the server names. */
+/** Finds the issuer whose login a server accepts, and the scopes that the server names. */
 export const discover = Effect.fnUntraced(function* (client: HttpClient.HttpClient, address: string) {
   const server = yield* safe(address)
   const greeting = yield* asked(
@@ -166,7 +165,7 @@ const posted = (client: HttpClient.HttpClient, url: string, form: { readonly [na
     )
   )
 
-/** The error of an endpoint, in its own words if it gives some. */
+/** Builds the error of an endpoint, with the endpoint's own description if there is one. */
 const refusal = ({ body, status }: Said, what: string) => {
   const said = objectIn(body)
   const code = typeof said?.["error"] === "string" ? said["error"] : undefined
@@ -214,5 +213,5 @@ const logged = <A>(schema: Schema.Codec<A, unknown>, what: string) =>
 
 export const tokens = logged(Tokens, "the login")
 
-/** Requests a code that a person types in on another device. */
+/** Requests a code that the user enters on another device. */
 export const device = logged(Device, "the login by a code")

@@ -25,7 +25,7 @@ import { type Assembly, type Endpoint, stream } from "./ProviderHttp.ts"
 
 export const BASE_URL = "https://api.openai.com/v1"
 
-/** A base URL without a path gets the default path. */
+/** Builds the request URL. A base URL without a path gets the default path. */
 export const urlOf = (baseUrl: string): string => {
   const base = baseUrl.replace(/(?<!\/)\/+$/, "")
   return `${/^https?:\/\/[^/]+$/.test(base) ? `${base}/v1` : base}/chat/completions`

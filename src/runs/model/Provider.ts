@@ -1,10 +1,8 @@
 /**
- * Provider: a model behind an API, as the turn loop sees it: it sends a request and gets a stream
- * of events.
+ * Provider: a model behind an API, as the turn loop uses it: the loop sends a request and gets a stream of events.
  *
- * Guarantees: the stream ends with exactly one `Answer`, or fails with a ProviderError whose kind
- * says what to do. The text of the `Text` events is the text of the answer. No error contains the
- * key.
+ * Guarantees: the stream ends with exactly one `Answer`, or fails with a ProviderError whose kind says what to do. The
+ * text of the `Text` events is the text of the answer. No error contains the key.
  */
 import { Schema, type Stream } from "effect"
 import { attempt } from "../../config/Attempt.ts"
@@ -79,7 +77,7 @@ export type ProviderEvent =
   | { readonly _tag: "Text"; readonly text: string }
   /** A piece of the model's thoughts before it answers. */
   | { readonly _tag: "Thought"; readonly text: string }
-  /** A difference. `priced`: input tokens weighted by price, because cached tokens are cheaper. */
+  /** Usage since the last such event. `priced`: input tokens weighted by price, because cached tokens are cheaper. */
   | {
       readonly _tag: "Usage"
       readonly inputTokens: number
@@ -93,17 +91,17 @@ export type ProviderEvent =
   | ({ readonly _tag: "Windows" } & ToldWindows)
   | { readonly _tag: "Answer"; readonly parts: ReadonlyArray<Part>; readonly stop: Stop }
 
-/** With these kinds, the same request may succeed later. */
+/** Kinds of errors after which the same request may succeed later. */
 const PASSING = ["rate_limit", "overloaded", "server", "connection", "stream", "silence", "garbage"] as const
 
 /** Kinds of errors, by what to do about them. */
 export const FaultKind = Schema.Literals([
   ...PASSING,
-  // A person must act.
+  // The user must act.
   "auth",
   "billing",
   "not_found",
-  // Neither a retry nor a person's action helps directly.
+  // Neither a retry nor an action of the user helps directly.
   "overflow",
   "invalid_request",
   "storage"
@@ -139,7 +137,10 @@ const parsed = (text: string): unknown => attempt(() => JSON.parse(text))
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The call that a model wrote. Without arguments the input is an empty object; anything but an object is invalid. */
+/**
+ * Builds the call that a model wrote. Without arguments, the input is an empty object. Arguments that are not an object
+ * are invalid.
+ */
 export const callOf = (id: string, name: string, written: string): CallPart => {
   const input = written.trim() === "" ? {} : parsed(written)
   return isObject(input)

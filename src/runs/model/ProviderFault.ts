@@ -27,7 +27,7 @@ export interface Said {
 
 const MAX_MESSAGE = 500
 
-/** Makes one line of limited length, without the key. */
+/** Converts a text to one line of limited length, without the key. */
 export const clean = (text: string, { key }: Pick<Account, "key">): string =>
   text
     .replaceAll(key, "[redacted]")
@@ -57,7 +57,7 @@ const remedies: { readonly [kind in FaultKind]: (account: Account) => string } =
 export const fault = (kind: FaultKind, text: string, account: Account, retryAfter?: number): ProviderError =>
   new ProviderError({ kind, message: clean(text, account), remedy: remedies[kind](account), retryAfter })
 
-/** The general fault kinds that have a matching kind here. */
+/** Maps general fault kinds to the kinds that are used here. */
 const KINDS: { readonly [kind in Fault.Kind]?: FaultKind } = {
   model: "not_found",
   not_found: "not_found",
@@ -85,7 +85,7 @@ const regained = (message: string, now: number): number | undefined => {
   return day === undefined ? HOUR : Math.max(0, Date.parse(`${day}T${time}:00Z`) - now)
 }
 
-/** The wait that the headers ask for, in ms from now; undefined if they name none. */
+/** Returns the wait that the headers request, in ms from now. Undefined: they name none. */
 export const retryAfter = (headers: { readonly [name: string]: string | undefined }, now: number) => {
   const number = (text: string | undefined) => (text === undefined || text.trim() === "" ? Number.NaN : Number(text))
   const millis = number(headers["retry-after-ms"])
@@ -97,7 +97,7 @@ export const retryAfter = (headers: { readonly [name: string]: string | undefine
   return Number.isFinite(date) ? Math.max(0, date - now) : undefined
 }
 
-/** ms until the used-up windows reset. */
+/** Returns the time in ms until the used-up windows reset. */
 const renewed = (headers: Headers, now: number): number | undefined => {
   const at = renewsAt(windowsIn(headers, now))
   return at === undefined ? undefined : Math.max(0, at - now)
@@ -106,7 +106,7 @@ const renewed = (headers: Headers, now: number): number | undefined => {
 const text = (value: unknown): string | undefined =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined
 
-/** A page without its tags, styles and scripts. One pass, because a body can be long and full of unclosed tags. */
+/** Removes tags, styles and scripts from a page. One pass, because a body can be long and full of unclosed tags. */
 const withoutTags = (page: string): string => {
   const endless = new Set<string>()
   let [kept, from] = ["", 0]
@@ -132,7 +132,7 @@ export const saidIn = (body: string, status?: number): Said => {
   if (isObject(error)) {
     const [type, code] = [text(error["type"]), text(error["code"])]
     const message = text(error["message"]) ?? text(error["detail"]) ?? body
-    // Some put the status into the body if the response can no longer carry one.
+    // Some APIs put the status into the body if the response can no longer carry one.
     const inner = status ?? (code !== undefined && /^[45]\d\d$/.test(code) ? Number(code) : undefined)
     return { status: inner, type, code, message }
   }

@@ -24,7 +24,10 @@ export interface Endpoint {
 /** Builds one answer from events. */
 export interface Assembly {
   readonly take: (data: string, now: number) => ReadonlyArray<ProviderEvent> | ProviderError
-  /** Called when the stream has ended without an `Answer`. Returns one after all, or the error. */
+  /**
+   * Called when the stream has ended without an `Answer`. Returns the answer if it can still be built, otherwise the
+   * error.
+   */
   readonly end: () => ReadonlyArray<ProviderEvent> | ProviderError
 }
 
@@ -32,7 +35,7 @@ export interface Assembly {
 const MAX_EVENT = 4 * 1024 * 1024
 /** Maximum number of characters of one answer on the wire: many times the longest answer of a model. */
 const MAX_ANSWER = 64 * 1024 * 1024
-/** Maximum number of bytes that are read of a refusal. */
+/** Maximum number of bytes of a refusal that are read. */
 const MAX_REFUSAL = 64 * 1024
 
 /** The message of the underlying system error, if there is one: "connect ECONNREFUSED 127.0.0.1:1". */
@@ -133,7 +136,7 @@ const answered = (endpoint: Endpoint, response: HttpClientResponse.HttpClientRes
   )
 }
 
-/** The account's usage windows, if the response's headers contain some. */
+/** Emits the account's usage windows, if the response's headers contain some. */
 const told = ({ headers }: HttpClientResponse.HttpClientResponse): Stream.Stream<ProviderEvent> =>
   Stream.unwrap(
     Effect.map(Clock.currentTimeMillis, (now) => {

@@ -30,7 +30,7 @@ const Input = Schema.Struct({
   ignoreCase: optional(Schema.Boolean, "Default: false.")
 })
 
-/** The files to search: all files below a folder, or the one file. */
+/** Lists the files to search: all files below a folder, or the one file. */
 const filesOf = (workspace: Workspace, path: string) =>
   workspace.list(path, { maxEntries: MAX_FILES, depth: 64, skip: skipped }).pipe(
     Effect.map(({ entries, more }) => ({

@@ -1,10 +1,10 @@
 /**
  * ShellTool: runs a line with `sh -c` in the workspace, confined by the sandbox.
  *
- * Guarantees: its outcome comes when every process that it started is gone, also those in separate
- * sessions and in the background. An interruption ends them all. All output is read; the beginning
- * and the end are kept. Progress events are limited in size and rate. Without a sandbox each call
- * asks first. If the config requires a sandbox, no command runs without one.
+ * Guarantees: the outcome is returned when every process that the command started has ended, including processes in
+ * separate sessions and in the background. An interruption ends all of them. All output is read; the beginning and the
+ * end are kept. Progress events are limited in size and rate. Without a sandbox, each call asks for an approval first.
+ * If the config requires a sandbox, no command runs without one.
  */
 import { Context, Duration, Effect, Fiber, Option, Schema } from "effect"
 import type { ModelBackend } from "../../config/BackendConfig.ts"
@@ -41,7 +41,7 @@ const Input = Schema.Struct({
   timeout: optional(whole(1, 86_400), "Seconds after which it is ended. Default: the limit for all tools.")
 })
 
-/** Time from SIGTERM to SIGKILL. */
+/** Grace period from SIGTERM to SIGKILL. */
 const GRACE = Duration.seconds(2)
 
 const descriptionOf = ({ config, mechanism }: ShellOptions) =>
@@ -56,7 +56,7 @@ const descriptionOf = ({ config, mechanism }: ShellOptions) =>
         ])
   ].join(" ")
 
-/** Settings for programs without a person: no terminal, pager, editor or prompt. */
+/** Variables for programs that no user watches: no terminal, pager, editor or prompt. */
 const UNATTENDED = { TERM: "dumb", PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0", GIT_EDITOR: "true" }
 
 export const environmentOf = ({

@@ -1,9 +1,8 @@
 /**
  * Tool: a tool that a model can call, made from an input schema and a function.
  *
- * Guarantees: input that the schema refuses leads to an outcome that names the field, and runs
- * nothing. A violation of the workspace has its own status. A defect is also an outcome, and is
- * logged. The output is limited.
+ * Guarantees: if the schema rejects the input, the outcome names the field, and nothing is run. A violation of the
+ * workspace has its own status. A defect is also an outcome, and is logged. The output is limited.
  */
 import { Cause, Effect, Result, Schema, type Scope } from "effect"
 import * as ToolSchema from "../ToolSchema.ts"
@@ -14,7 +13,7 @@ import type { ToolDefinition } from "./Provider.ts"
 
 export interface ToolContext {
   readonly callId: string
-  /** Receives the call's output as it comes, in chunks of limited size and rate. */
+  /** Receives the call's output while the call is running, in chunks of limited size and rate. */
   readonly progress: (stream: "stdout" | "stderr", chunk: string) => Effect.Effect<void>
 }
 
@@ -30,13 +29,15 @@ export interface Tool {
   /** A JSON Schema of type object. */
   readonly inputSchema: { readonly [keyword: string]: unknown }
   readonly readOnly: boolean
-  /** True for tools of the server that agentd provides to the run. */
+  /** True for tools of the MCP server that agentd provides to the run. */
   readonly voice?: boolean
   /** True if the tool can run at the same time as other calls. */
   readonly parallel: boolean
   /** Why each call must be approved, whatever the policy; if omitted, the policy alone decides. */
   readonly asksAlways?: string | undefined
-  /** Checks an input without running anything; undefined if it is valid. An invalid call asks nobody. */
+  /**
+   * Checks an input without running anything; undefined if it is valid. An invalid call does not ask for an approval.
+   */
   readonly wrong?: (input: unknown) => string | undefined
   /**
    * Never fails: invalid input, a violation or a failing program are outcomes. Interruption ends it

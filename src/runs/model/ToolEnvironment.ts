@@ -9,7 +9,7 @@
 import type { Environment } from "../process/ChildProcess.ts"
 
 const SECRET_NAME = /key|token|secret|passw|passphrase|credential|auth|cookie|bearer|private|signature/i
-/** Access to what the user has unlocked: key agents, buses, containers, clusters. */
+/** Variables that give access to the user's services: key agents, buses, containers, clusters. */
 const DOOR =
   /^(SSH_|GPG_|DBUS_|DOCKER_|CONTAINER_|PODMAN_|KUBECONFIG|XAUTHORITY|XDG_RUNTIME_DIR|WAYLAND_|VSCODE_|TMUX|STY)/
 /** Matches addresses such as `https://name:password@host`. */

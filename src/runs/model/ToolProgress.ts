@@ -1,9 +1,9 @@
 /**
  * ToolProgress: emits a command's output in chunks while it runs.
  *
- * Guarantees: at most one chunk per stream and interval, each of limited length. The whole call
- * also has a limit, so that no command floods the log. If there is too much output, the newest is
- * emitted with the number of characters that were left out. The command never waits for it.
+ * Guarantees: at most one chunk per stream and interval, each of limited length. The whole call also has a limit, so
+ * that no command floods the log. If there is too much output, the newest part is emitted with the number of characters
+ * that were left out. The command never waits for its progress events.
  */
 import { Effect, type Scope } from "effect"
 import type { ToolContext } from "./Tool.ts"

@@ -1,12 +1,10 @@
 /**
- * Tools: the tools of agentd's own turn loop: shell, read, write, edit, list, search, and the tools
- * of MCP servers.
+ * Tools: the tools of agentd's own turn loop: shell, read, write, edit, list, search, and the tools of MCP servers.
  *
- * Guarantees (INV-TOOL-SANDBOX): file tools access nothing outside the workspace, nothing hidden,
- * and change neither `.git` nor agentd's config (Workspace). Commands run in a sandbox if the
- * machine has one. If it has none, they ask each time, or do not run (Sandbox). A folder that would
- * expose secrets is refused as a workspace. MCP servers are programs that the config names; only
- * approvals restrict them.
+ * Guarantees (INV-TOOL-SANDBOX): file tools access nothing outside the workspace, nothing hidden, and change neither
+ * `.git` nor agentd's config (Workspace). Commands run in a sandbox if the machine has one. If it has none, they ask
+ * each time, or do not run (Sandbox). A folder that would expose secrets is rejected as a workspace. MCP servers are
+ * programs that the config names; only approvals restrict them.
  */
 import { Effect, type FileSystem, type Scope } from "effect"
 import { MODEL_TOOLS, type ModelBackend } from "../../config/BackendConfig.ts"
@@ -26,7 +24,7 @@ import * as Workspace from "./Workspace.ts"
 
 export interface Toolbox {
   readonly tools: ReadonlyArray<Tool>
-  /** Tools that come and go: returns the current ones. */
+  /** Returns the current tools of MCP servers, which can change during the run. */
   readonly given?: () => ReadonlyArray<Tool>
 }
 
@@ -41,7 +39,7 @@ export interface ToolboxOptions {
 
 const refusal = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
 
-/** The tools live as long as the scope, and the MCP servers with them. */
+/** Creates the tools. They and the MCP servers exist until the scope closes. */
 export const make = Effect.fnUntraced(function* (
   options: ToolboxOptions
 ): Effect.fn.Return<Toolbox, BackendError, Scope.Scope | ProcessTree | Reaper | FileSystem.FileSystem | Sandbox> {

@@ -1,21 +1,21 @@
 /**
  * ChildEnvironment: selects which of the daemon's environment variables a program gets.
  *
- * Guarantees: An allow-list. A program gets what any program needs (paths, language, time zone, proxies, certificates).
- * It gets what its own kind reads: a coding agent gets its own settings and its own provider's key. It gets what the
- * config names in `passEnv`. Nothing else of the daemon's environment reaches it: no other key, no socket of ssh-agent,
+ * Guarantees: Only listed variables are passed. Every program gets the basic ones (paths, language, time zone, proxies,
+ * certificates). A known coding agent also gets its own settings and its own provider's key. Variables that the config
+ * names in `passEnv` are passed, too. No other variable of the daemon is passed: no other key, no socket of ssh-agent,
  * D-Bus or systemd, no variable that agentd sets. Variables that a config sets itself, with `env`, are passed
  * unchanged.
  */
 import { basename } from "node:path"
 import type { Environment } from "./ChildProcess.ts"
 
-/** Variables for finding programs, for output and language, and for finding a person's tool chains. */
+/** Variables for finding programs and the user's tool chains, and for output and language. */
 const NEEDED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|LOCALE_ARCHIVE|TZ|TZDIR|TERM|COLORTERM|NO_COLOR|TMPDIR|XDG_(CONFIG|CACHE|DATA|STATE|RUNTIME)_(HOME|DIRS?)|(NIX_)?SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|(JAVA|CARGO|RUSTUP|GRADLE_USER|MAVEN|M2|PNPM|NVM|BUN|DENO|PYENV|RBENV|ASDF_DATA|SDKMAN)_(HOME|DIR|ROOT|INSTALL)|GO(PATH|ROOT|CACHE|MODCACHE)|VIRTUAL_ENV|CONDA_PREFIX|NIX_PROFILES)$/
-/** Variables that describe the machine, and nobody's files. */
+/** Variables that describe the machine and contain no path of a user's files. */
 const PLAIN = /^(?:PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLORTERM|NO_COLOR)$/
-/** Proxy variables: an address can contain a password. */
+/** Proxy variables. A proxy's address can contain a password. */
 const PROXIES = /^(https?|all|no)_proxy$/i
 
 /**
@@ -44,13 +44,13 @@ const OWN: ReadonlyMap<string, RegExp> = new Map([
 export interface Wants {
   /** The program's name or path. If omitted, the program is none of the known coding agents. */
   readonly program?: string | undefined
-  /** Names of variables that the config passes on. */
+  /** Names of variables that the config passes on to the program. */
   readonly passEnv?: ReadonlyArray<string> | undefined
   /** True if the program has no network: it gets no proxy variables. */
   readonly offline?: boolean
 }
 
-/** The daemon's variables that a program gets. */
+/** Selects the daemon's variables that a program gets. */
 export const given = (
   environment: Environment,
   { offline = false, passEnv = [], program }: Wants = {}
@@ -69,13 +69,13 @@ export const given = (
   )
 }
 
-/** The variables of a confined program: PATH, language, time zone and terminal. */
+/** Selects the variables for a confined program: PATH, language, time zone and terminal. */
 export const plain = (environment: Environment): Environment =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => PLAIN.test(name)))
 
 /**
- * The variables that the config passes on by name, including secrets: the config's author wants the program to have
- * them.
+ * Selects the variables that the config passes on by name. They may include secrets, because the config's author wants
+ * the program to have them.
  */
 export const named = (environment: Environment, passEnv: ReadonlyArray<string> = []): Environment =>
   Object.fromEntries(

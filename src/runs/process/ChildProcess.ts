@@ -1,11 +1,12 @@
 /**
- * ChildProcess: a program that the system has started, as the leader of its own session and process group. `Spawn` is a
- * `Context.Reference`, so a simulation can use its own programs.
+ * ChildProcess: starts a program as the leader of its own session and process group. `Spawn` is a `Context.Reference`,
+ * so a simulation can use its own programs.
  *
  * Guarantees: The process is identified before anything can reap it. Nothing is read ahead, so a slow reader slows the
- * writer down. Output from before the end can still be read after it. Input is written in the order of the calls.
+ * writer down. Output that was written before the exit can still be read afterwards. Input is written in the order of
+ * the calls.
  *
- * Wraps `node:child_process` directly. `effect/process` does not distinguish a signal from an error, waits for ever for
+ * Wraps `node:child_process` directly. `effect/process` does not distinguish a signal from an error, waits forever for
  * a pipe that a grandchild holds open, and handles groups, not trees.
  */
 import { Context, Deferred, Effect } from "effect"
@@ -28,14 +29,14 @@ export interface Program {
   readonly setting?: string | undefined
   /** Text for standard input, which is closed afterwards. If omitted, standard input is empty. */
   readonly input?: string | undefined
-  /** If true, standard input stays open after `input`, for `write`, until `closeInput`. */
+  /** If true, standard input stays open for `write` until `closeInput` is called. */
   readonly keepInput?: boolean | undefined
   /**
-   * Contents of the file descriptors 3, 4 …, each read to its end. For data that no file, argument or variable may
-   * contain.
+   * Contents of the file descriptors 3, 4 and so on. Used for data that must not be in a file, an argument or a
+   * variable.
    */
   readonly handed?: ReadonlyArray<Uint8Array> | undefined
-  /** Enforced by the kernel if the keeper has a cgroup to divide. */
+  /** Resource limits. The kernel enforces them if the keeper has a cgroup that it can subdivide. */
   readonly limits?: LimitsConfig | undefined
 }
 
@@ -45,7 +46,7 @@ export interface ExitStatus {
 }
 
 export interface Pipe {
-  /** The next bytes; undefined at the end. */
+  /** Reads the next bytes. Undefined at the end of the output. */
   readonly read: Effect.Effect<Uint8Array | undefined>
   /** Offset of the first byte that is read. Default: 0. */
   readonly from?: number
@@ -55,15 +56,15 @@ export interface ChildProcess {
   readonly id: ProcessId
   readonly stdout: Pipe
   readonly stderr: Pipe
-  /** The exit status. Processes that the program has started can still live. */
+  /** Waits for the exit status. Processes that the program has started may still be running. */
   readonly exited: Effect.Effect<ExitStatus>
   /**
-   * Returns when the system has accepted the text. If the process has ended or has closed its input, the text is
-   * dropped without an error: `exited` reports the end.
+   * Writes text to standard input. Returns when the system has accepted the text. If the process has ended or has
+   * closed its input, the text is dropped without an error, because `exited` reports the end.
    */
   readonly write: (text: string, note?: string) => Effect.Effect<void>
   readonly closeInput: Effect.Effect<void>
-  /** Discards all further output, so that the process does not block although nobody reads. */
+  /** Discards all further output, so that the process does not block when nobody reads its output. */
   readonly discard: Effect.Effect<void>
   /** Closes the pipes. */
   readonly close: Effect.Effect<void>
@@ -154,7 +155,7 @@ const write = (pipe: Writable | null, text: string): Effect.Effect<void> =>
     pipe.write(text, () => resume(Effect.void))
   })
 
-/** Writes the content of a child's file descriptor. A child that does not read it only breaks the pipe. */
+/** Writes `bytes` to a file descriptor of the child. If the child does not read them, only this pipe breaks. */
 export const hand = (pipe: Readable | Writable | null | undefined, bytes: Uint8Array): void => {
   pipe?.on("error", () => {})
   if (pipe !== null && pipe !== undefined && "end" in pipe) pipe.end(bytes)
@@ -198,9 +199,9 @@ const spawn: Spawn = (program) =>
         else if (input !== undefined) child.stdin?.write(input)
         resume(Effect.succeed(childOf(child, id)))
       })
-      // a child that reads nothing, or dies, breaks its pipes; its exit status tells how it ended
+      // ignored: a child that reads nothing, or dies, breaks its pipes, and its exit status reports how it ended
       for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.on("error", () => {})
-      // at the exit, Node discards unread data of a pipe that has no listener
+      // at the exit, Node discards unread data of a pipe without a listener
       for (const pipe of [child.stdout, child.stderr]) pipe?.on("readable", () => {})
     } catch (error) {
       // some failures are thrown instead of emitted as an event

@@ -1,9 +1,10 @@
 /**
- * KeptProcess: a program that the keeper holds, as a ChildProcess. It survives the daemon, and the next daemon resumes
- * it.
+ * KeptProcess: a program that the keeper holds, as a ChildProcess. The program survives the daemon, and the next daemon
+ * resumes it.
  *
- * Guarantees: Those of ChildProcess, except that a slow reader slows the program down only at a limit. A resumed
- * program is read from its beginning or its last checkpoint, and its inputs since then are known.
+ * Guarantees: Those of ChildProcess, with one exception: a slow reader slows the program down only when the unread
+ * output reaches a limit. The output of a resumed program is read from its beginning or its last checkpoint, and the
+ * inputs since then are known.
  */
 import { Effect } from "effect"
 import type { HeldProgram, Input, Point } from "../keeper/HeldProgram.ts"
@@ -14,9 +15,9 @@ import type { ProcessId } from "./ProcessTable.ts"
 
 /** The state of a program that an earlier daemon left. */
 export interface Before {
-  /** Inputs since the checkpoint. */
+  /** Inputs since the last checkpoint. */
   readonly inputs: ReadonlyArray<Input>
-  /** Bytes of its output when it was resumed, and the number of its last input. */
+  /** Bytes of stdout and stderr when the program was resumed, and the number of its last input. */
   readonly out: number
   readonly err: number
   readonly seq: number
@@ -24,11 +25,11 @@ export interface Before {
 }
 
 export interface Kept extends ChildProcess {
-  /** Undefined if this daemon has started the program. */
+  /** Undefined: this daemon started the program. */
   readonly before: Before | undefined
   /** Pid of the keeper, which starts other programs, too. */
   readonly starter: number | undefined
-  /** For the search of the run's processes; see `Quarry`. */
+  /** Used to search for the run's processes; see `Quarry` in ProcessTree. */
   readonly births: number | undefined
   readonly anchor: ProcessId | undefined
   readonly isDue: (out: number, err: number) => boolean
@@ -66,7 +67,7 @@ export const start = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Kept | undefined, BackendError> {
   const keeper = yield* Keeper
   if (!(yield* keeper.isThere)) return undefined
-  // an earlier run of this agent can be among the runs that are about to be ended
+  // wait, because an earlier run of this agent can be among the runs that are about to be ended
   if ((yield* keeper.left).length > 0) yield* keeper.settled.await
   const { argv, cwd, env, handed = [], input, keepInput = false, limits } = program
   const wanted = { name, argv, cwd, env, isDeaf: input === undefined && !keepInput, handed, limits }
@@ -81,13 +82,13 @@ export const start = Effect.fnUntraced(function* (
   return kept(held, undefined)
 })
 
-/** Resumes the program of that name. Undefined if an earlier daemon has not left it. */
+/** Resumes the program with this name. Undefined: no earlier daemon left such a program. */
 export const take = Effect.fnUntraced(function* (name: string): Effect.fn.Return<Kept | undefined> {
   const held = yield* (yield* Keeper).take(name)
   return held === undefined ? undefined : kept(held, { inputs: held.inputs, point: held.point, ...held.before })
 })
 
-/** Whether an earlier daemon has left the run, with inputs and a checkpoint that `will` accepts. */
+/** Whether an earlier daemon left this run, and `will` accepts its inputs and checkpoint. */
 export const isHeldWith = (
   runId: string,
   will: (inputs: ReadonlyArray<Input>, point: Point | undefined) => boolean
@@ -98,11 +99,11 @@ export const isHeldWith = (
     return held !== undefined && !held.isCut && will(held.inputs, held.point)
   })
 
-/** Whether an earlier daemon has left the run. `given`: the run must have its first input. */
+/** Whether an earlier daemon left this run. `given`: if true, the run must also have received its first input. */
 export const isHeld = (runId: string, { given }: { readonly given: boolean }): Effect.Effect<boolean> =>
   isHeldWith(runId, (inputs, point) => !given || point !== undefined || inputs.length > 0)
 
-/** Whether an earlier daemon has left this program of the run, and it was not resumed. */
+/** Whether an earlier daemon left this program of the run, and no daemon has resumed it since. */
 export const isLeft = (runId: string, count: number): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     const name = nameOf(runId, count)

@@ -2,11 +2,11 @@
  * LineSplitter: splits bytes into lines of text as they become complete. Each line has its position in the output.
  *
  * Guarantees: A character that is split between two chunks is joined again. Bytes that are not UTF-8 become U+FFFD and
- * cause no error. A line that exceeds the limit is returned in pieces, all but the last marked with `CONTINUED`. So no
- * child can make the daemon buffer more than the limit. "\r\n" ends a line like "\n".
+ * cause no error. A line that exceeds the limit is returned in pieces, all but the last marked with `CONTINUED`. A
+ * child therefore cannot make the daemon buffer more than the limit. "\r\n" ends a line like "\n".
  *
- * A line's position is the number of bytes up to its end. The position of a piece of a long line lies before that.
- * Positions increase, and do not depend on how the bytes were split into chunks.
+ * A line's position is the number of bytes up to its end. The position of a piece of a long line is smaller. Positions
+ * increase, and do not depend on how the bytes were split into chunks.
  */
 
 /** Marks the end of a piece whose line continues in the next piece. */
@@ -26,7 +26,7 @@ export class LineSplitter {
   /** Position where the current line begins, and number of bytes received. */
   private begin = 0
   private taken = 0
-  /** The part of the current line that is not returned yet, and the number of characters that are. */
+  /** The part of the current line that has not been returned yet, and the number of its characters that have been. */
   private rest = ""
   private given = 0
 
@@ -45,12 +45,12 @@ export class LineSplitter {
     return this.taken
   }
 
-  /** Bytes up to the end of the last line; undefined while a long line is only partly returned. */
+  /** Number of bytes up to the end of the last line. Undefined while a long line is only partly returned. */
   get whole(): number | undefined {
     return this.given === 0 ? this.begin : undefined
   }
 
-  /** The lines that this chunk completes, and the pieces of a line that exceeds the limit. */
+  /** Adds a chunk. Returns the lines that the chunk completes, and the pieces of a line that exceeds the limit. */
   push(chunk: Uint8Array): ReadonlyArray<Line> {
     const lines: Array<Line> = []
     let from = 0
@@ -65,7 +65,7 @@ export class LineSplitter {
     return lines
   }
 
-  /** The rest at the end of the output: at most one line, if it does not end with "\n". */
+  /** Returns the rest at the end of the output, if the output does not end with "\n". */
   end(): ReadonlyArray<Line> {
     this.rest += this.decoder.decode()
     const lines: Array<Line> = []

@@ -1,14 +1,15 @@
 /**
- * PeerProcess: finds the process at the other end of a connection, and whether it belongs to a run. The connection is
- * over a unix socket, or over a port from this machine.
+ * PeerProcess: finds the process at the other end of a connection, and whether it belongs to a run. The connection uses
+ * a unix socket, or a TCP port from this machine.
  *
- * Guarantees: A run's mark counts in the process itself and in all its ancestors. If several processes hold the other
- * end, one with a mark is enough. A peer that is not found is unknown, not a person. A search takes a bounded time. A
- * process's mark is read only once, and the search upwards stops at a process that was read before.
+ * Guarantees: A process belongs to a run if the process or one of its ancestors has the run's mark. If several
+ * processes hold the other end, one with a mark is enough. A peer that is not found counts as unknown, not as the user.
+ * A search takes a bounded time. A process's mark is read only once, and the upward search stops at a process that was
+ * read before.
  *
  * A search runs `ss` (20 ms). If nothing depends on the result, a caller that reports its own pid can be believed
  * without a search. The result identifies honest callers and is not a security boundary: a process of the same user
- * that detaches from its parents and removes the mark counts as a person.
+ * that detaches from its parents and removes the mark counts as the user.
  */
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
@@ -24,9 +25,9 @@ export type Peer =
   /** Returned if this machine offers no way to find the peer. */
   | { readonly _tag: "Untold" }
 
-/** Fixed paths, never the PATH: a program found there can be an agent's. */
+/** Fixed paths of `ss`. PATH is not used, because an agent could have placed a program there. */
 const PLACES = ["/usr/bin/ss", "/bin/ss", "/usr/sbin/ss", "/sbin/ss", "/run/current-system/sw/bin/ss"]
-/** In ms. */
+/** Timeout for `ss`, in ms. */
 const LIMIT = 5_000
 const MAX_OUTPUT = 64 * 1024 * 1024
 /** Maximum number of ancestors that are searched. */
@@ -42,7 +43,7 @@ const inodeOf = (socket: Socket): string | undefined => {
   return attempt(() => /^socket:\[(\d+)\]$/.exec(fs.readlinkSync(`/proc/self/fd/${fd}`))?.[1])
 }
 
-/** Output of `ss`: sockets with their processes, one a line. Undefined if the command failed. */
+/** Runs `ss` and returns its output: one socket per line, with its processes. Undefined: the command failed. */
 const listed = (program: string, which: ReadonlyArray<string>): Effect.Effect<string | undefined> =>
   Effect.callback((resume) => {
     const child = execFile(
@@ -55,8 +56,8 @@ const listed = (program: string, which: ReadonlyArray<string>): Effect.Effect<st
   })
 
 /**
- * The processes that hold the end whose peer has this inode. A forged line can contain another socket's inode: that
- * adds processes, but never removes any.
+ * Returns the pids of the processes that hold the socket whose peer has this inode. A forged line can contain another
+ * socket's inode: this adds pids, but never removes any.
  */
 export const holdersIn = (lines: string, inode: string): ReadonlyArray<number> => {
   const named = `* ${inode} `
@@ -68,7 +69,10 @@ export const holdersIn = (lines: string, inode: string): ReadonlyArray<number> =
 
 const pidsIn = (line: string): ReadonlyArray<number> => [...line.matchAll(/pid=(\d+)/g)].map(([, pid]) => Number(pid))
 
-/** A process that was read before, with the run whose mark it or an ancestor has. */
+/**
+ * A process that was read before. `runId`: the run whose mark the process or one of its ancestors has. Undefined: no
+ * run.
+ */
 interface Known {
   readonly start: number
   readonly runId: string | undefined
@@ -76,11 +80,11 @@ interface Known {
 
 const runOf = (env: ReadonlyArray<string>, store: string): string | undefined => {
   const runId = env.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
-  // a program that a run starts has a mark of its own, with a suffix after a plus
+  // each program of a run has its own mark: the run id, a plus and a suffix
   return runId !== undefined && env.includes(`AGENTD_STORE=${store}`) ? runId.split("+")[0]! : undefined
 }
 
-/** Finds the peers of one store's daemon. */
+/** Finds the peers of the daemon with this store. */
 export interface Peers {
   readonly search: (socket: Socket) => Effect.Effect<Peer>
   /** Looks at the process with the pid that the caller reported, without a search. Reads only a few files of /proc. */
@@ -98,8 +102,8 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
   }
 
   /**
-   * The run whose mark is in the initial environment of the process or of an ancestor. Stops at the daemon itself and
-   * at pid 1.
+   * Finds the run whose mark is in the initial environment of the process or of an ancestor. Stops at the daemon itself
+   * and at pid 1.
    */
   const peerOf = Effect.fnUntraced(function* (pid: number): Effect.fn.Return<Peer> {
     const line: Array<ProcessTable.ProcessId> = []
@@ -116,7 +120,7 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
     }
     if (line.length === 0) return unknown("it ended while it was looked at")
     const environments = yield* Effect.forEach(line, (one) => environment(one.pid), { concurrency: "unbounded" })
-    // from the top down: the nearest mark wins
+    // from the outermost ancestor down: the nearest mark wins
     for (const [index, { pid, start }] of [...line.entries()].toReversed()) {
       runId = runOf(environments[index]!, store) ?? runId
       // a process that ends, or is just starting another program, briefly has no environment
@@ -125,7 +129,7 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
     return runId === undefined ? { _tag: "Person" } : { _tag: "Run", runId }
   })
 
-  /** The processes that hold the other end, or the reason why none was found. */
+  /** Returns the pids that hold the other end, or the reason why none was found. */
   const holdersOf = Effect.fnUntraced(function* (socket: Socket, program: string) {
     const inode = inodeOf(socket)
     if (inode === undefined) return "its connection is over"
@@ -136,8 +140,8 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
   })
 
   /**
-   * On a port, callers authenticate with a token or a proof. If the process is not found (a relay's, another user's),
-   * that identity counts.
+   * Callers on a port authenticate with a token or a proof. If their process is not found, because it belongs to a
+   * relay or another user, that authentication decides.
    */
   const holdersByPort = Effect.fnUntraced(function* ({ localPort, remotePort }: Socket, program: string) {
     if (remotePort === undefined) return []

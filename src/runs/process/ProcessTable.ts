@@ -3,11 +3,11 @@
  *
  * Guarantees: A process that vanishes while it is read is left out and causes no error. A process is identified by pid
  * *and* start time, which no later process shares. A `stat` line is parsed correctly whatever the command's name
- * contains. Reading takes about 15 µs a process and happens on demand only.
+ * contains. Reading takes about 15 µs per process and happens on demand only.
  *
- * `stat` is read of all processes, since a line of descent can include one of another user (sudo). The environment is
- * read only of our own processes, and on the thread pool. That read waits for the process's memory lock, which a stuck
- * process can hold for ever.
+ * `stat` is read for all processes, because an ancestor can belong to another user (sudo). The environment is read only
+ * for our own processes, and on the thread pool. That read waits for the process's memory lock, which a stuck process
+ * can hold forever.
  */
 import { Context, Duration, Effect } from "effect"
 import * as fs from "node:fs"
@@ -61,13 +61,13 @@ export const parseStat = (text: string): Stat | undefined => {
     parent: number("parent"),
     group: number("group"),
     session: number("session"),
-    // a process whose first thread has ended while others go on has state Z, but still runs
+    // a process whose first thread has ended while other threads run has state Z, but is still running
     ended: state === "X" || (state === "Z" && number("threads") <= 1),
     kernel: (number("flags") & KERNEL) !== 0
   }
 }
 
-/** Synchronous, so that none of our code runs between this and a signal. */
+/** Reads synchronously, so that none of our code runs between this check and a signal. */
 const read = (pid: number): Stat | undefined =>
   // decoding as UTF-8 is one call; if a command's name is not UTF-8, only that name is damaged
   attempt(() => parseStat(fs.readFileSync(`/proc/${pid}/stat`, "utf8")))
@@ -99,7 +99,7 @@ const fieldsOf = (pid: number): ReadonlyArray<string> => {
 
 /**
  * Current time in clock ticks since boot, like the start times of processes; NaN without /proc. In some containers
- * `/proc/uptime` is the container's own, so the larger of two values is taken.
+ * `/proc/uptime` shows the container's own uptime, so the larger of two estimates is used.
  */
 export const ticksNow = (): number => {
   try {
@@ -131,8 +131,8 @@ export interface Births {
 }
 
 /**
- * Pure: those of `pids` that were assigned from `first` on. `before`: number of processes started before `first`.
- * Undefined if the pids can have wrapped around since.
+ * Selects the pids that were assigned since `first`, including `first`. `before`: number of processes started before
+ * `first`. Undefined: the pids may have wrapped around since then. Pure.
  */
 export const givenSince = (
   pids: ReadonlyArray<number>,
@@ -141,7 +141,7 @@ export const givenSince = (
   { count, limit, newest }: Births
 ): ReadonlyArray<number> | undefined => {
   const begun = count - before
-  // `first` itself counts: if there are fewer, the counter does not work
+  // `first` itself is counted: a smaller number means that the counter does not work
   if (begun < 1 || begun >= limit / 2) return undefined
   return pids.filter((pid) => (newest >= first ? pid >= first && pid <= newest : pid >= first || pid <= newest))
 }
@@ -154,12 +154,12 @@ const pidsNow = (): ReadonlyArray<number> =>
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
 
-/** Number of attempts to look while no process starts. */
+/** Maximum number of attempts to look while no process starts. */
 const LOOKS = 3
 
 /**
- * The result of a look during which no process started; undefined after too many attempts. Otherwise a parent could
- * start a child that the look misses, and end before the look sees it.
+ * Repeats `look` until no process starts meanwhile, and returns its result. Undefined: there were too many attempts.
+ * Without this check, a parent could start a child that `look` misses, and end before `look` reads the parent.
  */
 export const whileStill = <A>(count: () => number, look: (count: number) => A): A | undefined => {
   let before = count()
@@ -178,7 +178,8 @@ const newestNow = (): number => wordIn("/proc/loadavg", / (\d+)\n$/)
 const FEW = 40
 
 /**
- * Pids, including all existing ones that can have been assigned from `first` on. None of them is newer than `newest`.
+ * Candidate pids. They include all existing pids that may have been assigned since `first`. None was assigned after
+ * `newest`.
  */
 const candidates = (first: number): { readonly pids: ReadonlyArray<number>; readonly newest: number } => {
   const newest = newestNow()
@@ -189,8 +190,8 @@ const candidates = (first: number): { readonly pids: ReadonlyArray<number>; read
 }
 
 /**
- * The live processes that can have started from `first` on; undefined if that cannot be narrowed down. Synchronous;
- * takes some 100 µs.
+ * Lists the live processes that may have started since `first`. Undefined: the list cannot be narrowed down.
+ * Synchronous; takes about 100 µs.
  */
 export const since = (first: number, before: number): ReadonlyArray<Process> | undefined => {
   try {
@@ -208,15 +209,15 @@ export const since = (first: number, before: number): ReadonlyArray<Process> | u
   }
 }
 
-/** False without /proc (macOS, BSD). */
+/** Whether /proc can be read. False on macOS and BSD. */
 export const isAvailable = (): boolean => read(process.pid) !== undefined
 
 /** Number of processes that are read before other fibers get their turn. */
 const BATCH = 128
 
 /**
- * All processes except kernel threads. Not an atomic snapshot: a process that is forked during the read is in the next
- * one.
+ * All processes except kernel threads. Not an atomic snapshot: a process that is forked during the read appears only in
+ * the next one.
  */
 export const snapshot: Effect.Effect<ReadonlyArray<Process>> = Effect.gen(function* () {
   const pids = isAvailable() ? pidsNow() : []
@@ -241,22 +242,24 @@ export const unreaped = (): number => {
 /** Timeout for reading one environment, so that a process stuck in the kernel does not delay the others. */
 const ENVIRONMENT_LIMIT = Duration.seconds(2)
 
-/** Pauses in ms. Within them a process that is just starting a program has its environment again. */
+/**
+ * Pauses between reads, in ms. After one of them, a process that was just starting a program has its environment again.
+ */
 const BEGINNING = [2, 4, 8, 16, 32, 64, 128]
 
-/** Undefined if it cannot be read. */
+/** Reads the environment of a process. Undefined: it cannot be read. */
 const environ = (pid: number): Effect.Effect<string | undefined> =>
   Effect.tryPromise(async () => {
     if (fs.statSync(`/proc/${pid}`).uid !== process.geteuid?.()) return undefined
     return fs.promises.readFile(`/proc/${pid}/environ`, "utf8")
   }).pipe(
-    // finalizers search, too, and their effects are uninterruptible by default
+    // finalizers search, too, and are uninterruptible by default: the timeout would have no effect
     Effect.interruptible,
     Effect.timeout(ENVIRONMENT_LIMIT),
     Effect.orElseSucceed(() => undefined)
   )
 
-/** The environment without a second look, for callers that ask again later about a process within `exec`. */
+/** Reads the environment only once. For callers that retry later if the process is within `exec`. */
 export const environmentNow = (pid: number): Effect.Effect<ReadonlyArray<string>> =>
   Effect.map(environ(pid), (text = "") => text.split("\0"))
 
@@ -274,7 +277,7 @@ export const environment = Effect.fnUntraced(function* (pid: number): Effect.fn.
   return []
 })
 
-/** The processes whose working directory is the folder (a real path) or lies in it. */
+/** Lists the processes whose working directory is this folder (a real path) or one of its subfolders. */
 export const workingIn = (folder: string): Effect.Effect<ReadonlyArray<Process>> =>
   Effect.map(snapshot, (table) =>
     table.filter(({ pid }) => {
@@ -295,12 +298,12 @@ export interface Lookup {
   readonly snapshot: Effect.Effect<ReadonlyArray<Process>>
 }
 
-/** The service. Default: this machine's /proc. */
+/** Service for looking up processes. Default: this machine's /proc. */
 export const Lookup = Context.Reference<Lookup>("agentd/backends/process/Lookup", {
   defaultValue: () => ({ identify, isAlive, isAvailable, snapshot })
 })
 
-/** The processes that work in a folder; undefined if the system cannot tell. Default: this machine's processes. */
+/** Lists the processes that work in a folder. Undefined: the system cannot tell. Default: this machine's processes. */
 export const WorkingIn = Context.Reference<
   (folder: string) => Effect.Effect<ReadonlyArray<Pick<Process, "pid">> | undefined>
 >("agentd/backends/process/WorkingIn", {

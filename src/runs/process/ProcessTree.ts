@@ -7,18 +7,18 @@
  *   3. its process group, or 4. its session belongs to the run: a member is in
  *      it, and its leader is a member, too, or is gone.
  *
- * The rules are applied until nothing new is found. So a process that left by `setsid` and double fork is found by its
- * mark, and its children without the mark by parent or session. A process that was found once remains part of the run
- * until it is gone, even if its relatives end first.
+ * The rules are applied until no new process is found. A process that left by `setsid` and double fork is therefore
+ * found by its mark, and its children without the mark by their parent or session. A process that was found once
+ * remains part of the run until it is gone, even if its relatives end first.
  *
- * Guarantees: A signal goes only to a process whose start time was confirmed at that moment. No signal goes to this
+ * Guarantees: A signal goes only to a process whose start time was confirmed immediately before. No signal goes to this
  * process, its ancestors, or their groups and sessions. Processes are stopped before they are ended, so that no new
- * child is missed. `terminate` returns only when a search finds nothing, or fails and names what is left.
+ * child is missed. `terminate` returns only when a search finds no process, or fails and names the remaining processes.
  *
  * All four rules miss a process if three things are true: its environment is cleared or hidden (setuid, undumpable such
- * as ssh-agent), it has its own session, *and* its parents had ended before a search saw it. They also miss work that
- * was handed to a server outside the run (docker, tmux, at, systemd-run). A cgroup contains such processes: see `wrap`
- * in CommandBackend.
+ * as ssh-agent), it has its own session, *and* its parents had ended before a search saw it. They also miss processes
+ * that a server outside the run starts (docker, tmux, at, systemd-run). A cgroup contains such processes: see `wrap` in
+ * CommandBackend.
  *
  * Without /proc (not Linux) only the run's process group is known; `note` says so.
  */
@@ -35,10 +35,13 @@ export interface Mark {
 
 export const environmentOf = (mark: Mark) => ({ AGENTD_STORE: mark.store, AGENTD_RUN: mark.runId })
 
-/** A run to search for. `root`: its first process, which leads its group and session, if known. */
+/**
+ * A run to search for. `root`: the run's first process, if known. Its pid is also the id of the run's group and
+ * session.
+ */
 export interface Quarry extends Mark {
   readonly root?: ProcessId | undefined
-  /** Pid of another process that starts runs, like this one. */
+  /** Pid of another process that starts runs, as this process does. */
   readonly starter?: number | undefined
   /**
    * Number of processes and threads that the machine had started before the run's first one. If unknown, all processes
@@ -65,7 +68,7 @@ export class ProcessesSurvived extends Schema.TaggedError<ProcessesSurvived>()("
   remedy: Schema.String
 }) {}
 
-/** The search is limited to process groups, and why. */
+/** Reports that the search is limited to process groups, and why. */
 export class GroupOnly extends Schema.TaggedError<GroupOnly>()("GroupOnly", {
   message: Schema.String,
   remedy: Schema.String
@@ -123,8 +126,8 @@ export const membersOf = (
 
 /**
  * Pure: whether a process's session shows that it does not belong to the run. Only the session's leader can have
- * started the process. If the leader is older than the run, or was started by a process that starts runs, it is not the
- * run's.
+ * started the process. If the leader is older than the run, or was started by a process that starts runs, the process
+ * does not belong to the run.
  */
 const isOther = (
   { pid, session }: Process,
@@ -147,12 +150,12 @@ export interface Machine {
   readonly environment: (pid: number) => Effect.Effect<ReadonlyArray<string>>
   readonly isAlive: (id: ProcessId) => boolean
   /**
-   * Live processes that can have started since the run's first process. `births`: number started before it. Undefined
-   * if that cannot be narrowed down.
+   * Live processes that may have started since the run's first process. `births`: number of processes started before
+   * it. Undefined: the list cannot be narrowed down.
    */
   readonly since?: (root: ProcessId, births: number) => ReadonlyArray<Process> | undefined
   readonly process?: (pid: number) => Process | undefined
-  /** Sends a signal to one process, or with a negative pid to a group. Does nothing if it is gone. */
+  /** Sends a signal to one process, or with a negative pid to a group. Does nothing if the process or group is gone. */
   readonly signal: (pid: number, signal: NodeJS.Signals) => void
 }
 
@@ -160,7 +163,8 @@ const send: Machine["signal"] = (pid, signal) => {
   try {
     process.kill(pid, signal)
   } catch {
-    // ESRCH: it ended first. EPERM: another user's; `terminate` reports it as a survivor.
+    // ESRCH: the process has already ended. EPERM: it belongs to another user, and `terminate` reports it as a
+    // survivor.
   }
 }
 
@@ -182,8 +186,8 @@ interface Reach {
 }
 
 /**
- * Sends a signal to each process by pid, never by group. Many programs take a second SIGTERM as "at once", and a
- * process can leave its group between the search and the signal.
+ * Sends a signal to each process by pid, never by group. Many programs treat a second SIGTERM as a request to exit
+ * immediately, and a process can leave its group between the search and the signal.
  */
 const signalEach = (processes: ReadonlyArray<Process>, signal: NodeJS.Signals, { alive, send }: Reach) =>
   Effect.sync(() => processes.filter(alive).forEach(({ pid }) => send(pid, signal)))
@@ -203,8 +207,8 @@ const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000
 const LOOKS: Backoff.Policy = { base: 5, factor: 2, cap: 200, jitter: 0 }
 
 /**
- * Returns when none of the processes lives any more, or at the deadline. Cheap: no search, one `stat` each, at growing
- * intervals. Does not rely on interruption, since finalizers cannot be interrupted.
+ * Returns when all of the processes have ended, or at the deadline. Cheap: reads one `stat` per process at growing
+ * intervals, without a search. Does not rely on interruption, because finalizers cannot be interrupted.
  */
 const untilGone = Effect.fnUntraced(function* (processes: ReadonlyArray<ProcessId>, deadline: number, alive: Alive) {
   for (let look = 1; processes.some(alive); look++) {
@@ -231,7 +235,10 @@ export class ProcessTree extends Context.Service<
     readonly find: (quarry: Quarry) => Effect.Effect<ReadonlyArray<Process>>
     /** Sends SIGKILL to all processes of the run, once, now. Stops them first, so that no new child is missed. */
     readonly kill: (quarry: Quarry) => Effect.Effect<void>
-    /** Stops all processes of the run and sends them SIGTERM. After the grace, sends SIGKILL until nothing is left. */
+    /**
+     * Stops all processes of the run and sends them SIGTERM. After the grace period, sends SIGKILL until no process is
+     * left.
+     */
     readonly terminate: (quarry: Quarry, grace: Duration.Input) => Effect.Effect<void, ProcessesSurvived>
     /** Finds processes with this store's mark whose run is not one of `alive`. */
     readonly orphans: (store: string, alive: ReadonlySet<string>) => Effect.Effect<ReadonlyArray<Orphan>>
@@ -251,8 +258,8 @@ const endings = (
 ) => {
   const { alive } = reach
   /**
-   * Stops all processes, until a search finds no new ones. A stopped process starts nothing and remains as a parent. So
-   * children that it started since the last search are found through it, with or without a mark.
+   * Stops all processes, until a search finds no new ones. A stopped process starts no children and remains as a
+   * parent. Children that it started since the last search are therefore found through it, with or without a mark.
    */
   const freeze = Effect.fnUntraced(function* (quarry: Quarry) {
     const stopped = new Set<string>()
@@ -268,13 +275,13 @@ const endings = (
   })
 
   /**
-   * Sends SIGTERM once to each process, until a search finds none (true) or time is up. Of processes that appear later,
-   * only orphans get it: a child of a live member can be part of its orderly end.
+   * Sends SIGTERM once to each process. Returns true when a search finds no process, false when the time is up. Of the
+   * processes that appear later, only orphans get SIGTERM: a live member may need its child for an orderly exit.
    */
   const ask = Effect.fnUntraced(function* (quarry: Quarry, deadline: number) {
     const asked = new Set<string>()
     while ((yield* now) < deadline) {
-      // stop all first: otherwise the first to end would leave children that it started since the search
+      // stop all first: otherwise the first process to end would leave children that it started after the search
       const { members } = yield* asked.size === 0 ? freeze(quarry) : find(quarry)
       if (members.length === 0) return true
       const present = new Set(asked.size === 0 ? [] : members.map(({ pid }) => pid))
@@ -320,7 +327,7 @@ const endings = (
   }
 }
 
-/** The run of this store whose mark is in the environment. */
+/** Returns the run of this store whose mark is in the environment. */
 export const runIn = (environment: ReadonlyArray<string>, store: string): string | undefined =>
   environment.includes(`AGENTD_STORE=${store}`)
     ? environment.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
@@ -362,8 +369,8 @@ const over = ({ environment, isAlive, process, self, signal, since, snapshot }: 
   })
 
   /**
-   * Whether nothing of a run is left. Only looks at processes that started since the run's first one: all its
-   * processes, and the leaders of their groups and sessions, are among those. If anything is left, `find` tells what.
+   * Whether no process of a run is left. Checks only processes that started since the run's first process. They include
+   * all processes of the run and the leaders of their groups and sessions. If a process is left, `find` lists it.
    */
   const isOver = Effect.fnUntraced(function* (quarry: Quarry) {
     const { anchor, births, root } = quarry

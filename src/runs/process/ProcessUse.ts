@@ -1,9 +1,9 @@
 /**
  * ProcessUse: the memory, tasks and disk use of processes, read from Linux' /proc.
  *
- * Guarantees: A process that vanishes while it is read counts as nothing. `memoryOf` counts shared memory once if the
- * kernel reports it. It costs more than the estimate, and the estimate is never less than the real use. A read that
- * blocks on a stuck process is given up.
+ * Guarantees: A process that vanishes while it is read counts as 0. `memoryOf` counts shared memory once if the kernel
+ * reports it. `memoryOf` is slower than the estimate in `Use`, which is never lower than the real use. A read that
+ * blocks on a stuck process is abandoned.
  */
 import { Duration, Effect } from "effect"
 import * as fs from "node:fs"
@@ -13,7 +13,7 @@ const KB = 1024
 
 const textOf = (file: string): string => attempt(() => fs.readFileSync(file, "latin1")) ?? ""
 
-/** The number after a name at the beginning of a line; 0 if there is none. */
+/** Returns the number after a name at the beginning of a line, or 0 if there is none. */
 const figure = (text: string, name: string): number => {
   const at = `\n${text}`.indexOf(`\n${name}:`)
   const found = at < 0 ? 0 : Number.parseInt(text.slice(at + name.length + 1), 10)
@@ -24,15 +24,15 @@ const figure = (text: string, name: string): number => {
 export interface Use {
   readonly tasks: number
   /**
-   * Bytes: its private memory including swap, plus all its shared memory. Too high in total if several processes share
-   * memory.
+   * Bytes of the process's private memory, including swap, plus all its shared memory. The sum over several processes
+   * is too high if they share memory.
    */
   readonly estimate: number
-  /** Bytes without shared memory. */
+  /** Bytes of private memory, including swap. */
   readonly own: number
 }
 
-/** Takes about 20 µs. */
+/** Reads the resource use of a process. Takes about 20 µs. */
 export const of = (pid: number): Use => {
   const text = textOf(`/proc/${pid}/status`)
   const own = (figure(text, "RssAnon") + figure(text, "VmSwap")) * KB
@@ -41,7 +41,7 @@ export const of = (pid: number): Use => {
 
 const ANSWER_WITHIN = Duration.seconds(2)
 
-/** Bytes, with a proportional part of shared memory; undefined if they cannot be read. */
+/** Bytes of a process's memory, with its proportional share of shared memory. Undefined: the value cannot be read. */
 const proportional = (pid: number): Effect.Effect<number | undefined> =>
   Effect.tryPromise(() => fs.promises.readFile(`/proc/${pid}/smaps_rollup`, "latin1")).pipe(
     Effect.timeout(ANSWER_WITHIN),

@@ -5,8 +5,8 @@
  * open, so it only costs memory while idle. It starts with the first run: a daemon whose runs are all held by the
  * keeper has no reaper, and starts without the fork. The daemon writes `+ run` before it starts a run's program, and `-
  * run` when the whole run is gone. The end of the pipe means that the daemon is gone. Then the reaper ends every
- * process of the runs it knows (SIGTERM, grace, SIGKILL until none is left) and exits. It exits at once if it knows
- * none.
+ * process of the runs it knows (SIGTERM, grace, SIGKILL until none is left) and exits. It exits at once if it knows no
+ * runs.
  *
  * Guarantees: `add` returns when the kernel has the line, so a later crash cannot lose the run. Only runs of this
  * daemon are ended, never one that the next daemon has started. A reaper that dies is replaced and gets all runs again.
@@ -86,18 +86,18 @@ done
 `
 
 export interface ReaperConfig {
-  /** The store whose runs are reaped: `AGENTD_STORE` in their environment. */
+  /** Id of the store whose runs are reaped: `AGENTD_STORE` in their environment. */
   readonly store: string
-  /** Time from SIGTERM to SIGKILL. */
+  /** Grace period from SIGTERM to SIGKILL. */
   readonly grace: Duration.Input
 }
 
 export class Reaper extends Context.Service<
   Reaper,
   {
-    /** Call it before the program is started. */
+    /** Registers a run. Call this before the run's program is started. */
     readonly add: (runId: string) => Effect.Effect<void>
-    /** Call it when nothing of the run is left. */
+    /** Unregisters a run. Call this when no process of the run is left. */
     readonly remove: (runId: string) => Effect.Effect<void>
     /** The shell's pid; undefined before the first run. */
     readonly pid: Effect.Effect<number | undefined>
@@ -122,12 +122,12 @@ const startShell = ({ store, grace }: ReaperConfig) => {
   const shell = spawn("/bin/sh", ["-c", SCRIPT, "agentd-reaper", store, String(tenths)], {
     detached: true,
     cwd: "/",
-    // inherits nothing, above all no mark of an outer agentd: the reaper must not belong to its run
+    // contains no mark of an outer agentd: the reaper must not belong to a run of that agentd
     env: { PATH: "/usr/local/bin:/usr/bin:/bin" },
     stdio: ["pipe", "ignore", "ignore"]
   })
   const ended = new Promise<void>((resolve) => shell.once("exit", () => resolve()).once("error", () => resolve()))
-  // a failed write to a dead reaper is ignored: its end is handled by itself
+  // ignored: a write to a dead reaper fails, and the reaper's end is handled separately
   shell.stdin.on("error", () => {})
   return { pid: shell.pid, stdin: shell.stdin, ended, unref: () => shell.unref() }
 }

@@ -1,6 +1,6 @@
 /**
- * RestPoint: the data that is stored with a checkpoint of a program that survives daemon restarts: the state of its
- * backend, and that of the run's subscriber.
+ * RestPoint: the data that is stored with a checkpoint of a program that survives daemon restarts: the state of the
+ * program's backend, and the state of the run's subscriber.
  */
 import type { Effect } from "effect"
 import type { Point, RunEvent } from "../Backend.ts"
@@ -12,11 +12,11 @@ interface Known<S> {
   readonly heard: unknown
 }
 
-/** The state at the checkpoint from which the program is read. The caller must know the form of its own state. */
+/** Returns the state that was stored with the program's checkpoint. The caller must know the type of its own state. */
 export const of = <S>({ before }: { readonly before: Pick<Before, "point"> | undefined }): Known<S> | undefined =>
   before?.point?.known as Known<S> | undefined
 
-/** The first events of a run that is read from a checkpoint on. */
+/** Returns the first events of a run whose output is read from a checkpoint on. */
 export const again = (program: Pick<RunProcess, "before" | "pid">, sessionId?: string): ReadonlyArray<RunEvent> => {
   const known = of(program)
   if (known === undefined) return []

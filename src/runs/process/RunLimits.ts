@@ -1,8 +1,8 @@
 /**
  * RunLimits: the resource limits of one run, and the service that reports that a run exceeded them.
  *
- * Guarantees: A run that exceeds a limit is reported with the limit, the excess, and the remedy. Every process that it
- * started is ended at once, and no other. By default no limit is enforced; `RunWatch` enforces them.
+ * Guarantees: A run that exceeds a limit is reported with the limit, the excess, and the remedy. All processes of this
+ * run are ended at once, and no others. By default no limit is enforced; `RunWatch` enforces them.
  */
 import { Context, Effect } from "effect"
 import type { LimitsConfig } from "../../config/LimitsConfig.ts"
@@ -11,7 +11,7 @@ import type { Outcome } from "../Outcome.ts"
 
 export interface Limited {
   readonly runId: string
-  /** Undefined for a check of a goal, which has no home folder. */
+  /** Undefined for a check of a goal, because a check has no home folder. */
   readonly agent?: string
   readonly cwd: string
   readonly limits?: LimitsConfig | undefined
@@ -23,7 +23,7 @@ export interface Passed {
   readonly most: number
 }
 
-/** Pure: the message for a person, in one line. `whose`: the owner of the limits. */
+/** Formats the message for the user, in one line. `whose`: the owner of the limits. Pure. */
 export const sentence = ({ limit, most, used }: Passed, whose = "of the agent"): string => {
   switch (limit) {
     case "memory":
@@ -49,11 +49,12 @@ export const outcomeOf = (passed: Passed): Outcome => ({ _tag: "Error", detail: 
 
 export interface RunLimits {
   /**
-   * Waits until the run has exceeded a limit. By then its processes are being ended. Interrupt it when the run is over.
+   * Waits until the run exceeds a limit. When this returns, the run's processes are already being ended. Interrupt the
+   * wait when the run is over.
    */
   readonly passed: (run: Limited) => Effect.Effect<Passed>
   readonly held: boolean
-  /** For a person: how limits are enforced, or why they are not. */
+  /** Text for the user: how limits are enforced, or why they are not. */
   readonly how: string
 }
 

@@ -1,13 +1,13 @@
 /**
  * RunProcess: one marked process of a run, with all processes that it starts.
  *
- * If its backend asks for it, the keeper holds a run's own process, and a process that an earlier daemon left is
- * resumed. Any other is the daemon's child, which the reaper ends if the daemon dies.
+ * If the backend requests it, the keeper holds the process, and a process that an earlier daemon left is resumed. Every
+ * other process is the daemon's child, which the reaper ends if the daemon dies.
  *
  * Guarantees: The process leads its own session and process group. Its environment has the run's mark. The reaper knows
  * the run before the process is started. Its output is always read, so a full pipe never blocks it. `ended` completes
- * only when every process of the run is gone. Closing the scope ends all processes, waits for that, and cannot fail.
- * The exception is a daemon that leaves its runs to the next one.
+ * only when every process of the run is gone. Closing the scope ends all processes, waits for their end, and cannot
+ * fail. Exception: a daemon that leaves its runs to the next daemon does not end them.
  */
 import { Deferred, type Duration, Effect, Fiber, type Scope } from "effect"
 import type { Point } from "../keeper/HeldProgram.ts"
@@ -24,8 +24,8 @@ import { Reaper } from "./Reaper.ts"
 /** The program to start; the mark is added to its environment. */
 export interface RunProcessSpec extends Mark, Program {
   /**
-   * True for a further process of a run that has begun. It has the same mark, so it ends with the run at the latest.
-   * Ending it alone only ends what belongs to it by parent, group and session.
+   * True for an additional process of a run that has begun. The process has the run's mark, so it ends with the run at
+   * the latest. Ending this process alone ends only processes that belong to it by parent, group or session.
    */
   readonly part?: boolean | undefined
   /** If true, the keeper holds the process if there is a keeper, so the next daemon can resume it. */
@@ -34,7 +34,7 @@ export interface RunProcessSpec extends Mark, Program {
   readonly count?: number | undefined
   /** If true, resumes a process that an earlier daemon has left. */
   readonly takesUp?: boolean | undefined
-  /** Time from SIGTERM to SIGKILL. */
+  /** Grace period from SIGTERM to SIGKILL. */
   readonly grace: Duration.Duration
 }
 
@@ -44,24 +44,27 @@ export interface RunProcess {
   readonly before: KeptProcess.Before | undefined
   /** True if the process survives the daemon. */
   readonly isKept: boolean
-  /** Whether enough was written since the last checkpoint to make a new one. */
+  /** Whether enough output was written since the last checkpoint to make a new one. */
   readonly isDue: (out: number, err: number) => boolean
-  /** Makes this the checkpoint from which the next daemon reads. */
+  /** Stores `point` as the checkpoint from which the next daemon reads. */
   readonly keep: (point: Point) => Effect.Effect<void>
   readonly stdout: Pipe
   readonly stderr: Pipe
   /**
-   * Needs `keepInput`. Returns when the system has accepted the text, in the order of the calls. If the process has
-   * ended or has closed its input, the text is dropped without an error: `exited` reports the end.
+   * Writes text to standard input. Needs `keepInput`. Returns when the system has accepted the text, in the order of
+   * the calls. If the process has ended or has closed its input, the text is dropped without an error, because `exited`
+   * reports the end.
    */
   readonly write: (text: string, note?: string) => Effect.Effect<void>
   /** Closes the input. The process can still read what was written before. */
   readonly closeInput: Effect.Effect<void>
-  /** Exit status of the first process. Others of the run can still live. */
+  /** Exit status of the first process. Other processes of the run may still be running. */
   readonly exited: Effect.Effect<ExitStatus>
-  /** Completes when the whole run is gone. Processes that the first one leaves behind are ended with the grace. */
+  /**
+   * Completes when the whole run is gone. Processes that the first one leaves behind are ended after the grace period.
+   */
   readonly ended: Effect.Effect<void, ProcessesSurvived>
-  /** Begins SIGTERM, grace, SIGKILL. `ended` reports the completion. */
+  /** Begins to end the run: SIGTERM, grace period, SIGKILL. `ended` reports the completion. */
   readonly interrupt: Effect.Effect<void>
   /** Sends SIGKILL to all processes, now. */
   readonly kill: Effect.Effect<void>
@@ -72,7 +75,7 @@ export interface RunProcess {
   readonly endBegun: (ms: number) => Effect.Effect<ReadonlyArray<string>, ProcessesSurvived>
 }
 
-/** Time for a program to end the processes of a stopped call by itself. */
+/** How long a program may take to end the processes of a stopped call by itself. */
 const BY_ITSELF = "3 seconds"
 /** Maximum characters of a command in a report. */
 const MAX_COMMAND = 200
@@ -80,7 +83,10 @@ const MAX_COMMAND = 200
 /** How long an open pipe can stay silent after all known processes of a run are gone. */
 const HELD_LIMIT = "1 second"
 
-/** Passes on each chunk of a pipe, to its end. If an unknown process holds the pipe open, reading ends with the run. */
+/**
+ * Passes each chunk of a pipe to `take`, until the pipe ends. If an unknown process holds the pipe open, reading ends
+ * with the run.
+ */
 export const drain = Effect.fnUntraced(function* (
   pipe: Pipe,
   ended: Effect.Effect<unknown, unknown>,
@@ -94,7 +100,7 @@ export const drain = Effect.fnUntraced(function* (
 /**
  * Like `drain`, but by lines of at most `limit` characters. `take` gets the lines of each chunk with their positions,
  * and the rest at the end. `size`: bytes up to the chunk's end. `whole`: bytes up to the end of the last line,
- * undefined within a long one.
+ * undefined within a long line.
  */
 export const drainPlaced = Effect.fnUntraced(function* (
   pipe: Pipe,
@@ -122,7 +128,10 @@ export const errorsOf = (
     return { _tag: "Delta", stream: "stderr", text, ...(isKept ? { place } : {}) }
   })
 
-/** Waits until every process of the run is gone. The outcome is an error if one could not be ended, else undefined. */
+/**
+ * Waits until every process of the run is gone. Returns an error outcome if a process could not be ended, otherwise
+ * undefined.
+ */
 export const survival = ({ ended }: Pick<RunProcess, "ended">): Effect.Effect<Outcome | undefined> =>
   ended.pipe(
     Effect.as(undefined),
@@ -169,13 +178,14 @@ export const make = Effect.fnUntraced(function* (
     const name = KeptProcess.nameOf(spec.runId, spec.count ?? 1)
     const left = spec.takesUp === true ? yield* KeptProcess.take(name) : undefined
     const kept = left ?? (spec.keeps === true ? yield* KeptProcess.start(name, program) : undefined)
-    // the next daemon could start this part again, so it must be held by the keeper, or it does not start
+    // The next daemon could start this part again. If the keeper exists but cannot hold the part, the part is not
+    // started.
     if (!known && spec.keeps === true && kept === undefined && (yield* keeper.isThere)) return yield* notHeld
     const isReaped = known && kept === undefined
     const forget = isReaped ? reaper.remove(spec.runId) : Effect.void
     if (isReaped) yield* reaper.add(spec.runId)
     const child = kept ?? (yield* Effect.onError(spawn(program), () => forget))
-    // no run's id contains a blank, so this id matches no mark
+    // run ids contain no blank, so this id matches no mark
     const quarry: Quarry = {
       store: spec.store,
       runId: known ? spec.runId : `part of ${spec.runId}`,
@@ -185,8 +195,8 @@ export const make = Effect.fnUntraced(function* (
       seen: new Map()
     }
     const stop = Deferred.makeUnsafe<void>()
-    // Not bound to a scope: once begun, it runs to its end even if its callers are interrupted. It is bounded by
-    // itself.
+    // Not bound to a scope: once begun, the ending runs to completion even if its callers are interrupted. Its duration
+    // is bounded.
     const ending = yield* Deferred.await(stop).pipe(
       Effect.raceFirst(child.exited),
       // if the exit status is unknown, the keeper did not end the anchor
@@ -194,7 +204,7 @@ export const make = Effect.fnUntraced(function* (
         const isKnown = exit !== undefined && (exit.code !== null || exit.signal !== null)
         return tree.terminate(isKnown ? { ...quarry, anchor: kept?.anchor } : quarry, spec.grace)
       }),
-      // A search no longer finds it, but it can still wait to be reaped by us.
+      // A search no longer finds the process, but this daemon may still have to reap it.
       Effect.andThen(child.exited),
       Effect.ensuring(forget),
       Effect.forkDetach({ startImmediately: true })

@@ -2,14 +2,15 @@
  * RunWatch: ends a run that exceeds its resource limits. Checks all live runs once a second, even if the kernel
  * enforces limits, too.
  *
- * A check reads the process table, and asks `TreeGrowth` how much the run has written. While no run lives it sleeps.
+ * A check reads the process table, and asks `TreeGrowth` how much the run has written. While no run is live, the watch
+ * sleeps.
  *
  * Guarantees: A run that exceeded a limit is reported, then all its processes are ended by SIGKILL, and no others.
- * Memory that its processes share counts once before the run is ended for it. Of runs that share a folder, the one that
- * has written most is ended. Processes are found as `ProcessTree` finds them.
+ * Before a run is ended for its memory, memory that its processes share is counted only once. If several runs share a
+ * folder, the run that has written most is ended. Processes are found as `ProcessTree` finds them.
  *
- * Limit: A run can exceed a limit by what it can use in a second. Files in a tmpfs do not count as memory, and only the
- * disks of a run's folders count.
+ * Limitation: A run can exceed a limit by the amount that it can use in one second. Files in a tmpfs do not count as
+ * memory, and only the disks of a run's folders count.
  */
 import { Deferred, Effect, Fiber, Latch, Layer, type Scope } from "effect"
 import * as os from "node:os"
@@ -25,12 +26,9 @@ import * as TreeGrowth from "./TreeGrowth.ts"
 
 /** Interval between two checks. */
 const LOOK_EVERY = "1 second"
-/** ms by which a file's time can be earlier than the clock. */
+/** Maximum time in ms by which a file's time can be earlier than the clock. */
 const COARSE = 20
-/**
- * A process that is older than this, in ticks, and does not have our mark, will never have it: it started its program
- * long ago.
- */
+/** Age in ticks. An older process without our mark will never get the mark, because it started its program long ago. */
 const SETTLED = 200
 /** Number of concurrent reads: each is a few short waits on the thread pool. */
 const READERS = 8
@@ -66,7 +64,7 @@ class Watch {
     if (limits === undefined) return Effect.never
     const home = agent === undefined ? cwd : homeIn(this.options.homes, agent, cwd)
     const folders = within(cwd, home) ? [cwd] : [cwd, home]
-    // before the run has written anything
+    // measured before the run has written anything
     return Effect.flatMap(TreeGrowth.fromNow(folders, COARSE), (written) =>
       Effect.acquireUseRelease(
         Effect.sync(() => {
@@ -85,7 +83,7 @@ class Watch {
     )
   }
 
-  /** Runs for ever. If a check fails, the next one tries again. */
+  /** Runs forever. If a check fails, the next check tries again. */
   readonly follow: Effect.Effect<never> = Effect.suspend(() =>
     this.awake.await.pipe(
       Effect.andThen(this.look),
@@ -104,7 +102,10 @@ class Watch {
     for (const watched of this.runs) yield* this.lookAtDisk(watched)
   })
 
-  /** Finds the processes of the runs: those with a mark, those already known, and their kin. */
+  /**
+   * Finds the processes of the runs: those with a mark, those already known, and their relatives by parent, group or
+   * session.
+   */
   private readonly find = Effect.gen({ self: this }, function* () {
     const table = yield* ProcessTable.snapshot
     for (const watched of this.runs) gather(watched, table, [])
@@ -116,8 +117,8 @@ class Watch {
   })
 
   /**
-   * Pids by the run whose mark they have, of processes that are not yet known as a run's. Checks all processes, since a
-   * run can be older than its watch, for example if an earlier daemon started it.
+   * Finds processes with a mark that are not yet known to belong to a run. Returns their pids by run id. Checks all
+   * processes, because a run can be older than its watch, for example if an earlier daemon started it.
    */
   private readonly marked = Effect.fnUntraced({ self: this }, function* (this: Watch, table: ReadonlyArray<Process>) {
     const settled = ProcessTable.ticksNow() - SETTLED
@@ -144,22 +145,22 @@ class Watch {
     const written = yield* TreeGrowth.again(watched.written, limits.disk, [...seen.keys()])
     watched.written = written
     if (written.bytes <= limits.disk) return
-    // a run that started since the last check can be the writer
+    // a run that started since the last check may have written the data
     yield* this.find
     const sharing = written.inFirst > limits.disk / 2 ? this.sharing(watched) : [watched]
     const writer = mostWritten(sharing)
     if (writer === undefined) return
     yield* Fiber.join(yield* this.end(writer, { limit: "disk", used: written.bytes, most: limits.disk }))
-    // the ended run's files do not count for the others
+    // the files of the ended run must not count for the other runs
     for (const other of sharing) other.written = yield* TreeGrowth.fromNow(other.written.folders)
   })
 
-  /** The live runs in the same folder, or in one within or around it. */
+  /** Returns the live runs in the same folder, in a subfolder or in a parent folder. */
   private sharing({ run: { cwd } }: Watched): ReadonlyArray<Watched> {
     return [...this.runs].filter(({ run }) => within(cwd, run.cwd) || within(run.cwd, cwd))
   }
 
-  /** Reports first, so that errors of the processes being ended are not reported instead. */
+  /** Ends a run. Reports the exceeded limit first, so that errors of the ending processes are not reported instead. */
   private readonly end = Effect.fnUntraced({ self: this }, function* (this: Watch, watched: Watched, passed: Passed) {
     this.runs.delete(watched)
     yield* Deferred.succeed(watched.passed, passed)
@@ -187,9 +188,9 @@ const renice = (pid: number, nice: number) => {
   }
 }
 
-/** The limit of tasks or memory that the processes exceed in total. */
+/** Returns the limit of tasks or memory that the processes exceed in total. Undefined: they exceed none. */
 const passedBy = Effect.fnUntraced(function* (pids: ReadonlyArray<number>, limits: LimitsConfig) {
-  // a fork bomb is not measured process by process
+  // the processes of a fork bomb are not measured one by one
   const uses = pids.length > limits.tasks ? [] : pids.map(ProcessUse.of)
   const tasks = uses.reduce((sum, use) => sum + use.tasks, 0) || pids.length
   if (tasks > limits.tasks) return { limit: "tasks", used: tasks, most: limits.tasks } satisfies Passed
@@ -198,16 +199,19 @@ const passedBy = Effect.fnUntraced(function* (pids: ReadonlyArray<number>, limit
   return memory > limits.memory ? ({ limit: "memory", used: memory, most: limits.memory } satisfies Passed) : undefined
 })
 
-/** The run whose processes have written most. For runs that share a folder, nothing else shows which one filled it. */
+/**
+ * Finds the run whose processes have written most. For runs that share a folder, nothing else shows which one filled
+ * it.
+ */
 const mostWritten = (runs: ReadonlyArray<Watched>): Watched | undefined => {
   const written = runs.map(({ seen }) => ProcessUse.writtenBy([...seen.keys()]))
   return runs[written.indexOf(Math.max(...written))]
 }
 
 export interface Options {
-  /** The store whose runs are watched: `AGENTD_STORE` in their environment. */
+  /** Id of the store whose runs are watched: `AGENTD_STORE` in their environment. */
   readonly store: string
-  /** Folder for the home folders of confined agents: runs write there, too. */
+  /** Folder that contains the home folders of confined agents. Runs write there, too. */
   readonly homes: string
 }
 

@@ -1,9 +1,9 @@
 /**
- * TreeGrowth: measures how many bytes of disk some folders have grown since a start time, from their files and the disk
- * itself.
+ * TreeGrowth: measures by how many bytes some folders have grown since a start time, from their files and from the
+ * disk's usage.
  *
  * Guarantees: No link is followed and no other disk is entered. A file with several names counts once. A file that
- * vanishes during the walk counts as nothing. Other fibers get their turn. No list of files is stored between two
+ * vanishes during the walk is not counted. Other fibers can run during a walk. No list of files is stored between two
  * walks. Unless the disk grows, walks take 1 % of the time.
  */
 import { Clock, Duration, Effect } from "effect"
@@ -17,7 +17,7 @@ import * as ProcessUse from "./ProcessUse.ts"
 const BATCH = 128
 const MAX_FILES = 3_000_000
 const BLOCK = 512
-/** Pause between two walks, in ms, and as a multiple of the last walk's duration. */
+/** Minimum pause between two walks: in ms, and as a multiple of the last walk's duration. */
 const WALK_EVERY = 30_000
 const WALK_SHARE = 100
 /** Disk growth below this fraction of the limit does not cause a walk. */
@@ -26,14 +26,14 @@ const ANSWER_WITHIN = Duration.seconds(2)
 
 const statOf = (file: string): fs.Stats | undefined => attempt(() => fs.lstatSync(file))
 
-/** The names in a folder, a few at a time, since it can have millions. */
+/** Reads the names in a folder one at a time, because a folder can contain millions. */
 function* namesIn(folder: string): Generator<string> {
   let open: fs.Dir | undefined
   try {
     open = fs.opendirSync(folder)
     for (let entry = open.readSync(); entry !== null; entry = open.readSync()) yield entry.name
   } catch {
-    // gone, or not readable
+    // the folder is gone or not readable
   } finally {
     open?.closeSync()
   }
@@ -57,8 +57,8 @@ export const walk = Effect.fnUntraced(function* (folder: string, visit: (file: s
 })
 
 /**
- * Bytes of files that were created since `since` (ms since the epoch), and of older files that were changed: each with
- * its whole size. The walk ends when the created files exceed `enough`.
+ * Measures the bytes of files that were created since `since` (ms since the epoch), and of older files that were
+ * changed since then. Each file counts with its whole size. The walk ends when the created files exceed `enough`.
  */
 const measure = Effect.fnUntraced(function* (folder: string, since: number, enough: number) {
   const several = new Set<number>()
@@ -74,10 +74,13 @@ const measure = Effect.fnUntraced(function* (folder: string, since: number, enou
   return { made, changed }
 })
 
-/** Bytes in use, by device number. */
+/** Bytes in use on each disk, by device number. */
 type Disks = ReadonlyMap<number, number>
 
-/** The disk of the folder, or of the nearest existing folder above it. */
+/**
+ * Returns the device number and the used bytes of the folder's disk. If the folder does not exist, uses the nearest
+ * existing parent folder.
+ */
 const diskOf = (folder: string): Effect.Effect<readonly [device: number, used: number] | undefined> =>
   Effect.tryPromise(async () => {
     const [{ bfree, blocks, bsize }, { dev }] = await Promise.all([
@@ -100,7 +103,7 @@ const grown = (before: Disks, now: Disks): number =>
 /** Growth of some folders since a start time, as of the last walk. */
 export interface Written {
   readonly folders: ReadonlyArray<string>
-  /** ms since the epoch. */
+  /** Start time, in ms since the epoch. */
   readonly since: number
   /** The disks of the folders at the start, and at the last walk. */
   readonly before: Disks
@@ -108,11 +111,11 @@ export interface Written {
   readonly bytes: number
   /** The part of `bytes` that is in the first folder. */
   readonly inFirst: number
-  /** Latest time of the next walk, ms of the monotonic clock. */
+  /** Latest time of the next walk, in ms of the monotonic clock. */
   readonly due: number
 }
 
-/** Starts counting now. `coarse`: ms by which a file's time can be earlier than the clock. */
+/** Starts measuring now. `coarse`: how many ms a file's time may be earlier than the clock. */
 export const fromNow = Effect.fnUntraced(function* (folders: ReadonlyArray<string>, coarse = 0) {
   const since = (yield* Clock.currentTimeMillis) - coarse
   const due = (yield* Monotonic.now) + WALK_EVERY
@@ -121,8 +124,8 @@ export const fromNow = Effect.fnUntraced(function* (folders: ReadonlyArray<strin
 })
 
 /**
- * Walks through the folders again if the disks have grown by half of what remains up to `most` bytes, or if a walk is
- * due. Deleted files count if the processes hold them open.
+ * Walks through the folders again if the disks have grown by half of the bytes that remain up to `most`, or if a walk
+ * is due. Deleted files count if the processes hold them open.
  */
 export const again = Effect.fnUntraced(function* (last: Written, most: number, pids: ReadonlyArray<number>) {
   const begun = yield* Monotonic.now
@@ -133,7 +136,7 @@ export const again = Effect.fnUntraced(function* (last: Written, most: number, p
   const sizes: Array<number> = []
   for (const folder of last.folders) {
     const { changed, made } = yield* measure(folder, last.since, most)
-    // the earlier size of a changed file is unknown: it cannot have grown by more than its disk
+    // the earlier size of a changed file is unknown, but the file cannot have grown by more than its disk
     const older = Math.min(changed, growth)
     growth -= older
     sizes.push(made + older)

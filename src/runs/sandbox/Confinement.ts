@@ -1,15 +1,15 @@
 /**
  * Confinement: the file system that a confined command sees, as a list of mounts.
  *
- * An allow-list: the root is empty, and every mount in it is listed. Read-only: the system's programs and libraries,
- * their files in /etc, folders of programs and tool chains, git's settings. Private and discarded with the command:
- * /tmp, /run, and the home, unless the run has a stored one. Writable: the workspace, the stored home, and a git folder
- * that belongs to the agent (GitFolders). Anything else that a command needs is shared by name.
+ * An allow-list: the root is empty except for the listed mounts. Read-only: the system's programs and libraries, their
+ * files in /etc, folders of programs and tool chains, git's settings. Private and discarded with the command: /tmp,
+ * /run, and the home folder, unless one is stored for the run. Writable: the workspace, the stored home, and a git
+ * folder that belongs to the agent (GitFolders). Anything else that a command needs is shared by name.
  *
- * Guarantees: A file that is not listed is not there, including sockets and other users' names. Hidden files are hidden
- * within listed folders, too. No mount lies behind a link that an agent could have left, and nothing is shared from a
- * folder that an agent can write. Later mounts cover earlier ones, and both mechanisms (bubblewrap, namespaces) apply
- * the same list in this order.
+ * Guarantees: A file that is not listed does not exist for the command. This includes sockets and the names of other
+ * users. Hidden files are hidden within listed folders, too. No mount target is behind a link that an agent may have
+ * left, and nothing is shared from a folder that an agent can write. Later mounts cover earlier ones, and both
+ * mechanisms (bubblewrap, namespaces) apply the same list in this order.
  */
 import { Schema } from "effect"
 import * as fs from "node:fs"
@@ -21,12 +21,12 @@ import type { Environment } from "../process/ChildProcess.ts"
 import { PROTECTED } from "../model/Workspace.ts"
 
 export interface Rules {
-  /** Real path. */
+  /** Real path of the workspace. */
   readonly workspace: string
   readonly network: boolean
-  /** Real paths of files and folders that the command must not see, wherever they lie: agentd's state, keys. */
+  /** Real paths of files and folders that the command must not see, wherever they are: agentd's state, keys. */
   readonly hidden: ReadonlyArray<string>
-  /** The daemon's environment, which tells where its home and its programs are. */
+  /** The daemon's environment, from which its home folder and its programs are determined. */
   readonly environment: Environment
   /**
    * Real path of a home folder that is stored for the run. Undefined: the home is empty, has the user's path, and is
@@ -35,7 +35,7 @@ export interface Rules {
   readonly home?: string | undefined
   /** Further files and folders that the command can read, each with the path at which it sees them. */
   readonly shared?: ReadonlyArray<{ readonly source: string; readonly target: string }> | undefined
-  /** True if the command goes on after its parent has ended. */
+  /** True if the command continues after its parent has ended. */
   readonly outlives?: boolean
 }
 
@@ -53,7 +53,7 @@ export class MountRefused extends Schema.TaggedError<MountRefused>()("MountRefus
   remedy: Schema.String
 }) {}
 
-/** Folders that can contain private files. git's search for a checkout ends below them. */
+/** Folders that can contain private files. The search for a git checkout stops at them. */
 const PRIVATE = ["/tmp", "/var/tmp", "/run", "/home", "/root", "/mnt", "/media"]
 
 /** Folders that are private for every user. */
@@ -62,7 +62,7 @@ const EMPTY = ["/tmp", "/var/tmp", "/run"]
 /** Folders of the system. If one is a link into /usr, it is a link in the sandbox, too. */
 const SYSTEM = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /run/current-system /run/opengl-driver".split(" ")
 
-/** Files of /etc that programs read: no keys, no users. */
+/** Files in /etc that programs read. None of them contains keys or names of users. */
 const ETC = `
   ld.so.cache ld.so.conf ld.so.conf.d group nsswitch.conf ssl/certs ssl/openssl.cnf ca-certificates pki/tls/certs
   pki/ca-trust crypto-policies localtime timezone alternatives os-release protocols services mime.types terminfo
@@ -71,7 +71,7 @@ const ETC = `
   .trim()
   .split(/\s+/)
 
-/** Folders of programs and libraries that people install in their home. None of them contains keys. */
+/** Folders of programs and libraries that users install in their home. None of them contains keys. */
 const TOOLS = `
   .local/bin .local/lib .local/share/mise .local/share/uv .local/share/pnpm .local/share/fnm .local/share/pipx
   .cargo/bin .cargo/registry .cargo/git .rustup go/bin go/pkg .nvm .fnm .volta .bun/bin .deno/bin .pyenv .rbenv
@@ -80,7 +80,7 @@ const TOOLS = `
   .trim()
   .split(/\s+/)
 
-/** Git settings that a commit needs. They are read from the home folder. */
+/** Git settings that a commit needs, from the home folder. */
 const SETTINGS = [".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"]
 
 const real = (file: string): string | undefined => attempt(() => fs.realpathSync(file))
@@ -95,7 +95,7 @@ const put = (kind: Exclude<Mount["kind"], "empty" | "blank">, source: string, ta
   target
 })
 
-/** The user's home folder. Undefined if there is none, or if it is `/`. */
+/** Finds the user's home folder. Undefined: there is none, or it is `/`. */
 export const homeOf = (environment: Environment): string | undefined => {
   const home = environment["HOME"]
   const found = home === undefined || !path.isAbsolute(home) ? undefined : real(home)
@@ -135,9 +135,9 @@ const toolsOf = (home: string, target: string): ReadonlyArray<Mount> =>
   )
 
 /**
- * The folder to mount for an entry of the PATH. For a `bin` folder it is the parent, which contains libraries for its
- * programs. It is the `bin` folder itself if the parent contains the home or is a dot folder in it: ~/.cargo has a
- * registry token, ~/.local keyrings. TOOLS lists what tools need from there.
+ * Returns the folder to mount for an entry of PATH. For a `bin` folder this is its parent, which contains libraries for
+ * its programs. If the parent contains the home, or is a dot folder in the home, only the `bin` folder is mounted:
+ * ~/.cargo contains a registry token, ~/.local keyrings. TOOLS lists what tools need from there.
  */
 const programFolder = (folder: string, home: string | undefined): string => {
   const above = path.dirname(folder)
@@ -146,7 +146,7 @@ const programFolder = (folder: string, home: string | undefined): string => {
   return alone || isSetting || (home !== undefined && within(above, home)) ? folder : above
 }
 
-/** Folders of the PATH outside the system's folders. Leaves out folders that contain a secret or the home. */
+/** Lists the folders of PATH outside the system's folders. Omits folders that contain a secret or the home. */
 const programsOf = ({ environment, hidden, workspace }: Rules, home: string | undefined): ReadonlyArray<Mount> =>
   (environment["PATH"] ?? "").split(":").flatMap((entry) => {
     const source = path.isAbsolute(entry) ? real(entry) : undefined
@@ -160,7 +160,7 @@ const programsOf = ({ environment, hidden, workspace }: Rules, home: string | un
 const gitOf = (git: GitFolders.GitFolders | undefined): ReadonlyArray<Mount> =>
   (git?.parts ?? []).map(({ kind, path }) => put(kind, path))
 
-/** Why this folder cannot be a workspace: it contains files that must be hidden. */
+/** Returns why this folder cannot be a workspace: it contains files that must be hidden. Undefined: it can be one. */
 export const objection = (workspace: string, environment: Environment): string | undefined => {
   const home = homeOf(environment)
   if (workspace === "/") return "it is the whole file system"
@@ -172,7 +172,7 @@ export const objection = (workspace: string, environment: Environment): string |
 }
 
 /**
- * A link on the way to a mount target. An agent could have left it in an earlier run to lead the mount elsewhere:
+ * Finds a link on the path to a mount target. An agent could have left it in an earlier run to redirect the mount:
  * bubblewrap 0.8 followed one to `/oldroot/…` and created an empty file there.
  */
 const linkTo = ({ home, workspace }: Rules, target: string): string | undefined => {
@@ -187,13 +187,13 @@ const linkTo = ({ home, workspace }: Rules, target: string): string | undefined 
   return undefined
 }
 
-/** A shared file in a folder that the agent can write. The agent could replace it with a link to something else. */
+/** Finds a shared file in a folder that the agent can write. The agent could replace it with a link to another file. */
 const writableSource = ({ home, shared = [], workspace }: Rules): string | undefined =>
   shared
     .map(({ source }) => source)
     .find((source) => within(workspace, source) || (home !== undefined && within(home, source)))
 
-/** Why these mounts must not be made; undefined if they may. */
+/** Returns why these mounts must not be made. Undefined: they may be made. */
 export const refusalOf = (rules: Rules, mounts: ReadonlyArray<Mount>): MountRefused | undefined => {
   const source = writableSource(rules)
   if (source !== undefined)
@@ -210,7 +210,7 @@ export const refusalOf = (rules: Rules, mounts: ReadonlyArray<Mount>): MountRefu
       })
 }
 
-/** Sorts outer mounts first, and drops mounts that another mount of the same folder already shows. */
+/** Sorts outer mounts first, and drops mounts that an outer mount already shows. */
 const apart = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Mount> => {
   const kept: Array<Mount> = []
   for (const mount of mounts.toSorted((one, other) => one.target.length - other.target.length)) {
@@ -225,7 +225,7 @@ const isPartOf = (outer: Mount, inner: Mount): boolean =>
   "source" in inner &&
   path.join(outer.source, path.relative(outer.target, inner.target)) === inner.source
 
-/** Drops mounts that a later one covers: a mount that nobody sees cannot be made read-only. */
+/** Drops mounts that a later mount covers, because a mount that is not visible cannot be made read-only. */
 const uncovered = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Mount> =>
   mounts.filter(({ target }, index) => !mounts.slice(index + 1).some((later) => within(later.target, target)))
 
@@ -270,7 +270,7 @@ export const mountsOf = (rules: Rules): ReadonlyArray<Mount> => {
   ])
 }
 
-/** How these mounts show a path of the machine; undefined if they do not show it. */
+/** Returns how these mounts show a path of the machine. Undefined: they do not show it. */
 export const shows = (mounts: ReadonlyArray<Mount>, file: string): "readOnly" | "writable" | undefined => {
   const top = mounts.findLast(({ target }) => within(target, file))
   if (top === undefined || !("source" in top) || top.kind === "link" || top.kind === "text") return undefined

@@ -2,14 +2,15 @@
  * Enclosure: starts the programs of a run either directly or confined, as the `sandbox` setting of its backend says.
  * The terminals of an ACP agent are in the same sandbox.
  *
- * A confined run has its workspace, and its own home folder that is stored for the agent. It sees the files of the
- * user's home that its config shares, the socket to the daemon, and the program that uses it (agentd mcp). Of the
- * daemon's variables it has those that contain no secret and no socket, and those that its config names. Its network is
- * the machine's, or the gateway to its model, or none.
+ * A confined run sees its workspace, and a home folder that is stored for the agent. It sees the files of the user's
+ * home that its config shares, the socket to the daemon, and the program that uses this socket (agentd mcp). From the
+ * daemon's environment it gets only variables without secrets and sockets, and those that its config names. Its network
+ * is the machine's, or the gateway to its model, or none.
  *
  * Guarantees: If a sandbox is required and none works, nothing starts. A key that the gateway adds is in no variable,
- * argument or file that the run sees, only a placeholder. The route of the gateway and the folder of its socket exist
- * as long as the scope. `look` reports how a run would be confined, by the same decisions, and creates nothing.
+ * argument or file that the run sees; they contain only a placeholder. The route of the gateway and the folder of its
+ * socket exist as long as the scope. `look` makes the same decisions and reports how a run would be confined, but
+ * creates nothing.
  */
 import { Clock, Effect, type FileSystem, Option, Result, type Scope } from "effect"
 import { createHash } from "node:crypto"
@@ -48,9 +49,9 @@ export interface EnclosureOptions {
   readonly provider: Provider | undefined
   readonly host: Host
   readonly spec: RunSpec
-  /** The variables of an unconfined run. */
+  /** Environment variables of an unconfined run. */
   readonly inherited: Environment
-  /** Names of variables to pass on in any case, except those with a key that the gateway adds. */
+  /** Names of variables to pass on in any case, except variables that contain a key which the gateway adds. */
   readonly passEnv: ReadonlyArray<string> | undefined
   /** Variables that the run gets in any case. */
   readonly own: Environment
@@ -60,7 +61,7 @@ export interface EnclosureOptions {
   readonly keeps?: boolean
 }
 
-/** The command and the enclosure options of a run, for a program that survives daemon restarts. */
+/** Returns the command and the enclosure options of a run, for a program that survives daemon restarts. */
 export const outlined = (config: AcpBackend | ExecBackend, host: Host, spec: RunSpec) => {
   const [binary = "", ...args] = config.argv
   const options: EnclosureOptions = {
@@ -85,11 +86,11 @@ export interface Enclosed {
 export interface Enclosure {
   readonly confined: boolean
   readonly env: Environment
-  /** The gateway's counts, if it counts. */
+  /** Reads the gateway's counts. Omitted: the gateway does not count. */
   readonly passed?: PassedBy
   /**
-   * `cwd`: an absolute path. `part`: a further program of a live run. It gets no mounts in the run's home, since the
-   * run could move a mount there at the same time.
+   * `cwd`: an absolute path. `part`: an additional program of a live run. It gets no mounts in the run's home, because
+   * the running programs could redirect such a mount at the same time.
    */
   readonly start: (
     argv: Argv,
@@ -101,11 +102,14 @@ export interface Enclosure {
 const refused = (message: string, remedy: string, fatal = true): BackendError =>
   new BackendError({ message, remedy, fatal })
 
-/** Placeholder for agents that require a key. */
+/** Placeholder value for agents that require a key. */
 export const NO_KEY = "held-by-agentd"
 /** Port on the loopback interface of the run's own network. */
 const PORT = 3128
-/** Path within the sandbox. The folder is mounted, not the socket, so that a newly bound socket is visible. */
+/**
+ * Folder of the sockets within the sandbox. The folder is mounted instead of the socket, so that a newly bound socket
+ * is visible.
+ */
 const SOCKETS = "/run/agentd"
 const SOCKET = "model.sock"
 /** Address of the gateway for a confined run. */
@@ -130,7 +134,7 @@ const folder = (name: string) =>
 const passingFolder = (name: string) =>
   Effect.flatMap(Keeper, (keeper) =>
     Effect.acquireRelease(folder(name), (made) =>
-      // a run that goes on still sees it
+      // a run that continues still has this folder mounted
       Effect.sync(() => keeper.isLeaving() || fs.rmSync(made, { recursive: true, force: true }))
     )
   )
@@ -139,8 +143,8 @@ const isRecord = (value: unknown): value is { readonly [name: string]: unknown }
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 /**
- * The config for Codex' adapter, which takes no URL from a variable. `before`: its existing config. `keyEnv` is
- * undefined for a login.
+ * Builds the config for Codex' adapter, which reads no URL from a variable. `before`: its existing config. `keyEnv`:
+ * the variable with the key. Undefined: the agent uses a login.
  */
 const codexConfig = (url: string, keyEnv: string | undefined, before = "{}"): string => {
   const parsed = Result.getOrElse(
@@ -157,7 +161,8 @@ const codexConfig = (url: string, keyEnv: string | undefined, before = "{}"): st
 }
 
 /**
- * The variables that give an agent its model's URL and the placeholder for a key. `own`: the agent's other variables.
+ * Returns the variables that tell an agent its model's URL and the placeholder for a key. `own`: the agent's other
+ * variables.
  */
 const variablesOf = (
   { api, keyEnv }: Provider,
@@ -195,7 +200,9 @@ const headersOf = (api: Provider["api"], key: string): { readonly [name: string]
   }
 }
 
-/** The way to the model: the folder of the run's socket, the agent's variables, and the beginning of its command. */
+/**
+ * How a run reaches its model: the folder of the run's socket, the agent's variables, and the beginning of its command.
+ */
 interface Exit {
   readonly sockets: string
   readonly variables: Environment
@@ -212,7 +219,7 @@ const keyOf = (provider: Provider, { host, spec }: EnclosureOptions) => {
   return login && !isSet ? Effect.succeed(undefined) : Effect.map(ProviderKey.read(place), ({ key }) => key)
 }
 
-/** The way to the model through a gateway whose sockets for the run lie in this folder. */
+/** Describes how a run reaches its model through a gateway whose sockets for the run are in the folder `sockets`. */
 const exitBy = (
   provider: Provider,
   sockets: string,
@@ -233,7 +240,7 @@ const noGateway = refused("there is no gateway to the model here", 'set "network
 
 const socketsOf = (gateway: string, { runId }: RunSpec) => path.join(gateway, short(runId))
 
-/** A port of the machine's loopback interface that is free now. */
+/** Finds a port of the machine's loopback interface that is free now. */
 const freePort = Effect.callback<number, BackendError>((resume) => {
   const server = net.createServer()
   const fail = ({ message }: Error) =>
@@ -249,7 +256,7 @@ const freePort = Effect.callback<number, BackendError>((resume) => {
   })
 })
 
-/** The counts of the run's route; empty if the gateway does not answer. */
+/** Returns a function that reads the counts of the run's route. The counts are empty if the gateway does not answer. */
 const passedBy =
   (gateway: Gateway["Service"], runId: string): PassedBy =>
   (isOver) =>
@@ -259,7 +266,8 @@ const passedBy =
     )
 
 /**
- * Opens the run's route. `isFree`: the run is not confined; its agent uses its own key, and the gateway only counts.
+ * Opens the run's route. `isFree`: true if the run is not confined. Its agent then uses its own key, and the gateway
+ * only counts.
  */
 const exitOf = Effect.fnUntraced(function* (provider: Provider, options: EnclosureOptions, isFree: boolean) {
   const { config, host, spec } = options
@@ -311,7 +319,7 @@ const NONE: Mechanism = { kind: "none", note: "none is there for this backend" }
 
 const same = (file: string) => ({ source: file, target: file })
 
-/** The path of the program, found as a shell finds it. */
+/** Finds the path of the program as a shell does. */
 const find = (argv: Argv, cwd: string, env: Environment): string | undefined =>
   argv[0].includes("/") ? real(path.resolve(cwd, argv[0])) : locate(argv[0], env)
 
@@ -324,7 +332,7 @@ const unconfined = ({ inherited, own }: EnclosureOptions): Enclosure => ({
   start: (argv, cwd) => Effect.succeed({ argv, cwd })
 })
 
-/** Not confined, but its way to the model leads through the gateway, which counts. */
+/** An unconfined run whose requests to the model go through the gateway, which counts tokens. */
 const counted = Effect.fnUntraced(function* (options: EnclosureOptions, provider: Provider) {
   const { env, start } = unconfined(options)
   const exit = yield* exitOf(provider, options, true)
@@ -339,7 +347,7 @@ const counted = Effect.fnUntraced(function* (options: EnclosureOptions, provider
   return enclosure
 })
 
-/** A confined run with its home, its way to the model and its environment. */
+/** A confined run with its home folder, its connection to the model and its environment. */
 interface Quarters {
   readonly options: EnclosureOptions
   readonly wrap: Exclude<Mechanism, { kind: "none" }>["wrap"]
@@ -351,8 +359,8 @@ interface Quarters {
 }
 
 /**
- * The files that the config shares. Those of the user's home appear at the same place in the run's home. A login is not
- * shared if the gateway adds a key. A `part` gets nothing in the home.
+ * Lists the files that the config shares. Files of the user's home appear at the same relative path in the run's home.
+ * They are not shared if the gateway adds a key, because they can contain a login. A `part` gets no files in the home.
  */
 const sharedOf = ({ exit, home, options: { config, host } }: Quarters, part: boolean) => {
   const person = homeOf(host.environment)
@@ -364,10 +372,16 @@ const sharedOf = ({ exit, home, options: { config, host } }: Quarters, part: boo
   })
 }
 
-/** A shorter key must match exactly, because it could be part of any text. */
+/**
+ * Minimum length of a key that is searched for within a value. A shorter key must match exactly, because it could be
+ * part of any text.
+ */
 const LEAST_KEY = 12
 
-/** The variables that the config names. Variables that contain the gateway's key are left out, whatever their names. */
+/**
+ * Returns the variables that the config names. Variables that contain the gateway's key are left out, whatever their
+ * names.
+ */
 const handedOver = ({ host, passEnv }: EnclosureOptions, exit: Exit | undefined): Environment => {
   const { key = "" } = exit ?? {}
   const isHeld = (value = "") => key !== "" && (key.length < LEAST_KEY ? value.trim() === key : value.includes(key))
@@ -388,7 +402,7 @@ const environmentOf = (options: EnclosureOptions, home: string, exit: Exit | und
   TMPDIR: "/tmp"
 })
 
-/** Files of the run's MCP servers that lie outside the folders that it can write. */
+/** Lists the files of the run's MCP servers that are outside the folders that the run can write. */
 const serversOf = ({ home, options: { spec }, workspace }: Quarters): ReadonlyArray<string> =>
   Object.values(spec.mcp)
     .flatMap(({ files = [] }) => files.flatMap((file) => real(file) ?? []))
@@ -442,7 +456,7 @@ type Plan =
       readonly _tag: "Held"
       readonly mechanism: Exclude<Mechanism, { kind: "none" }>
       readonly workspace: string
-      /** Undefined: a home folder that ends with the run. */
+      /** Undefined: the home folder is removed when the run ends. */
       readonly home: string | undefined
       readonly way: Way
     }
@@ -455,7 +469,7 @@ const homeFor = ({ host, spec }: EnclosureOptions, workspace: string) =>
 
 const wayOf = ({ config, provider }: EnclosureOptions): Way => (config.network ? "host" : (provider ?? "none"))
 
-/** Decides from the config and from the machine's sandbox. */
+/** Decides how the run will be confined, from the config and the machine's sandbox. */
 const plan = (options: EnclosureOptions, mechanism: Mechanism): Effect.Effect<Plan, BackendError> => {
   const { config, host, spec } = options
   if (config.sandbox === "off") return Effect.succeed<Plan>({ _tag: "Free", why: undefined })
@@ -492,7 +506,7 @@ const mechanismOf = (config: Confinement) =>
         Option.isSome(sandbox) ? sandbox.value.mechanism : Effect.succeed(NONE)
       )
 
-/** When the run is over, removes set-gid from files that the run has left, and reports it. */
+/** When the run is over, removes the set-gid bit from files that the run has left, and reports these files. */
 const sweeping = Effect.fnUntraced(function* ({ spec }: EnclosureOptions, folders: ReadonlyArray<string>) {
   const { isLeaving } = yield* Keeper
   const tell = yield* Left
@@ -542,16 +556,16 @@ export interface View {
   /** Null: the run is not confined. */
   readonly held: {
     readonly by: "bubblewrap" | "namespaces"
-    /** For a person: the sandbox program, and its limitations. */
+    /** Description for the user: the sandbox program and its limitations. */
     readonly note: string
     readonly mounts: ReadonlyArray<Mount>
     readonly network: "host" | "gateway" | "none"
-    /** URL behind the gateway. */
+    /** URL of the model behind the gateway. Null: there is no gateway. */
     readonly provider: string | null
     /** Whether the gateway adds a key. */
     readonly keyed: boolean
   } | null
-  /** Why the run is not confined although its config asks for it. */
+  /** Why the run is not confined although its config requests it. */
   readonly why: string | undefined
   readonly env: Environment
 }

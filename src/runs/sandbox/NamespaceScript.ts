@@ -1,6 +1,6 @@
 /**
  * NamespaceScript: the sandbox for machines without bubblewrap. A POSIX shell script that runs as the first process of
- * new namespaces, where it is root over mounts only.
+ * new namespaces, in which it has root rights only over mounts.
  *
  * Arguments: $1 is the size of private folders, $2 the working directory, $3 and $4 the user id and group id. $5 to $7
  * are perl, the number of prctl and the system call filter in hex; they are empty if there is no filter. Then follow

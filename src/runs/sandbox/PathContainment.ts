@@ -5,9 +5,10 @@
  * not beneath the root is a WorkspaceViolation. Nothing is read, written or created before that check: the first
  * descriptor is O_PATH, whose opening reads nothing, blocks on no FIFO and wakes no device. A new file or folder is
  * created in a folder held by such a descriptor, under one plain name, and never through a link. A path that leads out
- * is refused in the same way whether its target exists or not. So no link can be used to find out what exists.
+ * is rejected in the same way whether its target exists or not. A link therefore cannot be used to find out which files
+ * exist outside.
  *
- * Linux only: elsewhere a descriptor cannot be located, and `open` fails.
+ * Linux only: on other systems a descriptor cannot be located, and `open` fails.
  */
 import { Effect, Schema, type Scope } from "effect"
 import * as fs from "node:fs"
@@ -51,13 +52,15 @@ export interface Beneath {
   readonly root: string
   /** The normalized path relative to the root; "" is the root itself. Does not access the file system. */
   readonly relative: (given: string) => Effect.Effect<string, WorkspaceError>
-  /** Where a path that cannot be opened leads, with links followed. Undefined if that is outside the root. */
+  /**
+   * Returns where a path that cannot be opened leads, with links followed. Undefined: the path leads out of the root.
+   */
   readonly leads: (given: string) => Effect.Effect<string | undefined, WorkspaceError>
   /** Opens an existing file or folder, with links followed. The descriptor cannot be read yet. */
   readonly hold: (given: string) => Effect.Effect<Held, WorkspaceError, Scope.Scope>
   /**
-   * Opens the folder, and creates it and missing parents. `refuse` checks the location of each one before it is
-   * created.
+   * Opens the folder. If needed, creates it and its missing parents. `refuse` checks the location of each folder before
+   * it is created.
    */
   readonly makeFolder: (
     relative: string,
@@ -66,10 +69,10 @@ export interface Beneath {
 }
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = fs.constants
-/** Linux' value on all of Node's architectures; `fs.constants` does not have it. */
+/** Linux' value on all of Node's architectures, because `fs.constants` does not contain it. */
 const O_PATH = 0o10000000
 
-/** The path of a descriptor, or of a name in the folder that it holds. */
+/** Path of a descriptor, or of a name in the folder that the descriptor holds. */
 export const at = (fd: number, name?: string): string =>
   name === undefined ? `/proc/self/fd/${fd}` : `/proc/self/fd/${fd}/${name}`
 
@@ -142,14 +145,14 @@ const stat = (fd: number) => call<fs.BigIntStats>((done) => fs.fstat(fd, { bigin
 /** Maximum number of links, the same as in Linux. */
 const MAX_LINKS = 40
 
-/** The target of a link; undefined if the file is not a link or does not exist. */
+/** Reads the target of a link. Undefined: the file is not a link or does not exist. */
 const targetOf = (file: string) =>
   Effect.orElseSucceed(
     call<string | undefined>((done) => fs.readlink(file, done)),
     () => undefined
   )
 
-/** Whether the location is the folder or lies in it. Both must be real paths. */
+/** Whether the location is the folder or inside it. Both must be real paths. */
 export const within = (folder: string, location: string): boolean =>
   location === folder || location.startsWith(folder === "/" ? folder : `${folder}/`)
 
@@ -165,7 +168,7 @@ const hold = (file: string, flags: number) =>
     return { fd, location: yield* locate(fd), stat: yield* stat(fd) }
   })
 
-/** A readable descriptor of exactly the held file: no name is looked up again. */
+/** Opens a readable descriptor of exactly the held file, without looking up a name again. */
 export const readable = (held: Held) => opened(at(held.fd), O_RDONLY | O_NONBLOCK | O_NOCTTY)
 
 /** Creates a new file in the held folder. The name must be free, so a link cannot lead out. */
@@ -173,8 +176,8 @@ export const create = (folder: Held, name: string, mode: number) =>
   opened(at(folder.fd, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, mode)
 
 /**
- * Follows the names from the root, and only while they lie in it: nothing outside is accessed. Undefined: they lead
- * out.
+ * Follows the names from the root, but only while they stay within the root, so that nothing outside is accessed.
+ * Undefined: the names lead out.
  */
 const follow = Effect.fnUntraced(function* (
   { given, root }: { readonly root: string; readonly given: string },
@@ -198,7 +201,7 @@ const follow = Effect.fnUntraced(function* (
       rest = [...target.split("/"), ...more]
       continue
     }
-    // an absolute target within the root is followed from the root again; the root can have two names
+    // an absolute target within the root is followed from the root again; the root can be known by two names
     const absolute = path.resolve(target)
     const home = [root, given].find((one) => within(one, absolute))
     if (home === undefined) return undefined
@@ -233,7 +236,7 @@ export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
   const checked = (name: string) => (held: Held) =>
     within(root, held.location) ? Effect.succeed(held) : Effect.fail(outside(name, "leads out of the workspace"))
 
-  /** The kernel follows the names. The location is then read from the descriptor. */
+  /** Opens a file beneath the root. The kernel follows the names, and the location is then read from the descriptor. */
   const find = (name: string, flags: number) => hold(at(base.fd, `./${name}`), flags)
 
   const leads: Beneath["leads"] = (file) =>
@@ -262,7 +265,7 @@ export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
     const last = path.basename(name)
     yield* refuse(path.join(parent.location, last))
     yield* call((done) => fs.mkdir(at(parent.fd, last), 0o777, done)).pipe(
-      // created in the meantime; if it is a link instead, the next call fails
+      // another process has created it meanwhile; if it is a link, the next call fails
       Effect.catchIf(
         (error) => error.code === "EEXIST",
         () => Effect.void

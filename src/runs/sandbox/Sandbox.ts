@@ -1,14 +1,14 @@
 /**
  * Sandbox: confines a command to its workspace, if this machine has a mechanism for it.
  *
- * Uses bubblewrap if it works, else user namespaces by `unshare`, else nothing. In the last case `note` says why, and
- * the caller decides whether to refuse the command or to ask. A mechanism is used only after a successful trial on this
- * machine, made once per daemon when it is first needed.
+ * Uses bubblewrap if it works, otherwise user namespaces with `unshare`, otherwise nothing. In the last case `note`
+ * says why, and the caller decides whether to refuse the command or to ask. A mechanism is used only after a successful
+ * trial on this machine, made once per daemon when it is first needed.
  *
  * A confined command has its own namespaces (user, mount, pid, IPC, host name, cgroup, and network unless allowed). It
- * sees what `Confinement` lists. It has a system call filter (`Seccomp`); the mechanism's note says if there is none.
- * It gains no privileges, creates no namespaces, and cannot type into a terminal. When its first process ends, all
- * processes that it started end, too.
+ * sees only the files that `Confinement` lists. It has a system call filter (`Seccomp`); the mechanism's note says if
+ * there is none. It gains no privileges, creates no namespaces, and cannot type into a terminal. When its first process
+ * ends, all processes that it started end, too.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import { spawn } from "node:child_process"
@@ -24,8 +24,8 @@ import { type Environment, hand } from "../process/ChildProcess.ts"
 export interface Confined {
   readonly argv: Argv
   /**
-   * Contents of file descriptors 3, 4 … while the sandbox is set up. Descriptors are used because a file could be
-   * replaced.
+   * Contents of file descriptors 3, 4 and so on, needed while the sandbox is set up. Descriptors are used because a
+   * file could be replaced.
    */
   readonly handed: ReadonlyArray<Uint8Array>
 }
@@ -33,7 +33,7 @@ export interface Confined {
 export type Mechanism =
   | {
       readonly kind: "bubblewrap" | "namespaces"
-      /** For a person: the program, and its limitations. */
+      /** Description for the user: the program and its limitations. */
       readonly note: string
       /** Wraps a command. `cwd`: a real path that the command sees. Reads the file system. */
       readonly wrap: (rules: Rules, cwd: string, argv: Argv) => Effect.Effect<Confined, MountRefused>
@@ -42,7 +42,7 @@ export type Mechanism =
 
 type Build = (rules: Rules, mounts: ReadonlyArray<Mount>, cwd: string, argv: Argv) => Confined
 
-/** Checks the mounts before anything is built. */
+/** Checks the mounts before the command line is built. */
 const wrapBy =
   (build: Build): Exclude<Mechanism, { kind: "none" }>["wrap"] =>
   (rules, cwd, argv) =>
@@ -55,7 +55,7 @@ const wrapBy =
 export class Sandbox extends Context.Service<Sandbox, { readonly mechanism: Effect.Effect<Mechanism> }>()(
   "agentd/backends/Sandbox"
 ) {
-  /** `environment`: the daemon's. Programs are searched in its PATH. */
+  /** `environment`: the daemon's environment. Programs are searched in its PATH. */
   static readonly layer = (environment: Environment) =>
     Layer.effect(
       Sandbox,
@@ -77,7 +77,10 @@ const FIRST_HANDED = 3
 
 const ALONE = words("--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --hostname agent")
 const BOUND = words("--new-session --cap-drop ALL")
-/** /proc is read-only as a whole: bubblewrap leaves the system's settings in it writable for a daemon that is root. */
+/**
+ * /proc as a whole is read-only, because bubblewrap leaves the system's settings in it writable for a daemon that runs
+ * as root.
+ */
 const KERNEL = [...words("--dev /dev --perms 1777 --size"), SIZE, ...words("--tmpfs /dev/shm --proc /proc")]
 const SEALED = words("--remount-ro /proc --remount-ro /")
 
@@ -124,7 +127,7 @@ const bubblewrap = (program: string, extra: ReadonlyArray<string>): Build => {
 
 const NEW = words("--user --map-root-user --mount --pid --fork --kill-child=SIGKILL --ipc --uts --cgroup")
 
-/** `perl`: installs the filter. */
+/** `perl`: path of perl, which installs the system call filter. Undefined: there is no filter. */
 const namespaces = (program: string, perl: string | undefined): Build => {
   const filter = perl === undefined ? undefined : Seccomp.program(process.arch)
   const filtered =
@@ -155,7 +158,7 @@ const namespaces = (program: string, perl: string | undefined): Build => {
 
 const PLACES = ["/usr/bin", "/bin", "/usr/local/bin", "/run/wrappers/bin", "/run/current-system/sw/bin"]
 
-/** Searches a program, first in the system's own folders. */
+/** Searches for a program, first in the system's own folders. */
 export const locate = (name: string, environment: Environment): string | undefined =>
   [...PLACES, ...(environment["PATH"] ?? "").split(":").filter((entry) => path.isAbsolute(entry))]
     .map((folder) => path.join(folder, name))
@@ -170,12 +173,14 @@ export const locate = (name: string, environment: Environment): string | undefin
 
 const TRIAL_LIMIT = 10_000
 
-/** Command of the trial: can write to the workspace, does not see the other folder, and has no network. */
+/**
+ * Command of the trial. It succeeds if it can write to the workspace, cannot see the other folder, and has no network.
+ */
 const TRIAL = `echo held > held && ! test -e "$1" && ! grep -qvE 'lo:|[|]' /proc/net/dev && cat held`
 
 const MAX_SAID = 10_000
 
-/** Undefined if the command was confined; else its error output. */
+/** Runs the trial's command. Undefined: the command was confined. Otherwise the last line of its error output. */
 const attempt = ({ argv, handed }: Confined, cwd: string, environment: Environment) =>
   Effect.callback<string | undefined>((resume) => {
     const child = spawn(argv[0], argv.slice(1), {
@@ -248,13 +253,13 @@ const candidatesOf = (
   ]
 }
 
-/** Undefined if a command is confined; else the reason. */
+/** Tries a mechanism. Undefined: it confines a command. Otherwise the reason why it does not. */
 const trial = Effect.fnUntraced(function* (
   wrap: Exclude<Mechanism, { kind: "none" }>["wrap"],
   environment: Environment
 ): Effect.fn.Return<string | undefined, never, Scope.Scope> {
   const { base, workspace, outside } = yield* grounds
-  // the base folder itself is hidden, in whatever folder temporary files are
+  // the base folder itself is hidden, wherever temporary files are
   const rules: Rules = { workspace, network: false, hidden: [base], environment }
   const confined = yield* Effect.result(wrap(rules, workspace, ["/bin/sh", "-c", TRIAL, "trial", outside]))
   return confined._tag === "Failure"
@@ -262,7 +267,7 @@ const trial = Effect.fnUntraced(function* (
     : yield* attempt(confined.success, workspace, environment)
 })
 
-/** The first mechanism that works on this machine. */
+/** Finds the first mechanism that works on this machine. */
 export const probe = Effect.fnUntraced(function* (
   environment: Environment,
   kinds: ReadonlyArray<Kind>

@@ -2,20 +2,20 @@
  * Seccomp: a system call filter in the kernel's binary form (classic BPF, eight bytes per instruction), for `bwrap
  * --seccomp FD` and for prctl. No compiler is needed.
  *
- * Refused with EPERM are:
+ * These fail with EPERM:
  * - calls that reach into the kernel or past namespaces and that no coding agent needs (keyrings, bpf, perf,
  *   userfaultfd, mounts, modules, kexec, clocks, other processes' memory)
  * - new user namespaces
  * - sockets of other families than unix, inet and netlink
  * - typing into a terminal (TIOCSTI, TIOCLINUX)
- * - making a set-uid file, which any user of the machine could run as the person
+ * - making a set-uid file, which any user of the machine could run as the daemon's user
  * - making a set-gid file, if the call creates the file. chmod of set-gid is allowed: no filter can distinguish a
  *   directory, for which git needs it.
  *
  * The flags of clone3, openat2 and io_uring cannot be read by a filter. They fail with ENOSYS as on an older kernel,
  * and programs use other calls.
  *
- * Guarantees: A call by another ABI (32 bits, x32) kills its process, so that no number can mean another call. For a
+ * Guarantees: A call by another ABI (32 bits, x32) kills its process, so that a call number has only one meaning. For a
  * machine without a table, `program` returns undefined.
  */
 
@@ -43,8 +43,8 @@ interface Table {
   readonly clone: number
   readonly refused: ReadonlyArray<number>
   /**
-   * Calls that change a file's mode, that open and possibly create a file, and that create one. Each has the offset of
-   * its mode or flags.
+   * Calls that change a file's mode (`modes`), that open and possibly create a file (`opens`), and that create a file
+   * (`makes`). Each entry has the offset of the call's mode or flags.
    */
   readonly modes: ReadonlyArray<readonly [call: number, mode: number]>
   readonly opens: ReadonlyArray<readonly [call: number, flags: number]>
@@ -52,7 +52,7 @@ interface Table {
 }
 
 const FCHMODAT2 = [452, THIRD] as const
-/** Answered as by an older kernel: io_uring_setup, io_uring_enter, io_uring_register, clone3, openat2. */
+/** Calls that fail as on an older kernel: io_uring_setup, io_uring_enter, io_uring_register, clone3, openat2. */
 const UNKNOWN = [425, 426, 427, 435, 437]
 /** From 424 on, call numbers are the same on all machines. */
 const EVERYWHERE = {
@@ -194,7 +194,7 @@ const oneOf = (values: ReadonlyArray<number>, found: number, other: number): Rea
   [RET, found]
 ]
 
-/** Refuses the loaded argument if it has one of these bits. */
+/** Returns EPERM if the loaded argument has one of these bits. */
 const without = (bits: number): ReadonlyArray<Instruction> => [
   [JSET, bits, 0, 1],
   [RET, EPERM],
@@ -228,7 +228,7 @@ const instructions = ({
   ...closer(clone, FIRST, without(CLONE_NEWUSER)),
   ...modes.flatMap(([call, mode]) => closer(call, mode, without(SET_UID))),
   ...makes.flatMap(([call, mode]) => closer(call, mode, without(SET_ID))),
-  // the mode is the next argument; without such a flag it is undefined and not checked
+  // the mode is the next argument; without such a flag it has no meaning and is not checked
   ...opens.flatMap(([call, flags]) =>
     closer(call, flags, [[JSET, MAKES, 1, 0], [RET, ALLOW], [LD, flags + 8], ...without(SET_ID)])
   ),
@@ -237,7 +237,7 @@ const instructions = ({
   [RET, ALLOW]
 ]
 
-/** The filter for an architecture, by Node's name. Undefined if its call numbers are not known. */
+/** Builds the filter for an architecture, by Node's name for it. Undefined: its call numbers are not known. */
 export const program = (architecture: string): Uint8Array | undefined => {
   const table = Object.hasOwn(tables, architecture) ? tables[architecture] : undefined
   if (table === undefined) return undefined

@@ -3,7 +3,7 @@
  * a file from chmod of a directory, and git needs set-gid directories (core.sharedRepository).
  *
  * Guarantees: No link is followed and no other disk is entered. Directories keep their bits, and so do files that were
- * last changed before the run began. Other fibers get their turn.
+ * last changed before the run began. Other fibers can run during the search.
  */
 import { Effect } from "effect"
 import * as fs from "node:fs"
