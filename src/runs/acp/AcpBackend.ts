@@ -42,7 +42,9 @@ interface Held {
   readonly workspace: Workspace.Workspace | undefined
 }
 
-/** Wraps a command in the sandbox, which is detected at the first command; unchanged if no sandbox applies. */
+/**
+ * Wraps a command in the sandbox, which is detected at the first command. Without a sandbox, the command is unchanged.
+ */
 const confineBy =
   (sandbox: Effect.Effect<Mechanism>, { config, hidden, host, workspace }: Held): AcpTerminals.Options["confine"] =>
   (cwd, argv) =>
@@ -62,7 +64,7 @@ const confineBy =
 
 export const outlined = Enclosure.outlined
 
-/** The agent's process, started now or adopted from an earlier daemon. */
+/** Starts the agent's process, or resumes the process that an earlier daemon left. */
 const programOf = Effect.fnUntraced(function* (
   config: Config.AcpBackend,
   spec: RunSpec,
@@ -150,7 +152,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   return GatewayMeter.metered(run, enclosure.passed)
 })
 
-/** The backend of one agent. `costs`: costs of its sessions, as its earlier processes reported them. */
+/** Creates the backend of one agent. `costs`: costs of its sessions, as its earlier processes reported them. */
 export const make = Effect.fnUntraced(function* (
   config: Config.AcpBackend,
   host: Host,

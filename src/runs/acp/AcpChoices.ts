@@ -1,13 +1,11 @@
 /**
  * AcpChoices: the models and modes that an ACP agent offers for a session, and how one is chosen.
  *
- * Agents offer them in separate lists, as options of the session, as both, or not at all for a
- * resumed session.
+ * Agents offer them in separate lists, as options of the session, as both, or not at all for a resumed session.
  *
- * Guarantees: a name that is not offered is refused together with the list of offers, because some
- * agents accept anything. The agent's own words for a refusal are passed on. An option counts as
- * chosen when the agent confirms it. A mode counts as one that asks a person only if its own
- * description says so.
+ * Guarantees: a name that is not offered is rejected with a list of the offers, because some agents accept anything.
+ * The agent's reason for a refusal is passed on. An option counts as chosen when the agent confirms it. A mode counts
+ * as one that asks the user only if its own description says so.
  */
 import type { SetSessionConfigOptionRequest, SetSessionModeRequest } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
@@ -33,7 +31,7 @@ interface Choice {
   /** Offers of the protocol's own list. */
   readonly listed: ReadonlyArray<Offer>
   readonly option: Option | undefined
-  /** The current choice of the list; omitted if the agent has not said. */
+  /** The current choice of the list. Omitted: the agent has not reported it. */
   readonly current?: string
 }
 
@@ -85,7 +83,7 @@ export const of = (answer: Messages.SessionAnswer): Choices => ({
   ...switchOf(answer)
 })
 
-/** The choices after the agent has reported its current options. */
+/** Returns the choices after the agent has reported its current options. */
 export const updated = (choices: Choices, answer: Messages.SessionAnswer): Choices => {
   const now = of(answer)
   const { mode, model } = choices
@@ -104,36 +102,36 @@ export const inMode = (choices: Choices, current: string): Choices => ({
   mode: { ...choices.mode, current }
 })
 
-/** All offers of the list and the option, each once. */
+/** Lists all offers of the list and the option, each once. */
 const offered = ({ listed, option }: Choice): ReadonlyArray<Offer> => [
   ...listed,
   ...(option?.values ?? []).filter(({ id }) => !listed.some((one) => one.id === id))
 ]
 
-/** Descriptions with these words: in this mode a person is asked about every call with side effects. */
+/** Words in a mode's description which mean that the user is asked about every call with side effects. */
 const ASKS =
   /\balways ask|\b(asks?|prompts?|requires?|requests?)( for)? (approval|permission|confirmation)|auto-approves only read/i
-/** Descriptions with these words: in this mode some calls run without approval. */
+/** Words in a mode's description which mean that some calls run without approval. */
 const LETS =
   /yolo|bypass|dangerous|don'?t-?ask|full[- ]?(auto|access)|autopilot|\bauto|accept[- ]?(edits|all)|review|only ask|outside the workspace|handles permission/i
 /** Names of modes that ask, for agents that give no description. */
 const ASKING = /^(default|normal|manual|ask)$/i
 const LETS_ALL = /allow[_ -]?all|auto[_ -]?approve/i
 
-/** Whether a person is asked in this mode; undefined if its description does not say. */
+/** Whether the user is asked in this mode. Undefined: the mode's description does not say. */
 const asksIn = ({ about = "", id, name }: Offer): boolean | undefined => {
   if (ASKS.test(about) || (about === "" && ASKING.test(id))) return true
   return LETS.test(`${id} ${name} ${about}`) ? false : undefined
 }
 
 export interface Leave {
-  /** Empty if the agent has no modes. */
+  /** The current mode. Empty: the agent has no modes. */
   readonly mode: string
-  /** Undefined if it is unknown. */
+  /** Whether the user is asked in the current mode. Undefined: unknown. */
   readonly asks: boolean | undefined
   /**
-   * The mode to set, or the option to turn off, so that the agent asks; undefined if none exists or
-   * it asks already.
+   * How to make the agent ask: the mode to set, or the option to turn off. Undefined: there is none, or the agent
+   * already asks.
    */
   readonly by?: { readonly mode: string } | { readonly letsAll: Switch } | undefined
 }
@@ -155,7 +153,7 @@ export const offersOf = (choices: Choices): Offers.Offers => {
   return Offers.bounded({ models: offered(choices.model), modes: offered(choices.mode), ...now })
 }
 
-/** The model in use according to the option; empty if there is no such option. */
+/** Returns the model in use according to the option. Empty: there is no such option. */
 export const modelOf = ({ model }: Choices): string => model.option?.current ?? ""
 
 const refused = (kind: Kind, agent: AcpFault.Agent, name: string, { data, message }: Refusal): AcpFault.Fault => {
@@ -170,7 +168,7 @@ const refused = (kind: Kind, agent: AcpFault.Agent, name: string, { data, messag
 
 const METHODS = { mode: "session/set_mode", model: "session/set_model" } as const
 
-/** The offers after a choice, and the id of the choice. */
+/** The choices after a change, and the id of the chosen offer. */
 export interface Chosen {
   readonly choices: Choices
   readonly id: string
@@ -211,7 +209,7 @@ export const choose = Effect.fnUntraced(function* (
   return chosen
 })
 
-/** A warning for a session that may run calls without asking; undefined if it asks. */
+/** Returns a warning for a session that may run calls without asking. Undefined: the session asks. */
 export const unasked = (
   { name }: AcpFault.Agent,
   choices: Choices,
@@ -224,7 +222,7 @@ export const unasked = (
   return `${name} offers no mode in which it is known to ask a person (${where}): its calls may run unasked${then}`
 }
 
-/** Makes the session ask a person, if possible. If the agent refuses, the session stays as it is. */
+/** Makes the session ask the user, if possible. If the agent refuses, the session is unchanged. */
 export const toAsk = Effect.fnUntraced(function* (
   wire: Wire,
   agent: AcpFault.Agent,

@@ -1,9 +1,8 @@
 /**
  * AcpChoosing: changes the model and the mode of a running session.
  *
- * Guarantees: the agent's report of its current model and mode always counts, no matter who chose
- * them. A later daemon knows each choice that the agent accepted. An agent that does not answer is
- * given up after a timeout.
+ * Guarantees: the agent's report of its current model and mode always counts, no matter who chose them. A later daemon
+ * knows each choice that the agent accepted. If the agent does not answer, the change fails after a timeout.
  */
 import { Effect } from "effect"
 import { BackendError, type Choosing } from "../Backend.ts"
@@ -13,14 +12,14 @@ import type { AcpSession } from "./AcpSession.ts"
 import type { Wire } from "./AcpWire.ts"
 
 export interface Place {
-  /** Undefined if there is no session yet. */
+  /** Returns the session. Undefined: there is none yet. */
   readonly session: () => AcpSession | undefined
   readonly became: (session: AcpSession) => void
   /** Called with the model that answers from now on. */
   readonly uses: (model: string) => void
 }
 
-/** Timeout for the agent's answer to a choice of a model or mode. */
+/** Timeout for the agent's answer to a request for another model or mode. */
 const CHOICE = "10 seconds"
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
@@ -34,7 +33,7 @@ export class AcpChoosing {
     this.place = place
   }
 
-  /** Handles an update that the session's options have changed. */
+  /** Handles the agent's report that the session's options have changed. */
   changed(update: unknown): void {
     const answer = Messages.read(Messages.SessionAnswer, update)
     const mode = Messages.read(Messages.ModeUpdate, update)?.currentModeId

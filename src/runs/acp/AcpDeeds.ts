@@ -1,11 +1,10 @@
 /**
- * AcpDeeds: what agentd itself does for an agent that asks for it: reading and writing files,
- * running commands. Each is a tool call of the agent, named after the protocol's method.
+ * AcpDeeds: actions that agentd performs for an agent on request: reading and writing files, running commands. Each
+ * action is a tool call of the agent, named after the protocol's method.
  *
- * Guarantees: nothing is done before the call, with all its arguments, has been emitted and
- * allowed. Outside a turn nothing is done, because nobody can be asked then. Each call has one
- * result, whatever happens to it. Nothing that the agent sends can change a call after it was
- * emitted.
+ * Guarantees: nothing is done before the call, with all its arguments, has been emitted and allowed. Outside a turn
+ * nothing is done, because nobody can be asked then. Each call has one result, whatever happens to it. Nothing that the
+ * agent sends can change a call after it was emitted.
  */
 import { Cause, Effect, Exit } from "effect"
 import type { Note } from "./AcpHistory.ts"
@@ -26,7 +25,7 @@ export interface Options {
 }
 
 export interface AcpDeeds {
-  /** Does the work once it is allowed. `told` makes the call's output from the result. */
+  /** Performs the work once it is allowed. `told` makes the call's output from the result. */
   readonly perform: <A>(
     deed: Deed,
     work: Effect.Effect<A, Refusal>,

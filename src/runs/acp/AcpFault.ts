@@ -1,9 +1,9 @@
 /**
  * AcpFault: classifies an agent's refusal of a request, or its failure. Pure.
  *
- * Guarantees: every fault has a class, by which the worker decides whether to continue. The message
- * is one line of limited length. The protocol has a code for one class only (login required).
- * Agents pass on the words of the model's API, so the text is matched as well.
+ * Guarantees: every fault has a class, by which the worker decides whether to continue. The message is one line of
+ * limited length. The protocol has a code for one class only (login required). Agents pass on error texts of the
+ * model's API, so the text is matched as well.
  */
 import * as Fault from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
@@ -12,7 +12,7 @@ import type { Refusal } from "./AcpWire.ts"
 
 export { error, fatal, type Fault, oneLine } from "../Fault.ts"
 
-/** The agent, as remedies name it. */
+/** The agent's name and login methods, for remedies. */
 export interface Agent {
   readonly name: string
   readonly authMethods: ReadonlyArray<AuthMethod>
@@ -28,7 +28,7 @@ const textOf = (value: unknown): string => {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "")
 }
 
-/** The agent's login methods, in words. */
+/** Describes the agent's login methods. */
 export const offered = ({ authMethods }: Pick<Agent, "authMethods">): string => {
   const ways = authMethods.map(({ description, id, name: label }) => {
     const words = [label, description].filter((word) => typeof word === "string" && word !== "").join(": ")
@@ -48,7 +48,7 @@ const kindOf = (refusal: Refusal): Fault.Kind => {
 
 export const isAuth = (refusal: Refusal): boolean => kindOf(refusal) === "auth"
 
-/** True if the agent does not know the request at all, whatever capabilities it claims. */
+/** True if the agent does not support the request at all, whatever capabilities it claims. */
 export const isUnknown = ({ code, message }: Refusal): boolean =>
   code === UNKNOWN || /method not found|not implemented|unsupported method/i.test(message)
 
@@ -70,7 +70,7 @@ const remediesOf = (agent: Agent): Fault.Remedies => ({
 
 export const auth = (message: string, agent: Agent): Fault.Fault => Fault.refusedLogin(message, loginRemedy(agent))
 
-/** `doing` names the request, for a message that says nothing by itself. */
+/** Builds the fault for a refused request. `doing` names the request, because the agent's message may not. */
 export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault.Fault => {
   const { code, data, message } = refusal
   const details = textOf(data)
@@ -80,7 +80,7 @@ export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault.
   return INVALID.includes(code) ? Fault.error("invalid_request", told, false) : Fault.error("agent", told, true)
 }
 
-/** A failure that the agent reports separately, while its answer does not mention it. */
+/** Builds the fault for a failure that the agent reports separately, while its answer does not mention it. */
 export const ofFailure = (
   { said, words }: { readonly said: unknown; readonly words: string },
   agent: Agent
@@ -90,14 +90,14 @@ export const ofFailure = (
   return kind === "unknown" ? Fault.error("agent", told, true) : Fault.faultOf(kind, told, remediesOf(agent))
 }
 
-/** The outcome of an agent that ended before it had a session. `said`: its last line of standard error. */
+/** Returns the outcome of an agent that ended before it had a session. `said`: its last line of standard error. */
 export const ofBirth = (said: string, what: string, name: string): Outcome => {
   const kind = Fault.kindOf(Fault.saidIn(said))
   const remedies = remediesOf({ name, authMethods: [] })
   return Fault.isOutside(kind) ? Fault.faultOf(kind, what, remedies).outcome : { _tag: "Error", detail: what }
 }
 
-/** The fault of an agent that may only read, but ran a call with side effects without asking. */
+/** Builds the fault of an agent that may only read, but ran a call with side effects without asking. */
 export const unasked = ({ name }: Agent, title: string, mode: string): Fault.Fault =>
   Fault.fatal(
     "unasked",

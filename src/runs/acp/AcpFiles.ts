@@ -1,10 +1,9 @@
 /**
  * AcpFiles: the files that an agent reads and writes through agentd.
  *
- * Guarantees: each access is a call of the agent that was emitted and allowed (AcpDeeds). Only
- * regular files of the workspace are accessed, checked by the location of the open file (see
- * Workspace). The agent gets each refusal in words. A person gets a notice of each path outside the
- * workspace. The size of a read is limited.
+ * Guarantees: each access is a call of the agent that was emitted and allowed (AcpDeeds). Only regular files of the
+ * workspace are accessed, checked by the location of the open file (see Workspace). The agent gets the reason of each
+ * refusal. The user gets a notice about each path outside the workspace. The size of a read is limited.
  */
 import type { ReadTextFileResponse } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
@@ -15,7 +14,7 @@ import { NOT_FOUND } from "./AcpFault.ts"
 import type { WorkspaceError } from "../sandbox/PathContainment.ts"
 import type { Workspace } from "../model/Workspace.ts"
 
-/** In bytes. More than agents read at once; still fits into one message when escaped. */
+/** Maximum bytes of one read. More than agents read at once, and still fits into one message when escaped. */
 const MAX_BYTES = 2 * 1024 * 1024
 
 const refusalOf = (error: WorkspaceError): Refusal => {
@@ -29,7 +28,7 @@ const malformed = (method: string): Refusal => ({
   message: `${method}: path or content is missing`
 })
 
-/** `notice` sends a message to a person. */
+/** `notice` sends a notice to the user. */
 export const make = (workspace: Workspace, deeds: AcpDeeds, notice: (text: string) => Effect.Effect<void>) => {
   const refused = (verb: string) => (error: WorkspaceError) =>
     Effect.andThen(

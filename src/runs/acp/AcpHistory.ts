@@ -1,13 +1,12 @@
 /**
- * AcpHistory: notes of an earlier daemon about an agent's process, merged with the process's
- * output.
+ * AcpHistory: merges the notes of an earlier daemon about an agent's process with the process's output.
  *
- * Each line sent to the process is noted, and so is each decision that its output does not show. A
- * note contains how many bytes of output had been read at that time. With them, a daemon that
- * adopts the process emits everything that the earlier one knew, in the original order.
+ * Each line sent to the process is noted, and so is each decision that its output does not show. A note contains how
+ * many bytes of output had been read at that time. From these notes, a daemon that resumes the process emits all
+ * earlier events in the original order.
  *
- * Guarantees: a note contains no text written by a person. A command that agentd runs for the agent
- * is noted before it begins.
+ * Guarantees: a note contains no text written by a person. A command that agentd runs for the agent is noted before it
+ * begins.
  */
 import type { Input } from "../keeper/HeldProgram.ts"
 import type { Before } from "../process/KeptProcess.ts"
@@ -17,7 +16,7 @@ import type { AcpSession } from "./AcpSession.ts"
 import type { KnownUpdates } from "./AcpUpdates.ts"
 import type { KnownWire } from "./AcpWire.ts"
 
-/** `id`: the id of a request, sent by us or by the agent. */
+/** `id`: id of a request, sent by agentd or by the agent. */
 export type Note =
   /** A session has begun, or its offers have changed. */
   | { readonly say: "session"; readonly session: AcpSession }
@@ -25,30 +24,32 @@ export type Note =
   | { readonly say: "prompt"; readonly id: number; readonly turnId: string }
   /** A further prompt of the same turn. */
   | { readonly say: "again"; readonly id: number }
-  /** A request of the agent was answered. `option`: the chosen one of the options that it offered. */
+  /** A request of the agent was answered. `option`: the option that was chosen from those that the agent offered. */
   | { readonly say: "reply"; readonly id: unknown; readonly done: boolean; readonly option?: string }
   /** A request of the agent was refused before it became a call. */
   | { readonly say: "untold"; readonly id: unknown }
-  /** A call of the agent was asked for again, with its current arguments. */
+  /** A call of the agent asked for an approval again, with its current arguments. */
   | { readonly say: "asked"; readonly id: unknown }
   | { readonly say: "cancel" }
-  /** An own turn of the agent counts as ended, because nothing more was heard of it. */
+  /** An own turn of the agent counts as ended, because no more messages arrived. */
   | { readonly say: "rested" }
   /** Calls that had not changed since that version were emitted as far as they were known. */
   | { readonly say: "settle"; readonly version: number }
   /**
-   * A command begins, which the agent requested with `id`. Without `number`, an older agentd ran
-   * it, and it has ended.
+   * A command begins that the agent requested with the request `id`. Without `number`: an older agentd ran the command,
+   * and it has ended.
    */
   | { readonly say: "terminal"; readonly id?: unknown; readonly number?: number }
-  /** The call of that command has its result. If code and signal are null, it is unknown how it ended. */
+  /**
+   * The call of the command `number` has its result. If code and signal are null, it is unknown how the command ended.
+   */
   | { readonly say: "exited"; readonly number: number; readonly code: number | null; readonly signal: string | null }
 
-/** `at`: bytes of output that had been read. */
+/** `at`: number of output bytes that had been read. */
 type Noted = Note & { readonly at: number }
 type Reply = Extract<Noted, { readonly say: "reply" }>
 
-/** Undefined for the end of the input, and for lines that no daemon of agentd wrote. */
+/** Parses a note. Undefined for the end of the input, and for lines that no daemon of agentd wrote. */
 const parse = ({ note }: Input): Noted | undefined => {
   try {
     const noted: Noted = JSON.parse(note)
@@ -58,7 +59,7 @@ const parse = ({ note }: Input): Noted | undefined => {
   }
 }
 
-/** True if a run that an earlier daemon left can be adopted. */
+/** Whether a run that an earlier daemon left can be resumed. */
 export const isHeld = (runId: string) =>
   KeptProcess.isHeldWith(runId, (inputs, point) => {
     const notes = inputs.flatMap((input) => parse(input) ?? [])
@@ -69,21 +70,21 @@ export const isHeld = (runId: string) =>
     return isBegun && !isLost
   })
 
-/** State of an agent between two turns, for a daemon that reads its output from there on. */
+/** State of an agent between two turns that is stored with a checkpoint, for a daemon that resumes the agent. */
 export interface Rest {
   readonly session: AcpSession
   readonly updates: KnownUpdates
   readonly wire: KnownWire
-  /** Place of the last emitted event. */
+  /** Position of the last emitted event. */
   readonly place: { readonly end: number; readonly index: number }
-  /** Number of commands that were started for the agent; none of them is running any more. */
+  /** Number of commands that were started for the agent. None of them is still running. */
   readonly terminals: number
-  /** True if an older agentd ran a command for the agent; that command ended with it. */
+  /** True if an older agentd ran a command for the agent. That command ended with the older agentd. */
   readonly isBound?: boolean
 }
 
 export class AcpHistory {
-  /** Bytes of output that existed when the process was adopted. */
+  /** Bytes of output that existed when the process was resumed. */
   readonly size: number
   private readonly notes: Array<Noted>
   private readonly replies: ReadonlyMap<string, Reply>
@@ -102,28 +103,28 @@ export class AcpHistory {
     this.untold = asked("untold")
   }
 
-  /** The answer to the agent's request, if it had one. */
+  /** Returns the answer to the agent's request. Undefined: it had none. */
   replyTo(id: unknown): Reply | undefined {
     return this.replies.get(JSON.stringify(id))
   }
 
-  /** True if a command had begun for the agent's request. */
+  /** Whether a command had begun for the agent's request. */
   isBegun(id: unknown): boolean {
     return this.begun.has(JSON.stringify(id))
   }
 
-  /** True if the agent's request was refused before it became a call. */
+  /** Whether the agent's request was refused before it became a call. */
   isUntold(id: unknown): boolean {
     return this.untold.has(JSON.stringify(id))
   }
 
-  /** Takes the notes that were written when at most `end` bytes of output had been read. */
+  /** Removes and returns the notes that were written when at most `end` bytes of output had been read. */
   upTo(end: number): ReadonlyArray<Note> {
     const next = this.notes.findIndex(({ at }) => at > end)
     return this.notes.splice(0, next < 0 ? this.notes.length : next)
   }
 }
 
-/** Undefined if this daemon has started the process. */
+/** Creates the history of a process. Undefined: this daemon has started the process. */
 export const of = (before: Before | undefined): AcpHistory | undefined =>
   before === undefined ? undefined : new AcpHistory(before)

@@ -1,9 +1,9 @@
 /**
- * AcpLooks: checks that run a short time after the agent has sent something: whether a pending call
- * should be emitted, whether a call runs without approval, and whether an own turn has ended.
+ * AcpLooks: checks that run a short time after the agent has sent something: whether a pending call should be emitted,
+ * whether a call runs without approval, and whether an own turn has ended.
  *
- * Guarantees: at most one check of each kind runs at a time, and only while there is something to
- * check. None runs while events of an earlier daemon are being replayed.
+ * Guarantees: at most one check of each kind runs at a time, and only while there is something to check. No check runs
+ * while events of an earlier daemon are being replayed.
  */
 import { Effect, type Scope } from "effect"
 import * as AcpChoices from "./AcpChoices.ts"
@@ -22,7 +22,7 @@ export interface Of {
   readonly telling: AcpTelling
   readonly session: () => AcpSession | undefined
   readonly isRecalling: () => boolean
-  /** Increases with each line. */
+  /** Number of lines that the agent has sent. */
   readonly lines: () => number
   readonly questions: () => number
   readonly fail: (fault: AcpFault.Fault) => Effect.Effect<void>
@@ -30,11 +30,11 @@ export interface Of {
   readonly rested: Effect.Effect<void>
 }
 
-/** A call about which nothing is heard for this time is emitted as far as it is known. */
+/** A call about which no message arrives for this time is emitted as far as it is known. */
 const SETTLE = "500 millis"
-/** An own turn in which nothing is heard for this time has ended. */
+/** An own turn in which no message arrives for this time counts as ended. */
 const RESTS = "5 seconds"
-/** How long after its start a call can still ask for approval. */
+/** How long after its start a call may still ask for an approval. */
 const ASKS = "2 seconds"
 
 export const make = (of: Of): Effect.Effect<void> => {
@@ -70,8 +70,8 @@ export const make = (of: Of): Effect.Effect<void> => {
   })
 
   /**
-   * A running call with side effects that did not ask, if the agent may only read. Read-only modes
-   * check calls themselves.
+   * Finds a running call with side effects that did not ask, if the agent may only read. A mode called `read-only`
+   * checks calls itself.
    */
   const runsUnasked = (): Unasked | undefined => {
     const now = session()

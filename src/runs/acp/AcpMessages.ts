@@ -54,7 +54,7 @@ export const Update = Schema.Struct({
   ])
 })
 
-/** From either side: the answer to the request is no longer needed. */
+/** Sent by either side: the answer to the request is no longer needed. */
 export const CancelRequest = Schema.Struct({ requestId: Schema.Union([Schema.String, Schema.Finite]) })
 
 export const PermissionRequest = Schema.Struct({
@@ -111,7 +111,7 @@ const ClaudeRetry = Schema.Struct({
 
 export const PromptAnswer = Schema.Struct({ stopReason: Schema.String })
 
-/** Not in the protocol's first version, but sent by several agents. */
+/** Usage of a turn. Not in the protocol's first version, but sent by several agents. */
 export const TurnUsage = Schema.Struct({
   inputTokens: Schema.Finite,
   outputTokens: Schema.Finite,
@@ -119,7 +119,7 @@ export const TurnUsage = Schema.Struct({
   cachedWriteTokens: count
 })
 
-/** Gemini's form of the same data. */
+/** Gemini's form of a turn's usage. */
 export const QuotaUsage = Schema.Struct({
   quota: Schema.Struct({
     token_count: Schema.Struct({ input_tokens: Schema.Finite, output_tokens: Schema.Finite })
@@ -195,7 +195,7 @@ export const CreateTerminal = Schema.Struct({
   cwd: text,
   outputByteLimit: count
 })
-/** The arguments of the tool call for this request, without empty fields. */
+/** Returns the arguments of the tool call for a `terminal/create` request, without empty fields. */
 export const given = ({ args, command, cwd, env }: typeof CreateTerminal.Type): { readonly [name: string]: unknown } =>
   Object.fromEntries(Object.entries({ command, args, cwd, env }).filter(([, value]) => value != null))
 
@@ -204,13 +204,13 @@ export const NamedTerminal = Schema.Struct({ terminalId: Schema.String })
 export const read = <S extends Schema.ConstraintDecoder<unknown>>(schema: S, input: unknown): S["Type"] | undefined =>
   Option.getOrUndefined(Schema.decodeUnknownOption(schema)(input))
 
-/** Codex's message about a request that it retries; undefined if it is not a retry. */
+/** Returns Codex's message about a request that it retries. Undefined: it is not a retry. */
 export const codexRetry = (error: unknown): string | undefined => {
   const told = read(CodexRetry, error)
   return told?.additionalDetails ? `${told.message} (${told.additionalDetails})` : told?.message
 }
 
-/** Message of Claude's CLI about a request that it retries; undefined if it is not a retry. */
+/** Returns the message of Claude's CLI about a request that it retries. Undefined: it is not a retry. */
 export const claudeRetry = (params: unknown): string | undefined => {
   const told = read(ClaudeRetry, params)?.message
   if (told === undefined) return undefined
@@ -229,8 +229,8 @@ export interface Spent {
 }
 
 /**
- * Usage in the answer to a prompt. It covers this prompt only, whatever protocol drafts say; for
- * Copilot it is a sum.
+ * Reads the usage in the answer to a prompt. The usage covers this prompt only, whatever protocol drafts say. For
+ * Copilot it is the sum since its process began.
  */
 export const usageOf = (result: unknown): Spent => {
   const { _meta, usage } = (result ?? {}) as { readonly _meta?: unknown; readonly usage?: unknown }
@@ -246,7 +246,7 @@ export const usageOf = (result: unknown): Spent => {
   return { inputTokens: tokens.input_tokens, outputTokens: tokens.output_tokens }
 }
 
-/** Usage that a chunk of an answer reports for its request. Thoughts count as output. */
+/** Reads the usage that a chunk of an answer reports for its request. Thoughts count as output. */
 export const callUsageOf = (update: unknown): Spent | undefined => {
   const told = read(CallUsage, update)?._meta.usage
   if (told === undefined) return undefined

@@ -16,8 +16,8 @@ export interface Takes {
   readonly images: boolean
   readonly resources: boolean
   /**
-   * Gemini CLI, and forks of it, ignore the images of a prompt that contains a resource or a link
-   * to a file. They forward as an image whatever is sent as one, even a PDF.
+   * Gemini CLI, and forks of it, ignore the images of a prompt that contains a resource or a link to a file. They
+   * forward any content that is sent as an image, even a PDF.
    */
   readonly leavesOut: boolean
 }
@@ -30,7 +30,7 @@ export type Content = (
 const uriOf = ({ filename, sha256 }: FileContents.Content): string =>
   `agentd://files/${sha256}/${encodeURIComponent(filename.toWellFormed())}`
 
-/** Undefined if the prompt can only link to it. */
+/** Returns the content as a block of the prompt. Undefined: the prompt can only link to it. */
 const within = (content: FileContents.Content, takes: Takes): ContentBlock | undefined => {
   const { type: mimeType } = content
   const data = FileContents.base64Of(content)
@@ -66,7 +66,7 @@ export const make =
       return [...blocks, ...gone.map((line): ContentBlock => ({ type: "text", text: line }))]
     })
 
-/** The reasons of the people who denied its calls, as a prompt to the agent. */
+/** Builds a prompt that tells the agent why its calls were denied. */
 export const refusals = (words: ReadonlyArray<string>): PromptRequest["prompt"] => [
   {
     type: "text",

@@ -1,9 +1,8 @@
 /**
- * AcpRecall: the agent's requests that an earlier daemon has answered, while the output of its
- * process is read again.
+ * AcpRecall: handles requests of the agent that an earlier daemon has answered, while the output of the agent's process
+ * is read again.
  *
- * Guarantees: the events of each request are emitted as before. Nothing is asked, done or answered
- * for it.
+ * Guarantees: the events of each request are emitted as before. Nothing is asked, done or answered again.
  */
 import type { RunEvent } from "../Backend.ts"
 import type { AcpHistory, Note } from "./AcpHistory.ts"
@@ -40,7 +39,7 @@ export class AcpRecall {
   private readonly history: AcpHistory
   private readonly updates: AcpUpdates
   private readonly calls = new Map<string, Call>()
-  /** Replies that were noted before their request had been handled. */
+  /** Replies whose notes were read before their request was handled. */
   private readonly early = new Set<string>()
   /** Commands by their number. */
   private readonly left = new Map<number, Left>()
@@ -50,7 +49,7 @@ export class AcpRecall {
     this.updates = updates
   }
 
-  /** Bytes of output that existed when the process was adopted. */
+  /** Bytes of output that existed when the process was resumed. */
   get size(): number {
     return this.history.size
   }
@@ -59,7 +58,7 @@ export class AcpRecall {
     return this.history.upTo(end)
   }
 
-  /** The events of a request that an earlier daemon handled; undefined if it has no answer yet. */
+  /** Returns the events of a request that an earlier daemon handled. Undefined: the request has no answer yet. */
   asked(id: unknown, method: string, params: unknown): (() => ReadonlyArray<RunEvent>) | undefined {
     const reply = this.history.replyTo(id)
     if (reply === undefined && !this.history.isBegun(id)) return undefined
@@ -72,7 +71,7 @@ export class AcpRecall {
     }
   }
 
-  /** True if the call asked for permission with a request of the agent. */
+  /** Whether the call asked for permission with a request of the agent. */
   isAsked(callId: string): boolean {
     return [...this.calls.values()].some((call) => call.callId === callId && call.options !== undefined)
   }
@@ -115,7 +114,7 @@ export class AcpRecall {
     return asked.events
   }
 
-  /** Handles the answer that the request had. */
+  /** Handles the answer that an earlier daemon gave to the request. */
   replied({ done, id, option }: Reply): ReadonlyArray<RunEvent> {
     const call = this.calls.get(JSON.stringify(id))
     if (call === undefined) {
@@ -135,7 +134,7 @@ export class AcpRecall {
     return this.updates.answered(callId, chosen.kind?.startsWith("allow") === true)
   }
 
-  /** Handles the start of a command; undefined if the request for it is unknown. */
+  /** Handles the start of a command. Undefined: the request for this command is unknown. */
   begins(id: unknown, number: number): Left | undefined {
     const call = this.calls.get(JSON.stringify(id))
     if (call?.request === undefined) return undefined

@@ -1,15 +1,14 @@
 /**
  * AcpRun: one run of an agent that speaks the Agent Client Protocol.
  *
- * The state of the agent is derived from two things only: whether a prompt is outstanding, and
- * which permission requests are. The protocol has no message for the end of a turn that the agent
- * begins by itself. Such an own turn ends when nothing is heard for a while and no call is running,
- * or when the next prompt takes it over.
+ * The state of the agent is derived from two things only: whether a prompt is outstanding, and which permission
+ * requests are outstanding. The protocol has no message for the end of a turn that the agent begins by itself. Such an
+ * own turn ends when nothing is heard for a while and no call is running, or when the next prompt takes it over.
  *
- * Guarantees: the events of a turn end when its prompt is answered or refused. They also end when
- * the agent is silent for too long, or is gone. An error in a turn ends the run. A cancel leaves no
- * permission request open. An action that agentd performs for the agent is a call of the agent,
- * under its approvals. `Exited` is the last event, when all processes are gone.
+ * Guarantees: the events of a turn end when its prompt is answered or refused. They also end when the agent is silent
+ * for too long, or has exited. An error in a turn ends the run. A cancel leaves no permission request open. An action
+ * that agentd performs for the agent is a call of the agent, under its approvals. `Exited` is the last event, sent when
+ * no process of the run is left.
  */
 import type { PromptRequest } from "@agentclientprotocol/sdk"
 import { type Cause, Deferred, Duration, Effect, Exit, Fiber, Queue, Scope, Stream } from "effect"
@@ -46,7 +45,7 @@ export interface Options {
   /** Costs of sessions, as earlier processes reported them. */
   readonly costs: SessionCosts
   readonly content: AcpPrompt.Content
-  /** Undefined if no path can be checked. */
+  /** Undefined: paths cannot be checked. */
   readonly workspace: Workspace | undefined
   /** Makes the terminals in a scope that ends before `Exited` is emitted. */
   readonly terminals: (
@@ -54,18 +53,21 @@ export interface Options {
   ) => Effect.Effect<AcpTerminals.AcpTerminals, never, Scope.Scope>
 }
 
-/** Number of events that wait for the reader. Beyond it the agent's pipe fills up, and the agent waits. */
+/**
+ * Maximum number of events that wait for the reader. If the queue is full, the agent's pipe fills up and the agent
+ * waits.
+ */
 const CAPACITY = 256
-/** An own turn that was asked to stop counts as ended after this time. */
+/** After this time, an own turn that was asked to stop counts as ended. */
 const STOPS = "1 second"
-/** A session's replay in which nothing is heard for this time is over. */
+/** If no message arrives for this time, the replay of a session is over. */
 const REPLAYS = "1 second"
-/** How long an agent can take to end after its input was closed. */
+/** How long an agent may take to exit after its input was closed. */
 const END_GRACE = "2 seconds"
 const MAX_LINE = 16_384
 /** Maximum number of denial reasons of one turn that are passed to the agent. */
 const MAX_WORDS = 32
-/** How often the silence is checked within its limit. */
+/** Number of checks for silence within the silence limit. */
 const LOOKS = 10
 
 /** Result of a command whose output an earlier daemon has emitted. */
@@ -80,7 +82,7 @@ const refused = (message: string, remedy: string) => new BackendError({ message,
 interface Parts {
   readonly queue: Events
   readonly scope: Scope.Scope
-  /** Ends before `Exited` is emitted. */
+  /** Scope that ends before `Exited` is emitted. */
   readonly inner: Scope.Closeable
   readonly terminals: AcpTerminals.AcpTerminals
   readonly wire: AcpWire.Wire
@@ -104,10 +106,10 @@ class AcpRun {
   private cancelled = false
   private ending = false
   private over = Deferred.makeUnsafe<void>()
-  /** Why the run ends, if it was not asked to end. */
+  /** Set if the run does not end as requested: the run's outcome. */
   private verdict: Outcome | undefined
   private quiet = 0
-  /** Reasons of people who denied its calls, until the agent is told. */
+  /** Reasons of users who denied calls, until the agent has been told. */
   private readonly words: Array<string> = []
   private readonly look: Effect.Effect<void>
   /** True once the agent has listed its commands: the replay of a loaded session is over by then. */
@@ -118,7 +120,7 @@ class AcpRun {
   private recall: AcpRecall | undefined
   /** True if an earlier daemon has sent a further prompt of the same turn. */
   private goesOn = false
-  /** Bytes of standard error, up to the end of a line. */
+  /** Number of handled bytes of standard error, up to the end of a line. */
   private errorsTaken: number
 
   constructor(options: Options, { inner, queue, scope, terminals, wire }: Parts) {
@@ -179,12 +181,12 @@ class AcpRun {
     const pumps = [yield* Effect.forkScoped(this.wire.listen), yield* Effect.forkScoped(this.errors)]
     if (isNew) yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
     yield* Effect.forkScoped(this.watchSilence)
-    // Whatever fails, the reader sees the end of the stream instead of a run that hangs.
+    // If `finish` fails, the queue still ends, so that the reader does not wait forever.
     yield* Effect.forkScoped(Effect.ensuring(this.finish(pumps), Queue.end(this.queue)))
     return this.run
   })
 
-  /** Emits a rest point between two turns, if much was written since the last one. */
+  /** Emits a checkpoint between two turns, if much was written since the last checkpoint. */
   private rests(out: number): Effect.Effect<void> {
     const { isDue } = this.options.program
     if (!isDue(out, this.errorsTaken)) return Effect.void
@@ -219,7 +221,7 @@ class AcpRun {
     return method === "session/update" ? this.updated(params) : Effect.void
   }
 
-  /** The agent no longer reads its input. */
+  /** Ends the run, because the agent no longer reads its input. */
   get stuck(): Effect.Effect<void> {
     return this.fail(AcpFault.error("stuck", "the agent does not read what it is told", true))
   }
@@ -236,10 +238,10 @@ class AcpRun {
     return this.wire.note(note, wait)
   }
 
-  /** A notice about something that the stream contains. */
+  /** Emits a notice about something that the stream contains. */
   readonly notice = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "Notice", text }])
 
-  /** A notice about something outside the stream: no later daemon repeats it. */
+  /** Emits a notice about something outside the stream. No later daemon repeats it. */
   readonly remark = (text: string): Effect.Effect<void> => this.telling.aside(() => [{ _tag: "Notice", text }])
 
   /** Answers a request that an earlier daemon received. */
@@ -337,7 +339,7 @@ class AcpRun {
     })
   }
 
-  /** Handles the answer to a prompt: everything that is still open is over. */
+  /** Handles the answer to a prompt, which ends everything that is still open. */
   private readonly answered = (answer: AcpWire.Answer): Effect.Effect<void> => {
     const { agent } = this.session!
     if (answer._tag === "Refused") {
@@ -361,8 +363,8 @@ class AcpRun {
   }
 
   /**
-   * The protocol's answer to a permission request has no field for a person's reason. The agent
-   * gets the reason in a further prompt of the same turn, as soon as it accepts one.
+   * The protocol's answer to a permission request has no field for the user's reason. The agent gets the reason in a
+   * further prompt of the same turn, as soon as it accepts one.
    */
   private explain(words: ReadonlyArray<string>, usage: Messages.Spent): Effect.Effect<void> {
     const { sessionId } = this.session!
@@ -403,7 +405,7 @@ class AcpRun {
     return this.updates.isOwn ? this.close({ _tag: this.cancelled ? "Interrupted" : "Completed" }) : []
   }
 
-  /** Ends first the turn, then the run, with this fault. */
+  /** Ends the turn and then the run, with this fault. */
   private readonly fail = (fault: AcpFault.Fault, usage?: Messages.Spent): Effect.Effect<void> =>
     Effect.suspend(() => {
       const { errorType, message, outcome, retry } = fault
@@ -415,7 +417,8 @@ class AcpRun {
   private updated(params: unknown): Effect.Effect<void> {
     const message = Messages.read(Messages.Update, params)
     if (message === undefined) return this.notice("the agent sent an update that the protocol does not know")
-    // Before the session exists, this is the replay of an old one. Other sessions are the agent's own business.
+    // Before the session exists, updates are the replay of an old session. Updates of other sessions do not concern
+    // this run.
     const ours = this.session === undefined || message.sessionId === this.session.sessionId
     if (!ours) return Effect.void
     const { update } = message
@@ -428,7 +431,7 @@ class AcpRun {
     )
   }
 
-  /** Handles a request that an earlier daemon answered; undefined if it did not. */
+  /** Handles a request that an earlier daemon answered. Undefined: no earlier daemon answered it. */
   recalled(id: unknown, method: string, params: unknown): Effect.Effect<void> | undefined {
     const recall = this.recall?.asked(id, method, params)
     if (recall === undefined) return undefined
@@ -494,7 +497,7 @@ class AcpRun {
     }
   }
 
-  /** Everything is replayed: from now on the output is handled normally. */
+  /** Called when everything has been replayed. From now on, the output is handled normally. */
   private readonly caughtUp: Effect.Effect<void> = Effect.suspend(() => {
     this.recall = undefined
     return this.tell(() => [{ _tag: "Resumed", given: this.updates.active }]).pipe(
@@ -541,7 +544,7 @@ class AcpRun {
     ).pipe(Effect.andThen(this.updates.isOwn ? this.stopOwn : Effect.void))
   })
 
-  /** The protocol has no answer to the cancel of an own turn. */
+  /** Ends an own turn some time after it was cancelled, because the protocol has no answer to this cancel. */
   private get stopOwn(): Effect.Effect<void> {
     return Effect.asVoid(Effect.forkIn(Effect.andThen(Effect.sleep(STOPS), this.rested), this.scope))
   }
@@ -572,7 +575,7 @@ class AcpRun {
     })
   }
 
-  /** Each step has a timeout: the end of the turn, the end of the input, then SIGTERM. */
+  /** Ends the run in steps, each with a timeout: the end of the turn, the end of the input, then SIGTERM. */
   private readonly stop: Effect.Effect<void> = Effect.suspend(() => {
     if (this.ending) return Effect.void
     this.ending = true
@@ -591,7 +594,10 @@ class AcpRun {
     return Effect.asVoid(Effect.forkIn(gently, this.scope))
   })
 
-  /** While a permission request waits for a person, silence of the agent does not count. */
+  /**
+   * Ends a turn in which the agent is silent for too long. While a permission request waits for the user, silence does
+   * not count.
+   */
   private readonly watchSilence: Effect.Effect<void> = Effect.suspend(() => {
     const { silence } = this.options.config
     const look = Effect.suspend(() => {

@@ -1,11 +1,10 @@
 /**
  * AcpSession: opens a session that takes prompts, for a process that has just started.
  *
- * Guarantees: the login method of the config is used only if the agent requires a login. Whether an
- * agent can resume a session is tried, whatever capabilities it claims. A session to resume that no
- * longer exists is replaced by a new one, with a notice. Unless the config names a mode or gives
- * full access, the session gets a mode that asks a person. If there is none, a notice says so.
- * Every failure has a class and a remedy.
+ * Guarantees: the login method of the config is used only if the agent requires a login. Resuming a session is always
+ * tried, whatever capabilities the agent claims. A session to resume that no longer exists is replaced by a new one,
+ * with a notice. Unless the config names a mode or gives full access, the session gets a mode that asks the user. If
+ * there is no such mode, a notice says so. Every failure has a class and a remedy.
  */
 import type { InitializeRequest, LoadSessionRequest, McpServer, NewSessionRequest } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
@@ -21,11 +20,11 @@ export interface AcpSession {
   readonly sessionId: string
   readonly agent: AcpFault.Agent
   /**
-   * Gemini CLI cannot tell a missing file from any other error, and it reads each file before it
-   * writes it. So it would never create a new file. It gets an empty file instead.
+   * True for Gemini CLI. It cannot tell a missing file from any other error, and it reads each file before it writes
+   * it. It would therefore never create a new file. It gets an empty file instead.
    */
   readonly missingIsEmpty: boolean
-  /** True for Copilot: each answer reports the usage since its process began. */
+  /** True for Copilot, whose answers report the usage since its process began. */
   readonly isSum: boolean
   /** The model's name from the agent; empty if the agent gives none. */
   readonly model: string
@@ -141,13 +140,13 @@ const serversOf = ({ mcp }: RunSpec): Array<McpServer> =>
 
 const isFault = (error: Fault | Refusal): error is Fault => "outcome" in error
 
-/** A request that resumes a session. `told`: the agent says that it supports it. */
+/** A request that resumes a session. `told`: true if the agent says that it supports the request. */
 interface Way {
   readonly method: "session/resume" | "session/load" | "session/fork"
   readonly told: boolean
 }
 
-/** The ways to resume, those first that the agent says it supports. */
+/** Lists the requests that may resume a session. Requests that the agent says it supports come first. */
 const waysOf = ({ fork, load, resume }: Known, isCopy: boolean): ReadonlyArray<Way> => {
   if (isCopy) return fork ? [{ method: "session/fork", told: true }] : []
   const ways: ReadonlyArray<Way> = [
@@ -159,7 +158,7 @@ const waysOf = ({ fork, load, resume }: Known, isCopy: boolean): ReadonlyArray<W
 
 const SILENT: Refusal = { code: METHOD_NOT_FOUND, message: "no answer" }
 
-/** Resumes the session if possible. The replay that the agent sends belongs to no turn. */
+/** Resumes the session if possible. Events of the replay that the agent sends belong to no turn. */
 const goOn = Effect.fnUntraced(function* (
   wire: Wire,
   agent: Known,

@@ -18,7 +18,7 @@ export type Make = () => ReadonlyArray<RunEvent>
 export class AcpTelling {
   private readonly queue: Events
   private readonly wire: Wire
-  /** False if the run ends with the daemon: then no event needs a position. */
+  /** False if the run ends with the daemon, so that no event needs a position. */
   private readonly isKept: boolean
   private readonly order = Semaphore.makeUnsafe(1)
   /** Position of the last emitted event. */

@@ -1,13 +1,12 @@
 /**
  * AcpTerminals: the commands that agentd runs for an agent.
  *
- * Guarantees: each command is a call of the agent that was emitted and allowed (AcpDeeds). It runs
- * in the sandbox, if the machine has one, without variables that look like secrets. Variables that
- * the agent sets reach only the command. It is a process of the run, with the run's mark, and ends
- * with the run. It starts in the workspace. At most `MAX_TERMINALS` are open. The newest output is
- * kept, as much as the agent asks for, up to `MAX_BYTES`. `kill` and `release` end everything that
- * a command has started. If a run outlives the daemon, its commands do, too: the next daemon adopts
- * each once, with all its output.
+ * Guarantees: each command is a call of the agent that was emitted and allowed (AcpDeeds). It runs in the sandbox, if
+ * the machine has one, without variables that look like secrets. Variables that the agent sets reach only the command.
+ * It is a process of the run, with the run's mark, and ends with the run. It starts in the workspace. At most
+ * `MAX_TERMINALS` are open. The newest output is stored, up to the size that the agent requests and at most
+ * `MAX_BYTES`. `kill` and `release` end everything that a command has started. If a run outlives the daemon, its
+ * commands do, too: the next daemon resumes each command once, with all its output.
  */
 import type { TerminalExitStatus, TerminalOutputResponse } from "@agentclientprotocol/sdk"
 import { type Duration, Effect, Exit, Fiber, Latch, Scope } from "effect"
@@ -43,7 +42,7 @@ export interface Options extends Mark {
   readonly begun: number
   readonly opened: (callId: string, terminalId: string) => void
   readonly notice: (text: string) => Effect.Effect<void>
-  /** Receives a command's output as it comes. */
+  /** Receives a command's output while the command is running. */
   readonly written: (terminalId: string, stream: "stdout" | "stderr", chunk: string) => Effect.Effect<void>
   /** False if the output of an earlier daemon's run is read again, until `goOn`. */
   readonly isNew: boolean
@@ -57,7 +56,7 @@ interface Running {
   readonly program: RunProcess.RunProcess
   readonly scope: Scope.Closeable
   readonly output: () => { readonly output: string; readonly truncated: boolean }
-  /** Waits until all output from before the adoption has been read. */
+  /** Waits until all output from before the process was resumed has been read. */
   readonly read: Effect.Effect<void>
   /** Waits until all output has been read. */
   readonly drained: Effect.Effect<void>
@@ -70,7 +69,7 @@ interface Terminal extends Running {
 }
 
 const nameOf = (number: number): string => `terminal-${number}`
-/** The process number: the run's own program is the first. */
+/** Number of the command's process in the run. The run's own program has number 1. */
 const countOf = (number: number): number => number + 1
 
 const MAX_TERMINALS = 32
@@ -146,7 +145,7 @@ const checked = Effect.fnUntraced(function* (options: Options, request: typeof M
   return asked
 })
 
-/** A command to start, or to adopt. */
+/** A command to start, or to resume. */
 interface Program extends Pick<RunProcess.RunProcessSpec, "argv" | "handed" | "takesUp"> {
   readonly cwd: string
   readonly number: number
@@ -204,7 +203,8 @@ const spawn = Effect.fnUntraced(function* (
   { argv, cwd, env, outputByteLimit }: Asked,
   number: number
 ) {
-  // Set the agent's variables inside the sandbox: the program that starts it would load the library of LD_PRELOAD.
+  // The agent's variables are set inside the sandbox, because the program that starts the sandbox would load the
+  // library of LD_PRELOAD.
   const within: Argv =
     env.length === 0 ? argv : ["/usr/bin/env", ...env.map(([name, value]) => `${name}=${value}`), ...argv]
   const started = yield* Effect.mapError(options.confine(cwd, within), ({ message, remedy }): Refusal => ({
@@ -291,7 +291,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     return { terminalId }
   })
 
-  /** Adopts the command if the keeper has it. It may have ended, or may never have started. */
+  /** Resumes the command if the keeper has it. The command may have ended, or may never have started. */
   const takeUp = Effect.fnUntraced(function* (left: Left) {
     const { callId, isTold, number, request } = left
     if (!isTold) unanswered.push(left)
@@ -303,7 +303,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     yield* Effect.ignore(Effect.map(Effect.provideContext(running, context), (one) => add(one, number, callId)))
   })
 
-  /** Tells the agent of its command. A command that the keeper does not know had not started, and starts now. */
+  /** Tells the agent about its command. A command that the keeper does not know had not started, and is started now. */
   const answer = ({ callId, id, number, request }: Left): Effect.Effect<void> => {
     const terminalId = nameOf(number)
     const begins = Effect.flatMap(checked(options, request), (asked) =>
@@ -367,7 +367,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     create,
     takeUp,
     known: () => ({ isAny: terminals.size + opening > 0, begun: count }),
-    /** Everything that an earlier daemon knew of the terminals has been replayed. */
+    /** Called when everything that an earlier daemon knew about the terminals has been replayed. */
     goOn: Effect.suspend(() => {
       caught.openUnsafe()
       return Effect.andThen(
@@ -375,7 +375,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
         Effect.forEach(terminals.values(), watched, { discard: true })
       )
     }),
-    /** An earlier daemon has released the terminal: it is gone, or is released now. */
+    /** Handles a terminal that an earlier daemon has released. If the terminal still exists, it is released now. */
     released: (params: unknown) =>
       Effect.asVoid(Effect.forkIn(Effect.ignore(Effect.andThen(caught.await, release(params))), outer)),
     /** Implementations by the protocol's method names. */

@@ -1,21 +1,19 @@
 /**
- * AcpUpdates: turns an agent's session updates into events of a run. It does no I/O and does not
- * depend on time: the same messages in the same order give the same events.
+ * AcpUpdates: turns an agent's session updates into events of a run. It does no I/O and does not depend on time: the
+ * same messages in the same order give the same events.
  *
- * Guarantees: a turn begins once, at the first sign of it, and ends once. Each call has one
- * ToolCall and one ToolResult, whatever statuses the agent sends. Its id is unique in the run,
- * although agents repeat their ids. Each call asks at most once. All calls are closed when the turn
- * ends. Text, calls or questions outside a prompt form an own turn, but only after the first
- * prompt: before it, they are the replay of an old session. A deed (an action that agentd performs
- * for the agent) is a call with an id that no call of the agent can have.
+ * Guarantees: a turn begins once, at the first sign of it, and ends once. Each call has one ToolCall and one
+ * ToolResult, whatever statuses the agent sends. Its id is unique in the run, although agents repeat their ids. Each
+ * call asks at most once. All calls are closed when the turn ends. Text, calls or questions outside a prompt form an
+ * own turn, but only after the first prompt: before it, they are the replay of an old session. A deed (an action that
+ * agentd performs for the agent) is a call with an id that no call of the agent can have.
  *
- * Statuses are not reliable. One agent is `in_progress` before it asks, one stays `pending` to the
- * end, one mentions a call only by asking. Refused and cancelled calls end in any status or none.
- * Arguments come in pieces while a call is pending. So its ToolCall is held back until it asks,
- * changes status, or nothing is heard of it for a while. Some agents ask first and send the call
- * afterwards, with more arguments: a question with new arguments is held back likewise. Kinds are
- * not reliable either: a call of kind `read` counts as having side effects, unless the config
- * trusts that kind.
+ * Statuses are not reliable. One agent reports `in_progress` before it asks, one reports `pending` to the end, one
+ * mentions a call only when it asks. Refused and cancelled calls end in any status or none. Arguments come in pieces
+ * while a call is pending. A call's ToolCall is therefore held back until the call asks, changes its status, or gets no
+ * message for a while. Some agents ask first and send the call afterwards, with more arguments: a question with new
+ * arguments is therefore held back, too. Kinds are not reliable either: a call of kind `read` counts as having side
+ * effects, unless the config trusts that kind.
  */
 import type { RunEvent, ToolStatus } from "../Backend.ts"
 import { isSame } from "../CanonicalJson.ts"
@@ -26,13 +24,13 @@ import { AcpUsage, type KnownUsage } from "./AcpUsage.ts"
 type Call = Messages.ToolCall
 
 interface Open {
-  /** Our ids. More than one if the agent asks again for the same call. */
+  /** Ids by which agentd knows the call. More than one if the agent asks again for the same call. */
   readonly ids: Array<string>
-  /** The call's first title: later titles describe what it does instead of what it is. */
+  /** The call's first title, which names the tool. Later titles describe the call's action. */
   readonly title: Call["title"]
   /** The call, merged from all messages about it. */
   known: Call
-  /** Number of the last change. */
+  /** Number of the call's last change. */
   changed: number
   told: boolean
   /** The arguments as last emitted. */
@@ -42,7 +40,7 @@ interface Open {
   asks: boolean
   denied: boolean
   started: boolean
-  /** The call's output so far, as the agent repeats it. */
+  /** The call's output so far, because some agents repeat it. */
   written: string
 }
 
@@ -56,7 +54,7 @@ export interface Deed {
   readonly request?: unknown
 }
 
-/** A call for which nobody was asked: our id and its title. */
+/** A call for which the user was not asked: agentd's id and the call's title. */
 export interface Unasked {
   readonly id: string
   readonly title: string
@@ -75,20 +73,20 @@ interface Turn {
   before: string
   messageId: string | undefined
   piece: string
-  /** The newest error of its provider, in the agent's own form. */
+  /** Newest error of the agent's provider, in the agent's own form. */
   trouble: unknown
-  /** True if the agent reports that it has failed: the text that follows says why. */
+  /** True if the agent reports that it has failed. The text that follows gives the reason. */
   failed: boolean
   readonly open: Map<string, Open>
   /** Deeds that have no result yet, by call id; `terminalId` is set if the deed runs a command. */
   readonly deeds: Map<string, { terminalId: string | undefined }>
-  /** The agent's ids of calls that have had their result. */
+  /** The agent's ids of calls that already have a result. */
   readonly closed: Set<string>
   /** A call that may have changed something and ended before it asked. */
   unasked: Unasked | undefined
 }
 
-/** A call that asks: our id and its events. */
+/** A call that asks for an approval: agentd's id of the call, and the events to emit. */
 export interface Asked {
   readonly callId: string
   readonly events: ReadonlyArray<RunEvent>
@@ -99,7 +97,7 @@ export type End =
   | { readonly _tag: "Interrupted" }
   | { readonly _tag: "Failed"; readonly errorType: string; readonly message: string; readonly retry: boolean }
 
-/** State of a session between two turns, for a daemon that reads its output from there on. */
+/** State of a session between two turns that is stored with a checkpoint, for a daemon that resumes the agent. */
 export interface KnownUpdates {
   readonly used: ReadonlyArray<readonly [string, number]>
   readonly changes: number
@@ -109,12 +107,12 @@ export interface KnownUpdates {
   readonly ownTurns?: number
 }
 
-/** Maximum length of an answer, in characters. Of a longer one, only the end is kept. */
+/** Maximum length of an answer, in characters. If an answer is longer, only its end is stored. */
 const MAX_ANSWER = 1024 * 1024
 const MAX_OUTPUT = 256 * 1024
 const MAX_CHUNK = 64 * 1024
 const MAX_REASON = 500
-/** Number of ids that are recognized when an agent repeats them. */
+/** Maximum number of ids that are remembered to recognize repeated ids. */
 const MAX_IDS = 10_000
 
 const NEW: Omit<Turn, "turnId" | "isOwn" | "open" | "deeds" | "closed"> = {
@@ -142,7 +140,7 @@ const IDLE: ReadonlySet<string> = new Set([
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Merges arguments: if new ones only repeat or extend the old ones, the result has all of them. */
+/** Merges arguments. If the new arguments only repeat or extend the old ones, the result contains all of them. */
 const joined = (before: unknown, now: unknown): unknown =>
   isObject(before) &&
   isObject(now) &&
@@ -150,7 +148,7 @@ const joined = (before: unknown, now: unknown): unknown =>
     ? { ...now, ...before }
     : now
 
-/** How agents that write errors into their answer begin them. */
+/** Beginning of an error that an agent writes into its answer. */
 const FAILED = /^(API )?Error: /
 
 const merge = (known: Call, news: Call): Call => {
@@ -159,9 +157,12 @@ const merge = (known: Call, news: Call): Call => {
   return { ...known, ...Object.fromEntries(told), rawInput }
 }
 
-/** Kinds of calls that, by the agent's own word, change something. */
+/** Kinds of calls that change something, according to the agent. */
 const CHANGES: ReadonlySet<string> = new Set(["edit", "delete", "move", "execute"])
-/** Commands that change nothing. With a redirection or substitution, a command could do anything. */
+/**
+ * Commands that change nothing. A command with a redirection or substitution never matches, because it could do
+ * anything.
+ */
 const READS =
   /^(cd|ls|pwd|cat|head|tail|wc|grep|which|stat|du|df|git (status|log|diff|show))( (?!.*--(output|ext-diff))[^>`$]*)?$/
 
@@ -189,7 +190,7 @@ const textOf = (content: Call["content"]): string =>
     .flatMap((part) => (part.type === "content" && typeof part.content?.text === "string" ? [part.content.text] : []))
     .join("\n")
 
-/** The agent's name for the tool, or else the protocol's kind of the call. */
+/** Returns the agent's name for the tool. If there is none, returns the protocol's kind of the call. */
 const toolOf = ({ kind, name }: Call, title: Call["title"]): string => {
   if (typeof name === "string" && name !== "") return name
   if (typeof kind === "string" && kind !== "" && kind !== "other") return kind
@@ -200,7 +201,7 @@ const titleOf = ({ known, title }: Open): string => (known.title ?? toolOf(known
 
 const unaskedOf = (open: Open, isOver: boolean): Unasked => ({ id: open.ids[0]!, title: titleOf(open), isOver })
 
-/** Complete, because a person may decide by them. */
+/** Returns the complete arguments of a call, because the user may decide by them. */
 const argumentsOf = ({ content, locations, rawInput, title }: Call): unknown => {
   if (!isEmpty(rawInput)) return rawInput
   return {
@@ -216,7 +217,7 @@ const outputOf = ({ content, rawOutput }: Call): unknown => {
   return text !== "" || isEmpty(content) ? bounded(text) : bounded(content)
 }
 
-/** Commands that the agent offers. */
+/** Reads the commands that the agent offers. */
 const commandsOf = (update: unknown): ReadonlyArray<RunEvent> => {
   const told = Messages.read(Messages.CommandsUpdate, update)
   if (told === undefined) return []
@@ -230,9 +231,9 @@ const commandsOf = (update: unknown): ReadonlyArray<RunEvent> => {
 
 export class AcpUpdates {
   private turn: Turn | undefined = undefined
-  /** By request id: the agent's id of a call that asked, or our id of a deed. */
+  /** Maps a request id to the agent's id of a call that asked, or to agentd's id of a deed. */
   private readonly requests = new Map<string, string>()
-  /** How often each id of the agent was used, the newest last. */
+  /** How often each of the agent's ids was used. The newest id is last. */
   private readonly used: Map<string, number>
   private readonly usages: AcpUsage
   private doubted = false
@@ -243,7 +244,7 @@ export class AcpUpdates {
   private isUp: boolean
   private readonly trusted: ReadonlySet<string>
 
-  /** `trusted`: kinds of calls that the config treats as read-only. `known`: the state of an adopted session. */
+  /** `trusted`: kinds of calls that the config treats as read-only. `known`: the state of a resumed session. */
   constructor(trusted: ReadonlyArray<string> = [], known?: KnownUpdates) {
     this.trusted = new Set(trusted)
     this.used = new Map(known?.used ?? [])
@@ -254,7 +255,7 @@ export class AcpUpdates {
     this.isUp = known !== undefined
   }
 
-  /** The state for a later daemon; valid between two turns. */
+  /** State for a later daemon. Valid only between two turns. */
   get known(): KnownUpdates {
     const { changes, deeds, ownTurns, usages, used } = this
     return { used: [...used], changes, deeds, ownTurns, usage: usages.known }
@@ -292,7 +293,7 @@ export class AcpUpdates {
     this.turn = { ...NEW, turnId, isOwn: false, open, deeds, closed }
   }
 
-  /** From now on the agent begins no own turns. */
+  /** Called when the run ends: from now on the agent begins no own turns. */
   ends(): void {
     this.isUp = false
   }
@@ -316,7 +317,7 @@ export class AcpUpdates {
     return call !== undefined && (kind === "tool_call" ? !isOver(call) : !this.used.has(call.toolCallId))
   }
 
-  /** A call with side effects that has run, or is running, although nobody was asked. */
+  /** A call with side effects that has run, or is running, although the user was not asked. */
   get unasked(): Unasked | undefined {
     const open = [...(this.turn?.open.values() ?? [])].find(
       ({ asked, known }) => !asked && known.status === "in_progress" && changes(known)
@@ -324,7 +325,7 @@ export class AcpUpdates {
     return this.turn?.unasked ?? (open === undefined ? undefined : unaskedOf(open, false))
   }
 
-  /** The prompt is answered and another one follows in the same turn: open calls are closed. */
+  /** Called when the prompt is answered and another prompt follows in the same turn. Closes the open calls. */
   again(): ReadonlyArray<RunEvent> {
     const { turn } = this
     if (turn === undefined) return []
@@ -363,12 +364,12 @@ export class AcpUpdates {
     return [...sign, ...this.tool(turn, call, kind === "tool_call")]
   }
 
-  /** Counts the usage that the agent reports. */
+  /** The counter for the usage that the agent reports. */
   get spending(): AcpUsage {
     return this.usages
   }
 
-  /** A failure that the turn's answer hides by reporting success; undefined if there is no sign of one. */
+  /** Returns a failure that the turn's answer hides by reporting success. Undefined: there is no sign of one. */
   failure(spent: Messages.Spent): { readonly said: unknown; readonly words: string } | undefined {
     const { turn } = this
     if (turn?.failed === true) return { said: turn.trouble, words: turn.text.trim() }
@@ -376,7 +377,10 @@ export class AcpUpdates {
     return { said: undefined, words: turn.piece.replace(FAILED, "") }
   }
 
-  /** Emits a notice if a successful turn shows no sign that the model answered, and another when it does again. */
+  /**
+   * Emits a notice if a successful turn shows no sign that the model answered. Emits another notice when there is a
+   * sign again.
+   */
   doubt(spent: Messages.Spent): ReadonlyArray<RunEvent> {
     const isDoubtful = this.isDoubtful(spent)
     if (isDoubtful === this.doubted) return []
@@ -400,12 +404,12 @@ export class AcpUpdates {
     return this.retried(Messages.codexRetry(error))
   }
 
-  /** A notice that the agent retries a request to its model by itself. */
+  /** Emits a notice that the agent retries a request to its model by itself. */
   retried(text: string | undefined): ReadonlyArray<RunEvent> {
     return text === undefined || this.turn === undefined ? [] : [{ _tag: "Notice", text, retries: {} }]
   }
 
-  /** The rest of a turn's usage from its answer, without the part that was already emitted. */
+  /** Emits the rest of a turn's usage from its answer, without the part that was already emitted. */
   usage(usage: Messages.Spent): ReadonlyArray<RunEvent> {
     return this.turn === undefined ? [] : this.usages.answer(usage)
   }
@@ -430,7 +434,7 @@ export class AcpUpdates {
     return text === "" ? [] : [{ _tag: "Delta", stream: "thinking", text }]
   }
 
-  /** A message of the agent is complete; the next text belongs to another one. */
+  /** Called when a message of the agent is complete. The next text belongs to another message. */
   private pause(turn: Turn): void {
     if (turn.text === "") return
     turn.before = turn.text
@@ -503,7 +507,10 @@ export class AcpUpdates {
     return [{ _tag: "ToolStarted", callId: open.ids.at(-1)! }]
   }
 
-  /** Some agents repeat the whole output of a call with each update, some send only the newest piece. */
+  /**
+   * Emits the output of a call. Some agents repeat the whole output with each update, others send only the newest
+   * piece.
+   */
   private written(open: Open, text: string): ReadonlyArray<RunEvent> {
     if (text === "" || text === open.written) return []
     const chunk = text.startsWith(open.written) ? text.slice(open.written.length) : text
@@ -529,7 +536,7 @@ export class AcpUpdates {
     return [...this.tell(open), ...results]
   }
 
-  /** Handles a call's permission request: our id, and the events to emit immediately. */
+  /** Handles a call's permission request. Returns agentd's id of the call, and the events to emit immediately. */
   ask(call: Call, request?: unknown): Asked | undefined {
     const own = this.opens()
     const { turn } = this
@@ -559,7 +566,7 @@ export class AcpUpdates {
   private question(open: Open): ReadonlyArray<RunEvent> {
     open.asks = false
     const callId = open.ids.at(-1)!
-    // To leave plan mode means to carry out a plan: a person must decide that.
+    // Leaving plan mode means carrying out a plan, which the user must decide.
     const always = open.known.kind === "switch_mode" ? { always: true } : {}
     return [...this.tell(open), { _tag: "ApprovalRequested", callId, reason: titleOf(open), ...always }]
   }
@@ -574,7 +581,7 @@ export class AcpUpdates {
     return open !== undefined && !open.asks && !isSame(open.shown, argumentsOf(open.known))
   }
 
-  /** Asks again for a call whose arguments have changed; undefined if they have not. */
+  /** Asks again for a call whose arguments have changed. Undefined: they have not changed. */
   askAgain(callId: string): Asked | undefined {
     const open = this.byId(callId)
     if (open === undefined || !this.changed(callId)) return undefined
@@ -587,7 +594,10 @@ export class AcpUpdates {
     }
   }
 
-  /** The agent has withdrawn a request whose question `waits`. A call of the agent may continue; a deed is over. */
+  /**
+   * Handles a request that the agent has withdrawn. `waits`: whether the call's question still waits. A call of the
+   * agent may continue; a deed ends.
+   */
   withdrawn(request: unknown, waits: (callId: string) => boolean): ReadonlyArray<RunEvent> {
     const id = this.requests.get(JSON.stringify(request)) ?? ""
     const open = this.turn?.open.get(id)
@@ -607,13 +617,13 @@ export class AcpUpdates {
     return []
   }
 
-  /** Emits calls about which nothing was heard since that version, as far as they are known. */
+  /** Emits calls about which no message has arrived since that version, as far as they are known. */
   settle(version: number): ReadonlyArray<RunEvent> {
     const open = [...(this.turn?.open.values() ?? [])]
     return open.flatMap((call) => (call.changed > version ? [] : call.asks ? this.question(call) : this.tell(call)))
   }
 
-  /** Begins a deed, which asks for approval; undefined if no active turn continues. */
+  /** Begins a deed, which asks for an approval. Undefined: there is no turn for it, or the turn was asked to stop. */
   deed({ arguments: given, readOnly, request, tool }: Deed): Asked | undefined {
     const own = this.opens()
     const { turn } = this
@@ -633,7 +643,7 @@ export class AcpUpdates {
     }
   }
 
-  /** The deed is allowed, and runs. */
+  /** Called when the deed is allowed and begins. */
   begun(callId: string): ReadonlyArray<RunEvent> {
     return this.turn?.deeds.has(callId) === true ? [{ _tag: "ToolStarted", callId }] : []
   }
@@ -644,7 +654,7 @@ export class AcpUpdates {
     if (deed !== undefined) deed.terminalId = terminalId
   }
 
-  /** Emits the result of a deed; nothing if the end of its turn already did. */
+  /** Emits the result of a deed, unless the end of its turn has already done so. */
   settled(callId: string, status: ToolStatus, output: string): ReadonlyArray<RunEvent> {
     if (this.turn?.deeds.delete(callId) !== true) return []
     return [{ _tag: "ToolResult", callId, status, output: bounded(output) }]
@@ -656,7 +666,7 @@ export class AcpUpdates {
     return [{ _tag: "ToolProgress", callId, stream, chunk: chunk.slice(-MAX_CHUNK) }]
   }
 
-  /** The prompt has its answer, or will never have one. */
+  /** Ends the turn: the prompt has its answer, or will never have one. */
   finish(end: End): ReadonlyArray<RunEvent> {
     this.requests.clear()
     const { turn } = this

@@ -12,7 +12,7 @@
 import type { RunEvent } from "../Backend.ts"
 import * as Messages from "./AcpMessages.ts"
 
-/** State of a session's usage, for a daemon that reads the agent's output from there on. */
+/** State of a session's usage that is stored with a checkpoint, for a daemon that resumes the agent. */
 export interface KnownUsage {
   readonly model: string
   readonly cost: number
@@ -56,9 +56,12 @@ export class AcpUsage {
   model: string
   private cost: number
   private remembers: (cost: number) => void = () => undefined
-  /** Set until a further process of the session reports its first cost. "unknown": the cost before it is unknown. */
+  /**
+   * Set until a further process of the session reports its first cost. "unknown": the session's earlier cost is
+   * unknown.
+   */
   private resumed: "known" | "unknown" | undefined = undefined
-  /** True if the agent reports tokens: a turn without any is then suspicious. */
+  /** True if the agent reports tokens. A turn without tokens is then suspicious. */
   meters: boolean
   private total: typeof NONE | undefined
   /** Tokens in the session's context, from its newest update. */
@@ -117,9 +120,9 @@ export class AcpUsage {
     if (cost === undefined || cost === null || cost.currency !== "USD") return []
     const { resumed } = this
     this.resumed = undefined
-    // First cost of a further process: if the cost before it is unknown, it only sets the starting point.
+    // First cost of a further process. If the earlier cost is unknown, this cost only sets the starting point.
     if (resumed === "unknown") this.cost = cost.amount
-    // If it is smaller than the known cost, the agent counts from zero again.
+    // If the reported cost is smaller than the known cost, the agent counts from zero again.
     else if (resumed === "known" && cost.amount < this.cost) this.cost = 0
     const usd = Math.max(0, cost.amount - this.cost)
     this.cost = Math.max(this.cost, cost.amount)

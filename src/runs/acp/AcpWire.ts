@@ -1,14 +1,13 @@
 /**
  * AcpWire: JSON-RPC 2.0 in both directions with a run's process, one message per line.
  *
- * Guarantees: messages of the agent, including answers to our requests, are passed on in order of
- * arrival. A slow listener slows the agent down. Each request of the agent is answered once, and at
- * most `OPEN_REQUESTS` are open. A line that is too long or is no message is skipped and reported
- * (only the first few). Writing never waits for an agent that does not read: `stuck` is called
- * instead, once.
+ * Guarantees: messages of the agent, including answers to our requests, are passed on in order of arrival. A slow
+ * listener slows the agent down. Each request of the agent is answered once, and at most `OPEN_REQUESTS` are open. A
+ * line that is too long or is not a message is skipped and reported (only the first few). Writing never waits for an
+ * agent that does not read: `stuck` is called instead, once.
  *
- * Only the types of the protocol's SDK are used: its streams keep reading however slow the listener
- * is, and print what they cannot read to standard error.
+ * Only the types of the protocol's SDK are used: its streams keep reading even if the listener is slow, and print
+ * unreadable messages to standard error.
  */
 import { Deferred, Effect, Queue, type Scope } from "effect"
 import { CONTINUED, type Line } from "../process/LineSplitter.ts"
@@ -30,7 +29,7 @@ export type Answer =
   | { readonly _tag: "Result"; readonly result: unknown }
   | { readonly _tag: "Refused"; readonly refusal: Refusal }
 
-/** A record that is stored with a line for the agent. AcpHistory defines the forms. */
+/** Note that is stored with a line for the agent. AcpHistory defines the forms of notes. */
 export type Note = object
 
 export interface Listener {
@@ -40,15 +39,18 @@ export interface Listener {
    * concurrently with it.
    */
   readonly asked: (method: string, params: unknown, id: unknown) => Effect.Effect<unknown, Refusal>
-  /** Handles a request that an earlier daemon answered; undefined if it did not. */
+  /** Handles a request that an earlier daemon answered. Undefined: no earlier daemon answered it. */
   readonly recalled: (id: unknown, method: string, params: unknown) => Effect.Effect<void> | undefined
   /** Called for every line, whatever its content. */
   readonly heard: () => void
-  /** Called when the line that ends at `end` is handled. `size`: bytes received so far, if all of them are handled. */
+  /**
+   * Called when the line that ends at `end` has been handled. `size`: number of bytes received so far, if all of them
+   * have been handled.
+   */
   readonly past: (end: number, size?: number) => Effect.Effect<void>
-  /** Reports a line that is no message, in words. */
+  /** Reports a line that is not a message. */
   readonly noise: (text: string) => Effect.Effect<void>
-  /** The agent has not read for so long that no more messages can be queued. */
+  /** Called when the agent has not read for so long that no more messages can be queued. */
   readonly stuck: Effect.Effect<void>
 }
 
@@ -64,11 +66,11 @@ export interface Wire {
   readonly expect: (id: number, answered: (answer: Answer) => Effect.Effect<void>) => void
   /** Answers a request of the agent that an earlier daemon received. */
   readonly reply: (id: unknown, answer: Answer) => Effect.Effect<void>
-  /** Waits for the answer, without a timeout. */
+  /** Sends a request and waits for its answer, without a timeout. */
   readonly request: (method: string, params: unknown) => Effect.Effect<unknown, Refusal>
   readonly notify: (method: string, params: unknown, note?: Note) => Effect.Effect<void>
   /**
-   * Stores a note without a line for the agent. `wait`: return when it is durable; otherwise it
+   * Stores a note without a line for the agent. `wait`: if true, returns when the note is durable. Otherwise the note
    * queues behind earlier lines.
    */
   readonly note: (note: Note, wait?: boolean) => Effect.Effect<void>
@@ -85,7 +87,7 @@ export interface Wire {
   readonly listen: Effect.Effect<void>
 }
 
-/** State of our requests, for a daemon that reads the agent's output from there on. */
+/** State of agentd's requests that is stored with a checkpoint, for a daemon that resumes the agent. */
 export interface KnownWire {
   readonly last: number
   /** Ids of requests without an answer. */
@@ -100,7 +102,7 @@ const OUTGOING = 1024
 const OPEN_REQUESTS = 128
 /** Maximum number of our unanswered requests that are passed to the next daemon. */
 const MAX_KNOWN = 100
-/** Number of lines that are no messages and are reported. */
+/** Maximum number of invalid lines that are reported. */
 const NOISES = 10
 const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -145,7 +147,7 @@ const outgoing = Effect.fnUntraced(function* (program: RunProcess.RunProcess, st
       full = true
       return stuck
     })
-  /** Returns when the note is durable. */
+  /** Stores a note, and returns when the note is durable. */
   const wait = (note: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       given += 1
@@ -154,7 +156,10 @@ const outgoing = Effect.fnUntraced(function* (program: RunProcess.RunProcess, st
   return { write, wait, given: () => given }
 })
 
-/** Bytes of output up to the end of a line. `seen`: being handled, or the last one; `taken`: the last handled one. */
+/**
+ * Bytes of output up to the end of a line. `seen`: the line that is being handled, or the last one. `taken`: the last
+ * handled line.
+ */
 interface Position {
   seen: number
   taken: number
@@ -189,7 +194,9 @@ const optionIn = (result: unknown): { readonly option?: string } => {
   return typeof option === "string" ? { option } : {}
 }
 
-/** Reports the first few lines that are no messages. A long line comes in pieces; only its first piece is reported. */
+/**
+ * Reports the first few lines that are not messages. A long line arrives in pieces; only its first piece is reported.
+ */
 const noises = (tell: Listener["noise"]) => {
   let [count, inLong] = [0, false]
   return (line: string): Effect.Effect<void> => {

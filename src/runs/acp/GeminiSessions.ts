@@ -1,16 +1,13 @@
 /**
- * GeminiSessions: protects the conversation file of a Gemini CLI session from the program's own
- * cleanup.
+ * GeminiSessions: protects the conversation file of a Gemini CLI session from the program's own cleanup.
  *
- * `session/load` of Gemini CLI first opens a file for the session's id, named by the minute, and
- * then looks for the file with the conversation. In the minute in which the conversation was begun,
- * both are the same file, and the conversation is overwritten. In a later minute the new file stays
- * without content. The next start considers it damaged, and deletes every file of its session with
- * it.
+ * `session/load` of Gemini CLI first opens a file for the session's id, named by the minute, and then looks for the
+ * file with the conversation. In the minute in which the conversation was begun, both are the same file, and the
+ * conversation is overwritten. In a later minute the new file stays without content. The next start considers it
+ * damaged, and deletes every file of its session with it.
  *
- * Guarantees: before a session is loaded, its file has a name that no new file takes, and its
- * folder has no file of the session without content. A file that contains a message is never
- * removed. Unreadable files are not changed.
+ * Guarantees: before a session is loaded, its file has a name that no new file can get, and its folder contains no
+ * empty file of the session. A file that contains a message is never removed. Unreadable files are not changed.
  */
 import { Effect, FileSystem } from "effect"
 import * as path from "node:path"
@@ -20,7 +17,7 @@ const MAX_EMPTY = 256 * 1024
 /** Maximum number of project folders, and of files per project, that are searched. */
 const MAX_ENTRIES = 10_000
 const MINUTE = 60_000
-/** Text that the program writes into each new session by itself. */
+/** Beginning of a text that the program writes into each new session by itself. */
 const OWN = "<session_context>"
 
 export const isGemini = (argv: ReadonlyArray<string>): boolean =>
@@ -37,7 +34,7 @@ const isOwn = (message: unknown): boolean => {
   )
 }
 
-/** True if a line adds no message of a person or the model. */
+/** True if a line adds no message of the user or the model. */
 const isBare = (line: string): boolean => {
   if (line.trim() === "") return true
   try {
@@ -54,10 +51,10 @@ const isBare = (line: string): boolean => {
 /** True if a session's file contains only what the program writes by itself. Pure. */
 export const isEmpty = (text: string): boolean => text.length <= MAX_EMPTY && text.split("\n").every(isBare)
 
-/** The minute in the form that the program uses in file names. */
+/** Formats the minute as the program does in file names. */
 const minuteOf = (millis: number): string => new Date(millis).toISOString().slice(0, 16).replaceAll(":", "-")
 
-/** A name for the session's file that no file begun at `now` or later takes. Pure. */
+/** Returns a name for the session's file that no file created at `now` or later can get. Pure. */
 export const keptName = (name: string, now: number): string => {
   const found = /^session-(\d{4}-\d\d-\d\dT\d\d-\d\d)-(.+)$/.exec(name)
   return found === null || found[1]! < minuteOf(now) ? name : `session-${minuteOf(now - MINUTE)}-${found[2]}`

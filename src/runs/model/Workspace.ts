@@ -1,15 +1,13 @@
 /**
  * Workspace: the one folder whose files an agent may read and change.
  *
- * Guarantees: every path is checked by the location of its open descriptor (see Beneath). So `..`,
- * absolute paths, links, and folders that are replaced by links during the check only lead to a
- * WorkspaceViolation. Only regular files are opened, so that no FIFO or device blocks a call. Reads
- * and listings are limited. A write is complete or does not happen: a new file replaces the old
- * one, with its permissions.
+ * Guarantees: every path is checked by the location of its open descriptor (see Beneath). Therefore `..`, absolute
+ * paths, links, and folders that are replaced by links during the check lead only to a WorkspaceViolation. Only regular
+ * files are opened, so that no FIFO or device blocks a call. Reads and listings are limited. A write is complete or
+ * does not happen: a new file replaces the old one, with its permissions.
  *
- * Some files inside it cannot be written either: `.git`, whose hooks and settings are run by a
- * person's git, and `agentd.jsonc`, which says what agents may do. The files and folders in
- * `hidden` cannot even be read.
+ * Some files inside it cannot be written either: `.git`, whose hooks and settings are run by the user's git, and
+ * `agentd.jsonc`, which says what agents may do. The files and folders in `hidden` cannot even be read.
  */
 import { Context, Effect, Random, type Scope } from "effect"
 import * as fs from "node:fs"
@@ -36,7 +34,7 @@ export interface Entry {
 
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
-  /** True if there are more than `maxEntries`. */
+  /** True if the folder has more than `maxEntries` entries. */
   readonly more: boolean
 }
 
@@ -44,7 +42,7 @@ export interface ListOptions {
   readonly maxEntries: number
   /** Number of folder levels to list; 1 is the folder itself. */
   readonly depth?: number | undefined
-  /** True for names of folders that are listed without their content. */
+  /** Returns true for the name of a folder that is listed without its content. */
   readonly skip?: ((name: string) => boolean) | undefined
 }
 
@@ -52,20 +50,22 @@ export interface Workspace {
   /** The workspace's real path. */
   readonly root: string
   readonly read: (path: string, options: FileContent.ReadOptions) => Effect.Effect<FileContent.Text, WorkspaceError>
-  /** The whole content of a file of at most `maxBytes` bytes. */
+  /** Reads the whole content of a file of at most `maxBytes` bytes. */
   readonly whole: (path: string, maxBytes: number) => Effect.Effect<FileContent.Whole, WorkspaceError>
   /**
-   * Creates or replaces the file, with the folders above it. With `version`, only if the file still
-   * has that version.
+   * Creates or replaces the file, with the folders above it. If `version` is given, the file is written only if it
+   * still has that version.
    */
   readonly write: (
     path: string,
     text: string,
     options?: { readonly version?: string }
   ) => Effect.Effect<{ readonly created: boolean }, WorkspaceError>
-  /** A folder's entries sorted by name, each folder followed by its content. Links are listed and not followed. */
+  /**
+   * Lists a folder's entries sorted by name, each folder followed by its content. Links are listed but not followed.
+   */
   readonly list: (path: string, options: ListOptions) => Effect.Effect<Listing, WorkspaceError>
-  /** The real path of a folder in the workspace. */
+  /** Returns the real path of a folder in the workspace. */
   readonly folder: (path: string) => Effect.Effect<string, WorkspaceError>
 }
 
@@ -81,7 +81,7 @@ const MAX_DEPTH = 64
 
 type Failure = WorkspaceError | NodeJS.ErrnoException
 
-/** Converts every error to one about the path as the caller gave it. Closes everything that was opened. */
+/** Converts every error to an error about the path as the caller wrote it. Closes everything that was opened. */
 const told = <A>(name: string, effect: Effect.Effect<A, Failure, Scope.Scope>): Effect.Effect<A, WorkspaceError> =>
   Effect.mapError(Effect.scoped(effect), (error) =>
     error instanceof WorkspaceViolation || error instanceof FileFailed ? error : explain(name)(error)
@@ -117,7 +117,7 @@ const writable = ({ beneath }: Ground, location: string): Effect.Effect<void, Wo
       )
 }
 
-/** A path into a hidden place is refused in the same way whether it exists or not. */
+/** Opens a file or folder. A hidden path is rejected in the same way whether it exists or not. */
 const hold = (ground: Ground, name: string) =>
   ground.beneath.hold(name).pipe(
     Effect.catchTag("FileFailed", (error) =>
@@ -145,8 +145,8 @@ interface Target {
 }
 
 /**
- * For an existing file, its own folder and name, with links followed. Otherwise the path's folder,
- * which is created.
+ * Finds the destination of a write. For an existing file, this is its own folder and name, with links followed. For a
+ * new file, it is the path's folder, which is created if necessary.
  */
 const target = Effect.fnUntraced(function* (ground: Ground, given: string) {
   const name = yield* ground.beneath.relative(given)
@@ -230,7 +230,10 @@ const entriesOf = (held: Held, max: number) =>
 const kindOf = (entry: fs.Dirent): Entry["kind"] =>
   entry.isFile() ? "file" : entry.isDirectory() ? "folder" : entry.isSymbolicLink() ? "link" : "other"
 
-/** Appends entries to `into` until it has more than requested. Each folder stays open while its content is listed. */
+/**
+ * Appends entries to `into` until `into` has more entries than requested. Each folder stays open while its content is
+ * listed.
+ */
 const walk = Effect.fnUntraced(function* (
   ground: Ground,
   held: Held,
@@ -291,5 +294,5 @@ export const open: Opening = Effect.fnUntraced(function* (
   return result
 })
 
-/** Opens a workspace; by default on this machine. A simulation can replace it. */
+/** Service that opens a workspace, by default on this machine. A simulation can replace it. */
 export const Opener = Context.Reference<Opening>("agentd/backends/model/Workspace", { defaultValue: () => open })
