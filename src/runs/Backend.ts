@@ -227,7 +227,7 @@ export interface GivenServer {
 
 /** A socket to the daemon for one run. The daemon knows that every request on it comes from that run. */
 export interface RunSocket {
-  /** Contains only the socket. A confined run can see this folder. */
+  /** Folder that contains only the socket. A confined run can see this folder. */
   readonly folder: string
   readonly path: string
 }

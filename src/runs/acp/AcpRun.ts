@@ -53,10 +53,7 @@ export interface Options {
   ) => Effect.Effect<AcpTerminals.AcpTerminals, never, Scope.Scope>
 }
 
-/**
- * Maximum number of events that wait for the reader. If the queue is full, the agent's pipe fills up and the agent
- * waits.
- */
+/** Maximum number of unread events. If the queue is full, the agent's pipe fills up and the agent waits. */
 const CAPACITY = 256
 /** After this time, an own turn that was asked to stop counts as ended. */
 const STOPS = "1 second"
@@ -594,10 +591,7 @@ class AcpRun {
     return Effect.asVoid(Effect.forkIn(gently, this.scope))
   })
 
-  /**
-   * Ends a turn in which the agent is silent for too long. While a permission request waits for the user, silence does
-   * not count.
-   */
+  /** Ends a turn in which the agent is silent for too long, unless a permission request waits for the user. */
   private readonly watchSilence: Effect.Effect<void> = Effect.suspend(() => {
     const { silence } = this.options.config
     const look = Effect.suspend(() => {

@@ -159,10 +159,7 @@ const merge = (known: Call, news: Call): Call => {
 
 /** Kinds of calls that change something, according to the agent. */
 const CHANGES: ReadonlySet<string> = new Set(["edit", "delete", "move", "execute"])
-/**
- * Commands that change nothing. A command with a redirection or substitution never matches, because it could do
- * anything.
- */
+/** Commands that change nothing. Those with a redirection or substitution never match: they could do anything. */
 const READS =
   /^(cd|ls|pwd|cat|head|tail|wc|grep|which|stat|du|df|git (status|log|diff|show))( (?!.*--(output|ext-diff))[^>`$]*)?$/
 
@@ -507,10 +504,7 @@ export class AcpUpdates {
     return [{ _tag: "ToolStarted", callId: open.ids.at(-1)! }]
   }
 
-  /**
-   * Emits the output of a call. Some agents repeat the whole output with each update, others send only the newest
-   * piece.
-   */
+  /** Emits a call's output. Some agents repeat the whole output with each update, others send only the newest piece. */
   private written(open: Open, text: string): ReadonlyArray<RunEvent> {
     if (text === "" || text === open.written) return []
     const chunk = text.startsWith(open.written) ? text.slice(open.written.length) : text
