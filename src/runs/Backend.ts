@@ -22,7 +22,7 @@ export type ToolStatus = "success" | "error" | "unknown" | "sandbox_violation" |
 
 /** Background work of a run: running or scheduled outside its turns. */
 export interface Work {
-  /** Unique within the run. */
+  /** Id of the work, unique within the run. */
   readonly id: string
   readonly kind: "shell" | "sub-agent" | "wake-up" | "task"
   readonly text: string
@@ -31,8 +31,9 @@ export interface Work {
 }
 
 /**
- * Position of an event in the output of the run's programs. `out` has the program's number, the byte offset of the
- * line's end and the event's number within that line; `err` has the first two. Positions of one stream only increase.
+ * Position of an event in the output of the run's programs. `out` contains the program's number, the byte offset of the
+ * line's end and the event's number within that line. `err` contains the first two. Positions of one stream only
+ * increase.
  */
 export interface Place {
   readonly out?: readonly [program: number, end: number, event: number]
@@ -100,7 +101,7 @@ export type Happening =
   | { readonly _tag: "Delta"; readonly stream: "stdout" | "stderr" | "assistant" | "thinking"; readonly text: string }
   | {
       readonly _tag: "ToolCall"
-      /** Unique within the run. */
+      /** Id of the call, unique within the run. */
       readonly callId: string
       readonly tool: string
       readonly arguments: unknown
@@ -157,7 +158,9 @@ export type Happening =
        * reported.
        */
       readonly usd?: number | undefined
-      /** Tokens of the newest request, and the maximum of its model. Omitted: not reported. */
+      /**
+       * Tokens in the context of the newest request, and the size of the model's context window. Omitted: not reported.
+       */
       readonly context?: { readonly used: number; readonly window?: number }
     }
   /**
@@ -191,8 +194,8 @@ export type Happening =
       readonly retries?: { readonly since?: number }
     }
   /**
-   * Each started or opened turn ends with exactly one of these three events, unless it was absorbed. `output`: the
-   * turn's last answer, complete.
+   * Each started or opened turn ends with exactly one TurnCompleted, TurnInterrupted or TurnError, unless the turn was
+   * absorbed. `output`: the turn's last answer, complete.
    */
   | { readonly _tag: "TurnCompleted"; readonly turnId: string; readonly output: string }
   /**
@@ -203,7 +206,10 @@ export type Happening =
   | {
       readonly _tag: "TurnError"
       readonly turnId: string
-      /** "rate_limit", "overloaded", "auth", "overflow", "refusal", "max_tokens", "stream", "server", "invalid_request" … */
+      /**
+       * Type of the error: "rate_limit", "overloaded", "auth", "overflow", "refusal", "max_tokens", "stream", "server"
+       * and others.
+       */
       readonly errorType: string
       readonly message: string
       /** True if the same input can succeed when it is sent again. */
@@ -261,7 +267,7 @@ export interface RunSpec {
    * server.
    */
   readonly mcp: { readonly [name: string]: GivenServer }
-  /** If omitted, the run uses the daemon's public socket. */
+  /** Socket for the run's requests to the daemon. If omitted, the run uses the daemon's public socket. */
   readonly socket?: RunSocket
   /** Set if an earlier daemon started the run and it is now resumed. `isUp`: the run had sent `Started`. */
   readonly adopt?: { readonly isUp: boolean }
@@ -301,7 +307,7 @@ export interface Choosing {
 
 export interface Run {
   readonly runId: string
-  /** Ends after `Exited`. Always read it: an unread pipe blocks the child. */
+  /** Events of the run. The stream ends after `Exited`. Always read it: an unread pipe blocks the child. */
   readonly events: Stream.Stream<RunEvent>
   /** Starts the next turn. Fails while a turn is active, and for a run without turns. */
   readonly send: (input: TurnInput) => Effect.Effect<void, BackendError>
@@ -345,7 +351,7 @@ export interface Backend {
   readonly runsTools?: boolean
   /** Whether a run that an earlier daemon started still exists and can be resumed. If omitted, no run can. */
   readonly holds?: (runId: string) => Effect.Effect<boolean>
-  /** Ends a run of an earlier daemon that will not be resumed. Returns when nothing of it is left. */
+  /** Ends a run of an earlier daemon that will not be resumed. Returns when no process of the run is left. */
   readonly drop?: (runId: string) => Effect.Effect<void>
   /** Deletes everything that was stored for the run. Called when the run's end is recorded durably. */
   readonly forget?: (runId: string) => Effect.Effect<void>

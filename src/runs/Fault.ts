@@ -126,7 +126,7 @@ const restOf = (status: number): Kind => {
   return status >= 400 ? "invalid_request" : "unknown"
 }
 
-/** An HTTP status within a text: at its beginning, or after a word that announces it. */
+/** Matches an HTTP status in a text: at its beginning, or after a word that announces it. */
 const STATUS =
   /^\[?(?:(?:api|http|internal|agent)? ?error:? ?)*(?:http )?\(?([45]\d\d)\b|\b(?:https?(?:\/[\d.]+)?|status(?: code)?|last|api) ?(?:error)?:? ?\(?([45]\d\d)\b/im
 
@@ -255,7 +255,7 @@ const FINAL: ReadonlySet<Kind> = new Set([
   "invalid_request"
 ])
 
-/** `until`: when a usage limit resets, in ms since the epoch. */
+/** Builds the fault for a kind. `until`: when a usage limit resets, in ms since the epoch. */
 export const faultOf = (kind: Kind, words: string, remedies: Remedies, until?: number): Fault => {
   const uncounted = (outcome: Outcome): Fault => ({ errorType: kind, message: oneLine(words), retry: true, outcome })
   switch (kind) {

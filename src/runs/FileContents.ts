@@ -87,10 +87,12 @@ const unwritable = (error: { readonly message: string }) =>
     fatal: false
   })
 
-/** A safe file name that cannot lead to another folder. */
+/** Converts a file name to a safe name that cannot lead to another folder. */
 const safe = (filename: string): string => filename.replaceAll(/[^\w.-]+/g, "_").slice(-100)
 
-/** The run's folder for files. File names contain the hash, so a name always stands for the same content. */
+/**
+ * Creates the run's folder for files. File names contain the hash, so that a name always refers to the same content.
+ */
 export const folderOf = Effect.fnUntraced(function* (host: Host, spec: RunSpec) {
   const disk = yield* FileSystem.FileSystem
   const made = yield* RunFolder.within(host, spec, "files")

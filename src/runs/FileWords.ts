@@ -13,7 +13,7 @@ export const sizeInWords = (bytes: number): string => {
   return bytes < MIB ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / MIB).toFixed(1)} MiB`
 }
 
-/** A file name, quoted so that it stays on one line. */
+/** Quotes a file name so that it stays on one line. */
 export const quoted = (filename: string): string =>
   JSON.stringify(filename).replaceAll(
     /[\u007f-\u009f\u2028\u2029]/g,

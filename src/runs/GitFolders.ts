@@ -62,7 +62,7 @@ const linked = (file: string): Omit<GitFolders, "around"> | undefined => {
   }
 }
 
-/** The repository from which this folder borrows objects, as recorded by agentd. */
+/** Returns the repository from which this folder borrows objects, as recorded by agentd. */
 const lenderOf = (states: ReadonlyArray<string>, folder: string): string | undefined =>
   states
     .map((state) => first(OwnRecord.recordOf(path.join(state, OwnRecord.STORES), folder)))

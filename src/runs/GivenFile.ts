@@ -68,5 +68,5 @@ export const mediaTypeOf = (content: Uint8Array): MediaType | undefined => {
   return content.length > 0 && isText(content) ? "text/plain" : undefined
 }
 
-/** The accepted media types, as texts for the user name them. */
+/** The accepted media types, as a text for the user. */
 export const KINDS = "PNG, JPEG, GIF, WebP, PDF, or text in UTF-8"

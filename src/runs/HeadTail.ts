@@ -9,7 +9,7 @@ export interface HeadTail {
   readonly text: () => string
 }
 
-/** Limits in UTF-16 code units. */
+/** `head` and `tail`: maximum UTF-16 code units of the beginning and of the end. */
 export const make = (head: number, tail: number): HeadTail => {
   let [first, last, dropped] = ["", "", 0]
   const trim = () => {

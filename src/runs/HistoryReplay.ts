@@ -8,7 +8,7 @@
 export type Told = { readonly _tag: "StartsOver" } | { readonly _tag: "Text"; readonly text: string }
 
 export class HistoryReplay {
-  /** Text already reported, from the answers that broke off and from this one. */
+  /** Text already reported, from the answers that broke off and from the current answer. */
   private told = ""
   private said = ""
 

@@ -27,7 +27,7 @@ export interface Host {
   readonly via?: ((name: string) => Via) | undefined
 }
 
-/** The host for a daemon with this state directory and control socket. */
+/** Builds the host for a daemon with this state directory and control socket. */
 export const hostOf = (of: {
   readonly store: string
   readonly environment: Environment

@@ -9,7 +9,10 @@ import { Cause, Clock, Duration, Effect } from "effect"
 import { chmodSync, statSync } from "node:fs"
 import { createServer, type ServerOpts, type Socket } from "node:net"
 
-/** In ms. All sockets are checked at the same moments, so that an idle daemon wakes up once for all of them. */
+/**
+ * Interval between checks, in ms. All sockets are checked at the same moments, so that an idle daemon wakes up once for
+ * all of them.
+ */
 const LOOK = 10_000
 
 export interface Kept<E, R> extends Pick<ServerOpts, "allowHalfOpen"> {

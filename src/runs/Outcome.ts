@@ -13,7 +13,7 @@ export type UncountedReason = typeof UncountedReason.Type
 
 export const Outcome = Schema.Union([
   Schema.TaggedStruct("Success", {}),
-  /** Counts as an error. `detail` has the exit code or signal, and the last line of output. */
+  /** Counts as an error. `detail` contains the exit code or signal, and the last line of output. */
   Schema.TaggedStruct("Error", { detail: Schema.String }),
   Schema.TaggedStruct("Timeout", {}),
   /**

@@ -1,7 +1,7 @@
 /**
  * ProviderKey: the API key of a model's provider, from the daemon's environment or from a file.
  *
- * Guarantees: The file is read again each time. A value that cannot be a key is refused with a remedy, and no error
+ * Guarantees: The file is read again each time. A value that cannot be a key is rejected with a remedy, and no error
  * message contains it.
  */
 import { Effect } from "effect"

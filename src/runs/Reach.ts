@@ -38,7 +38,7 @@ export interface Reach {
   /** Paths that the run can read, but not write. */
   readonly reads: ReadonlyArray<string>
   readonly writes: ReadonlyArray<string>
-  /** The programs that the run can execute, in words. */
+  /** Description of the programs that the run can execute. */
   readonly runs: string
   /** Network access of the run. `gateway`: only to one model, through agentd. */
   readonly network: "host" | "gateway" | "none"
@@ -54,7 +54,7 @@ export interface Reach {
   readonly environment: ReadonlyArray<string>
   /** Whether the run can call the daemon with the rights of the daemon's user. */
   readonly control: boolean
-  /** Other programs of the run that are not confined. */
+  /** MCP servers of the run, which are not confined. */
   readonly unheld: ReadonlyArray<string>
 }
 
@@ -78,14 +78,14 @@ const specOf = ({ agent, cwd, host, mcp }: Place): RunSpec => {
   return host.sockets === undefined ? spec : RunSockets.outlined(spec, host.sockets)
 }
 
-/** Variables that agentd adds to every process of a run. */
+/** Adds the variables that agentd sets for every process of a run. */
 const marked = (env: Environment, store: string): Environment => ({
   ...env,
   PWD: "",
   ...ProcessTree.environmentOf({ store, runId: "" })
 })
 
-/** A URL without password and query. */
+/** Removes password and query from a URL. */
 const addressOf = (url: string): string => {
   const { origin, pathname } = new URL(url)
   return pathname === "/" ? origin : origin + pathname

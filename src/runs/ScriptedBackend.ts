@@ -27,7 +27,7 @@ export interface Script {
   readonly outcome?: Outcome
   /** If set, the start itself fails and nothing is played. */
   readonly failStart?: { readonly message: string; readonly remedy?: string; readonly fatal?: boolean }
-  /** If true, the run goes on after its last step until it is ended. */
+  /** If true, the run continues after its last step until it is ended. */
   readonly hang?: boolean
   /** If true, only `kill`, or closing the scope, ends the run early. */
   readonly ignoreInterrupt?: boolean
@@ -42,7 +42,7 @@ export interface Played {
   readonly spec: RunSpec
   readonly inputs: ReadonlyArray<string>
   readonly interrupts: number
-  /** Undefined while the run lives. */
+  /** Undefined while the run is live. */
   readonly outcome: Outcome | undefined
   /** Only for a run with turns. */
   readonly turns?: ScriptedTurns.Played

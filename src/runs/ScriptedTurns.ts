@@ -34,7 +34,7 @@ export interface TurnScript {
   readonly steps?: ReadonlyArray<TurnStep>
   /** The turn's answer. Default: the text of the turn so far. */
   readonly output?: string
-  /** If true, the turn goes on after its last step until it is interrupted. */
+  /** If true, the turn continues after its last step until it is interrupted. */
   readonly hang?: boolean
   readonly error?: { readonly errorType: string; readonly message: string; readonly retry: boolean }
 }

@@ -17,7 +17,7 @@ import type { RunEvent, ToolStatus } from "../Backend.ts"
 export interface Options {
   readonly updates: AcpUpdates
   readonly permissions: AcpPermissions
-  /** Emits events in the order of all events. */
+  /** Emits events after all earlier events. */
   readonly tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
   /** Like `tell`, for events that a later daemon could not derive from the stream. Returns the emitted events. */
   readonly noted: AcpTelling["noted"]

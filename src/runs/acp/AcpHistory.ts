@@ -5,7 +5,7 @@
  * many bytes of output had been read at that time. From these notes, a daemon that resumes the process emits all
  * earlier events in the original order.
  *
- * Guarantees: a note contains no text written by a person. A command that agentd runs for the agent is noted before it
+ * Guarantees: a note contains no text written by the user. A command that agentd runs for the agent is noted before it
  * begins.
  */
 import type { Input } from "../keeper/HeldProgram.ts"
@@ -33,7 +33,7 @@ export type Note =
   | { readonly say: "cancel" }
   /** An own turn of the agent counts as ended, because no more messages arrived. */
   | { readonly say: "rested" }
-  /** Calls that had not changed since that version were emitted as far as they were known. */
+  /** Calls that had not changed since `version` were emitted with the data that was known. */
   | { readonly say: "settle"; readonly version: number }
   /**
    * A command begins that the agent requested with the request `id`. Without `number`: an older agentd ran the command,

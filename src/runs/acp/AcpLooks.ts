@@ -30,7 +30,7 @@ export interface Of {
   readonly rested: Effect.Effect<void>
 }
 
-/** A call about which no message arrives for this time is emitted as far as it is known. */
+/** A call about which no message arrives for this time is emitted with the data that is known so far. */
 const SETTLE = "500 millis"
 /** An own turn in which no message arrives for this time counts as ended. */
 const RESTS = "5 seconds"

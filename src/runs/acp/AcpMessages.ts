@@ -65,7 +65,7 @@ export type PermissionOptions = (typeof PermissionRequest.Type)["options"]
 
 const count = maybe(Schema.Finite)
 
-/** How an agent reports the usage of one request to its model. `inputTokens` includes cached tokens. */
+/** Form in which an agent reports the usage of one request to its model. `inputTokens` includes cached tokens. */
 const CallUsage = Schema.Struct({
   _meta: Schema.Struct({
     usage: Schema.Struct({
@@ -77,7 +77,7 @@ const CallUsage = Schema.Struct({
   })
 })
 
-/** How the Codex adapter reports the status of its thread, and errors of its provider. */
+/** Form in which the Codex adapter reports the status of its thread, and errors of its provider. */
 export const CodexInfo = Schema.Struct({
   _meta: Schema.Struct({
     codex: Schema.Struct({

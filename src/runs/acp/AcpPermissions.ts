@@ -18,7 +18,7 @@ type Reply = Decision | undefined
 
 export interface Options {
   readonly updates: AcpUpdates
-  /** Emits events in the order of all events. */
+  /** Emits events after all earlier events. */
   readonly tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
   /** Like `tell`, for events of the line that is being handled. */
   readonly hear: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>

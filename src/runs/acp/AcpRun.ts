@@ -3,7 +3,7 @@
  *
  * The state of the agent is derived from two things only: whether a prompt is outstanding, and which permission
  * requests are outstanding. The protocol has no message for the end of a turn that the agent begins by itself. Such an
- * own turn ends when nothing is heard for a while and no call is running, or when the next prompt takes it over.
+ * own turn ends when no message arrives for a while and no call is running, or when the next prompt takes it over.
  *
  * Guarantees: the events of a turn end when its prompt is answered or refused. They also end when the agent is silent
  * for too long, or has exited. An error in a turn ends the run. A cancel leaves no permission request open. An action

@@ -31,7 +31,7 @@ export class AcpTelling {
     this.place = place
   }
 
-  /** Emits events in the order of all events, without a position. */
+  /** Emits events after all earlier events, without a position. */
   readonly aside = (make: Make): Effect.Effect<void> =>
     this.order.withPermit(Effect.suspend(() => Effect.asVoid(Queue.offerAll(this.queue, make()))))
 

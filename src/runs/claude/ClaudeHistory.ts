@@ -4,7 +4,7 @@
  * Each line sent to the process is stored with a note: its kind, and how many bytes of output had been handled at that
  * time. From these notes, a daemon that resumes the process restores the stream's state, in the original order.
  *
- * Guarantees: a note contains no text written by a person or an agent. Records that the stream had to send, and that
+ * Guarantees: a note contains no text written by the user or an agent. Records that the stream had to send, and that
  * the earlier daemon had not sent yet, are kept in order.
  */
 import type { RunEvent } from "../Backend.ts"

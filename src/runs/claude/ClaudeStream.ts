@@ -29,7 +29,7 @@ export interface Heard {
 export type Note =
   | { readonly say: "turn"; readonly turnId: string; readonly uuid: string; readonly session: string }
   | { readonly say: "answer"; readonly callId: string; readonly behavior: Decision["behavior"] }
-  /** `request`: a request with one of our numbers. */
+  /** `request`: a request of agentd, with a number from `requests`. */
   | { readonly say: "interrupt" | "request" }
   /** A record that the stream itself had to send, in order. */
   | { readonly say: "reply" }

@@ -1,5 +1,5 @@
 /**
- * ClaudeTools: facts about Claude Code's own tools, and about its messages on their calls. Pure.
+ * ClaudeTools: facts about Claude Code's own tools, and about its messages for tool calls. Pure.
  */
 import type { Question } from "../Question.ts"
 import type { ToolStatus } from "../Backend.ts"

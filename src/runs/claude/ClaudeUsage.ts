@@ -49,7 +49,7 @@ const each = (make: (field: keyof Tokens) => number): Tokens => ({
   output: make("output")
 })
 
-/** The token counts in a message. */
+/** Reads the token counts of a message. */
 const tokensOf = (usage: ClaudeRecord): Tokens => ({
   input: count(usage, "input_tokens"),
   read: count(usage, "cache_read_input_tokens"),
@@ -63,7 +63,7 @@ interface Spent {
 }
 const NOTHING: Spent = { tokens: NONE, usd: 0 }
 
-/** The usage of each model in a result. */
+/** Reads the usage of each model from a result. */
 const modelsOf = (models: ClaudeRecord): ReadonlyMap<string, Spent> =>
   new Map(
     Object.keys(models)

@@ -69,7 +69,7 @@ class ExecRun {
   /** Set if the run does not end as requested: the run's outcome. */
   private verdict: Outcome | undefined = undefined
   private waits: Wait = undefined
-  /** When the program was last heard, in ms of the monotonic clock. */
+  /** When the program last sent output, in ms of the monotonic clock. */
   private heardAt = 0
   private noises = 0
   /** Number of processed bytes: of standard output up to the end of the last record, and of standard error. */
@@ -159,7 +159,7 @@ class ExecRun {
     )
   })
 
-  /** A checkpoint, if the program is idle and has written much since the last one. */
+  /** Returns a checkpoint if the program is idle and has written much since the last checkpoint. */
   private get rests(): ReadonlyArray<RunEvent> {
     const { errors: err, given: seq, history, said, stream, taken: out } = this
     const isAtRest = history === undefined && stream.isUp && stream.turnId === undefined

@@ -59,7 +59,7 @@ const REMEDY = "log in again, or renew the key that the program uses"
 
 const isEmpty = (input: Schema.Json): boolean => ["null", "{}", "[]"].includes(JSON.stringify(input))
 
-/** Pure: the fault for an error of a turn. */
+/** Returns the fault for an error of a turn. Pure. */
 export const faultOf = ({ error, message, remedy, retry }: ExecRecord.Named<"error">): Fault => {
   if (OUTSIDE.has(error)) {
     const [auth, billing] = [remedy ?? REMEDY, remedy ?? `${REMEDY}; then start the agent`]

@@ -1,7 +1,7 @@
 /**
  * Counted: handles requests and answers on a route that counts tokens. If the client does not request the usage, the
  * request for it is added, and the usage is removed from the answer again. An answer is read to its end even if the
- * client has gone. Imports nothing of Effect.
+ * client has disconnected. Imports nothing of Effect.
  *
  * Guarantees: Buffered requests and unread answers are limited in time, bytes and number. If the provider rejects a
  * request because of the added request for usage, the original request is sent again. The client gets no chunk that it
@@ -13,7 +13,7 @@ import { Transform } from "node:stream"
 /** Maximum bytes of requests that one route buffers at once. Beyond that, requests are passed on unchanged. */
 const MAX_HELD = 32 * 1024 * 1024
 
-/** Maximum time to read an answer whose client has gone, in ms, and maximum number of such answers at once. */
+/** Maximum time to read an answer whose client has disconnected, in ms, and maximum number of such answers at once. */
 const MAX_REST = 120_000
 const MAX_RESTS = 32
 
@@ -97,7 +97,7 @@ export const holding = () => {
   }
 }
 
-/** Answers whose clients have gone, and which are read only for their token count. */
+/** Answers whose clients have disconnected, and which are read only for their token count. */
 export const remaining = () => {
   const rests = new Set<() => void>()
   return {

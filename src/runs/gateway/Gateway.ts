@@ -38,7 +38,7 @@ export interface ModelTokens extends Tokens {
 
 /** Counts since the route was opened. */
 export interface Count {
-  /** Identifies this opening of the route. All counts start with it. */
+  /** Id of this opening of the route. All counts begin when the route is opened. */
   readonly opened: string
   readonly requests: number
   readonly refused: number
@@ -71,7 +71,7 @@ export interface Meter {
 
 export interface OpenRoute {
   readonly count: () => Count
-  /** Stops reading answers whose clients have gone: the run is over. */
+  /** Stops reading answers whose clients have disconnected, because the run is over. */
   readonly settle: () => void
   /** Whether a run holds the route open: the run's forwarder stays connected while the run lives. */
   readonly held: () => boolean

@@ -79,7 +79,7 @@ const date = (text: string): number | undefined => {
 
 const UNITS: { readonly [unit: string]: number } = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
 
-/** A duration in ms, from a text like "6m0s", "1s", "12ms", "2m59.56s". */
+/** Parses a duration such as "6m0s", "1s", "12ms" or "2m59.56s". Returns ms. */
 const duration = (text: string): number | undefined => {
   const parts = text.split(/(?<=[dhms])(?=\d)/u).map((part) => /^(\d{1,9}(?:\.\d{1,9})?)(ms|d|h|m|s)$/u.exec(part))
   if (parts.length > 5 || parts.some((part) => part === null)) return undefined

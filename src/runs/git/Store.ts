@@ -52,7 +52,7 @@ export const Confine = Context.Reference<Confine>("agentd/git/Confine", {
   defaultValue: () => () => Effect.undefined
 })
 
-/** The error for a folder of the daemon that cannot be written. */
+/** Builds the error for a folder of the daemon that cannot be written. */
 export const unwritable = (folder: string) => (error: { readonly message: string }) =>
   Effect.fail(
     new GitFailed({

@@ -55,8 +55,8 @@ export interface KeeperOptions {
   /** The PATH for finding a shell, `mkfifo` and `sleep`. */
   readonly path: string
   /**
-   * Starts a keeper in its own systemd unit, which has its cgroup delegated. A name is not reused while a unit with
-   * this name is active.
+   * Starts a keeper in its own systemd unit with a delegated cgroup. A name is not reused while a unit with this name
+   * is active.
    */
   readonly via?: ((name: string) => Via) | undefined
   /** Maximum unread bytes of one output stream. If it is reached, the program waits for the daemon. */

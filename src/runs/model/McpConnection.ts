@@ -55,7 +55,7 @@ const lines = Effect.fnUntraced(function* (
   yield* Effect.forEach(splitter.end(), ({ text }) => take(text), { discard: true })
 })
 
-/** Waiting requests by id, until the server can no longer answer. */
+/** Requests that wait for an answer, by id, until the server can no longer answer. */
 const makeInbox = (name: string) => {
   const waiting = new Map<number, (reply: Reply) => void>()
   const over = Deferred.makeUnsafe<McpError>()

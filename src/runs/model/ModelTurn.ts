@@ -69,8 +69,8 @@ const textOf = (parts: ReadonlyArray<Part>) =>
   parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
 /**
- * The input with its files: text files within the text, the others after it, in the order in which
- * the text names them.
+ * Builds the input message. Text files are within the text, the other files after it, in the order in which the text
+ * names them.
  */
 const inputOf = (text: string, { found, gone }: FileContents.Contents): Message => {
   const lines = found.map((one) => (FileContents.isText(one) ? FileContents.fenced(one) : `${one.label}: it follows.`))

@@ -94,7 +94,7 @@ export type ProviderEvent =
 /** Kinds of errors after which the same request may succeed later. */
 const PASSING = ["rate_limit", "overloaded", "server", "connection", "stream", "silence", "garbage"] as const
 
-/** Kinds of errors, by what to do about them. */
+/** Kinds of errors. The kind determines how to handle the error. */
 export const FaultKind = Schema.Literals([
   ...PASSING,
   // The user must act.

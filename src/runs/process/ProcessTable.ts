@@ -72,7 +72,7 @@ const read = (pid: number): Stat | undefined =>
   // decoding as UTF-8 is one call; if a command's name is not UTF-8, only that name is damaged
   attempt(() => parseStat(fs.readFileSync(`/proc/${pid}/stat`, "utf8")))
 
-/** The process with this pid; undefined if it has ended. */
+/** Finds the process with this pid. Undefined: it has ended. */
 export const find = (pid: number): Process | undefined => {
   const found = read(pid)
   return found === undefined || found.ended ? undefined : found
@@ -87,7 +87,7 @@ export const isAlive = (id: ProcessId): boolean => {
   return found !== undefined && found.start === id.start && !found.ended
 }
 
-/** The fields of `stat` after the command's name; empty if the process has ended. */
+/** Reads the fields of `stat` after the command's name. Empty: the process has ended. */
 const fieldsOf = (pid: number): ReadonlyArray<string> => {
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8")
@@ -98,8 +98,8 @@ const fieldsOf = (pid: number): ReadonlyArray<string> => {
 }
 
 /**
- * Current time in clock ticks since boot, like the start times of processes; NaN without /proc. In some containers
- * `/proc/uptime` shows the container's own uptime, so the larger of two estimates is used.
+ * Returns the current time in clock ticks since boot, like the start times of processes; NaN without /proc. In some
+ * containers `/proc/uptime` shows the container's own uptime, so the larger of two estimates is used.
  */
 export const ticksNow = (): number => {
   try {
@@ -119,7 +119,7 @@ export const ticks = (pid: number): number | undefined => {
   return fields.length === 0 ? undefined : Number(fields[STAT_FIELDS.user]) + Number(fields[STAT_FIELDS.system])
 }
 
-/** The command line, each argument ended by a NUL. Empty if the process has ended, or belongs to another user. */
+/** Reads the command line. A NUL ends each argument. Empty: the process has ended, or belongs to another user. */
 export const commandLine = (pid: number): string => attempt(() => fs.readFileSync(`/proc/${pid}/cmdline`, "utf8")) ?? ""
 
 /** Number of processes and threads that the machine has started, and the newest pid. */
@@ -216,8 +216,8 @@ export const isAvailable = (): boolean => read(process.pid) !== undefined
 const BATCH = 128
 
 /**
- * All processes except kernel threads. Not an atomic snapshot: a process that is forked during the read appears only in
- * the next one.
+ * Reads all processes except kernel threads. Not an atomic snapshot: a process that is forked during the read appears
+ * only in the next one.
  */
 export const snapshot: Effect.Effect<ReadonlyArray<Process>> = Effect.gen(function* () {
   const pids = isAvailable() ? pidsNow() : []
@@ -264,8 +264,8 @@ export const environmentNow = (pid: number): Effect.Effect<ReadonlyArray<string>
   Effect.map(environ(pid), (text = "") => text.split("\0"))
 
 /**
- * The initial environment of one of our processes, as `NAME=value` entries. Empty for other users' processes and for
- * those that hide it. An empty one is read again, since it is empty for a moment within `exec`.
+ * Reads the initial environment of one of our processes, as `NAME=value` entries. Empty for other users' processes and
+ * for processes that hide it. An empty environment is read again, because it is empty for a moment within `exec`.
  */
 export const environment = Effect.fnUntraced(function* (pid: number): Effect.fn.Return<ReadonlyArray<string>> {
   for (const pause of BEGINNING) {

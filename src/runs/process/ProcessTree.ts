@@ -60,7 +60,7 @@ export interface Orphan {
   readonly processes: ReadonlyArray<Process>
 }
 
-/** SIGKILL did not end the processes: they are stuck in the kernel, or another user's. */
+/** SIGKILL did not end the processes: they are stuck in the kernel, or belong to another user. */
 export class ProcessesSurvived extends Schema.TaggedError<ProcessesSurvived>()("ProcessesSurvived", {
   runId: Schema.String,
   pids: Schema.Array(Schema.Int),
@@ -88,8 +88,8 @@ const lineageOf = (table: ReadonlyMap<number, Process>, self: number): ReadonlyS
 }
 
 /**
- * Pure: all processes that belong to the seeds by parent, group or session. `root` counts even after it has ended,
- * because its group and session have its pid. It does not count if its pid now belongs to another process.
+ * Finds all processes that belong to the seeds by parent, group or session. `root` counts even after it has ended,
+ * because its group and session have its pid. It does not count if its pid now belongs to another process. Pure.
  */
 export const membersOf = (
   table: ReadonlyArray<Process>,
@@ -125,9 +125,9 @@ export const membersOf = (
 }
 
 /**
- * Pure: whether a process's session shows that it does not belong to the run. Only the session's leader can have
- * started the process. If the leader is older than the run, or was started by a process that starts runs, the process
- * does not belong to the run.
+ * Whether a process's session shows that it does not belong to the run. Only the session's leader can have started the
+ * process. If the leader is older than the run, or was started by a process that starts runs, the process does not
+ * belong to the run. Pure.
  */
 const isOther = (
   { pid, session }: Process,
@@ -246,11 +246,11 @@ export class ProcessTree extends Context.Service<
 >()("agentd/backends/ProcessTree") {
   static readonly layer = Layer.sync(ProcessTree, () => (ProcessTable.isAvailable() ? over(here) : viaGroup))
 
-  /** For a machine on which all processes can be seen. */
+  /** Creates the service for a machine on which all processes can be seen. */
   static readonly over = (machine: Machine): ProcessTree["Service"] => over(machine)
 }
 
-/** `isOver`: a quick check, if available, whether nothing is left. */
+/** Builds the functions that end processes. `isOver`: a quick check, if available, whether no process is left. */
 const endings = (
   find: (quarry: Quarry) => Effect.Effect<Found>,
   reach: Reach,
@@ -338,7 +338,7 @@ const entries = (mark: Mark) => Object.entries(environmentOf(mark)).map(([name, 
 /** Number of concurrent reads: each is a few short waits on the thread pool. */
 const READERS = 8
 
-/** For systems on which a table of all processes can be read. */
+/** Creates the service for systems on which a table of all processes can be read. */
 const over = ({ environment, isAlive, process, self, signal, since, snapshot }: Machine): ProcessTree["Service"] => {
   const search = Effect.fnUntraced(function* (table: ReadonlyArray<Process>, quarry: Quarry) {
     const marks = entries(quarry)
@@ -398,8 +398,8 @@ const over = ({ environment, isAlive, process, self, signal, since, snapshot }: 
 }
 
 /**
- * For other systems: only the group that the root leads can be checked. The group is represented as one member with a
- * negative pid.
+ * Service for other systems. There, only the group that the root leads can be checked. The group is represented as one
+ * member with a negative pid.
  */
 const viaGroup = ((): ProcessTree["Service"] => {
   const lives: Alive = ({ pid }) => {

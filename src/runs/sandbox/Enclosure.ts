@@ -305,8 +305,8 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
 })
 
 /**
- * The path to share for a program. A program within node_modules needs its neighbours, so the whole node_modules is
- * shared.
+ * Returns the path to share for a program. A program within node_modules needs its neighbours, so the whole
+ * node_modules is shared.
  */
 const programOf = (file: string): string => {
   const modules = file.indexOf("/node_modules/")

@@ -20,7 +20,7 @@ export class WorkspaceViolation extends Schema.TaggedError<WorkspaceViolation>()
   remedy: Schema.String
 }) {}
 
-/** The operation failed for a reason other than the rules. */
+/** The operation failed, but not because of a violation. */
 export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
   reason: Schema.Literals([
     "NotFound",
@@ -50,7 +50,7 @@ export interface Held {
 export interface Beneath {
   /** Real path of the root. */
   readonly root: string
-  /** The normalized path relative to the root; "" is the root itself. Does not access the file system. */
+  /** Returns the normalized path relative to the root. "" is the root itself. Does not access the file system. */
   readonly relative: (given: string) => Effect.Effect<string, WorkspaceError>
   /**
    * Returns where a path that cannot be opened leads, with links followed. Undefined: the path leads out of the root.
@@ -94,7 +94,7 @@ export const call = <A = void>(start: (done: Done<A>) => void): Effect.Effect<A,
 const failure = (reason: FileFailed["reason"], message: string, remedy: string) =>
   new FileFailed({ reason, message, remedy })
 
-/** A name, quoted if necessary so that it fits into a line of text. */
+/** Quotes a name if necessary, so that it fits into a line of text. */
 export const shown = (name: string): string =>
   /[\p{Cc}\p{Cf}\u2028\u2029"\\]/u.test(name) ? JSON.stringify(name).replaceAll("\u007f", "\\u007f") : name
 
@@ -242,7 +242,7 @@ export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
   const leads: Beneath["leads"] = (file) =>
     Effect.flatMap(relative(file), (name) => follow({ root, given }, name.split("/")))
 
-  /** The error for a path that cannot be opened: a violation if it leads out of the root. */
+  /** Builds the error for a path that cannot be opened: a violation if the path leads out of the root. */
   const failing = (file: string) => (error: NodeJS.ErrnoException) =>
     Effect.flatMap(leads(file), (place) =>
       Effect.fail<WorkspaceError>(
