@@ -12,7 +12,7 @@ export const canonical = (value: unknown): string => {
     const sorted = fields.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
     return `{${sorted.map(([name, field]) => `${JSON.stringify(name)}:${canonical(field)}`).join(",")}}`
   }
-  if (typeof value === "number" && !Number.isFinite(value)) throw new Error("a number of JSON is finite")
+  if (typeof value === "number" && !Number.isFinite(value)) throw new Error("a number in JSON must be finite")
   return JSON.stringify(value) ?? "null"
 }
 

@@ -83,7 +83,7 @@ export interface Folder {
 const unwritable = (error: { readonly message: string }) =>
   new BackendError({
     message: `the folder for the message's files could not be written: ${error.message}`,
-    remedy: "make room in the folder for temporary files",
+    remedy: "free disk space for the folder for temporary files",
     fatal: false
   })
 

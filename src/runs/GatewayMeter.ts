@@ -48,7 +48,7 @@ const changes = () => {
 const ABOUT = "its metering at the gateway"
 const BYPASSED: RunEvent = {
   _tag: "Notice",
-  text: "it has answered, and no request of its has passed the gateway: nothing is counted, and its limits do not hold. See that its program takes the address that agentd gives it",
+  text: "it answered, but none of its requests passed the gateway: no usage is counted, and its limits have no effect. Check that its program uses the address that agentd gives it",
   lasting: { about: ABOUT, isOver: false }
 }
 const FOUND: RunEvent = {

@@ -49,12 +49,12 @@ export const keep = <E, R>({ allowHalfOpen, claim, now = false, path, take }: Ke
       chmodSync(path, 0o600)
       own = inodeOf(path)
       isTold = false
-      yield* Effect.logWarning(`${path} was taken away: it is there again`)
+      yield* Effect.logWarning(`${path} had been removed and was created again`)
     }).pipe(
       Effect.catchCause((cause) => {
         if (isTold || Cause.hasInterruptsOnly(cause)) return Effect.void
         isTold = true
-        return Effect.logError(`${path} was taken away, and cannot be made anew yet: ${String(Cause.squash(cause))}`)
+        return Effect.logError(`${path} was removed and cannot be created again yet: ${String(Cause.squash(cause))}`)
       })
     )
     if (now) yield* look

@@ -58,7 +58,7 @@ const ended = Effect.fnUntraced(function* (store: string, over: Effect.Success<t
 export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlySet<string>) {
   const over = (yield* left).filter(({ runId }) => !wanted.has(runId))
   if (over.length === 0) return
-  yield* Effect.logWarning(`ends ${over.length} runs of an earlier daemon that nobody wants`)
+  yield* Effect.logWarning(`ending ${over.length} runs of an earlier daemon that are no longer needed`)
   yield* ended(store, over)
 })
 

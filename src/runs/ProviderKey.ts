@@ -29,7 +29,7 @@ export const read = Effect.fnUntraced(function* ({ cwd, environment, keyFile, va
   const source = keyFile === undefined ? `the variable ${variable}` : `the file ${path.resolve(cwd, keyFile)}`
   const remedy =
     keyFile === undefined
-      ? `set ${variable} where the daemon is started, or name another variable by keyEnv or a file by keyFile; a server that wants no key takes any`
+      ? `set ${variable} where the daemon is started, or name another variable by keyEnv or a file by keyFile; if the server needs no key, set any value`
       : `write the key into the first line of that file, or correct keyFile of the agent's backend`
   const text =
     keyFile === undefined
@@ -42,6 +42,6 @@ export const read = Effect.fnUntraced(function* ({ cwd, environment, keyFile, va
         )
   const key = (text.split("\n")[0] ?? "").trim()
   if (key === "") return yield* refused(`there is no key for the API in ${source}`, remedy)
-  if (!KEY.test(key)) return yield* refused(`what ${source} holds cannot be a key`, remedy)
+  if (!KEY.test(key)) return yield* refused(`the value in ${source} cannot be a key`, remedy)
   return { key, keySource: source }
 })

@@ -43,7 +43,7 @@ const isSlip = (question: Question, said: string): boolean =>
   question.options.length > 0 && /^\d{1,2}$/.test(said.trim()) && meant(question, said) === undefined
 
 const noOption = ({ options, question }: Question, said: string): Unanswered => ({
-  message: `"${said.trim()}" is no option of: ${question}`,
+  message: `"${said.trim()}" is not an option of: ${question}`,
   remedy: `Give a number from 1 to ${options.length}, or a text.`
 })
 
@@ -70,7 +70,10 @@ export const answersTo = (
   if (each.length === 1 && !/^[\d\s,;]+$/.test(whole)) return [whole.trim()]
   return {
     message: `${count === 1 ? "One question is" : `${count} questions are`} asked, and ${each.length} answered.`,
-    remedy: count === 1 ? "Put the answer in quotes." : "Give an answer for each, in their order, or one text to all."
+    remedy:
+      count === 1
+        ? "Put the answer in quotes."
+        : "Give one answer for each question, in their order, or one text for all of them."
   }
 }
 
@@ -91,11 +94,11 @@ export const chosen = (
   if (questions.length === 0 && said === undefined) return undefined
   return said === undefined
     ? {
-        message: `${id} asks you to choose, and not for leave.`,
+        message: `${id} asks you to choose, not to approve.`,
         remedy: `Give the number of an option, or a text: agentd answer ${id} 1`
       }
     : {
-        message: `${id} asks for leave to use ${tool}, and no question.`,
-        remedy: `Let it, or not: agentd approve ${id}`
+        message: `${id} asks for approval to use ${tool}; it is not a question.`,
+        remedy: `Approve or deny it: agentd approve ${id}`
       }
 }

@@ -68,7 +68,7 @@ export interface Place {
 }
 
 const ANY = "any program, with the rights of the daemon's user"
-const HELD = "the programs that it reads; no set-uid, no new namespace"
+const HELD = "the programs that it can read; no set-uid, no new namespace"
 
 /** Placeholder run id, because no run exists yet. */
 export const RUN = "outlined"
@@ -191,9 +191,9 @@ const ofModel = Effect.fnUntraced(function* (config: ModelBackend, place: Place)
     by: hasShell && mechanism.kind !== "none" ? mechanism.kind : null,
     note: hasShell
       ? mechanism.kind === "none"
-        ? `every command asks, and nothing holds it: ${mechanism.note}`
+        ? `every command needs approval, and is not confined: ${mechanism.note}`
         : `its commands: ${mechanism.note}`
-      : "it runs no commands; agentd's own tools keep to its workspace",
+      : "it runs no commands; agentd's own tools stay within its workspace",
     refused: why === undefined ? null : `${workspace} cannot be an agent's workspace: ${why}`,
     reads: isHeld ? [...pathsOf(mounts, "readOnly"), ...(writesFiles ? [] : [workspace])] : [ALL],
     writes: isHeld ? [...new Set([...(writesFiles ? [workspace] : []), ...pathsOf(mounts, "writable")])] : [ALL],

@@ -62,7 +62,7 @@ const remove = (folder: string): void => fs.rmSync(folder, { recursive: true, fo
 const failed = (socket: string, error: unknown): BackendError =>
   new BackendError({
     message: `the run's socket ${socket} could not be opened: ${error instanceof Error ? error.message : String(error)}`,
-    remedy: "make room, and see that the state folder can be written",
+    remedy: "free disk space, and check that the state folder is writable",
     fatal: false
   })
 

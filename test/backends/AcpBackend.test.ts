@@ -164,7 +164,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
             }
           })
         )
-        assert.deepStrictEqual(seen, ["a turn is under way", "the run takes no turn now"])
+        assert.deepStrictEqual(seen, ["a turn is active", "the run accepts no turn now"])
         assert.strictEqual(all.at(-2)?._tag, "TurnInterrupted")
         assert.deepStrictEqual(outcome(all), { _tag: "Success" })
       })
@@ -496,8 +496,8 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
     )
 
     for (const [name, why] of [
-      ["forgetful", /no session s-1 any more/],
-      ["new", /cannot go on/]
+      ["forgetful", /no longer has the session s-1/],
+      ["new", /cannot resume a session/]
     ] as const) {
       it.effect(`${name}: a session that cannot be gone on with is replaced, and said so`, () =>
         Effect.gen(function* () {
@@ -555,7 +555,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
           assert.deepStrictEqual(yield* chosen("text", null, "wild"), [
             'Fake has no mode "wild"; set mode to one of: ask, plan'
           ])
-          assert.match((yield* chosen("stubborn", "large", null))[0]!, /Fake did not take the model "large"/)
+          assert.match((yield* chosen("stubborn", "large", null))[0]!, /Fake did not accept the model "large"/)
           assert.match(
             (yield* chosen("moody", null, "plan"))[0]!,
             /refused the mode "plan": Internal error: no such mood/
@@ -619,7 +619,10 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
             const { all } = yield* play("modeless", { spec: { prompt, approvals: "read_only" } })
             const end = outcome(all)
             assert.strictEqual(end._tag, "Fatal")
-            assert.match(end._tag === "Fatal" ? end.detail : "", new RegExp(`asked nobody.*may only read.*: ${prompt}`))
+            assert.match(
+              end._tag === "Fatal" ? end.detail : "",
+              new RegExp(`without asking.*may only read.*: ${prompt}`)
+            )
             assert.strictEqual(error(all).errorType, "unasked")
           }
           const reads = yield* play("modeless", { spec: { prompt: "pwd && ls -l | wc -l", approvals: "read_only" } })
@@ -681,7 +684,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
         assert.include(methods(here), "authenticate")
         const other = outcome((yield* play("locked", { config: { authMethod: "badge" } })).all)
         assert(other._tag === "Fatal")
-        assert.match(other.detail, /no way to log in called "badge"/)
+        assert.match(other.detail, /no login method "badge"/)
       })
     )
 
@@ -740,8 +743,8 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
         const { all } = yield* play("garbage")
         const notices = of(all, "Notice").map(({ text }) => text)
         assert.strictEqual(notices.length, 10)
-        assert.match(notices[0]!, /no message of the protocol: "noise 0"/)
-        assert.match(notices[9]!, /more of the kind is not told/)
+        assert.match(notices[0]!, /not a message of the protocol: "noise 0"/)
+        assert.match(notices[9]!, /further lines of this kind are not reported/)
         assert.deepStrictEqual(outputs(all), ["-32601"])
       })
     )
@@ -827,7 +830,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
         assert.strictEqual(answers.length, 5)
         for (const answer of answers) assert.match(answer, /^refused: .*(workspace)/)
         assert.strictEqual(notices.length, 5)
-        assert.match(notices[0]!, /the agent was not let read: /)
+        assert.match(notices[0]!, /the agent was not allowed to read: /)
         assert.strictEqual(fs.readFileSync(secret, "utf8"), "secret")
         assert.isFalse(fs.existsSync(path.join(other.folder, "new")))
       })

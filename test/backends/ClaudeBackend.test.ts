@@ -300,7 +300,7 @@ layer(Support.layer, { excludeTestServices: true })("ClaudeBackend", (it) => {
       const { events } = yield* play({ processes: [{ turns: [[...noise, { text: "Fine." }]] }], on: endsAfter("t1") })
       const notices = only(events, "Notice").map(({ text }) => text)
       assert.strictEqual(notices.length, 4)
-      assert.include(notices[1], "longer than agentd takes")
+      assert.include(notices[1], "longer than agentd accepts")
       for (const notice of notices) assert.isBelow(notice.length, 2000)
       assert.deepStrictEqual(outcomeOf(events), SUCCESS)
     })

@@ -181,9 +181,9 @@ layer(Support.layer, { excludeTestServices: true })("CommandBackend", (it) => {
 
   for (const [what, options, cwd, text] of [
     ["a program that is not there", { argv: ["no-such-program"] }, undefined, /no program "no-such-program"/],
-    ["a file that may not be executed", { argv: ["/etc/passwd"] }, undefined, /may not be executed/],
+    ["a file that may not be executed", { argv: ["/etc/passwd"] }, undefined, /cannot be executed/],
     ["a folder that is not there", { argv: ["true"] }, "/no/such/folder", /\/no\/such\/folder does not exist/],
-    ["a folder that is a file", { argv: ["true"] }, "/etc/passwd", /no folder/]
+    ["a folder that is a file", { argv: ["true"] }, "/etc/passwd", /is not a folder/]
   ] as const) {
     it.effect(`${what} is fatal, with a remedy`, () =>
       Effect.gen(function* () {

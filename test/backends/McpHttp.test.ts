@@ -133,7 +133,7 @@ describe("a remote server that does not behave", () => {
       const all = yield* tools
       assert.deepStrictEqual(all(), [])
       yield* until(() => said.length > 0)
-      assert.match(said[0]!, /names another address, which is not followed/)
+      assert.match(said[0]!, /with a redirect, which is not followed/)
       assert.deepStrictEqual(other.seen, [])
     })
   )
@@ -141,7 +141,7 @@ describe("a remote server that does not behave", () => {
   for (const [how, words, isLost] of [
     ["cut", /broke off its answer|ended its answer/, false],
     ["huge", /more than 4 MB at once/, true],
-    ["garbage", /no JSON-RPC/, true]
+    ["garbage", /not JSON-RPC/, true]
   ] as const) {
     live(
       `its answer is ${how}: a tool's error, and the next try is another one`,
@@ -268,7 +268,7 @@ describe("a remote server that wants a login", () => {
       const client = Context.get(yield* Layer.build(yield* ModelHttp), HttpClient.HttpClient)
       const error = yield* Effect.flip(OAuth.discover(client, stand.url))
       assert.match(error.message, /says that its login is for https:\/\/bank/)
-      assert.match((yield* Effect.flip(OAuth.discover(client, "http://example.org/mcp"))).message, /no HTTPS/)
+      assert.match((yield* Effect.flip(OAuth.discover(client, "http://example.org/mcp"))).message, /not an HTTPS/)
     })
   )
 })

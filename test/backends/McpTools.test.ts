@@ -133,7 +133,7 @@ describe("MCP: a server that behaves", () => {
 describe("MCP: a server that does not behave", () => {
   for (const [how, said] of [
     ["die", /has ended \(exit code 3\): out of memory/],
-    ["garbage", /no JSON-RPC/]
+    ["garbage", /not JSON-RPC/]
   ] as const) {
     live(`${how} in a call: outcomes, for this call, for those that wait, and for all later ones`, ({ make, noted }) =>
       Effect.gen(function* () {
@@ -156,7 +156,7 @@ describe("MCP: a server that does not behave", () => {
   for (const [how, words] of [
     ["dies", /has ended \(exit code 1\): no licence/],
     ["refuses", /no tools here/],
-    ["garbage", /no known form/]
+    ["garbage", /unknown form/]
   ] as const) {
     live(`${how} at its start: the run goes on without it, and says so once, with a remedy`, ({ keep, noted, said }) =>
       Effect.gen(function* () {
@@ -196,7 +196,7 @@ describe("MCP: a server that does not behave", () => {
       const slow = yield* Effect.forkScoped(call(named(tools(), "hang"), {}))
       yield* until(() => noted().includes("hangs"))
       yield* Fiber.interrupt(slow)
-      yield* until(() => said.some(({ text }) => text.includes("says nothing any more")))
+      yield* until(() => said.some(({ text }) => text.includes("no longer answers")))
       yield* until(() => tools().length > 0)
       assert.strictEqual((yield* call(named(tools(), "echo"), { text: "on" })).status, "success")
     })

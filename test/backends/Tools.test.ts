@@ -51,7 +51,7 @@ describe("toolbox", () => {
       for (const workspace of [home, folder, "/"]) {
         const error = yield* Effect.flip(Tools.make({ config: config(), workspace, spec, host, emit }))
         assert.isTrue(error.fatal)
-        assert.match(error.remedy, /folder of its own/)
+        assert.match(error.remedy, /its own folder/)
       }
     }).pipe(Effect.scoped, Effect.provide(provided(Sandbox.layerNone)))
   )

@@ -44,15 +44,16 @@ describe.skipIf(lacks)("agentd conformance", () => {
       assert.isFalse(told.passed)
       const why = Object.fromEntries(told.checks.map((one) => [one.check, one.why]))
       const all = {
-        "works a turn, from began to done": /"usage" does not fit: .*input/,
-        "waits with a call that asks, and carries it out when it is allowed": /did not wait with the call "c"/,
-        "ends a turn that is interrupted, and takes the next one": /no record: it is no JSON: "working …"/,
-        "ends by itself when it is told to": /went on for 3 s/,
+        "runs a turn, from began to done": /"usage" does not fit: .*input/,
+        "waits before a call that needs approval, and executes it when allowed":
+          /did not wait for the answer before the call "c"/,
+        "ends a turn that is interrupted, and takes the next one": /not a record: it is not JSON: "working …"/,
+        "ends by itself when it is told to": /still running 3 s/,
         "ignores records that it does not know": /ended \(exit code 1: KeyError: 'of a later version'\)/,
-        "begins anew where there is no such session, and says so by its name": /a session that there never was/
+        "begins a new session if the requested one does not exist, and reports its name": /a session that never existed/
       }
       for (const [check, words] of Object.entries(all)) assert.match(why[check] ?? "", words, check)
-      assert.strictEqual(why["is ready, and says the contract's version"], "")
+      assert.strictEqual(why["is ready, and reports the contract's version"], "")
     })
   )
 
@@ -63,7 +64,7 @@ describe.skipIf(lacks)("agentd conformance", () => {
       assert.match(out, /FAILED {3}is ready[^]*no-such-program/)
       assert.match(err, /10 of 10 checks failed/)
       const silent = yield* tried("sh", "-c", "echo no licence >&2; exit 7")
-      assert.include(silent.told.checks[0]?.why, 'it ended (exit code 7: no licence) before it said "ready"')
+      assert.include(silent.told.checks[0]?.why, 'it ended (exit code 7: no licence) before it sent "ready"')
     })
   )
 

@@ -238,7 +238,7 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
       assert.include(JSON.stringify(needy), "no licence is there")
       yield* shop.until("silent says why", shop.why("silent"), (why) => JSON.stringify(why).includes("no licence"))
       const [notice] = yield* shop.of("noisy", 1, "run.notice")
-      assert.include(JSON.stringify(notice?.payload), "a line that is no record: it is no JSON")
+      assert.include(JSON.stringify(notice?.payload), "a line that is not a record: it is not JSON")
     })
   )
 })

@@ -186,10 +186,10 @@ for (const mechanism of held) {
         assert.include(said, "do it")
         assert.include(said, here.root)
         const error = yield* Effect.flip(runOf(here, { shell: "true", cwd: "/usr" }, { runId: "run-2" }))
-        assert.match(JSON.stringify(error), /no folder of the workspace/)
+        assert.match(JSON.stringify(error), /not a folder in the workspace/)
         fs.symlinkSync(here.outside, path.join(here.root, "sub"))
         const behind = yield* Effect.flip(runOf(here, { shell: "true", cwd: "sub" }, { runId: "run-3" }))
-        assert.match(JSON.stringify(behind), /no folder of the workspace/)
+        assert.match(JSON.stringify(behind), /not a folder in the workspace/)
       })
     )
 

@@ -34,7 +34,7 @@ describe("bounds of the daemon's git", () => {
       assert.deepStrictEqual(yield* git(call), { code: 0, stdout: "one\n", stderr: "" })
       const { message, remedy } = yield* Effect.flip(Effect.provideService(git(call), Bounds, LOW))
       assert.match(message, /^git log in .*\.git was ended: it needs more than 1 MiB of memory$/)
-      assert.match(remedy, /^look at it by hand/)
+      assert.match(remedy, /^inspect it by hand/)
     })
   )
 

@@ -54,7 +54,7 @@ const confineBy =
       if (mechanism.kind === "none" || workspace === undefined) return { argv }
       const why = objection(workspace.root, environment)
       if (why !== undefined) {
-        yield* Effect.logWarning(`no sandbox holds commands in ${workspace.root}: ${why}`)
+        yield* Effect.logWarning(`no sandbox confines commands in ${workspace.root}: ${why}`)
         return { argv }
       }
       const outlives = yield* (yield* Keeper).isThere

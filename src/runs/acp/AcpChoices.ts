@@ -203,7 +203,7 @@ export const choose = Effect.fnUntraced(function* (
   const current = now[kind].option?.current ?? ""
   if (current !== "" && current !== id)
     return yield* Effect.fail(
-      AcpFault.fatal(kind, `${agent.name} did not take the ${kind} "${name}"`, `correct ${kind}, or leave it out`)
+      AcpFault.fatal(kind, `${agent.name} did not accept the ${kind} "${name}"`, `correct ${kind}, or leave it out`)
     )
   const chosen: Chosen = { choices: kind === "mode" ? inMode(now, id) : now, id }
   return chosen
@@ -218,8 +218,8 @@ export const unasked = (
   const { asks, mode } = leaveOf(choices)
   if (asks === true || approvals === "full_access") return undefined
   const where = mode === "" ? "it has no modes" : `its mode is ${mode}`
-  const then = approvals === "read_only" ? "; the run ends with the first one that may change something" : ""
-  return `${name} offers no mode in which it is known to ask a person (${where}): its calls may run unasked${then}`
+  const then = approvals === "read_only" ? "; the run ends at the first call that may change something" : ""
+  return `${name} offers no mode in which it is known to ask for approval (${where}): its calls may run unasked${then}`
 }
 
 /** Makes the session ask the user, if possible. If the agent refuses, the session is unchanged. */

@@ -34,11 +34,11 @@ export const offered = ({ authMethods }: Pick<Agent, "authMethods">): string => 
     const words = [label, description].filter((word) => typeof word === "string" && word !== "").join(": ")
     return words === "" ? id : `${id} (${words})`
   })
-  return ways.length === 0 ? "" : ` It offers: ${ways.join("; ")}. One that needs no person can be named as authMethod.`
+  return ways.length === 0 ? "" : ` It offers: ${ways.join("; ")}. One that needs no user can be set as authMethod.`
 }
 
 const loginRemedy = (agent: Agent): string =>
-  `log in to ${agent.name} as the daemon's user, or renew its key: its agents go on by themselves then.${offered(agent)}`
+  `log in to ${agent.name} as the daemon's user, or renew its key: its agents then continue by themselves.${offered(agent)}`
 
 const kindOf = (refusal: Refusal): Fault.Kind => {
   const kind = Fault.kindOf(Fault.saidIn(refusal))
@@ -101,8 +101,8 @@ export const ofBirth = (said: string, what: string, name: string): Outcome => {
 export const unasked = ({ name }: Agent, title: string, mode: string): Fault.Fault =>
   Fault.fatal(
     "unasked",
-    `${name} ran a call that may change something and asked nobody, though the agent may only read (approvals.mode read_only): ${title}`,
-    `see what it did; give it a mode of its own in which it asks${mode === "" ? "" : ` (now: ${mode})`}, by its own config or by mode, or approvals.mode auto; then start the agent`
+    `${name} ran a call that may change something without asking, although the agent may only read (approvals.mode read_only): ${title}`,
+    `check what it did; choose a mode in which it asks${mode === "" ? "" : ` (now: ${mode})`}, by its own config or by mode, or approvals.mode auto; then start the agent`
   )
 
 export const ofStopReason = (reason: string, agent: Agent): Fault.Fault | undefined => {
@@ -110,9 +110,9 @@ export const ofStopReason = (reason: string, agent: Agent): Fault.Fault | undefi
     case "max_tokens":
       return Fault.error("max_tokens", `the answer of ${agent.name} became too long and was cut off`, false)
     case "max_turn_requests":
-      return Fault.error("max_turn_requests", `${agent.name} asked its model as often as it may in one turn`, false)
+      return Fault.error("max_turn_requests", `${agent.name} reached its limit of model requests in one turn`, false)
     case "refusal":
-      return Fault.error("refusal", `the model of ${agent.name} refused to go on`, false)
+      return Fault.error("refusal", `the model of ${agent.name} refused to continue`, false)
     default:
       return undefined
   }

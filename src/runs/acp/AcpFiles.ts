@@ -32,7 +32,9 @@ const malformed = (method: string): Refusal => ({
 export const make = (workspace: Workspace, deeds: AcpDeeds, notice: (text: string) => Effect.Effect<void>) => {
   const refused = (verb: string) => (error: WorkspaceError) =>
     Effect.andThen(
-      error._tag === "WorkspaceViolation" ? notice(`the agent was not let ${verb}: ${error.message}`) : Effect.void,
+      error._tag === "WorkspaceViolation"
+        ? notice(`the agent was not allowed to ${verb}: ${error.message}`)
+        : Effect.void,
       Effect.fail(refusalOf(error))
     )
   return {

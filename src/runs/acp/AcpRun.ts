@@ -220,7 +220,7 @@ class AcpRun {
 
   /** Ends the run, because the agent no longer reads its input. */
   get stuck(): Effect.Effect<void> {
-    return this.fail(AcpFault.error("stuck", "the agent does not read what it is told", true))
+    return this.fail(AcpFault.error("stuck", "the agent does not read its input", true))
   }
 
   private get tell() {
@@ -413,7 +413,7 @@ class AcpRun {
 
   private updated(params: unknown): Effect.Effect<void> {
     const message = Messages.read(Messages.Update, params)
-    if (message === undefined) return this.notice("the agent sent an update that the protocol does not know")
+    if (message === undefined) return this.notice("the agent sent an update that the protocol does not define")
     // Before the session exists, updates are the replay of an old session. Updates of other sessions do not concern
     // this run.
     const ours = this.session === undefined || message.sessionId === this.session.sessionId
@@ -565,9 +565,9 @@ class AcpRun {
   private sendWith(turnId: string, prompt: PromptRequest["prompt"]): Effect.Effect<void, BackendError> {
     return Effect.suspend(() => {
       if (this.session === undefined || this.ending || this.verdict !== undefined)
-        return Effect.fail(refused("the run takes no turn now", "the next run carries it"))
+        return Effect.fail(refused("the run accepts no turn now", "the next run receives it"))
       if (this.updates.active !== undefined && !this.updates.isOwn)
-        return Effect.fail(refused("a turn is under way", "send it when that has ended, or interrupt it"))
+        return Effect.fail(refused("a turn is active", "send it when that turn has ended, or interrupt that turn"))
       return this.prompt(turnId, prompt)
     })
   }
@@ -600,7 +600,7 @@ class AcpRun {
       if (this.quiet <= LOOKS) return Effect.void
       if (this.updates.isOwn) return this.rested
       const time = Duration.format(silence)
-      return this.fail(AcpFault.error("silence", `nothing was heard of the agent for ${time}`, true))
+      return this.fail(AcpFault.error("silence", `the agent sent nothing for ${time}`, true))
     })
     return Effect.forever(Effect.andThen(Effect.sleep(Duration.times(silence, 1 / LOOKS)), look))
   })

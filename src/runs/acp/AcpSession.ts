@@ -74,9 +74,9 @@ const initialize = Effect.fnUntraced(function* (wire: Wire, { config, files }: O
     AcpFault.ofRefusal(refusal, "to begin", nobody)
   )
   const answer = Messages.read(Messages.InitializeAnswer, result)
-  const remedy = `see that argv starts an agent that speaks the Agent Client Protocol, version ${VERSION}; many do only with an argument such as "acp" or "--acp"`
+  const remedy = `check that argv starts an agent that speaks the Agent Client Protocol, version ${VERSION}; many agents need an argument such as "acp" or "--acp"`
   if (answer === undefined)
-    return yield* Effect.fail(AcpFault.fatal("protocol", `${program} does not say which protocol it speaks`, remedy))
+    return yield* Effect.fail(AcpFault.fatal("protocol", `${program} does not report its protocol version`, remedy))
   if (answer.protocolVersion !== VERSION) {
     const message = `${program} speaks version ${answer.protocolVersion} of the protocol, agentd version ${VERSION}`
     return yield* Effect.fail(AcpFault.fatal("protocol", message, remedy))
@@ -116,7 +116,7 @@ const loggedIn = Effect.fnUntraced(function* (
         return Effect.fail(
           AcpFault.fatal(
             "auth",
-            `${agent.name} knows no way to log in called "${methodId}"`,
+            `${agent.name} has no login method "${methodId}"`,
             `correct authMethod in the agent's backend, then start the agent.${AcpFault.offered(agent)}`
           )
         )
@@ -166,8 +166,7 @@ const goOn = Effect.fnUntraced(function* (
   { fork, sessionId }: NonNullable<RunSpec["resume"]>
 ) {
   const { cwd, forgot, spec } = options
-  const anew = (why: string) =>
-    Effect.as(forgot(`${why}: a new one begins, and the agent remembers nothing of before`), undefined)
+  const anew = (why: string) => Effect.as(forgot(`${why}: a new one begins, without memory of the old one`), undefined)
   const request: LoadSessionRequest = { sessionId, cwd, mcpServers: serversOf(spec), _meta: Messages.RETRIES }
   let failure: Refusal | undefined
   let isGone = false
@@ -188,12 +187,12 @@ const goOn = Effect.fnUntraced(function* (
     else if (AcpFault.isOutside(refusal)) return yield* Effect.fail(refusal)
     else failure = refusal
   }
-  if (isGone) return yield* anew(`${agent.name} has no session ${sessionId} any more`)
+  if (isGone) return yield* anew(`${agent.name} no longer has the session ${sessionId}`)
   if (failure !== undefined) return yield* Effect.fail(failure)
   return yield* anew(
     fork
       ? `${agent.name} cannot copy session ${sessionId}, which is open elsewhere`
-      : `${agent.name} cannot go on with a session`
+      : `${agent.name} cannot resume a session`
   )
 })
 
@@ -215,7 +214,7 @@ export const open = Effect.fnUntraced(function* (wire: Wire, options: Options) {
     spec.resume === undefined || !config.resume ? undefined : yield* told(goOn(wire, agent, options, spec.resume))
   const answer = old ?? (yield* told(begin(wire, agent, options)))
   const sessionId = answer.sessionId ?? ""
-  if (sessionId === "") return yield* Effect.fail(AcpFault.error("protocol", `${agent.name} named no session`, true))
+  if (sessionId === "") return yield* Effect.fail(AcpFault.error("protocol", `${agent.name} reported no session`, true))
   const { mode, model: wanted } = config
   let choices = AcpChoices.of(answer)
   let model = answer.models?.currentModelId ?? AcpChoices.modelOf(choices)

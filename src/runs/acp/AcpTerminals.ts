@@ -108,7 +108,7 @@ const folderOf = (options: Options, cwd: string | null | undefined): Effect.Effe
       Effect.catch((error) =>
         Effect.andThen(
           error._tag === "WorkspaceViolation"
-            ? options.notice(`the agent was not let run a command: ${error.message}`)
+            ? options.notice(`the agent was not allowed to run a command: ${error.message}`)
             : Effect.void,
           refuse(INVALID_PARAMS, `${error.message}; ${error.remedy}`)
         )

@@ -357,7 +357,7 @@ export class AcpUpdates {
     if (kind === "agent_thought_chunk") return [...sign, ...this.thought(update)]
     if (kind !== "tool_call" && kind !== "tool_call_update") return sign
     const call = Messages.read(Messages.ToolCall, update)
-    if (call === undefined) return [...sign, { _tag: "Notice", text: `the agent told of a tool call without an id` }]
+    if (call === undefined) return [...sign, { _tag: "Notice", text: `the agent reported a tool call without an id` }]
     return [...sign, ...this.tool(turn, call, kind === "tool_call")]
   }
 
@@ -383,8 +383,8 @@ export class AcpUpdates {
     if (isDoubtful === this.doubted) return []
     this.doubted = isDoubtful
     const text = isDoubtful
-      ? "its turn ended well, and it told of no request to its model: see whether it did what it was asked"
-      : "it tells of its requests to its model again"
+      ? "its turn succeeded, but it reported no request to its model: check whether it did its task"
+      : "it reports its requests to its model again"
     return [{ _tag: "Notice", text, lasting: { about: "a sign that its model answered", isOver: !isDoubtful } }]
   }
 
@@ -597,7 +597,7 @@ export class AcpUpdates {
     const open = this.turn?.open.get(id)
     const callId = open?.ids.at(-1) ?? id
     if (!waits(callId)) return []
-    if (open === undefined) return this.settled(callId, "cancelled", "the agent has taken it back")
+    if (open === undefined) return this.settled(callId, "cancelled", "the agent has withdrawn it")
     open.asked = false
     open.asks = false
     return [{ _tag: "ApprovalWithdrawn", callId }]
@@ -671,7 +671,7 @@ export class AcpUpdates {
       _tag: "ToolResult",
       callId,
       status: left,
-      output: "its turn has ended before it did"
+      output: "its turn ended before the call"
     }))
     const told = [...turn.open].flatMap(([id, open]) => this.close(turn, id, open.denied ? "denied" : left))
     const closing = [...told, ...deeds]

@@ -120,7 +120,7 @@ const refusalOf = (error: unknown): Refusal => {
   const { code, data, message } = isObject(error) ? error : {}
   return {
     code: typeof code === "number" ? code : INTERNAL_ERROR,
-    message: typeof message === "string" ? message : "it did not say why",
+    message: typeof message === "string" ? message : "it gave no reason",
     ...(data === undefined ? {} : { data })
   }
 }
@@ -204,8 +204,8 @@ const noises = (tell: Listener["noise"]) => {
     inLong = line.endsWith(CONTINUED)
     if (!first || line.trim() === "" || count >= NOISES) return Effect.void
     count++
-    const what = inLong ? "a message longer than agentd takes" : "a line that is no message of the protocol"
-    const last = count === NOISES ? "; more of the kind is not told" : ""
+    const what = inLong ? "a message longer than agentd accepts" : "a line that is not a message of the protocol"
+    const last = count === NOISES ? "; further lines of this kind are not reported" : ""
     return tell(`the agent sent ${what}: ${JSON.stringify(line.slice(0, 200))}${last}`)
   }
 }

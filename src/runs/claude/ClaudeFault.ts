@@ -32,7 +32,7 @@ const LIMIT_UNKNOWN = 60_000
 
 const REMEDIES: Fault.Remedies = {
   billing: "pay for the account that Claude Code uses, then start the agent",
-  auth: "log in with `claude` as the daemon's user, or renew the key in its environment: its agents go on by themselves then",
+  auth: "log in with `claude` as the daemon's user, or renew the key in its environment: its agents then continue by themselves",
   model: "correct model in the agent's backend, then start the agent"
 }
 

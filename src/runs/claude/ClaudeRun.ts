@@ -193,7 +193,7 @@ class ClaudeRun {
   readonly start = Effect.fnUntraced({ self: this }, function* (this: ClaudeRun, holder: number | undefined) {
     const pumps = yield* this.begin
     if (holder !== undefined) {
-      const text = `its conversation is open in process ${holder}: it goes on with a copy`
+      const text = `its conversation is open in process ${holder}: it continues with a copy`
       yield* this.tell(() => [{ _tag: "Notice", text }])
     }
     // If `life` fails, the queue still ends, so that the reader does not wait forever.
@@ -302,8 +302,8 @@ class ClaudeRun {
       inLong = line.endsWith(CONTINUED)
       if (!first || line.trim() === "" || this.noises >= NOISES) return []
       this.noises++
-      const what = inLong ? "a record longer than agentd takes" : "a line that is no record"
-      const last = this.noises === NOISES ? "; more of the kind is not told" : ""
+      const what = inLong ? "a record longer than agentd accepts" : "a line that is not a record"
+      const last = this.noises === NOISES ? "; further lines of this kind are not reported" : ""
       return [{ _tag: "Notice", text: `claude wrote ${what}: ${JSON.stringify(line.slice(0, 200))}${last}` }]
     }
   }
@@ -357,7 +357,7 @@ class ClaudeRun {
         this.turned
       )
     const time = Duration.format(limit)
-    const words = waits === "ready" ? `claude was not ready within ${time}` : `nothing was heard of claude for ${time}`
+    const words = waits === "ready" ? `claude was not ready within ${time}` : `claude sent nothing for ${time}`
     const fault = ClaudeFault.error("silence", words, true)
     this.verdict ??= fault.outcome
     return this.tell(() => stream.end({ _tag: "Failed", fault })).pipe(
@@ -383,12 +383,12 @@ class ClaudeRun {
       const { stream } = this.attempt
       if (holder !== undefined) {
         const words = `its conversation is open in process ${holder}, too`
-        return Effect.fail(refused(words, "the next run goes on with a copy"))
+        return Effect.fail(refused(words, "the next run continues with a copy"))
       }
       if (this.ending || !stream.isUp)
-        return Effect.fail(refused("the run takes no turn now", "the next run carries it"))
+        return Effect.fail(refused("the run accepts no turn now", "the next run receives it"))
       if (stream.given)
-        return Effect.fail(refused("a turn is under way", "send it when that has ended, or interrupt it"))
+        return Effect.fail(refused("a turn is active", "send it when that turn has ended, or interrupt that turn"))
       return this.give(input, files)
     })
   }
@@ -410,7 +410,9 @@ class ClaudeRun {
       Effect.timeoutOrElse({
         duration: CHOICE,
         orElse: () =>
-          Effect.fail(refused(`Claude Code has not answered within ${CHOICE}`, "see what it does, then try again"))
+          Effect.fail(
+            refused(`Claude Code has not answered within ${CHOICE}`, "check what it is doing, then try again")
+          )
       })
     )
   }
@@ -465,7 +467,7 @@ class ClaudeRun {
     function* (this: ClaudeRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
       let outcome = yield* this.over(pumps)
       if (outcome === "gone") {
-        const text = "its last conversation is not there any more: a new one begins, and it remembers nothing of before"
+        const text = "its last conversation no longer exists: a new one begins, without memory of the old one"
         yield* this.tell(() => [{ _tag: "MemoryLost", text, place: { out: [2, 0, 0] } }])
         outcome = yield* attemptOf(this.options, { _tag: "New", id: yield* uuid }, 2).pipe(
           Effect.flatMap((again) => {
@@ -475,7 +477,7 @@ class ClaudeRun {
           Effect.catchTag("BackendError", ({ message }) => Effect.succeed<Outcome>({ _tag: "Error", detail: message }))
         )
       }
-      const last: Outcome = outcome === "gone" ? { _tag: "Error", detail: "claude finds no conversation" } : outcome
+      const last: Outcome = outcome === "gone" ? { _tag: "Error", detail: "claude found no conversation" } : outcome
       yield* Queue.offer(this.queue, { _tag: "Exited", outcome: last })
     }
   )

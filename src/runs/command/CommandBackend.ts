@@ -112,7 +112,10 @@ export const outlined = (command: CommandConfig, host: Host, spec: RunSpec) => {
 
 const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, spec: RunSpec) {
   if (!/^\S+$/.test(spec.runId))
-    return yield* config(`the run id "${spec.runId}" is empty or holds a blank`, "this is a bug of agentd: report it")
+    return yield* config(
+      `the run id "${spec.runId}" is empty or contains a blank`,
+      "this is a bug of agentd: report it"
+    )
   const { prompt, ...files } = yield* handed(host, spec)
   const isLong = command.promptBy === "argument" && Buffer.byteLength(prompt) > MAX_ARGUMENT
   const isFile = command.promptBy === "file" || isLong
@@ -245,8 +248,8 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
   yield* Effect.forkScoped(Effect.ensuring(finish, Queue.end(queue)))
 
   const refused = new BackendError({
-    message: `a command takes no input while it runs`,
-    remedy: "send the agent a message: the next run carries it; an urgent one ends this run first",
+    message: `a command accepts no input while it runs`,
+    remedy: "send the agent a message: the next run receives it; an urgent message ends this run first",
     fatal: false
   })
   const end = stopping(program.interrupt)

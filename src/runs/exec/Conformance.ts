@@ -94,18 +94,18 @@ const talk = Effect.fnUntraced(function* (options: Options, session: string | nu
     Queue.take(heard).pipe(
       Effect.timeoutOrElse({
         duration: patience,
-        orElse: () => broken(`it did not say ${what} within ${Duration.format(patience)}`)
+        orElse: () => broken(`it did not send ${what} within ${Duration.format(patience)}`)
       }),
       Effect.flatMap((one) => {
         switch (one._tag) {
           case "Said":
             return Effect.succeed(one.said)
           case "Unknown":
-            return broken(`it said a record of the type "${one.type}", which the contract does not have`)
+            return broken(`it sent a record of the type "${one.type}", which the contract does not define`)
           case "Wrong":
-            return broken(`it wrote a line on its standard output that is no record: ${one.why}`)
+            return broken(`it wrote a line on its standard output that is not a record: ${one.why}`)
           case "Ended":
-            return broken(`${one.words} before it said ${what}`)
+            return broken(`${one.words} before it sent ${what}`)
         }
       })
     )
@@ -114,9 +114,11 @@ const talk = Effect.fnUntraced(function* (options: Options, session: string | nu
   yield* tell(ExecRecord.start(spec, resume))
   const first = yield* next('"ready"')
   if (first.type === "failed") return yield* broken(`it could not start: ${first.message} (${first.remedy})`)
-  if (first.type !== "ready") return yield* broken(`it said "${first.type}" before "ready"`)
+  if (first.type !== "ready") return yield* broken(`it sent "${first.type}" before "ready"`)
   if (first.version !== ExecRecord.VERSION)
-    return yield* broken(`it speaks version ${first.version}, and the contract is ${ExecRecord.VERSION}`)
+    return yield* broken(
+      `it uses version ${first.version} of the contract, but the current version is ${ExecRecord.VERSION}`
+    )
   return { tell, next, heard, program, session: first.session ?? null }
 })
 type Talk = Effect.Success<ReturnType<typeof talk>>
@@ -141,25 +143,25 @@ interface Turn {
 const turn = Effect.fnUntraced(function* ({ next, heard, tell }: Talk, { allows = true, id, once, text }: Turn) {
   yield* tell({ type: "turn", turn: id, text })
   const began = yield* next(`"began" of the turn ${id}`)
-  if (began.type !== "began") return yield* broken(`it said "${began.type}" before "began"`)
-  if (began.turn !== id) return yield* broken(`it began the turn "${began.turn}", and was given "${id}"`)
+  if (began.type !== "began") return yield* broken(`it sent "${began.type}" before "began"`)
+  if (began.turn !== id) return yield* broken(`it began the turn "${began.turn}", but was given "${id}"`)
   if (once !== undefined) yield* tell(once)
   const calls = new Map<string, boolean>()
   const results: Array<ExecRecord.Named<"result">["status"]> = []
   for (;;) {
     const said = yield* next(`the end of the turn ${id}`)
     if ("turn" in said && said.turn !== id)
-      return yield* broken(`it said "${said.type}" of the turn "${said.turn}" in the midst of "${id}"`)
+      return yield* broken(`it sent "${said.type}" for the turn "${said.turn}" during the turn "${id}"`)
     switch (said.type) {
       case "call": {
-        if (calls.has(said.call)) return yield* broken(`it made two calls by the name "${said.call}"`)
+        if (calls.has(said.call)) return yield* broken(`it made two calls with the id "${said.call}"`)
         const asks = said.ask !== undefined || said.questions !== undefined
         calls.set(said.call, asks)
         if (!asks) continue
         yield* Effect.sleep(QUIET)
         const early = yield* Queue.clear(heard)
         if (early.some((one) => one._tag === "Said" && one.said.type === "result" && one.said.call === said.call))
-          return yield* broken(`it did not wait with the call "${said.call}", for which it had asked`)
+          return yield* broken(`it did not wait for the answer before the call "${said.call}"`)
         yield* Queue.offerAll(heard, early)
         yield* tell(
           ExecRecord.answer(said.call, allows ? { behavior: "allow" } : { behavior: "deny", message: "Not that." })
@@ -170,7 +172,7 @@ const turn = Effect.fnUntraced(function* ({ next, heard, tell }: Talk, { allows 
       case "result": {
         const asked = calls.get(said.call)
         if (asked === undefined)
-          return yield* broken(`it said "${said.type}" of a call that it never made: "${said.call}"`)
+          return yield* broken(`it sent "${said.type}" for a call that it never made: "${said.call}"`)
         if (said.type === "progress") continue
         calls.delete(said.call)
         if (asked) results.push(said.status)
@@ -186,7 +188,7 @@ const turn = Effect.fnUntraced(function* ({ next, heard, tell }: Talk, { allows 
       case "began":
       case "ready":
       case "failed":
-        return yield* broken(`it said "${said.type}" in the midst of a turn`)
+        return yield* broken(`it sent "${said.type}" during a turn`)
       default:
         continue
     }
@@ -195,7 +197,7 @@ const turn = Effect.fnUntraced(function* ({ next, heard, tell }: Talk, { allows 
 
 const answered = Effect.fnUntraced(function* (talk: Talk, id: string, text: string) {
   const { end } = yield* turn(talk, { id, text })
-  if (end !== "done") return yield* broken(`it said "${end}" of a turn that nobody interrupted`)
+  if (end !== "done") return yield* broken(`it sent "${end}" for a turn that was not interrupted`)
 })
 
 /** Returns the status of the first call that asked for an approval. If no call asked, the check is skipped. */
@@ -203,7 +205,9 @@ const asked = Effect.fnUntraced(function* (talk: Talk, allows: boolean, prompts:
   const { results } = yield* turn(talk, { id: "asks", text: prompts.asks, allows })
   const [first] = results
   if (first === undefined)
-    return yield* new Untried({ message: "it asked for no leave: give words that make it ask, --asks TEXT" })
+    return yield* new Untried({
+      message: "it asked for no approval: give a prompt that makes it ask, with --asks TEXT"
+    })
   return first
 })
 
@@ -211,9 +215,9 @@ const CHECKS: ReadonlyArray<{
   readonly name: string
   readonly run: (options: Options) => Effect.Effect<void, Broken | Untried, Effect.Services<ReturnType<typeof talk>>>
 }> = [
-  { name: "is ready, and says the contract's version", run: (options) => Effect.asVoid(talk(options, null)) },
+  { name: "is ready, and reports the contract's version", run: (options) => Effect.asVoid(talk(options, null)) },
   {
-    name: "works a turn, from began to done",
+    name: "runs a turn, from began to done",
     run: (options) => Effect.flatMap(talk(options, null), (it) => answered(it, "first", options.prompts.hello))
   },
   {
@@ -233,18 +237,19 @@ const CHECKS: ReadonlyArray<{
     })
   },
   {
-    name: "waits with a call that asks, and carries it out when it is allowed",
+    name: "waits before a call that needs approval, and executes it when allowed",
     run: Effect.fnUntraced(function* (options) {
       const status = yield* asked(yield* talk(options, null), true, options.prompts)
-      if (status === "denied") return yield* broken("it said that a call was denied which was allowed")
+      if (status === "denied") return yield* broken("it reported that a call was denied, although it was allowed")
     })
   },
   {
-    name: "does not carry out what is denied, and takes the next turn",
+    name: "does not execute a denied call, and takes the next turn",
     run: Effect.fnUntraced(function* (options) {
       const it = yield* talk(options, null)
       const status = yield* asked(it, false, options.prompts)
-      if (status !== "denied") return yield* broken(`it said "${status}" of a call that was denied, and not "denied"`)
+      if (status !== "denied")
+        return yield* broken(`it sent "${status}" for a call that was denied, instead of "denied"`)
       yield* answered(it, "next", options.prompts.hello)
     })
   },
@@ -255,7 +260,9 @@ const CHECKS: ReadonlyArray<{
       const id = "long"
       const { end } = yield* turn(it, { id, text: options.prompts.long, once: { type: "interrupt", turn: id } })
       if (end === "done")
-        return yield* new Untried({ message: "it was done before: give words that keep it busy, --long TEXT" })
+        return yield* new Untried({
+          message: "the turn ended before the interrupt: give a prompt that keeps it busy, with --long TEXT"
+        })
       yield* answered(it, "next", options.prompts.hello)
     })
   },
@@ -267,14 +274,14 @@ const CHECKS: ReadonlyArray<{
       yield* it.program.closeInput
       const status = yield* Effect.timeoutOrElse(it.program.exited, {
         duration: "3 seconds",
-        orElse: () => broken("it went on for 3 s after it was told to end")
+        orElse: () => broken("it was still running 3 s after it was told to end")
       })
       if (status.code !== 0)
-        return yield* broken(`it ended with ${status.signal ?? `exit code ${status.code}`}, and not with 0`)
+        return yield* broken(`it ended with ${status.signal ?? `exit code ${status.code}`}, not with 0`)
     })
   },
   {
-    name: "goes on with a session that it named",
+    name: "resumes a session that it named",
     run: Effect.fnUntraced(function* (options) {
       const session = yield* Effect.scoped(
         Effect.gen(function* () {
@@ -286,19 +293,20 @@ const CHECKS: ReadonlyArray<{
           return it.session
         })
       )
-      if (session === null) return yield* new Untried({ message: "it has no sessions: each run begins anew" })
+      if (session === null)
+        return yield* new Untried({ message: "it has no sessions: each run begins a new conversation" })
       const again = yield* talk(options, session)
       if (again.session !== session)
-        return yield* broken(`it was to go on with "${session}", and says that it is in "${again.session}"`)
+        return yield* broken(`it should have resumed "${session}", but reports the session "${again.session}"`)
       yield* answered(again, "second", options.prompts.hello)
     })
   },
   {
-    name: "begins anew where there is no such session, and says so by its name",
+    name: "begins a new session if the requested one does not exist, and reports its name",
     run: Effect.fnUntraced(function* (options) {
       const unknown = "there-is-no-such-session"
       const it = yield* talk(options, unknown)
-      if (it.session === unknown) return yield* broken("it says that it goes on with a session that there never was")
+      if (it.session === unknown) return yield* broken("it reports that it resumed a session that never existed")
       yield* answered(it, "first", options.prompts.hello)
     })
   }

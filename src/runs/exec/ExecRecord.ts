@@ -75,7 +75,7 @@ export const read = (line: string): Read => {
   try {
     value = JSON.parse(line)
   } catch {
-    return wrong(`it is no JSON: ${JSON.stringify(line.slice(0, 200))}`)
+    return wrong(`it is not JSON: ${JSON.stringify(line.slice(0, 200))}`)
   }
   const type = typeof value === "object" && value !== null && "type" in value ? value.type : undefined
   if (typeof type !== "string") return wrong(`it has no type: ${oneLine(line)}`)

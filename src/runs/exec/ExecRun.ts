@@ -189,8 +189,8 @@ class ExecRun {
       if (!isFirst || this.noises >= NOISES) return []
       this.noises++
       const what = inLong ? `it is longer than ${MAX_RECORD} characters` : why
-      const last = this.noises === NOISES ? "; more of the kind is not told" : ""
-      return [{ _tag: "Notice", text: `the program wrote a line that is no record: ${what}${last}` }]
+      const last = this.noises === NOISES ? "; further lines of this kind are not reported" : ""
+      return [{ _tag: "Notice", text: `the program wrote a line that is not a record: ${what}${last}` }]
     }
   }
 
@@ -241,7 +241,7 @@ class ExecRun {
     if (this.stream.waits !== waits) return Effect.void
     const time = Duration.format(limit)
     const words =
-      waits === "ready" ? `the program was not ready within ${time}` : `nothing was heard of the program for ${time}`
+      waits === "ready" ? `the program was not ready within ${time}` : `the program sent nothing for ${time}`
     this.verdict ??= { _tag: "Error", detail: words }
     return this.tell(() => this.stream.end(words)).pipe(Effect.andThen(this.turned), Effect.andThen(this.stop))
   }
@@ -260,10 +260,10 @@ class ExecRun {
   private readonly send = (input: TurnInput): Effect.Effect<void, BackendError> =>
     Effect.flatMap(this.options.read(input.files), (files) => {
       if (this.ending || !this.stream.isUp)
-        return Effect.fail(refused("the run takes no turn now", "the next run carries it"))
+        return Effect.fail(refused("the run accepts no turn now", "the next run receives it"))
       return this.stream.turnId === undefined || this.stream.isOwn
         ? this.give(input, files)
-        : Effect.fail(refused("a turn is under way", "send it when that has ended, or interrupt it"))
+        : Effect.fail(refused("a turn is active", "send it when that turn has ended, or interrupt that turn"))
     })
 
   private readonly interruptTurn: Effect.Effect<void> = Effect.sync(() => {
@@ -320,7 +320,7 @@ class ExecRun {
       const isActive = this.stream.turnId !== undefined
       const last = this.said.split("\n").at(-1) ?? ""
       const ended = outcomeOf(status, last)
-      const words = ended._tag === "Error" ? ended.detail : "the program has ended in the midst of the turn"
+      const words = ended._tag === "Error" ? ended.detail : "the program ended during the turn"
       if (isActive) yield* this.tell(() => this.stream.end(words))
       const asked: Outcome | undefined =
         this.ending && (!isActive || !this.stream.isUp) ? { _tag: "Success" } : undefined

@@ -175,13 +175,13 @@ export class ExecStream {
   private ready({ session, version }: ExecRecord.Named<"ready">): ReadonlyArray<RunEvent> {
     if (this.up) return [this.odd(`"ready" a second time`)]
     if (version > ExecRecord.VERSION) {
-      const detail = `the program speaks version ${version} of the contract, and agentd speaks ${ExecRecord.VERSION}`
+      const detail = `the program uses version ${version} of the contract, but agentd uses version ${ExecRecord.VERSION}`
       this.fault = { _tag: "Fatal", detail, remedy: "update agentd, or use the program's earlier release" }
       return []
     }
     this.up = true
     this.session = session
-    const text = "its last conversation is not there any more: a new one begins, and it remembers nothing of before"
+    const text = "its last conversation no longer exists: a new one begins, without memory of the old one"
     return [
       { _tag: "Started", pid: this.pid, sessionId: session },
       ...(this.resumes === undefined || this.resumes === session ? [] : [{ _tag: "MemoryLost", text } as const])
@@ -197,7 +197,7 @@ export class ExecStream {
     if (turn === undefined && said.type === "call" && !this.named.has(said.call))
       return [...this.opened(`own-${said.call}`, "calls"), ...this.inTurn(said)]
     if (turn === undefined || ("turn" in said && said.turn !== turn.turnId))
-      return [this.odd(`"${said.type}" of a turn that is not under way`, said)]
+      return [this.odd(`"${said.type}" of a turn that is not active`, said)]
     // a turn can be refused or interrupted before it begins
     const isEarly = said.type === "began" || said.type === "interrupted" || said.type === "error"
     if (!isEarly && !turn.began) return [this.odd(`"${said.type}" before "began"`)]
@@ -222,10 +222,9 @@ export class ExecStream {
               ...(this.answer(said.call) ? [{ _tag: "ApprovalWithdrawn", callId: said.call } as const] : []),
               { _tag: "ToolProgress", callId: said.call, stream: "stdout", chunk: said.text }
             ]
-          : [this.odd(`"progress" of the call ${said.call}, which is not under way`)]
+          : [this.odd(`"progress" of the call ${said.call}, which is not active`)]
       case "result": {
-        if (!this.calls.delete(said.call))
-          return [this.odd(`"result" of the call ${said.call}, which is not under way`)]
+        if (!this.calls.delete(said.call)) return [this.odd(`"result" of the call ${said.call}, which is not active`)]
         const result: RunEvent = { _tag: "ToolResult", callId: said.call, status: said.status, output: said.output }
         if (turn.own !== "calls" || this.calls.size > 0) return [result]
         this.over()

@@ -270,14 +270,14 @@ const placeOf = ({ gitDir, workTree }: Call): string => workTree ?? gitDir
 const unavailable = (call: Call, why: string) =>
   new GitUnavailable({
     message: `git ${call.command} in ${placeOf(call)} could not be run: ${why}`,
-    remedy: "install git and see that it is in the daemon's PATH"
+    remedy: "install git, and check that it is in the daemon's PATH"
   })
 
 /** The error for a command that exceeded its limits. */
 const ended = (call: Call, why: string) =>
   new GitUnavailable({
     message: `git ${call.command} in ${placeOf(call)} was ended: ${why}`,
-    remedy: "look at it by hand: what an agent has committed may unfold to anything"
+    remedy: "inspect it by hand: an agent's commit can unpack to any size"
   })
 
 const OUT_OF_TIME = /SIGXCPU|SIGKILL/
@@ -314,7 +314,7 @@ const run: Run = (call) =>
       error._tag === "GitUnavailable"
         ? error
         : OUT_OF_TIME.test(error.message)
-          ? ended(call, "it needs more of the processor's time than it may have")
+          ? ended(call, "it exceeded its CPU time limit")
           : unavailable(call, error.message)
     ),
     Effect.provide(NodeServices.layer)

@@ -39,7 +39,7 @@ export const run = Effect.fnUntraced(
     Effect.fail(
       new GitUnavailable({
         message: `git could not be run: ${message}`,
-        remedy: "install git and see that it is in the PATH"
+        remedy: "install git, and check that it is in the PATH"
       })
     )
   )

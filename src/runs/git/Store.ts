@@ -57,7 +57,7 @@ export const unwritable = (folder: string) => (error: { readonly message: string
   Effect.fail(
     new GitFailed({
       message: `nothing could be written in ${folder}: ${error.message}`,
-      remedy: "see that agentd's user may write there, and that the disk is not full"
+      remedy: "check that agentd's user may write there, and that the disk is not full"
     })
   )
 
@@ -184,7 +184,7 @@ export const ask = Effect.fnUntraced(function* (call: Call, whose: Whose = "daem
 export const failed = ({ command, gitDir }: Call, { stderr, stdout }: Answer) =>
   new GitFailed({
     message: `git ${command} failed: ${stderr || stdout.slice(0, 500)}`,
-    remedy: `see whether ${gitDir} is in order, and the disk`
+    remedy: `check ${gitDir} and the disk for damage`
   })
 
 /** Runs a command that must succeed, and returns its output. */

@@ -321,7 +321,7 @@ class Home {
       isAround = false
       launched = yield* onDisk(() => launch(this.folder, this.options, undefined))
     }
-    return yield* Effect.fail("it does not come up")
+    return yield* Effect.fail("it does not start")
   })
 
   /** Kills the keeper, so that the next attempt starts another. */
@@ -345,7 +345,7 @@ class Home {
       if (error !== undefined && error !== "hello first") return yield* Effect.fail(error)
       const isOlder = error !== undefined
       if (!isOlder && !Proof.isProof(proof, secret, "keeper", nonce, theirs, epoch))
-        return yield* this.replace(link, "somebody else answers in its place")
+        return yield* this.replace(link, "another process answers in its place")
       const last = isOlder ? Number(contentOf(path.join(this.folder, "epoch"))) || 0 : epoch
       this.epoch ??= Math.max(0, last) + 1
       const words = { op: "hello", epoch: this.epoch } as const
@@ -353,7 +353,7 @@ class Home {
       // with a higher epoch, this keeper would accept no later daemon
       const isBeyond = this.epoch > MAX_OLDER
       if (isBeyond) this.epoch = undefined
-      return isBeyond ? yield* this.replace(link, "somebody else has taken it") : words
+      return isBeyond ? yield* this.replace(link, "another process has taken it") : words
     })
 
   /**
@@ -369,7 +369,7 @@ class Home {
       // only this daemon uses the store, so another process has taken the keeper
       if (error === "fenced" && !("proof" in greeting)) {
         this.epoch = undefined
-        return yield* this.replace(link, "somebody else has taken it")
+        return yield* this.replace(link, "another process has taken it")
       }
       link.close()
       return yield* Effect.fail(error === "fenced" ? "a newer daemon has it" : error)
@@ -431,7 +431,7 @@ class Home {
     return Effect.gen({ self: this }, function* () {
       const { error } = yield* link.ask({ op: "mark", run: "", out: 0, err: 0 })
       if (error !== "late") return
-      yield* Effect.logWarning("the keeper does not answer: another takes its place")
+      yield* Effect.logWarning("the keeper does not answer: another one replaces it")
       this.machinery.killed(this.folder)
       link.close()
     })
@@ -463,7 +463,7 @@ class Home {
         return void fs.rmSync(this.folder, { recursive: true, force: true })
       this.isPast = !this.isActive && [...this.programs.values()].every(({ isWhole }) => isWhole)
       if (this.isPast) return
-      yield* Effect.logWarning("the keeper has ended; another takes its place. How a run ended meanwhile is not known")
+      yield* Effect.logWarning("the keeper has ended; another one replaces it. How runs ended meanwhile is unknown")
     }
   })
 

@@ -247,7 +247,7 @@ export const assembly = (account: Account): Assembly => {
       const event = decode(json)
       return event._tag === "Some"
         ? apply(event.value)
-        : fault("garbage", `the API sent an event that nobody understands: ${data}`, account)
+        : fault("garbage", `the API sent an event of an unknown form: ${data}`, account)
     },
     end: () => (reason === undefined ? fault("stream", "the stream ended before the answer did", account) : answer())
   }

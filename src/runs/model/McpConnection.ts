@@ -129,7 +129,9 @@ export const make = Effect.fnUntraced(function* (
     const frame = decodeFrame(line)
     if (Option.isNone(frame)) {
       const isLong = line.length >= MAX_FRAME
-      return Effect.sync(() => inbox.lose(isLong ? "sent more than 4 MB at once" : "sent what is no JSON-RPC"))
+      return Effect.sync(() =>
+        inbox.lose(isLong ? "sent more than 4 MB at once" : "sent a message that is not JSON-RPC")
+      )
     }
     const { id, method, result, error } = frame.value
     if (method !== undefined) {

@@ -100,10 +100,10 @@ export const make = Effect.fnUntraced(function* (
   const refused = Effect.fnUntraced(function* (response: Response) {
     const { status } = response
     if (status < 500 && (status < 400 || [401, 403, 404].includes(status))) yield* drained(response)
-    if (status === 401 || status === 403) return yield* fail(`answered ${status}: it wants a login: ${login}`, true)
+    if (status === 401 || status === 403) return yield* fail(`answered ${status}: it requires a login: ${login}`, true)
     if (status >= 300 && status < 400)
-      return yield* fail(`answered ${status} and names another address, which is not followed`, true)
-    if (status === 404) return yield* fail(`answered 404: there is none at ${url}`, true)
+      return yield* fail(`answered ${status} with a redirect, which is not followed`, true)
+    if (status === 404) return yield* fail(`answered 404: there is no server at ${url}`, true)
     const { text } = yield* Effect.orElseSucceed(textOf(response, MAX_REFUSAL), () => ({ text: "" }))
     const error = objectIn(text)?.["error"]
     const said = isObject(error) && typeof error["message"] === "string" ? error["message"] : text
@@ -159,11 +159,11 @@ export const make = Effect.fnUntraced(function* (
     try {
       value = JSON.parse(text)
     } catch {
-      return yield* fail("sent what is no JSON-RPC", true)
+      return yield* fail("sent a message that is not JSON-RPC", true)
     }
     for (const one of Array.isArray(value) ? value : [value]) {
       const frame = decodeFrame(one)
-      if (Option.isNone(frame)) return yield* fail("sent what is no JSON-RPC", true)
+      if (Option.isNone(frame)) return yield* fail("sent a message that is not JSON-RPC", true)
       if (frame.value.method !== undefined) yield* asked(frame.value)
       else if (frame.value.id === id) return Option.some(frame.value)
     }
@@ -197,7 +197,7 @@ export const make = Effect.fnUntraced(function* (
       Stream.runHead,
       Effect.flatMap(
         Option.match({
-          onNone: () => fail("ended its answer before it was whole", false),
+          onNone: () => fail("ended its answer before it was complete", false),
           onSome: ({ value }) => resultOf(value)
         })
       )
@@ -217,7 +217,7 @@ export const make = Effect.fnUntraced(function* (
     if (!body.isWhole) return yield* fail("sent more than 4 MB at once", true)
     const found = yield* answerIn(body.text, id)
     return yield* Option.match(found, {
-      onNone: () => fail("did not answer what it was asked", true),
+      onNone: () => fail("did not answer the request", true),
       onSome: resultOf
     })
   })
@@ -244,7 +244,7 @@ export const make = Effect.fnUntraced(function* (
       )
     )
 
-  const forgotten = () => fail("forgets its sessions at once", true)
+  const forgotten = () => fail("does not keep its sessions", true)
   const request = (method: string, params: object): Effect.Effect<unknown, McpError> =>
     Effect.suspend(() => {
       if (method === "initialize") return Effect.catchTag(begin(params), "Forgotten", forgotten)

@@ -146,19 +146,19 @@ const byHttp = Effect.fnUntraced(function* (name: string, url: string, config: S
 
 const advice = ({ argv, url }: Server): string =>
   argv === undefined
-    ? `see that ${url ?? "its url"} is right under mcp in agentd.jsonc, or take it out`
-    : `try its command by hand ("${argv.join(" ").slice(0, 200)}"), then correct it under mcp in agentd.jsonc, or take it out`
+    ? `check ${url ?? "its url"} under mcp in agentd.jsonc, or remove it there`
+    : `try its command by hand ("${argv.join(" ").slice(0, 200)}"), then correct it under mcp in agentd.jsonc, or remove it there`
 
 const connect = Effect.fnUntraced(function* (name: string, config: Server, options: ServerOptions) {
   const connection =
     config.url === undefined ? yield* byPipes(name, config, options) : yield* byHttp(name, config.url, config, options)
   const tools = yield* introduce(connection).pipe(
     Effect.mapError((error) =>
-      error._tag === "McpError" ? error : unusable(name, "its list of tools has no known form")
+      error._tag === "McpError" ? error : unusable(name, "its list of tools has an unknown form")
     ),
     Effect.timeoutOrElse({
       duration: START_LIMIT,
-      orElse: () => Effect.fail(unusable(name, `it has not come up within ${START_LIMIT}`))
+      orElse: () => Effect.fail(unusable(name, `it was not ready within ${START_LIMIT}`))
     })
   )
   const live: Live = { connection, tools }
@@ -168,7 +168,7 @@ const connect = Effect.fnUntraced(function* (name: string, config: Server, optio
 /** Checks with a ping whether a server still answers, after a call to it was abandoned. */
 export const check = ({ connection }: Live): Effect.Effect<void> =>
   connection.request("ping", {}).pipe(
-    Effect.timeoutOrElse({ duration: PING_LIMIT, orElse: () => connection.lose(`says nothing any more`) }),
+    Effect.timeoutOrElse({ duration: PING_LIMIT, orElse: () => connection.lose(`no longer answers`) }),
     // A server that does not know ping answers with an error, which shows that it is there.
     Effect.ignore
   )

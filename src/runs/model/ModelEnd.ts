@@ -78,7 +78,7 @@ export const ended = ({ stop }: Answer, output: string): TurnEnd | undefined => 
     case "refusal":
       return failed("refusal", `the model refused${output === "" ? "" : `: ${output.slice(0, 500)}`}`)
     case "filter":
-      return failed("content_filter", "the provider's content filter held the answer back")
+      return failed("content_filter", "the provider's content filter blocked the answer")
     case "length":
       return output.trim() === ""
         ? failed("max_tokens", "the answer was cut off before it said anything; set a larger maxOutputTokens")

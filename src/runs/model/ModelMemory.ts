@@ -65,7 +65,7 @@ const unsummarised = (why: string): ProviderError =>
   new ProviderError({
     kind: "garbage",
     message: `the conversation could not be compacted: ${why}`,
-    remedy: "wait; if it goes on, name another model, or set resume to false for a new conversation"
+    remedy: "wait; if this continues, name another model, or set resume to false for a new conversation"
   })
 
 export class ModelMemory {

@@ -70,14 +70,14 @@ export const read = (text: string): Found => {
 const storage = (error: PlatformError.PlatformError) =>
   new ProviderError({
     kind: "storage",
-    message: `the conversation could not be kept: ${troubleOf(error)}`,
-    remedy: "make room where agentd keeps its state, and see that it may write there"
+    message: `the conversation could not be stored: ${troubleOf(error)}`,
+    remedy: "free disk space in agentd's state folder, and check that agentd may write there"
   })
 
 const unusable = (error: PlatformError.PlatformError) =>
   new BackendError({
-    message: `the agent's conversation cannot be kept: ${troubleOf(error)}`,
-    remedy: "make room where agentd keeps its state, and see that it may read and write there",
+    message: `the agent's conversation cannot be stored: ${troubleOf(error)}`,
+    remedy: "free disk space in agentd's state folder, and check that agentd may read and write there",
     fatal: false
   })
 
@@ -186,7 +186,7 @@ export const open = Effect.fnUntraced(function* (
   { runId, resume }: Pick<RunSpec, "resume" | "runId">
 ) {
   if (folder === undefined) {
-    const notices = resume === undefined ? [] : ["conversations are not kept here: a new one begins"]
+    const notices = resume === undefined ? [] : ["conversations are not stored here: a new one begins"]
     return { session: live(runId, [], nowhere), notices }
   }
   const files = yield* FileSystem.FileSystem
@@ -197,7 +197,7 @@ export const open = Effect.fnUntraced(function* (
   const id = fresh || resume.fork ? runId : resume.sessionId
   const notices: Array<string> = []
   if (fresh && resume !== undefined)
-    notices.push(`conversation ${resume.sessionId} ${found?.closed ?? "is not there any more"}: a new one begins`)
+    notices.push(`conversation ${resume.sessionId} ${found?.closed ?? "no longer exists"}: a new one begins`)
   if (!fresh && found.damaged > 0) notices.push(`${found.damaged} damaged lines of the conversation are left out`)
   if (fresh) yield* sweep(folder)
   const history = fresh ? [] : found.history

@@ -157,7 +157,10 @@ export class ModelTurn {
         const end = yield* this.round
         if (end !== undefined) return end
       }
-      return failed("max_rounds", `the turn made ${config.maxRounds} requests without an end; set a larger maxRounds`)
+      return failed(
+        "max_rounds",
+        `the turn made ${config.maxRounds} requests without finishing; set a larger maxRounds`
+      )
     })
   }
 

@@ -60,7 +60,7 @@ const Client = Schema.Struct({ client_id: text })
 
 const refused = (message: string, remedy: string, code?: string) => new OAuthError({ message, remedy, code })
 
-const ASK = "ask whoever runs the server; or give it a token of its own by bearerEnv under mcp in agentd.jsonc"
+const ASK = "ask the operator of the server, or set a token with bearerEnv under mcp in agentd.jsonc"
 
 /** Checks that requests may be sent to an address: it uses HTTPS or belongs to this machine. */
 export const safe = (address: string) =>
@@ -69,7 +69,7 @@ export const safe = (address: string) =>
     const isOwn = url?.protocol === "http:" && ["127.0.0.1", "[::1]", "localhost"].includes(url.hostname)
     return url !== undefined && (url.protocol === "https:" || isOwn)
       ? Effect.succeed(url)
-      : Effect.fail(refused(`${address.slice(0, 200)} is no HTTPS address`, ASK))
+      : Effect.fail(refused(`${address.slice(0, 200)} is not an HTTPS address`, ASK))
   })
 
 interface Said {
@@ -100,7 +100,7 @@ const asked = (client: HttpClient.HttpClient, request: HttpClientRequest.HttpCli
   )
 
 const decoded = <A>(schema: Schema.Codec<A, unknown>, { body }: Said, what: string) =>
-  Effect.mapError(Schema.decodeUnknownEffect(schema)(objectIn(body)), () => refused(`${what} has no known form`, ASK))
+  Effect.mapError(Schema.decodeUnknownEffect(schema)(objectIn(body)), () => refused(`${what} has an unknown form`, ASK))
 
 const got = (client: HttpClient.HttpClient, url: string) => asked(client, HttpClientRequest.get(url))
 
@@ -135,7 +135,7 @@ export const discover = Effect.fnUntraced(function* (client: HttpClient.HttpClie
   // Metadata of another origin is ignored: a server can describe only itself.
   const own = named !== undefined && URL.canParse(named) && new URL(named).origin === server.origin ? [named] : []
   const urls = [...own, ...wellKnown(server, "oauth-protected-resource")]
-  const resource = yield* first(client, urls, Resource, "what the server says of its login")
+  const resource = yield* first(client, urls, Resource, "the server's description of its login")
   if (
     resource !== undefined &&
     !(URL.canParse(resource.resource) && new URL(resource.resource).origin === server.origin)
@@ -146,11 +146,11 @@ export const discover = Effect.fnUntraced(function* (client: HttpClient.HttpClie
     client,
     [...wellKnown(issuerUrl, "oauth-authorization-server"), ...wellKnown(issuerUrl, "openid-configuration")],
     Issuer,
-    "what the issuer says of itself"
+    "the issuer's description of itself"
   )
-  if (issuer === undefined) return yield* refused(`${issuerUrl.origin} does not say how to log in`, ASK)
+  if (issuer === undefined) return yield* refused(`${issuerUrl.origin} does not describe how to log in`, ASK)
   if (!URL.canParse(issuer.issuer) || new URL(issuer.issuer).href !== issuerUrl.href)
-    return yield* refused(`${issuerUrl.href} gives itself out for ${issuer.issuer.slice(0, 200)}`, ASK)
+    return yield* refused(`${issuerUrl.href} claims to be ${issuer.issuer.slice(0, 200)}`, ASK)
   yield* safe(issuer.token_endpoint)
   return { issuer, scopes: resource?.scopes_supported ?? [] }
 })
@@ -185,8 +185,8 @@ export const register = Effect.fnUntraced(function* (
 ) {
   if (url === undefined)
     return yield* refused(
-      "the issuer takes no new clients",
-      "register agentd there by hand, and name its id by clientId under mcp in agentd.jsonc"
+      "the issuer accepts no new clients",
+      "register agentd there by hand, and set its id with clientId under mcp in agentd.jsonc"
     )
   const body = JSON.stringify({
     client_name: "agentd",

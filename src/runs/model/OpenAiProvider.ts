@@ -200,7 +200,7 @@ export const assembly = (account: Account): Assembly => {
       const chunk = decode(json)
       return chunk._tag === "Some"
         ? apply(chunk.value)
-        : fault("garbage", `the API sent an event that nobody understands: ${data}`, account)
+        : fault("garbage", `the API sent an event of an unknown form: ${data}`, account)
     },
     end
   }

@@ -37,21 +37,21 @@ export const clean = (text: string, { key }: Pick<Account, "key">): string =>
 
 const remedies: { readonly [kind in FaultKind]: (account: Account) => string } = {
   rate_limit: () => "wait, or ask the provider for a higher limit",
-  overloaded: () => "wait: the provider has too much to do",
-  server: () => "wait, and look at the provider's status page if it goes on",
+  overloaded: () => "wait: the provider is overloaded",
+  server: () => "wait, and look at the provider's status page if this continues",
   connection: ({ baseUrl }) => `check the network and baseUrl (${baseUrl}) of the agent's backend`,
-  stream: () => "wait; if it goes on, look at what lies between this machine and the provider",
+  stream: () => "wait; if this continues, check the network between this machine and the provider",
   silence: () => "wait, or set a longer silence in the agent's backend",
   garbage: ({ baseUrl }) => `check that ${baseUrl} is the API that provider names`,
   auth: ({ keySource, baseUrl }) =>
-    `check the key in ${keySource}, and that it belongs to ${baseUrl}: set keyEnv, keyFile or baseUrl of the agent's backend; its agents go on by themselves then`,
+    `check the key in ${keySource}, and that it belongs to ${baseUrl}: set keyEnv, keyFile or baseUrl of the agent's backend; its agents then continue by themselves`,
   billing: ({ keySource }) =>
     `pay for the account of the key in ${keySource}, or name another key by keyEnv or keyFile, then start the agent`,
   not_found: ({ baseUrl, model }) =>
     `check model ("${model}") and baseUrl (${baseUrl}) of the agent's backend, then start the agent`,
   overflow: () => TOO_LONG,
-  invalid_request: ({ model }) => `check the agent's backend: does the model "${model}" take such requests?`,
-  storage: () => "make room where agentd keeps its state, and see that it may write there"
+  invalid_request: ({ model }) => `check the agent's backend: does the model "${model}" accept such requests?`,
+  storage: () => "free disk space in agentd's state folder, and check that agentd may write there"
 }
 
 export const fault = (kind: FaultKind, text: string, account: Account, retryAfter?: number): ProviderError =>

@@ -48,7 +48,7 @@ const wordsOf = ({ reason }: HttpClientError.HttpClientError): string => {
 
 const lost = ({ account }: Endpoint, error: HttpClientError.HttpClientError): ProviderError => {
   const { _tag } = error.reason
-  if (_tag === "InvalidUrlError") return fault("not_found", `${account.baseUrl} is no URL of an API`, account)
+  if (_tag === "InvalidUrlError") return fault("not_found", `${account.baseUrl} is not the URL of an API`, account)
   const broken = _tag === "TransportError" || _tag === "EncodeError" ? "connection" : "stream"
   const what = broken === "stream" ? "the answer broke off" : "the API could not be reached"
   return fault(broken, `${what}: ${wordsOf(error)}`, account)
@@ -105,7 +105,7 @@ const reader = ({ account }: Endpoint, assembly: Assembly) => {
     }
     const all = Stream.fromIterable(events)
     return tooLarge
-      ? Stream.concat(all, Stream.fail(fault("garbage", "the API's answer is longer than any answer may be", account)))
+      ? Stream.concat(all, Stream.fail(fault("garbage", "the API's answer exceeds the maximum length", account)))
       : all
   }
 }

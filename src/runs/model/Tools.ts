@@ -48,7 +48,7 @@ export const make = Effect.fnUntraced(function* (
   if (why !== undefined)
     return yield* refusal(
       `${options.workspace} cannot be an agent's workspace: ${why}`,
-      "put the project into a folder of its own, or give the agent a worktree"
+      "move the project into its own folder, or give the agent a worktree"
     )
   const hidden = HiddenPaths.ofModel(config, host, options.workspace)
   const open = yield* Workspace.Opener

@@ -94,13 +94,13 @@ export const spawnError = ({ argv, cwd, setting = "argv" }: Program, cause: unkn
         : refusal(`the folder ${cwd} does not exist`, "create it, or correct cwd in agentd.jsonc", true)
     case "ENOTDIR":
       return refusal(
-        `${cwd} is no folder, or "${program}" lies below a file`,
+        `${cwd} is not a folder, or the path of "${program}" leads through a file`,
         `correct cwd or ${setting} in agentd.jsonc`,
         true
       )
     case "EACCES":
       return refusal(
-        `"${program}" may not be executed, or ${cwd} not be entered`,
+        `"${program}" cannot be executed, or ${cwd} cannot be entered`,
         `make it executable (chmod +x) and the folder accessible to this user`,
         true
       )
@@ -114,11 +114,15 @@ export const spawnError = ({ argv, cwd, setting = "argv" }: Program, cause: unkn
       )
     case "EINVAL":
     case "ERR_INVALID_ARG_VALUE":
-      return refusal("an argument or variable holds a NUL byte", "remove it from the prompt or the configuration", true)
+      return refusal(
+        "an argument or variable contains a NUL byte",
+        "remove it from the prompt or the configuration",
+        true
+      )
     default:
       return refusal(
         `"${program}" could not be started: ${cause instanceof Error ? cause.message : String(cause)}`,
-        "see whether the system is short of processes, open files or memory; agentd tries again",
+        "check whether the system is short of processes, open files or memory; agentd tries again",
         false
       )
   }

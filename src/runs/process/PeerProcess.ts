@@ -118,7 +118,7 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
       }
       line.push(at)
     }
-    if (line.length === 0) return unknown("it ended while it was looked at")
+    if (line.length === 0) return unknown("it ended during the search")
     const environments = yield* Effect.forEach(line, (one) => environment(one.pid), { concurrency: "unbounded" })
     // from the outermost ancestor down: the nearest mark wins
     for (const [index, { pid, start }] of [...line.entries()].toReversed()) {
@@ -132,9 +132,9 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
   /** Returns the pids that hold the other end, or the reason why none was found. */
   const holdersOf = Effect.fnUntraced(function* (socket: Socket, program: string) {
     const inode = inodeOf(socket)
-    if (inode === undefined) return "its connection is over"
+    if (inode === undefined) return "its connection is closed"
     const lines = yield* listed(program, ["-xpnH", "state", "connected"])
-    if (lines === undefined) return `${program} did not tell`
+    if (lines === undefined) return `${program} failed`
     const holders = holdersIn(lines, inode)
     return holders.length === 0 ? "no process of this user holds the other end" : holders
   })

@@ -418,7 +418,7 @@ const viaGroup = ((): ProcessTree["Service"] => {
   return {
     note: new GroupOnly({
       message: "this system has no /proc: only a run's process group can be found and ended",
-      remedy: "run agentd on Linux, or see to it that what your agents start stays in its process group"
+      remedy: "run agentd on Linux, or make sure that programs started by your agents stay in their process group"
     }),
     ...endings(find, { alive: lives, send }),
     orphans: () => Effect.succeed([])

@@ -34,7 +34,7 @@ export const sentence = ({ limit, most, used }: Passed, whose = "of the agent"):
     case "tasks":
       return (
         `it had ${used} processes and threads, ${used - most} above the limit of ${most}, and they were ended: ` +
-        `raise limits.tasks ${whose} in agentd.jsonc, or see what starts so many`
+        `raise limits.tasks ${whose} in agentd.jsonc, or find out what starts so many`
       )
     case "disk":
       return (
@@ -59,5 +59,5 @@ export interface RunLimits {
 }
 
 export const RunLimits = Context.Reference<RunLimits>("agentd/backends/process/RunLimits", {
-  defaultValue: () => ({ passed: () => Effect.never, held: false, how: "nothing holds the limits of runs here" })
+  defaultValue: () => ({ passed: () => Effect.never, held: false, how: "the limits of runs are not enforced here" })
 })

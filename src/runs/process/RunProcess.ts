@@ -139,7 +139,7 @@ export const survival = ({ ended }: Pick<RunProcess, "ended">): Effect.Effect<Ou
   )
 
 const notHeld = new BackendError({
-  message: "the keeper of runs is not there just now, and holds no further program",
+  message: "the keeper of runs cannot be reached now, so no further program can be started",
   remedy: "try again in a moment",
   fatal: false
 })

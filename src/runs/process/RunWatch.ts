@@ -87,7 +87,7 @@ class Watch {
   readonly follow: Effect.Effect<never> = Effect.suspend(() =>
     this.awake.await.pipe(
       Effect.andThen(this.look),
-      Effect.catchCause((cause) => Effect.logWarning("the watch of the runs' limits failed in a look", cause)),
+      Effect.catchCause((cause) => Effect.logWarning("a check of the runs' limits failed", cause)),
       Effect.andThen(Effect.sleep(LOOK_EVERY)),
       Effect.forever
     )
@@ -223,7 +223,11 @@ export const layer = (options: Options): Layer.Layer<never, never, ProcessTree> 
     RunLimits,
     Effect.gen(function* (): Effect.fn.Return<RunLimits, never, Scope.Scope | ProcessTree> {
       if (!ProcessTable.isAvailable())
-        return { passed: () => Effect.never, held: false, how: "nothing holds the limits of runs: there is no /proc" }
+        return {
+          passed: () => Effect.never,
+          held: false,
+          how: "the limits of runs are not enforced: there is no /proc"
+        }
       const watch = new Watch(options, yield* ProcessTree)
       yield* Effect.forkScoped(watch.follow)
       return { passed: watch.passed, held: true, how: HOW }

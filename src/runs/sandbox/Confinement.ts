@@ -198,7 +198,7 @@ export const refusalOf = (rules: Rules, mounts: ReadonlyArray<Mount>): MountRefu
   const source = writableSource(rules)
   if (source !== undefined)
     return new MountRefused({
-      message: `${source} cannot be shared with the agent: the agent could exchange it`,
+      message: `${source} cannot be shared with the agent: the agent could replace it`,
       remedy: "move it out of the agent's workspace and home"
     })
   const links = mounts.flatMap(({ target }) => linkTo(rules, target) ?? [])
@@ -206,7 +206,7 @@ export const refusalOf = (rules: Rules, mounts: ReadonlyArray<Mount>): MountRefu
     ? undefined
     : new MountRefused({
         message: `${links[0]} is a link, and nothing is mounted behind a link that an agent may have made`,
-        remedy: "see where it leads, then replace it by what it should be, or remove it"
+        remedy: "check where it leads, then replace it with a real file or folder, or remove it"
       })
 }
 

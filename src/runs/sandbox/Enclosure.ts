@@ -126,7 +126,7 @@ const folder = (name: string) =>
     catch: (error) =>
       refused(
         `${name} could not be made: ${error instanceof Error ? error.message : String(error)}`,
-        "make room, and see that the state folder can be written",
+        "free disk space, and check that the state folder is writable",
         false
       )
   })
@@ -315,7 +315,7 @@ const programOf = (file: string): string => {
 
 const real = (file: string): string | undefined => attempt(() => fs.realpathSync(file))
 
-const NONE: Mechanism = { kind: "none", note: "none is there for this backend" }
+const NONE: Mechanism = { kind: "none", note: "this backend has none" }
 
 const same = (file: string) => ({ source: file, target: file })
 
@@ -435,7 +435,7 @@ const startIn = (quarters: Quarters): Enclosure["start"] =>
     const { env, exit, workspace, wrap } = quarters
     const place = real(cwd)
     if (place === undefined || !within(workspace, place))
-      return yield* refused(`${cwd} is no folder of the workspace ${workspace}`, "correct cwd in agentd.jsonc")
+      return yield* refused(`${cwd} is not a folder in the workspace ${workspace}`, "correct cwd in agentd.jsonc")
     const program = find(argv, place, env)
     if (program === undefined) return yield* noProgram(argv)
     const [first, ...rest] = argv
@@ -485,7 +485,7 @@ const plan = (options: EnclosureOptions, mechanism: Mechanism): Effect.Effect<Pl
     return Effect.fail(
       refused(
         `${workspace} cannot be an agent's workspace: ${why}`,
-        "put the project into a folder of its own, or give the agent a worktree"
+        "move the project into its own folder, or give the agent a worktree"
       )
     )
   const home = homeFor(options, workspace)
@@ -493,7 +493,7 @@ const plan = (options: EnclosureOptions, mechanism: Mechanism): Effect.Effect<Pl
     ? Effect.fail(
         refused(
           `the agent's home would lie in its workspace: ${home}`,
-          "put agentd's state folder (--state) out of the project"
+          "move agentd's state folder (--state) out of the project"
         )
       )
     : Effect.succeed<Plan>({ _tag: "Held", mechanism, workspace, home, way: wayOf(options) })
@@ -518,7 +518,7 @@ const sweeping = Effect.fnUntraced(function* ({ spec }: EnclosureOptions, folder
       const [first, ...more] = (yield* Effect.forEach(folders, (one) => SetIds.sweep(one, since - 1000))).flat()
       if (first === undefined) return
       const others = more.length === 0 ? "" : ` and ${more.length} more`
-      yield* tell(`it has left a set-gid file: ${first}${others}; the bit is taken off`)
+      yield* tell(`it has left a set-gid file: ${first}${others}; the set-gid bit was removed`)
     })
   )
 })
@@ -537,7 +537,7 @@ export const make = Effect.fnUntraced(function* (
   const { mechanism, way, workspace } = planned
   if (way === "host" && config.metering === "gateway")
     return yield* refused(
-      "a run that is given the machine's network cannot be held to the gateway that counts its tokens",
+      "a run with the machine's network could bypass the gateway that counts its tokens",
       'set "network" to false, or "metering" to "agent", in agentd.jsonc'
     )
   const home = yield* planned.home === undefined

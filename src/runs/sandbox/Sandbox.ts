@@ -63,7 +63,7 @@ export class Sandbox extends Context.Service<Sandbox, { readonly mechanism: Effe
     )
 
   static readonly layerNone = Layer.succeed(Sandbox, {
-    mechanism: Effect.succeed<Mechanism>({ kind: "none", note: "no sandbox was looked for" })
+    mechanism: Effect.succeed<Mechanism>({ kind: "none", note: "no sandbox was searched for" })
   })
 }
 
@@ -199,7 +199,7 @@ const attempt = ({ argv, handed }: Confined, cwd: string, environment: Environme
       resume(Effect.succeed(said.stdout === "held\n" ? undefined : last.slice(0, 300)))
     }
     child.on("error", ({ message }) => tell(message))
-    child.on("close", () => tell("it does not confine"))
+    child.on("close", () => tell("it does not confine the command"))
     return Effect.sync(() => void child.kill("SIGKILL"))
   })
 

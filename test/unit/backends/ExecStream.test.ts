@@ -28,7 +28,7 @@ describe("a record", () => {
       const read = ExecRecord.read(line)
       return read._tag === "Wrong" ? read.why : read._tag
     }
-    assert.match(why("hello"), /^it is no JSON: "hello"/)
+    assert.match(why("hello"), /^it is not JSON: "hello"/)
     assert.match(why("[1]"), /^it has no type/)
     assert.match(why('{"type":"done","output":""}'), /^"done" does not fit: .*turn/)
     assert.match(why('{"type":"usage","input":-1,"output":0}'), /^"usage" does not fit: .*input/)
@@ -230,7 +230,7 @@ describe("between turns", () => {
   it("a call is a turn until its result; a text is told with its words; all else is told", () => {
     const { it, take } = free()
     assert.deepStrictEqual(take({ type: "text", text: "by the way" }), [
-      { _tag: "Notice", text: 'the program said "text" of a turn that is not under way: by the way' }
+      { _tag: "Notice", text: 'the program said "text" of a turn that is not active: by the way' }
     ])
     assert.deepStrictEqual(tags(take(call)), ["TurnOpened", "ToolCall", "ToolStarted"])
     assert.isTrue(it.isOwn)
