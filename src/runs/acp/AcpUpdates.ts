@@ -611,7 +611,7 @@ export class AcpUpdates {
     return []
   }
 
-  /** Emits calls about which no message has arrived since that version, as far as they are known. */
+  /** Emits calls about which no message has arrived since `version`, with the data that is known. */
   settle(version: number): ReadonlyArray<RunEvent> {
     const open = [...(this.turn?.open.values() ?? [])]
     return open.flatMap((call) => (call.changed > version ? [] : call.asks ? this.question(call) : this.tell(call)))
