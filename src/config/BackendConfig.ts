@@ -25,16 +25,24 @@ const Argv = Schema.Array(Text).check(
 
 const passEnv = optional(
   Schema.Array(VariableName).check(
-    Schema.makeFilter((names: ReadonlyArray<string>) => names.length <= 100, { message: "must hold at most 100 names" })
+    Schema.makeFilter((names: ReadonlyArray<string>) => names.length <= 100, {
+      message: "must contain at most 100 names"
+    })
   ),
-  'Variables of the daemon that are handed on, by name: ["GITHUB_TOKEN"]. Without it a program sees only what any needs, and a coding agent its own settings and key.'
+  'Variables of the daemon that are passed on, by name: ["GITHUB_TOKEN"]. Without it, a program gets only the variables that any program needs; a coding agent also gets its own settings and key.'
 )
 
 /** Working directory, environment and kill timeout, for all backends with a process. */
 const process = {
-  cwd: optional(FilePath, "Where it runs, relative to the project's root or the agent's worktree. Default: there."),
+  cwd: optional(
+    FilePath,
+    "Working directory, relative to the project's root or the agent's worktree. Default: that folder itself."
+  ),
   env: Environment.pipe(
-    withDefault({}, "Variables that are set. Names: letters, digits and _; AGENTD_… are set by agentd itself.")
+    withDefault(
+      {},
+      "Environment variables to set. Names: letters, digits and _; agentd itself sets those with AGENTD_."
+    )
   ),
   passEnv,
   killGrace: Span.pipe(withDefault("5 seconds", "The time from SIGTERM to SIGKILL."))
@@ -44,8 +52,11 @@ const BaseUrl = Schema.String.check(matching(/^https?:\/\/[^\s]+$/u, "must be a 
 
 /** Where a provider's key is stored; the agent never sees it. */
 const key = {
-  baseUrl: optional(BaseUrl, "Where the API is. Default: the provider's own."),
-  keyEnv: optional(Word, "The environment variable of the daemon that holds the key. Default: the provider's own."),
+  baseUrl: optional(BaseUrl, "URL of the API. Default: the provider's own."),
+  keyEnv: optional(
+    Word,
+    "The daemon's environment variable with the key. Default: the one that the provider documents."
+  ),
   keyFile: optional(FilePath, "A file whose first line is the key.")
 }
 
@@ -57,7 +68,7 @@ export const APIS = {
 } as const
 
 const Provider = Schema.Struct({
-  api: described(Schema.Literals(["anthropic", "openai", "gemini"]), "Which API the agent speaks."),
+  api: described(Schema.Literals(["anthropic", "openai", "gemini"]), "Which API the agent uses."),
   ...key
 })
 export type Provider = typeof Provider.Type
@@ -81,19 +92,19 @@ const confinement = {
   sandbox: Schema.Literals(["off", "on", "required"]).pipe(
     withDefault(
       "off",
-      "Whether it is held in its workspace and a home of its own: on where this machine can, or (required) it does not run elsewhere."
+      "Whether the agent is confined to its workspace and a home of its own. on: if this machine has a sandbox. required: without a sandbox it does not run."
     )
   ),
   network: Schema.Boolean.pipe(
     withDefault(
       false,
-      "Whether, in the sandbox, it and the commands that it has run reach the machine's network; else its provider alone, or nothing."
+      "Whether the agent and its commands can reach the machine's network from the sandbox. If not, they reach only its provider, or nothing."
     )
   ),
   share: Schema.Array(SharedFile).pipe(
     withDefault(
       [],
-      'Files and folders that it sees in the sandbox, read-only: those of your home by name, [".codex/auth.json"], others by their path.'
+      'Files and folders that are visible in the sandbox, read-only. In your home: by name, [".codex/auth.json"]; elsewhere: by absolute path.'
     )
   )
 }
@@ -102,7 +113,7 @@ const confinement = {
 const metering = {
   metering: optional(
     Schema.Literals(["agent", "gateway"]),
-    "Whose word on its tokens counts: the agent's own, or (gateway) what agentd counts of the answers of its provider, which it reaches through agentd then, in a sandbox or not: at $AGENTD_GATEWAY_URL. Default: agent."
+    "Whose token counts are used. agent: those that the agent reports. gateway: agentd counts the tokens in the provider's answers. The agent then reaches its provider through agentd, at $AGENTD_GATEWAY_URL, in a sandbox or not. Default: agent."
   )
 }
 
@@ -118,23 +129,23 @@ const needsProvider = Schema.makeFilter(
  * code is the outcome.
  */
 export const CommandBackend = Schema.Struct({
-  type: described(Schema.Literal("command"), "Which kind of backend."),
-  argv: optional(Argv, 'The program and its arguments, as they are: ["claude", "-p"]. Either this or shell.'),
+  type: described(Schema.Literal("command"), "A program that is started for each run."),
+  argv: optional(Argv, 'The program and its arguments, without a shell: ["claude", "-p"]. Either this or shell.'),
   shell: optional(Word, "A line for `sh -c`. Either this or argv."),
   ...process,
   ...confinement,
   ...metering,
   provider: optional(
     Provider,
-    "The model that it reaches: in the sandbox, where agentd puts the key in and it has none, or for metering."
+    "The provider that the agent uses. Needed for metering, and in the sandbox, where agentd adds the key and the agent has none."
   ),
   promptBy: Schema.Literals(["stdin", "argument", "file"]).pipe(
     withDefault(
       "stdin",
-      "How the prompt reaches it: on its standard input, as its last argument, or in a file named by its last argument. One that is too long for an argument comes in a file that the argument names; AGENTD_PROMPT_FILE says so."
+      "How the program gets the prompt: on its standard input, as its last argument, or in a file named by its last argument. A prompt that is too long for an argument is put in a file, too. AGENTD_PROMPT_FILE then contains the file's path."
     )
   ),
-  readyAfter: Span.pipe(withDefault("1 second", "Having lived this long it counts as started."))
+  readyAfter: Span.pipe(withDefault("1 second", "The run counts as started when the program has run for this long."))
 }).check(
   Schema.makeFilter((backend: { readonly argv?: ReadonlyArray<string>; readonly shell?: string }) =>
     (backend.argv === undefined) === (backend.shell === undefined) ? "must have exactly one of argv and shell" : true
@@ -143,22 +154,22 @@ export const CommandBackend = Schema.Struct({
 )
 export type CommandBackend = typeof CommandBackend.Type
 
-/** The fields of all backends whose runs take one turn after the other. */
+/** Fields of all backends whose runs consist of turns. */
 const turns = {
-  resume: Schema.Boolean.pipe(withDefault(true, "Whether a new run goes on with the conversation of the last one.")),
+  resume: Schema.Boolean.pipe(withDefault(true, "Whether a new run continues the conversation of the last one.")),
   silence: Span.pipe(
-    withDefault("15 minutes", "A turn in which nothing is heard of it for this long is ended and counts as an error.")
+    withDefault("15 minutes", "A turn without any output for this long is ended and counts as an error.")
   )
 }
 
 const starts = {
-  startTimeout: Span.pipe(withDefault("60 seconds", "How long it may take to be ready."))
+  startTimeout: Span.pipe(withDefault("60 seconds", "How long a run may take to become ready."))
 }
 
 const reached = {
   provider: optional(
     Provider,
-    "The model that it reaches: in the sandbox, where agentd puts the key in and it has none, or for metering."
+    "The provider that the agent uses. Needed for metering, and in the sandbox, where agentd adds the key and the agent has none."
   )
 }
 
@@ -166,21 +177,24 @@ const reached = {
 export const ClaudeBackend = Schema.Struct({
   type: described(Schema.Literal("claude"), "Claude Code."),
   binary: Word.pipe(withDefault("claude", "The program: a name on the PATH, or a path.")),
-  model: optional(Word, "Which model. Default: Claude Code's own."),
+  model: optional(Word, "The model to use. Default: Claude Code's own."),
   permissionMode: Schema.Literals(["default", "acceptEdits", "plan", "bypassPermissions"]).pipe(
-    withDefault("default", "What Claude Code asks for; what it asks is answered by the agent's approvals.")
+    withDefault("default", "Which calls Claude Code asks permission for. The agent's approvals decide the answers.")
   ),
-  args: Schema.Array(Text).pipe(withDefault([], "Further arguments, as they are.")),
+  args: Schema.Array(Text).pipe(withDefault([], "Further arguments, passed unchanged.")),
   ...process,
   ...confinement,
   share: Schema.Array(SharedFile).pipe(
     withDefault(
       [".claude/.credentials.json"],
-      "Files and folders that it sees in the sandbox, read-only: those of your home by name, others by their path. Default: your login."
+      "Files and folders that are visible in the sandbox, read-only. In your home: by name; elsewhere: by absolute path. Default: your login."
     )
   ),
   provider: Schema.Struct(key).pipe(
-    withDefault({}, "In the sandbox: the API that it reaches. agentd puts the key in, where there is one; it has none.")
+    withDefault(
+      {},
+      "The API that it uses in the sandbox. If there is a key, agentd adds it to the requests; the agent never has the key."
+    )
   ),
   ...turns,
   ...starts
@@ -191,18 +205,18 @@ export type ClaudeBackend = typeof ClaudeBackend.Type
 export const AcpBackend = Schema.Struct({
   type: described(Schema.Literal("acp"), "An agent that speaks the Agent Client Protocol."),
   argv: described(Argv, 'The agent and its arguments: ["opencode", "acp"].'),
-  model: optional(Word, "The model to set, as the agent offers it. Default: as it starts."),
+  model: optional(Word, "The model to set, by the agent's name for it. Default: the agent's own choice."),
   mode: optional(
     Word,
-    "The agent's own session mode to set. Default: one in which a person is asked, where it has one and approvals.mode is not full_access."
+    "The agent's session mode to set. Default: a mode that asks for permission, if the agent has one and approvals.mode is not full_access."
   ),
   trustKinds: Schema.Array(Schema.Literals(["read", "search", "think", "fetch"])).pipe(
     withDefault(
       [],
-      "Kinds of its own tool calls that are taken to have no side effects, on its word alone. Default: none."
+      "Kinds of its tool calls that count as free of side effects; agentd cannot check that. Default: none."
     )
   ),
-  authMethod: optional(Word, "Which of the agent's ways to log in is asked for, where it wants one."),
+  authMethod: optional(Word, "Which of the agent's login methods to use, if it requires a login."),
   ...process,
   ...confinement,
   ...metering,
@@ -214,13 +228,16 @@ export type AcpBackend = typeof AcpBackend.Type
 
 /** Any program that speaks agentd's own protocol, one JSON record per line: docs/exec-backend.md. */
 export const ExecBackend = Schema.Struct({
-  type: described(Schema.Literal("exec"), "A program that speaks agentd's own records over its input and output."),
+  type: described(
+    Schema.Literal("exec"),
+    "A program that speaks agentd's own protocol over its standard input and output."
+  ),
   argv: described(
     Argv,
     'The program and its arguments: ["my-backend", "--fast"]. Try it: agentd conformance -- my-backend'
   ),
   readOnlyTools: Schema.Array(Word).pipe(
-    withDefault([], "Tools of its that are taken to have no side effects, by name, on its word alone. Default: none.")
+    withDefault([], "Names of its tools that count as free of side effects; agentd cannot check that. Default: none.")
   ),
   ...process,
   ...confinement,
@@ -232,26 +249,22 @@ export const ExecBackend = Schema.Struct({
 export type ExecBackend = typeof ExecBackend.Type
 
 /**
- * A server of the Model Context Protocol: a program that is started with each run, or a server that
- * is reached by HTTP.
+ * A server of the Model Context Protocol: a program that is started with each run, or a server that is reached by HTTP.
  */
 export const McpServerConfig = Schema.Struct({
-  argv: optional(
-    Argv,
-    "The server and its arguments; it speaks over its standard input and output. Either this or url."
-  ),
-  url: optional(BaseUrl, "Where a remote server is: it speaks streamable HTTP. Either this or argv."),
+  argv: optional(Argv, "The server program and its arguments; it uses standard input and output. Either this or url."),
+  url: optional(BaseUrl, "URL of a remote server that speaks streamable HTTP. Either this or argv."),
   bearerEnv: optional(
     VariableName,
-    "The variable of the daemon whose value a remote server is sent as its token. Without it: what `agentd login` was given, where it was."
+    "The daemon's environment variable whose value is sent to a remote server as the token. Without it: the token from `agentd login`, if there is one."
   ),
-  clientId: optional(Word, "Our name at the login of a remote server, where it takes no new clients."),
-  env: Environment.pipe(withDefault({}, "Variables that are set.")),
+  clientId: optional(Word, "Client id for the login at a remote server that does not register new clients."),
+  env: Environment.pipe(withDefault({}, "Environment variables to set.")),
   passEnv,
   trustHints: Schema.Boolean.pipe(
     withDefault(
       false,
-      "Whether its word is taken for which of its tools have no side effects (readOnlyHint). Without it all have some."
+      "Whether the server is trusted to say which of its tools have no side effects (readOnlyHint). If not, all tools count as having side effects."
     )
   )
 }).check(
@@ -271,43 +284,44 @@ export const ModelBackend = Schema.Struct({
   type: described(Schema.Literal("model"), "A model behind an API; agentd itself runs the turns and the tools."),
   provider: described(
     Schema.Literals(["anthropic", "openai"]),
-    "Which API it speaks: Anthropic Messages, or chat completions as OpenAI and many others have them."
+    "Which API to use: Anthropic Messages, or chat completions, which OpenAI and many others offer."
   ),
-  baseUrl: optional(BaseUrl, "Where the API is. Default: the provider's own."),
-  model: described(Word, "Which model."),
+  baseUrl: optional(BaseUrl, "URL of the API. Default: the provider's own."),
+  model: described(Word, "The model to use."),
   keyEnv: optional(
     Word,
-    `The environment variable of the daemon that holds the key. Default: ${Object.values(KEY_ENV).join(" or ")}.`
+    `The daemon's environment variable with the key. Default: ${Object.values(KEY_ENV).join(" or ")}.`
   ),
   keyFile: optional(FilePath, "A file whose first line is the key."),
-  maxOutputTokens: whole(1, 1_000_000).pipe(withDefault(8192, "The longest answer to one request.")),
+  maxOutputTokens: whole(1, 1_000_000).pipe(withDefault(8192, "Maximum number of tokens in one answer.")),
   contextTokens: optional(
     whole(1_000, 100_000_000),
-    "The tokens that the model takes at once, prompt and answer together: the conversation is compacted before it is longer. Default: what the provider says when it refuses one."
+    "Maximum number of tokens that the model takes at once, prompt and answer together. A longer conversation is compacted first. Default: the limit that the provider reports when it rejects a longer one."
   ),
-  maxRounds: whole(1, 10_000).pipe(withDefault(200, "The most requests within one turn.")),
-  retries: whole(0, 20).pipe(withDefault(4, "How often a request that may succeed later is repeated.")),
+  maxRounds: whole(1, 10_000).pipe(withDefault(200, "Maximum number of requests in one turn.")),
+  retries: whole(0, 20).pipe(withDefault(4, "How often a failed request is repeated if it may succeed later.")),
   price: optional(
     Schema.Struct({
       input: described(Schema.Finite, "USD for a million input tokens."),
       output: described(Schema.Finite, "USD for a million output tokens.")
     }),
-    "What tokens cost, for budgets in USD."
+    "Prices of tokens, for budgets in USD."
   ),
   tools: Schema.Array(Schema.Literals(MODEL_TOOLS)).pipe(
-    withDefault([...MODEL_TOOLS], "Which of agentd's own tools it is given.")
+    withDefault([...MODEL_TOOLS], "Which of agentd's own tools the model gets.")
   ),
-  mcp: Schema.Record(Name, McpServerConfig).pipe(withDefault({}, "MCP servers whose tools it is given, by name.")),
-  network: Schema.Boolean.pipe(withDefault(false, "Whether its shell commands reach the network.")),
+  mcp: Schema.Record(Name, McpServerConfig).pipe(withDefault({}, "MCP servers whose tools the model gets, by name.")),
+  network: Schema.Boolean.pipe(withDefault(false, "Whether its shell commands can reach the network.")),
   sandbox: Schema.Literals(["required", "ask"]).pipe(
-    withDefault("ask", "Without a sandbox on this machine: ask before every shell command, or (required) run none.")
+    withDefault(
+      "ask",
+      "If this machine has no sandbox. ask: every shell command needs approval. required: no shell command runs."
+    )
   ),
-  env: Environment.pipe(withDefault({}, "Variables that are set for its shell commands.")),
+  env: Environment.pipe(withDefault({}, "Environment variables to set for its shell commands.")),
   passEnv,
   ...turns,
-  silence: Span.pipe(
-    withDefault("2 minutes", "A request whose answer is silent for this long is broken off and repeated.")
-  )
+  silence: Span.pipe(withDefault("2 minutes", "A request without any output for this long is aborted and repeated."))
 })
 export type ModelBackend = typeof ModelBackend.Type
 

@@ -21,20 +21,20 @@ export const MAX_AGENTS = 1000
 
 export const SmtpConfig = Schema.Struct({
   host: described(Word, "The mail server."),
-  port: optional(whole(1, 65_535), "Default: 587 with starttls, 465 with tls, 25 with none."),
+  port: optional(whole(1, 65_535), "The server's port. Default: 587 with starttls, 465 with tls, 25 with none."),
   security: Schema.Literals(["none", "starttls", "tls"]).pipe(
-    withDefault("starttls", "How the connection is encrypted. With none a password travels readable.")
+    withDefault("starttls", "How the connection is encrypted. With none, the password is sent unencrypted.")
   ),
-  user: optional(Word, "The name to log in with. Needs one of passwordFile, passwordEnv, passwordCredential."),
+  user: optional(Word, "The user name for the login. Needs one of passwordFile, passwordEnv, passwordCredential."),
   passwordFile: optional(FilePath, "A file whose first line is the password."),
-  passwordEnv: optional(Word, "The environment variable of the daemon that holds the password."),
+  passwordEnv: optional(Word, "The daemon's environment variable with the password."),
   passwordCredential: optional(
     CREDENTIAL,
-    "The systemd credential that holds the password: a file in $CREDENTIALS_DIRECTORY."
+    "The systemd credential with the password: a file in $CREDENTIALS_DIRECTORY."
   ),
   caFile: optional(FilePath, "Certificates (PEM) to trust besides the system's."),
   rejectUnauthorized: Schema.Boolean.pipe(
-    withDefault(true, "Whether a certificate that cannot be trusted ends the connection. Leave it on; name a caFile.")
+    withDefault(true, "Whether an untrusted certificate ends the connection. Leave it on, and set caFile instead.")
   )
 }).check(
   Schema.makeFilter((smtp: { readonly [key: string]: unknown }) => {
@@ -54,25 +54,25 @@ export const MailConfig = Schema.Struct({
       MailAddress,
       Schema.Array(MailAddress).check(
         Schema.makeFilter((to: ReadonlyArray<string>) => to.length > 0 && to.length <= 100, {
-          message: "must hold from 1 to 100 addresses"
+          message: "must contain from 1 to 100 addresses"
         })
       )
     ]),
-    "Who is told when an agent has stopped for good: one address or several."
+    "Who gets a mail when an agent has stopped permanently: one address or several."
   ),
   from: optional(Sender, "The sender. Default: the first of to."),
-  smtp: described(SmtpConfig, "The server that takes the mail."),
+  smtp: described(SmtpConfig, "The server that sends the mail."),
   outageAfter: Span.pipe(
     withDefault(
       "15 minutes",
-      "How long a provider of this project's agents cannot be had before that is mailed; the first project whose time is over mails it."
+      "How long a provider of this project's agents must be unavailable before a mail is sent. If several projects use it, only the first one whose time is over sends a mail."
     )
   ),
   digestWindow: Span.pipe(
-    withDefault("30 seconds", "After a mail further alerts are collected for this long, then sent as one.")
+    withDefault("30 seconds", "After a mail, further alerts are collected for this long and sent as one mail.")
   ),
   maxPerHour: whole(1, 1000).pipe(
-    withDefault(20, "The most mails in an hour; further alerts wait and come as one digest.")
+    withDefault(20, "Maximum number of mails in an hour. Further alerts wait and are sent as one digest.")
   )
 })
 export type MailConfig = typeof MailConfig.Type
@@ -84,23 +84,23 @@ const PORTS = 10_000
 const HostName = Schema.String.check(
   matching(
     /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:\d{1,5})?$/u,
-    "must be a name such as box.example.net, in small letters"
+    "must be a name such as box.example.net, in lower case"
   )
 )
 
 export const HttpConfig = Schema.Struct({
   enabled: optional(
     Schema.Boolean,
-    "Whether it listens on a port of 127.0.0.1 besides its unix socket. Default: only where port is given. Claude Code's hooks need none."
+    "Whether the daemon also listens on a port of 127.0.0.1, besides its unix socket. Default: only if port is set. Claude Code's hooks do not need it."
   ),
   port: optional(
     whole(1, 65_535),
-    `The port. Default: ${FIRST_PORT} and the last four digits of your user id, so that two users of one machine do not share one. After a change: agentd restart.`
+    `The port. Default: ${FIRST_PORT} plus the last four digits of your user id, so that two users of one machine have different ports. After a change: agentd restart.`
   ),
   names: Schema.Array(HostName).pipe(
     withDefault(
       [],
-      "Other names by which the page is reached, through what speaks https for them on this machine (tailscale serve, a tunnel). No other name is answered. After a change: agentd restart."
+      "Other host names of the page, if a program on this machine provides https for them (tailscale serve, a tunnel). Requests for any other name are rejected. After a change: agentd restart."
     )
   )
 })
@@ -121,44 +121,46 @@ export const ConversationConfig = Schema.Struct({
   budget: BudgetConfig.pipe(
     withDefault(
       {},
-      "What all its agents may spend together before it is suspended; `agentd project resume` begins anew."
+      "What all agents of the project may spend together before the project is suspended. `agentd project resume` resets the count."
     )
   ),
-  maxFatalStops: whole(1, 10_000).pipe(withDefault(3, "So many agents that stopped for good suspend it.")),
+  maxFatalStops: whole(1, 10_000).pipe(
+    withDefault(3, "Number of permanently stopped agents that suspends the project.")
+  ),
   maxTurnErrors: optional(
     whole(1, 10_000),
-    "So many turns in a row that ended with an error suspend it. Default: no such limit, errors count against their agent."
+    "Number of turns in a row with an error that suspends the project. Default: no limit; errors count against their agent."
   ),
   restAfterRelays: whole(1, 10_000).pipe(
     withDefault(
       20,
-      "So many messages of agents may follow one from the other without a person; the next is kept, and waits for one."
+      "How many messages between agents may each be a reaction to the one before. The next message waits for a user."
     )
   ),
   restAfterMessages: whole(1, 1_000_000).pipe(
     withDefault(
       200,
-      "So many messages of agents one agent takes without a word from outside; the next waits for a person."
+      "How many messages of other agents one agent takes without a message from outside. The next message waits for a user."
     )
   ),
   maxDepth: whole(1, 100).pipe(
-    withDefault(3, "How deep sub-agents may have sub-agents of their own; a person may go deeper.")
+    withDefault(3, "How many levels of sub-agents the agents may create. A user may create more.")
   ),
   maxSubAgentsPerDay: whole(1, 100_000).pipe(
-    withDefault(100, "So many sub-agents its agents may begin in a day, one after another; a person may begin more.")
+    withDefault(100, "How many sub-agents the project's agents may start in a day, in total. A user may start more.")
   )
 })
 export type ConversationConfig = typeof ConversationConfig.Type
 
 const Schema$ = optional(Schema.String, "The JSON Schema of this file, for editors: see `agentd schema`.")
 
-/** A reference to an agent, with its place in the file. */
+/** A reference to an agent, with its path in the file. */
 interface Named {
   readonly path: ReadonlyArray<PropertyKey>
   readonly name: string | undefined
 }
 
-/** Every place where a file names one of its own agents. */
+/** Every field of a config that names one of the config's agents. */
 const namedIn = ({ agents, channels, goals, schedules }: Rooms): ReadonlyArray<Named> => [
   ...Object.entries(agents).map(([name, { parent }]) => ({ path: ["agents", name, "parent"], name: parent })),
   ...Object.entries(channels).flatMap(([channel, seats]) =>
@@ -186,7 +188,7 @@ const nobody = (name: string, { agents }: Rooms): string => {
   return `there is no agent "${name}" in this file${meant === undefined ? "" : `; did you mean "${meant}"?`}`
 }
 
-/** A misspelled name would leave a seat empty forever without a message. */
+/** Reports unknown names: a misspelled name would leave a seat empty forever without a message. */
 const unknownAgents = (rooms: Rooms) =>
   namedIn(rooms)
     .filter((named): named is Named & { readonly name: string } =>
@@ -198,26 +200,26 @@ const unknownAgents = (rooms: Rooms) =>
 /** `agentd.jsonc` in a project's root. */
 export const Config = Schema.Struct({
   $schema: Schema$,
-  name: optional(Name, "What the project is called. Default: after its folder."),
+  name: optional(Name, "Name of the project. Default: the name of its folder."),
   agents: described(
     Schema.Record(Name, AgentConfig).check(
       Schema.makeFilter((agents: object) => Object.keys(agents).length <= MAX_AGENTS, {
-        message: `must hold at most ${MAX_AGENTS} agents`
+        message: `must contain at most ${MAX_AGENTS} agents`
       })
     ),
     `The agents, by name: ${NAME_FORM}.`
   ),
-  channels: ChannelsConfig.pipe(withDefault({}, "Rooms in which agents and people take turns, by name.")),
-  conversation: ConversationConfig.pipe(withDefault({}, "What holds for all agents together.")),
-  goals: GoalConfig.pipe(withDefault({}, "How goals are worked off: `agentd goal`.")),
+  channels: ChannelsConfig.pipe(withDefault({}, "Channels in which agents and users take turns, by name.")),
+  conversation: ConversationConfig.pipe(withDefault({}, "Limits for all agents of the project together.")),
+  goals: GoalConfig.pipe(withDefault({}, "How the project works on goals: `agentd goal`.")),
   schedules: SchedulesConfig.pipe(withDefault({}, "Messages and goals that are due at certain times, by name.")),
   prices: PricesConfig.pipe(
-    withDefault({}, "What models cost, by name: before the user's own prices, and those that agentd knows.")
+    withDefault({}, "What models cost, by name. They override the user's own prices, and those that agentd knows.")
   ),
   mail: optional(MailConfig, "Where alerts go. Default: the mail section of the user's own config."),
   keepPrompts: optional(
     Span,
-    'How long texts of prompts, messages and tools are kept: "30d". Then they are erased for good. Default: as the user\'s own config says.'
+    'How long texts of prompts, messages and tools are kept: "30d". Then they are erased permanently. Default: the value of the user\'s own config.'
   )
 }).check(Schema.makeFilter(unknownAgents))
 export type Config = typeof Config.Type
@@ -225,7 +227,7 @@ export type Config = typeof Config.Type
 export const TelemetryConfig = Schema.Struct({
   otlp: optional(
     Schema.String.check(matching(/^https?:\/\/[^\s/]+(\/\S*)?$/u, "must be an address such as http://127.0.0.1:4318")),
-    "A collector that takes OpenTelemetry's protocol over HTTP: the daemon sends it spans of commands and turns, and its figures. Default: OTEL_EXPORTER_OTLP_ENDPOINT, else nothing is sent. After a change: agentd restart."
+    "An OpenTelemetry collector (OTLP over HTTP). The daemon sends it spans of commands and turns, and its metrics. Default: OTEL_EXPORTER_OTLP_ENDPOINT; without both, nothing is sent. After a change: agentd restart."
   )
 })
 export type TelemetryConfig = typeof TelemetryConfig.Type
@@ -233,9 +235,9 @@ export type TelemetryConfig = typeof TelemetryConfig.Type
 /** `$XDG_CONFIG_HOME/agentd/config.jsonc`: settings of the daemon, and defaults for projects. */
 export const UserConfig = Schema.Struct({
   $schema: Schema$,
-  http: HttpConfig.pipe(withDefault({}, "Whether the daemon answers on a port, too.")),
-  approvals: ApprovalsConfig.pipe(withDefault({}, "Permission requests of sessions that people run by hand.")),
-  telemetry: TelemetryConfig.pipe(withDefault({}, "Where figures and traces go, besides GET /metrics.")),
+  http: HttpConfig.pipe(withDefault({}, "Whether the daemon also listens on a port.")),
+  approvals: ApprovalsConfig.pipe(withDefault({}, "Permission requests of sessions that you start by hand.")),
+  telemetry: TelemetryConfig.pipe(withDefault({}, "Where metrics and traces are sent, besides GET /metrics.")),
   budget: MachineBudget.pipe(
     withDefault({}, "What all agents of all projects may spend together. After a change: agentd restart.")
   ),
@@ -243,29 +245,26 @@ export const UserConfig = Schema.Struct({
     withDefault({}, "What models cost, by name, for all projects. After a change: agentd restart.")
   ),
   mail: optional(MailConfig, "Where alerts go, for projects without a mail section of their own."),
-  notify: optional(
-    NotifyConfig,
-    "Other ways in which you are told where an agent is: desktop, phone, chat, your own program."
-  ),
+  notify: optional(NotifyConfig, "Other ways to notify you about agents: desktop, phone, chat, your own program."),
   orphanGrace: Span.pipe(
     withDefault(
       "5 minutes",
-      'How long runs work on while no daemon is there: it was killed, or is restarted. Then they are ended. "0 seconds": runs end with their daemon. After a change: agentd restart.'
+      'How long runs continue without a daemon, after it was killed or while it restarts. Then they are ended. "0 seconds": runs end with their daemon. After a change: agentd restart.'
     )
   ),
   keepPrompts: optional(
     Span,
-    'How long texts of prompts, messages and tools are kept, for projects that say nothing else: "30d". Default: for ever. After a change: agentd restart.'
+    'How long texts of prompts, messages and tools are kept in projects that do not set it: "30d". Default: no limit. After a change: agentd restart.'
   ),
   verifyLog: Span.pipe(
     withDefault(
       "7 days",
-      'How often the daemon reads the whole log and checks that it is as it was written, as agentd verify does, at an idle pace. "0 seconds": never. After a change: agentd restart.'
+      'How often the daemon reads the whole log, slowly, and checks that it is undamaged, as agentd verify does. "0 seconds": never. After a change: agentd restart.'
     )
   ),
   keepLog: optional(
     KeepLog,
-    'How much of the log is kept: "90 days", or "20 GB" on the disk. What is older or beyond is deleted for good, in pieces, as long as nothing in it is open. See before what goes: agentd gc --dry-run. Default: all, for ever. After a change: agentd restart.'
+    'How much of the log is kept: "90 days", or "20 GB" on disk. The rest is deleted permanently, piece by piece, except pieces with open work. To see first what would be deleted: agentd gc --dry-run. Default: everything. After a change: agentd restart.'
   )
 }).check(
   Schema.makeFilter(({ mail, notify }) =>
@@ -273,7 +272,7 @@ export const UserConfig = Schema.Struct({
       ? true
       : mailless(notify).map((name) => ({
           path: ["notify", "channels", name, "type"],
-          issue: 'a channel of type "mail" goes by the server of this file\'s "mail" section, and there is none: add it'
+          issue: 'a channel of type "mail" uses the server of this file\'s "mail" section, which is missing: add it'
         }))
   )
 )

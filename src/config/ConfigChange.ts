@@ -1,9 +1,9 @@
 /**
  * ConfigChange: the consequences of a changed `agentd.jsonc`, and the difference of its text. Pure.
  *
- * Guarantees: every field that differs is named, the dangerous ones first. A field counts as
- * dangerous unless it is known to be harmless, or to be tightened: so a field that a later agentd
- * adds is never overlooked. The text difference leaves out only unchanged lines.
+ * Guarantees: every field that differs is named, the dangerous ones first. A field counts as dangerous unless the
+ * change is known to be harmless or stricter. So a field that a later agentd adds is never overlooked. The text
+ * difference omits only unchanged lines.
  */
 import { Schema, TextDiff } from "effect"
 import type { AgentConfig } from "./AgentConfig.ts"
@@ -11,7 +11,7 @@ import type { Project } from "./ConfigFile.ts"
 
 /** A difference in the config, in plain words. */
 export const Consequence = Schema.Struct({
-  /** True if it allows more than before: a program to run, a place for keys, fewer questions. */
+  /** True if the new value allows more than before: another program, another key, fewer approvals. */
   dangerous: Schema.Boolean,
   text: Schema.String
 })
@@ -49,7 +49,7 @@ const SCALES: ReadonlyArray<readonly [pattern: string, scale: ReadonlyArray<unkn
   ["mail.smtp.rejectUnauthorized", [true, false]]
 ]
 
-/** Lists that allow more when entries are added. `SHRINKING`: lists that allow more when entries are removed. */
+/** Lists that allow more when entries are added. See `SHRINKING` for the opposite. */
 const GROWING = ["agents.*.approvals.never", "agents.*.may", "agents.*.backend.tools"]
 /** Numbers that allow more when they grow. */
 const RISING = ["agents.*.limits", "goals.limits"].flatMap((place) => below(place, "memory tasks cpuWeight disk"))
@@ -77,7 +77,7 @@ const isObject = (value: unknown): value is { readonly [name: string]: unknown }
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-/** A value in the form of the file. */
+/** The value as it is written in the config file. */
 const shown = (value: unknown): string => (value === undefined ? "nothing" : JSON.stringify(value))
 
 const entriesOf = (value: unknown): ReadonlyArray<unknown> =>
@@ -106,7 +106,7 @@ const isDangerous = (at: Path, before: unknown, after: unknown): boolean => {
   return from === -1 || to === -1 || to > from
 }
 
-/** The fields that differ, each as deep as possible. A value that exists on one side only is one field. */
+/** The fields that differ, named down to the innermost object. A value that exists on one side only is one field. */
 const differences = (before: unknown, after: unknown, path: Path = []): ReadonlyArray<Consequence> => {
   if (same(before, after)) return []
   if (isObject(before) && isObject(after)) {
@@ -117,7 +117,7 @@ const differences = (before: unknown, after: unknown, path: Path = []): Readonly
   return [{ dangerous: isDangerous(path, before, after), text }]
 }
 
-/** Fallbacks by their position: if the type is the same, by their fields, otherwise by what they run. */
+/** Compares fallbacks by position: field by field if the type is the same, otherwise by what they run. */
 const ofFallbacks = (name: string, before: AgentConfig, after: AgentConfig): ReadonlyArray<Consequence> =>
   Array.from({ length: Math.max(before.fallback.length, after.fallback.length) }, (_, index) => {
     const [old, next] = [before.fallback[index], after.fallback[index]]
@@ -176,7 +176,7 @@ export const consequencesOf = (before: Project | undefined, after: Project): Rea
     const old = Object.hasOwn(known, name) ? known[name] : undefined
     const next = Object.hasOwn(after.agents, name) ? after.agents[name] : undefined
     if (old === undefined) return [born(name, next!)]
-    if (next === undefined) return [{ dangerous: false, text: `the agent ${name} goes: it is stopped` }]
+    if (next === undefined) return [{ dangerous: false, text: `the agent ${name} is removed: it is stopped` }]
     return ofAgent(name, old, next)
   })
   const all = [...ofAgents, ...(before === undefined ? [] : differences(said(before), said(after)))]

@@ -19,10 +19,10 @@ import * as Jsonc from "./Jsonc.ts"
 import type { ChannelConfig, NotifyConfig, SecretConfig } from "./NotifyConfig.ts"
 import * as OwnFile from "./OwnFile.ts"
 
-/** Maximum size of a file; far more than a person writes. */
+/** Maximum size of a config file; far more than anyone writes by hand. */
 const MAX_BYTES = 1024 * 1024
 
-/** The file is not in force. `message` contains every problem, one per line, ready to be shown. */
+/** The config file cannot be used. `message` contains every problem, one per line, ready to be shown. */
 export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError", {
   path: Schema.String,
   /** `missing`: there is no such file. `unreadable`: its text cannot be read. `invalid`: see `problems`. */
@@ -55,7 +55,7 @@ export const jsonSchema = (kind: "project" | "user" = "project"): JsonObject => 
   $schema: "https://json-schema.org/draft/2020-12/schema",
   title: kind === "project" ? "agentd.jsonc" : "agentd's config.jsonc",
   ...(kind === "project" ? FallbackEntry.withParts(documentOf(Config)) : documentOf(UserConfig)),
-  // Editors use this keyword: without it they mark the trailing commas that the reader accepts.
+  // Without this keyword, editors would report the trailing commas that the reader accepts.
   allowTrailingCommas: true
 })
 
@@ -71,7 +71,7 @@ const invalid = (path: string, problems: ReadonlyArray<ConfigProblem>): ConfigEr
     reason: "invalid",
     problems,
     message: problems.map((problem) => renderProblem(path, problem)).join("\n"),
-    remedy: `Mend ${path}; until then what was in force before stays in force.`
+    remedy: `Fix ${path}; until then the last usable version stays in force.`
   })
 
 const unreadable = (path: string, message: string, remedy: string): ConfigError =>
@@ -204,15 +204,19 @@ const readError =
           message: `${path}: ${message}`,
           remedy:
             message === GONE
-              ? `Bring ${dirname(path)} back, or write the project's file anew.`
+              ? `Restore ${dirname(path)}, or create the project's file again.`
               : 'Create it with { "agents": { "builder": { "backend": { "type": "command", "argv": ["…"] } } } }.'
         })
       case "noFile":
-        return unreadable(path, message, "Name a file of text.")
+        return unreadable(path, message, "Name a text file.")
       case "tooLarge":
         return unreadable(path, message, TOO_LARGE_REMEDY)
       default:
-        return unreadable(path, message, remedy === "" ? "See that it is a file which this user may read." : remedy)
+        return unreadable(
+          path,
+          message,
+          remedy === "" ? "Make sure that it is a file and that this user can read it." : remedy
+        )
     }
   }
 
@@ -223,7 +227,7 @@ export const load = (path: string) => Effect.map(read(path), ({ config }) => con
 
 /** Like `load`, with the file's text. */
 export const read = Effect.fn("ConfigFile.read")(function* (path: string) {
-  if (!isAbsolute(path)) return yield* unreadable(path, "is not an absolute path", "Name it from the root: /home/….")
+  if (!isAbsolute(path)) return yield* unreadable(path, "is not an absolute path", "Give an absolute path: /home/….")
   const text = yield* textOf(path)
   return { text, config: yield* parse(text, path) }
 })

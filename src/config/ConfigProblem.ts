@@ -1,9 +1,9 @@
 /**
- * ConfigProblem: turns a schema issue into a problem that a person can fix: the place, the field,
- * the message and the remedy.
+ * ConfigProblem: turns a schema issue into a problem that a user can fix, with its position in the file, its field, a
+ * message and a remedy.
  *
- * Pure. The allowed values of a field are read from the generated JSON Schema, so that messages and
- * editors never disagree.
+ * Pure. The allowed values of a field are read from the generated JSON Schema, so that messages and editors never
+ * disagree.
  */
 import { Predicate, Schema, type SchemaIssue } from "effect"
 import * as Jsonc from "./Jsonc.ts"
@@ -55,7 +55,7 @@ const literal = (value: unknown): string => {
   return text.length > 80 ? `${text.slice(0, 77)}…` : text
 }
 
-/** The X of "must be X": what a shape accepts, in words. */
+/** The X of "must be X": describes the values that a shape accepts. */
 const expectation = (shape: Shape | undefined): string => {
   if (shape?.enum !== undefined) return shape.enum.map(literal).join(" or ")
   if (shape?.anyOf !== undefined) return [...new Set(shape.anyOf.map(expectation))].join(", or ")
@@ -69,7 +69,7 @@ const fitting = (alternatives: ReadonlyArray<Shape>, value: unknown): ReadonlyAr
   return same.length > 0 ? same : alternatives
 }
 
-/** The shape below one segment, through alternatives. `value` is the current value there. */
+/** The shape of the field `segment` of an object or list with this shape and value; also searched in alternatives. */
 const below = (shape: Shape | undefined, segment: PropertyKey, value: unknown): Shape | undefined => {
   if (shape === undefined) return undefined
   if (typeof segment === "number" && shape.items !== undefined) return shape.items
@@ -153,7 +153,7 @@ interface Found {
   readonly path: Path
   readonly message: string
   readonly remedy: string
-  /** True if the key is the place of the problem, not its value. */
+  /** True if the problem is at the key, false if it is at the value. */
   readonly key: boolean
 }
 
@@ -167,7 +167,8 @@ const unexpected = (path: Path, root: Root): Found => {
   const above = path.slice(0, -1)
   const shape = shapeAt(root, above)
   const known = knownKeys(shape, valueAt(root, above))
-  if (known.length === 0) return { path, key: true, message: "is no name that may stand here", remedy: about(shape) }
+  if (known.length === 0)
+    return { path, key: true, message: "is not a name that is allowed here", remedy: about(shape) }
   const key = String(path.at(-1))
   const meant = didYouMean(key, known)
   const takers = (shape?.anyOf ?? [])
@@ -180,7 +181,7 @@ const unexpected = (path: Path, root: Root): Found => {
     ...(meant === undefined ? [] : [`Did you mean "${meant}"?`]),
     `Known here: ${known.join(", ")}.`
   ].join(" ")
-  const message = takers.length === 0 ? "is no field that agentd knows" : `is no field of the type ${type}`
+  const message = takers.length === 0 ? "is not a field that agentd knows" : `is not a field of the type ${type}`
   return { path, key: true, message, remedy }
 }
 
@@ -240,19 +241,19 @@ const found = function* (issue: SchemaIssue.Issue, path: Path, root: Root): Gene
   }
 }
 
-/** If the value has the type of one alternative, reports what is wrong with that one. */
+/** If the value has the type of one alternative, reports only the problems with that alternative. */
 const alternatives = function* (issues: ReadonlyArray<SchemaIssue.Issue>, path: Path, root: Root): Generator<Found> {
   const typed = issues.find((issue) => issue._tag !== "InvalidType")
   if (typed !== undefined) return yield* found(typed, path, root)
   const type = [...path, "type"]
-  // No alternative has this `type`: so that field is wrong, not the whole object.
+  // If no alternative has this `type`, the field `type` is wrong, not the whole object.
   if (Predicate.isObject(valueAt(root, path)) && shapeAt(root, type) !== undefined) {
     return yield valueAt(root, type) === undefined ? missing(type, root) : wrong(type, root)
   }
   yield wrong(path, root)
 }
 
-/** The first `MAX_PROBLEMS` problems of a decoding, sorted by place. */
+/** The first `MAX_PROBLEMS` problems of a decoding, sorted by position in the file. */
 export const problemsOf = (
   issue: SchemaIssue.Issue,
   text: string,

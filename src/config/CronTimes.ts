@@ -1,10 +1,9 @@
 /**
- * CronTimes: the times of a cron expression in a time zone, with the DST rules that people expect.
- * Pure.
+ * CronTimes: the times of a cron expression in a time zone, with the DST rules that users expect. Pure.
  *
- * Guarantees: if a clock change skips a daily time, it comes later by the amount of the change. If
- * a clock change repeats it, only the first one counts. An expression with `*` as hours continues
- * evenly through both. The times are always in order.
+ * Guarantees: if a clock change skips a daily time, that time moves later by the amount of the change. If a clock
+ * change repeats a daily time, only the first one counts. An expression with `*` as hours continues evenly through both
+ * kinds of change. The times are always in ascending order.
  */
 import { Cron, DateTime, Result } from "effect"
 import { attempt } from "./Attempt.ts"
@@ -25,7 +24,8 @@ const ANY = Date.UTC(2026, 0, 1)
 const parsed = (cron: string, timeZone: string | undefined) => {
   const [minute, hour = "", ...days] = cron.trim().split(/\s+/u)
   const alone = Cron.parse(`0 ${hour} * * *`)
-  // All 24 hours count as `*`, however they are written, including the hour that comes twice.
+  // An hour field that covers all 24 hours counts as `*`, however it is written. It then also includes the hour that
+  // occurs twice.
   const hours = Result.isSuccess(alone) && alone.success.hours.size === 24 ? "*" : hour
   return Cron.parse([minute, hours, ...days].join(" "), timeZone, {
     onDstOverlap: hours.startsWith("*") ? "both" : "earlier"
@@ -59,7 +59,7 @@ export const problemOf = (cron: string): string | undefined => {
     : undefined
 }
 
-/** The expression and the zone must have been checked. */
+/** Requires an expression and a zone that have been checked. */
 export const of = (cron: string, timeZone: string): CronTimes => {
   const found = Result.getOrThrow(parsed(cron, timeZone))
   return { next: stepping(found, Cron.next), last: stepping(found, Cron.prev) }

@@ -1,11 +1,10 @@
 /**
- * FallbackEntry: an entry of `fallback` in the file. An entry with a `type` is a complete backend.
- * An entry without one is the agent's own backend, changed in the named fields. Pure: JSON in, JSON
- * out, before decoding.
+ * FallbackEntry: an entry of `fallback` in the file. An entry with a `type` is a complete backend. An entry without one
+ * is the agent's own backend, changed in the named fields. Pure: JSON in, JSON out, before decoding.
  *
- * Guarantees: dependent fields are dropped with the field that they belong to: a key with its
- * provider, a price and a context size with their model. Each variable of the environment, and each
- * field of `provider`, is changed separately.
+ * Guarantees: if an entry changes a field, the fields that depend on it are not inherited. A key depends on its
+ * provider; a price and a context size depend on their model. Each environment variable, and each field of `provider`,
+ * is changed separately.
  */
 import type { Shape } from "./ConfigProblem.ts"
 

@@ -32,10 +32,11 @@ export const matching = (pattern: RegExp, message: string) => Schema.isPattern(p
 
 /** A NUL byte would end an argument or a path in the kernel. */
 // oxlint-disable-next-line no-control-regex
-export const Text = Schema.String.check(matching(/^[^\u0000]*$/u, "must not hold a NUL byte"))
-// One pattern each, because a second check would lose the description. Linear: the look-ahead runs once.
+export const Text = Schema.String.check(matching(/^[^\u0000]*$/u, "must not contain a NUL byte"))
+// One pattern for both rules, because a second check would lose the description. Matching is linear: the look-ahead
+// runs once.
 // oxlint-disable-next-line no-control-regex
-export const Word = Schema.String.check(matching(/^(?=[^\u0000]*$)\s*\S/u, "must not be empty or hold a NUL byte"))
+export const Word = Schema.String.check(matching(/^(?=[^\u0000]*$)\s*\S/u, "must not be empty or contain a NUL byte"))
 export const FilePath = Schema.String.check(
   matching(
     // oxlint-disable-next-line no-control-regex

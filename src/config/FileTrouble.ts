@@ -1,10 +1,8 @@
-/**
- * FileTrouble: explains file system errors to a person, with a remedy. Pure.
- */
+/** FileTrouble: explains file system errors to a user, with a remedy. Pure. */
 import { PlatformError } from "effect"
 
 /** The message for a file whose folder has been deleted or moved. */
-export const GONE = "its folder is not there any more"
+export const GONE = "its folder no longer exists"
 
 interface Trouble {
   readonly says: string
@@ -12,28 +10,28 @@ interface Trouble {
   readonly remedy?: string
 }
 
-const ROOM = "Make room there, or choose another place."
+const ROOM = "Free space on that disk, or choose another folder."
 
 /** By error code; see errno(3). */
 const troubles: { readonly [code: string]: Trouble } = {
   EACCES: { says: "permission denied" },
   EPERM: { says: "not permitted" },
   ENOENT: { says: "there is no such file or folder" },
-  EEXIST: { says: "something of that name is there already" },
+  EEXIST: { says: "something with that name already exists" },
   EISDIR: { says: "it is a folder" },
-  ENOTDIR: { says: "a part of its path is no folder" },
+  ENOTDIR: { says: "a part of its path is not a folder" },
   ENOTEMPTY: { says: "the folder is not empty" },
   ENOSPC: { says: "no space is left on its disk", remedy: ROOM },
-  EDQUOT: { says: "your share of its disk is used up", remedy: ROOM },
-  EROFS: { says: "its disk can only be read", remedy: "Mount it for writing, or choose another place." },
-  EIO: { says: "its disk failed", remedy: "See what the kernel says of the disk: dmesg" },
+  EDQUOT: { says: "your quota on its disk is used up", remedy: ROOM },
+  EROFS: { says: "its disk is read-only", remedy: "Mount the disk for writing, or choose another folder." },
+  EIO: { says: "its disk failed", remedy: "Read the kernel's messages about the disk: dmesg" },
   EMFILE: { says: "too many files are open", remedy: "Raise the limit of open files: ulimit -n" },
-  ENFILE: { says: "too many files are open on this machine", remedy: "Close some programs, then again." },
-  ELOOP: { says: "its links lead in a circle" },
+  ENFILE: { says: "too many files are open on this machine", remedy: "Close some programs, then try again." },
+  ELOOP: { says: "its symbolic links form a loop" },
   ENAMETOOLONG: { says: "its name is too long" },
-  EBUSY: { says: "another program holds it" },
-  ETXTBSY: { says: "it is a program that runs" },
-  EXDEV: { says: "the two places are on different disks" }
+  EBUSY: { says: "another program is using it" },
+  ETXTBSY: { says: "it is a program that is running" },
+  EXDEV: { says: "the two paths are on different disks" }
 }
 
 /** The code of a Node error, or of Effect's error around it. */
@@ -50,6 +48,6 @@ const known = (error: unknown): Trouble | undefined => troubles[codeOf(error) ??
 export const troubleOf = (error: unknown): string =>
   known(error)?.says ?? codeOf(error) ?? (error instanceof Error ? error.message : String(error))
 
-/** The remedy for this kind of error, whatever the file; otherwise the caller's remedy for this file. */
+/** The remedy for this kind of error, if it is the same for every file; otherwise the caller's remedy for this file. */
 export const remedyOf = (error: PlatformError.PlatformError, otherwise: string): string =>
   known(error)?.remedy ?? otherwise

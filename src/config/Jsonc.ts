@@ -1,5 +1,5 @@
 /**
- * Jsonc: reads JSON with comments and trailing commas, and gives the place of every mistake.
+ * Jsonc: reads JSON with comments and trailing commas, and gives the position of every mistake.
  *
  * Guarantees: it accepts any text without throwing, and nesting is limited. Every value, key and
  * problem has its offset. A duplicate key is a problem. A missing comma is reported, and reading
@@ -111,7 +111,7 @@ class Reader {
     if (digits !== undefined) {
       this.at += digits.length
       if (/[\w.]/.test(this.text[this.at] ?? ""))
-        this.broken(offset, "is no number of JSON", "Write it as 12 or 1.5, or put it in quotes.")
+        this.broken(offset, "is not a JSON number", "Write it as 12 or 1.5, or put it in quotes.")
       return { offset, value: Number(digits) }
     }
     WORD.lastIndex = offset
@@ -120,8 +120,8 @@ class Reader {
       this.at += word.length
       return { offset, value: CONSTANTS.get(word) }
     }
-    if (word !== undefined) this.broken(offset, `${word} is no value`, `Put text in double quotes: "${word}".`)
-    if (char === "'") this.broken(offset, "text stands in single quotes", 'Use double quotes: "…".')
+    if (word !== undefined) this.broken(offset, `${word} is not a value`, `Put text in double quotes: "${word}".`)
+    if (char === "'") this.broken(offset, "the text is in single quotes", 'Use double quotes: "…".')
     return this.broken(
       offset,
       `a value is missing before ${this.found()}`,
@@ -148,7 +148,7 @@ class Reader {
         this.at = index
         this.broken(
           index,
-          `text must not hold ${this.found()}`,
+          `text must not contain ${this.found()}`,
           `Write it as \\u${code.toString(16).padStart(4, "0")}, or remove it.`
         )
       }
@@ -180,7 +180,7 @@ class Reader {
       else this.broken(this.at, `a colon is missing after "${key}"`, `Write "${key}": and its value.`)
       this.skip()
       const node = this.value(depth + 1)
-      if (members.has(key)) this.note(keyOffset, `"${key}" is there twice`, "Keep one of them.")
+      if (members.has(key)) this.note(keyOffset, `"${key}" appears twice`, "Keep one of them.")
       else members.set(key, { keyOffset, node })
     })
     return { offset, members, value: Object.fromEntries([...members].map(([key, { node }]) => [key, node.value])) }
@@ -239,7 +239,7 @@ class Reader {
     const root = this.value(1)
     this.skip()
     if (this.at < this.text.length)
-      this.broken(this.at, `${this.found()} stands after the end`, "Remove what follows the last bracket.")
+      this.broken(this.at, `${this.found()} follows the end`, "Remove what follows the last bracket.")
     return root
   }
 }

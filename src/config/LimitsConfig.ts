@@ -1,21 +1,23 @@
-/**
- * LimitsConfig: the resources of the machine that a run, or a check of a goal, may use. Every
- * default is filled in.
- */
+/** LimitsConfig: the resources of the machine that a run, or a check of a goal, can use. Every default is filled in. */
 import { Schema } from "effect"
 import { whole, withDefault } from "./Fields.ts"
 import { Size } from "./Size.ts"
 
 export const LimitsConfig = Schema.Struct({
-  memory: Size.pipe(withDefault("4 GB", "The memory of all its processes together. A run that takes more is ended.")),
+  memory: Size.pipe(
+    withDefault("4 GB", "Maximum memory of all its processes together. A run that uses more is ended.")
+  ),
   tasks: whole(10, 100_000).pipe(
-    withDefault(1000, "How many processes and threads it may have. A run that has more is ended.")
+    withDefault(1000, "Maximum number of processes and threads. A run that has more is ended.")
   ),
   cpuWeight: whole(1, 100).pipe(
-    withDefault(100, "Its share of the processor where others want it, too: 100 is an equal one, 50 half of that.")
+    withDefault(100, "Its share of the processor when others need it, too: 100 is an equal share, 50 is half of that.")
   ),
   disk: Size.pipe(
-    withDefault("10 GB", "How much it may add to its folder and, confined, to its home. A run that adds more is ended.")
+    withDefault(
+      "10 GB",
+      "How much data it may add to its folder and, in a sandbox, to its home. A run that adds more is ended."
+    )
   )
 })
 export type LimitsConfig = typeof LimitsConfig.Type

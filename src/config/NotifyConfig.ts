@@ -1,8 +1,8 @@
 /**
- * NotifyConfig: through which channels a person is notified of what, and when not.
+ * NotifyConfig: which notification channels a user gets which notices through, and in which hours none are sent.
  *
- * Guarantees: a secret is referenced by its location and never written into the config. Each
- * channel name that is used is the name of a defined channel.
+ * Guarantees: a secret is referenced by its location and never written into the config. Every channel name that is used
+ * is defined.
  */
 import { Schema } from "effect"
 import { didYouMean } from "./ConfigProblem.ts"
@@ -49,9 +49,9 @@ export const CREDENTIAL = Schema.String.check(
 )
 
 export const SecretConfig = Schema.Struct({
-  file: optional(FilePath, "A file whose first line is the secret; nobody but you may be able to write it."),
-  env: optional(VariableName, "The environment variable of the daemon that holds it."),
-  credential: optional(CREDENTIAL, "The systemd credential that holds it: a file in $CREDENTIALS_DIRECTORY.")
+  file: optional(FilePath, "A file whose first line is the secret. Other users must not be able to write to the file."),
+  env: optional(VariableName, "The daemon's environment variable with the secret."),
+  credential: optional(CREDENTIAL, "The systemd credential with the secret: a file in $CREDENTIALS_DIRECTORY.")
 }).check(
   Schema.makeFilter((secret: object) =>
     Object.keys(secret).length === 1 ? true : "must have exactly one of file, env and credential"
@@ -65,11 +65,11 @@ const Address = Schema.String.check(
 const AddressOrSecret = Schema.Union([Address, SecretConfig])
 
 const MailChannel = Schema.Struct({
-  type: described(Schema.Literal("mail"), "A mail, by the server of your own mail section."),
+  type: described(Schema.Literal("mail"), "A mail, sent through the server of your own mail section."),
   to: optional(
     Schema.Array(MailAddress).check(
       Schema.makeFilter((to: ReadonlyArray<string>) => to.length > 0 && to.length <= 100, {
-        message: "must hold from 1 to 100 addresses; leave it out for those of the mail section"
+        message: "must contain from 1 to 100 addresses; omit it to use those of the mail section"
       })
     ),
     "Addresses. Default: those of the mail section."
@@ -88,26 +88,26 @@ const NtfyChannel = Schema.Struct({
   type: described(Schema.Literal("ntfy"), "A push by ntfy: ntfy.sh, or a server of your own."),
   url: described(
     AddressOrSecret,
-    "The topic's address: https://ntfy.sh/TOPIC, or where it is. Who knows it, reads it."
+    "The topic's URL: https://ntfy.sh/TOPIC, or the secret with it. Anyone who knows it can read the topic."
   ),
-  token: optional(SecretConfig, "An access token, where the server wants one."),
+  token: optional(SecretConfig, "An access token, if the server requires one."),
   click: optional(Address, "The page that a tap opens, such as the address of agentd's page.")
 })
 
 const WebhookChannel = Schema.Struct({
   type: described(Schema.Literal("webhook"), "A POST of JSON, signed."),
-  url: described(AddressOrSecret, "Where it is sent, or where the address is."),
+  url: described(AddressOrSecret, "The URL to post to, or the secret with it."),
   secret: optional(SecretConfig, "The key of the signature: HMAC-SHA256 of timestamp and body. Default: not signed.")
 })
 
 const SlackChannel = Schema.Struct({
   type: described(Schema.Literal("slack"), "A message in Slack, by an incoming webhook."),
-  url: described(SecretConfig, "Where the webhook's address is. Who knows it, can write there.")
+  url: described(SecretConfig, "The secret with the webhook's URL. Anyone who knows the URL can post there.")
 })
 
 const DiscordChannel = Schema.Struct({
   type: described(Schema.Literal("discord"), "A message in Discord, by a webhook of a channel."),
-  url: described(SecretConfig, "Where the webhook's address is. Who knows it, can write there.")
+  url: described(SecretConfig, "The secret with the webhook's URL. Anyone who knows the URL can post there.")
 })
 
 const CommandChannel = Schema.Struct({
@@ -116,20 +116,23 @@ const CommandChannel = Schema.Struct({
     Schema.Array(Word).check(
       Schema.makeFilter((argv: ReadonlyArray<string>) => argv.length > 0, { message: "must name a program" })
     ),
-    "The program and its arguments; no shell reads them."
+    "The program and its arguments; they are not run through a shell."
   ),
   timeLimit: spanBetween("100ms", "10 minutes").pipe(
-    withDefault("30 seconds", "It is ended after this, with all that it started; 10 minutes at most.")
+    withDefault(
+      "30 seconds",
+      "After this time the program is killed, with all processes that it started; at most 10 minutes."
+    )
   ),
   passEnv: Schema.Array(VariableName).pipe(
-    withDefault([], "Variables of the daemon that it is given, besides PATH, HOME and the language.")
+    withDefault([], "Variables of the daemon that the program gets, besides PATH, HOME and the language.")
   )
 })
 
 const OtherChannel = Schema.Struct({
-  type: described(Schema.Literal("other"), "A channel that whoever built this agentd has added."),
-  name: described(Name, "Its name there."),
-  settings: Schema.Record(Schema.String, Schema.Unknown).pipe(withDefault({}, "What it is to know."))
+  type: described(Schema.Literal("other"), "A channel that a custom build of agentd adds."),
+  name: described(Name, "The channel's name in that build."),
+  settings: Schema.Record(Schema.String, Schema.Unknown).pipe(withDefault({}, "The channel's settings."))
 })
 
 export const ChannelConfig = Schema.Union([
@@ -146,53 +149,55 @@ export type ChannelConfig = typeof ChannelConfig.Type
 export type ChannelOf<T extends ChannelConfig["type"]> = Extract<ChannelConfig, { readonly type: T }>
 
 const Names = Schema.Array(Name)
-const names = (what: string) => optional(Names, `Channels that are told ${what}.`)
+const names = (what: string) => optional(Names, `Channels that are notified ${what}.`)
 
 const TellConfig = Schema.Struct({
-  needsYou: names("when a call waits for your yes"),
-  question: names("when an agent asks you something"),
-  failed: names("when an agent has stopped for good"),
+  needsYou: names("when a call waits for your approval"),
+  question: names("when an agent asks you a question"),
+  failed: names("when an agent has stopped permanently"),
   goalMet: names("when a goal is met"),
   goalBlocked: names("when a goal is blocked"),
   goalStopped: names("when a goal has stopped"),
-  planReady: names("when a plan waits for your yes"),
+  planReady: names("when a plan waits for your approval"),
   budget: names("when a budget is spent"),
   budgetNear: names("when most of a budget is spent"),
-  limit: names("when the limit of an account is used up"),
-  outage: names("when a provider cannot be had for a while"),
-  recovered: names("when it answers again"),
-  daemonBack: names("when the daemon is back after it was killed"),
-  configHeld: names("when a changed config waits for you"),
+  limit: names("when an account has reached its limit"),
+  outage: names("when a provider has been unavailable for a while"),
+  recovered: names("when a provider is available again"),
+  daemonBack: names("when the daemon runs again after it was killed"),
+  configHeld: names("when a changed config waits for your approval"),
   configBroken: names("when a config cannot be used"),
-  invariant: names("when agentd has found a fault of its own"),
+  invariant: names("when agentd has found a fault in itself"),
   unsent: names("when notices could not be sent by another channel"),
   done: optional(
     Names,
-    "Channels that are told when a turn has ended and nothing of it works on: no shell, no sub-agent, no wake-up. Default: none."
+    "Channels that are notified when a turn has ended and none of its work continues: no shell, no sub-agent, no wake-up. Default: none."
   ),
-  others: names("of every kind that is not named here. Default: all channels")
+  others: names("of every other kind of notice. Default: all channels")
 } satisfies { readonly [K in NoticeKind | "others"]: unknown })
 
 const TIME = /^([01]\d|2[0-3]):[0-5]\d$/u
 const TimeOfDay = Schema.String.check(matching(TIME, 'must be a time of day such as "22:00"'))
 
 const QuietConfig = Schema.Struct({
-  from: described(TimeOfDay, "When they begin."),
-  to: described(TimeOfDay, "When they end; what came meanwhile is one message then."),
-  timeZone: optional(Zone, "Of these times. Default: the machine's."),
-  except: Schema.Array(Schema.Literals(NOTICE_KINDS)).pipe(withDefault([], "Kinds that are told all the same."))
+  from: described(TimeOfDay, "When the quiet hours begin."),
+  to: described(TimeOfDay, "When the quiet hours end. The notices of that time are then sent as one message."),
+  timeZone: optional(Zone, "The time zone of these times. Default: the machine's."),
+  except: Schema.Array(Schema.Literals(NOTICE_KINDS)).pipe(
+    withDefault([], "Kinds of notices that are sent in quiet hours, too.")
+  )
 })
 export type QuietConfig = typeof QuietConfig.Type
 
 const EscalateConfig = Schema.Struct({
-  after: Span.pipe(withDefault("20 minutes", "So long nobody has answered.")),
+  after: Span.pipe(withDefault("20 minutes", "How long a notice must be unanswered.")),
   to: described(
     Names.check(
       Schema.makeFilter((names: ReadonlyArray<string>) => names.length > 0, {
-        message: "must name a channel: nobody would be told; leave escalate out where nobody is to be"
+        message: "must name a channel; omit escalate if nobody is to be notified"
       })
     ),
-    "The channels that are told then, one after the other."
+    "The channels that are then notified, one after the other."
   )
 })
 
@@ -202,7 +207,7 @@ interface Raw {
   readonly escalate?: { readonly to: ReadonlyArray<string> }
 }
 
-/** A notice to a misspelled channel would reach nobody, without a message. */
+/** Reports unknown names: a notice to a misspelled channel would reach nobody, without a message. */
 const unknownChannels = ({ channels, escalate, tell }: Raw) => {
   const used = [
     ...Object.entries(tell).flatMap(([kind, names]) => names.map((name, at) => ({ name, path: ["tell", kind, at] }))),
@@ -223,18 +228,30 @@ export const NotifyConfig = Schema.Struct({
   channels: Schema.Record(Name, ChannelConfig)
     .check(
       Schema.makeFilter((channels: object) => Object.keys(channels).length <= 20, {
-        message: "must hold at most 20 channels"
+        message: "must contain at most 20 channels"
       })
     )
-    .pipe(withDefault({}, "The ways in which you are told, by names of your choice. Try one: agentd alert test NAME")),
-  tell: TellConfig.pipe(withDefault({}, "Which channels are told of what. Default: all of everything but done.")),
-  quietHours: optional(QuietConfig, "When nothing is told; it comes as one message when they are over."),
-  escalate: optional(EscalateConfig, "Who is told where nobody has answered what needs you."),
-  digestWindow: Span.pipe(
-    withDefault("30 seconds", "What comes within this time by one channel is one message; what needs you goes first.")
+    .pipe(withDefault({}, "The ways to notify you, by names of your choice. Try one: agentd alert test NAME")),
+  tell: TellConfig.pipe(
+    withDefault({}, "Which channels get which notices. Default: all channels get everything except done.")
   ),
-  digestEvery: Span.pipe(withDefault("15 minutes", "So long what is not pressing is collected, to be one message.")),
-  maxPerHour: whole(1, 1000).pipe(withDefault(60, "The most messages of a channel in an hour; the rest comes as one."))
+  quietHours: optional(
+    QuietConfig,
+    "Hours in which nothing is sent. The notices of that time are sent afterwards, as one message."
+  ),
+  escalate: optional(EscalateConfig, "Which channels are notified if nobody has answered a notice that needs you."),
+  digestWindow: Span.pipe(
+    withDefault(
+      "30 seconds",
+      "Notices for one channel within this time are sent as one message, those that need you first."
+    )
+  ),
+  digestEvery: Span.pipe(
+    withDefault("15 minutes", "How long notices that are not urgent are collected into one message.")
+  ),
+  maxPerHour: whole(1, 1000).pipe(
+    withDefault(60, "Maximum number of messages of a channel in an hour. The rest is sent as one message.")
+  )
 }).check(Schema.makeFilter(unknownChannels))
 export type NotifyConfig = typeof NotifyConfig.Type
 

@@ -59,7 +59,7 @@ const checkOwn = async (stat: Stats, path: string, uid: number): Promise<void> =
   if (stat.uid !== uid && stat.uid !== 0) {
     throw refused(
       "foreign",
-      `is not obeyed: ${what} belongs to another user (uid ${stat.uid}), who decides what it says`,
+      `is not used: ${what} belongs to another user (uid ${stat.uid}), who controls its content`,
       isFolder
         ? `Move the file into a folder of your own.`
         : `If you have read it and agree, copy it into a folder of your own, or make it yours: chown ${uid} ${path}`
@@ -70,12 +70,12 @@ const checkOwn = async (stat: Stats, path: string, uid: number): Promise<void> =
   if (stat.isSymbolicLink() || !isShared || (isFolder && (stat.mode & 0o1000) !== 0)) return
   throw refused(
     "foreign",
-    `is not obeyed: others can write to ${what} (mode ${(stat.mode & 0o7777).toString(8)})`,
-    `See that nobody changed it, then: chmod go-w ${path}`
+    `is not used: others can write to ${what} (mode ${(stat.mode & 0o7777).toString(8)})`,
+    `Make sure that nobody changed it, then: chmod go-w ${path}`
   )
 }
 
-/** The path without links; every step is checked. */
+/** Resolves the links of a path, and checks every folder and link on the way. */
 const walk = async (path: string, uid: number): Promise<string> => {
   let [at, rest, links] = ["/", partsOf(resolve(path)), 0]
   await checkOwn(await lstat(at), at, uid)
@@ -90,7 +90,7 @@ const walk = async (path: string, uid: number): Promise<string> => {
       continue
     }
     links += 1
-    if (links > MAX_LINKS) throw refused("unreadable", "its links lead in a circle")
+    if (links > MAX_LINKS) throw refused("unreadable", "its symbolic links form a loop")
     const target = await readlink(next)
     rest = [...partsOf(target), ...rest]
     if (isAbsolute(target)) at = "/"
@@ -117,7 +117,7 @@ const readOwn = async (path: string, most: number, uid: number): Promise<Uint8Ar
   const file = await open(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
   try {
     const stat = await file.stat()
-    if (!stat.isFile()) throw refused("noFile", "is no file")
+    if (!stat.isFile()) throw refused("noFile", "is not a file")
     await checkOwn(stat, place, uid)
     return await bytesOf(file, most)
   } finally {
@@ -136,7 +136,7 @@ const errorOf = async (error: unknown, path: string): Promise<OwnFileRefused> =>
   return refused("missing", isFolder ? "there is no such file" : GONE)
 }
 
-/** Reads files of this user, or of the user with this id. */
+/** Reads files of the current user, or of the user with this id. */
 export const reading =
   (uid: number = process.getuid?.() ?? 0): Read =>
   (path, most) =>
@@ -147,7 +147,7 @@ export const reading =
       Effect.fromResult
     )
 
-/** The service that reads such files; by default on this machine, as the current user. */
+/** The service that reads files of this user only. Default: reads the real file system. */
 export const OwnFile = Context.Reference<Read>("agentd/config/OwnFile", { defaultValue: () => reading() })
 
 export const readText = (path: string, most: number): Effect.Effect<string, OwnFileRefused> =>

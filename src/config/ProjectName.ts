@@ -35,7 +35,7 @@ const unmarked = (text: string): string =>
 /** Makes a name that is valid in config, paths and addresses from any text. */
 export const slug = (text: string): string => form(unmarked(text))
 
-/** Like `slug`, but replaces other letters: conversation ids have always been made this way. */
+/** Like `slug`, but replaces letters with marks by `-`. Conversation ids have always been made this way. */
 const form = (text: string): string =>
   text
     .toLowerCase()
@@ -72,6 +72,6 @@ export const isOf = (configPath: string, conversation: string): boolean => {
 
 /** The error for an agent's bare name in a folder whose project is not started. */
 export const unstarted = (configPath: string, name: string) => ({
-  message: `"${name}" is an agent of this folder's project here, and the daemon does not keep ${configPath}.`,
-  remedy: "Start this folder's project: agentd start. An agent of another project: PROJECT/AGENT"
+  message: `Here "${name}" means an agent of this folder's project, and ${configPath} has not been started.`,
+  remedy: "Start this folder's project: agentd start. For an agent of another project: PROJECT/AGENT"
 })

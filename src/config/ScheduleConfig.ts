@@ -21,25 +21,30 @@ const CronText = Schema.String.check(
 )
 
 const SendConfig = Schema.Struct({
-  agent: described(Name, "Whom it is sent to."),
-  text: described(Word, "The message.")
+  agent: described(Name, "The agent that gets the message."),
+  text: described(Word, "Text of the message.")
 })
 
 /** A goal that a schedule submits. Omitted settings come from `goals`. */
 const ScheduledGoal = Schema.Struct({
   text: described(Word, "What is to be achieved."),
-  planner: optional(Name, "Who makes its plan. Default: goals.planner."),
-  critic: optional(Name, "Who reviews the result. Default: goals.critic."),
+  planner: optional(Name, "The agent that writes its plan. Default: goals.planner."),
+  critic: optional(Name, "The agent that reviews the result. Default: goals.critic."),
   checks: optional(
-    Schema.Array(Word).check(Schema.isMaxLength(MAX_CHECKS, { message: `must hold at most ${MAX_CHECKS} commands` })),
-    "Commands that must succeed before the critic looks. Default: goals.checks."
+    Schema.Array(Word).check(
+      Schema.isMaxLength(MAX_CHECKS, { message: `must contain at most ${MAX_CHECKS} commands` })
+    ),
+    "Commands that must succeed before the critic's review. Default: goals.checks."
   ),
   autoStart: optional(
     Schema.Boolean,
-    "Whether its plan is carried out without a person's approval. Default: goals.autoStart."
+    "Whether its plan is carried out without a user's approval. Default: goals.autoStart."
   ),
-  rounds: optional(whole(1, 100), "Reviews that may not pass before a person is asked. Default: goals.rounds."),
-  target: optional(Word, "The branch that done work is merged into. Default: goals.target.")
+  rounds: optional(
+    whole(1, 100),
+    "Number of failed reviews after which the plan waits for a user. Default: goals.rounds."
+  ),
+  target: optional(Word, "The branch that finished work is merged into. Default: goals.target.")
 })
 
 export const ScheduleConfig = Schema.Struct({
@@ -48,18 +53,18 @@ export const ScheduleConfig = Schema.Struct({
     'When: minute, hour, day of the month, month, day of the week. "30 2 * * *": each night at 2:30; "0 9 * * 1-5": on weekdays at nine.'
   ),
   timeZone: optional(Zone, "The time zone of these times, such as Europe/Berlin. Default: the machine's own."),
-  send: optional(SendConfig, "A message to an agent. Give this or goal."),
-  goal: optional(ScheduledGoal, "A goal for the agents of the project. Give this or send."),
+  send: optional(SendConfig, "A message to an agent. Either this or goal."),
+  goal: optional(ScheduledGoal, "A goal for the agents of the project. Either this or send."),
   catchUp: CatchUp.pipe(
     withDefault(
       "once",
-      "What becomes of times that passed while nobody could act: the daemon was down, the machine slept, the project was paused. once: the last of them; all: each, one after the other; none: nothing."
+      "What happens to times that were missed because the daemon was down, the machine slept or the project was paused. once: only the last one runs; all: each one runs, in order; none: no missed one runs."
     )
   )
 }).check(
   Schema.makeFilter(({ goal, send }: { readonly goal?: unknown; readonly send?: unknown }) => {
     if (goal !== undefined && send !== undefined) return "has both send and goal: give one of them"
-    return goal === undefined && send === undefined ? "says nothing to do: add send or goal" : true
+    return goal === undefined && send === undefined ? "has nothing to do: add send or goal" : true
   })
 )
 export type ScheduleConfig = typeof ScheduleConfig.Type
@@ -71,8 +76,8 @@ export const SchedulesConfig = Schema.Record(
   Schema.makeFilter((schedules: object) => {
     const names = Object.keys(schedules)
     const taken = names.find((name) => /^at-\d+$/u.test(name))
-    if (taken !== undefined) return `must not hold "${taken}": so agentd names those for one time`
-    return names.length <= MAX_SCHEDULES ? true : `must hold at most ${MAX_SCHEDULES} schedules`
+    if (taken !== undefined) return `must not contain "${taken}": agentd uses such names for one-time schedules`
+    return names.length <= MAX_SCHEDULES ? true : `must contain at most ${MAX_SCHEDULES} schedules`
   })
 )
 export type SchedulesConfig = typeof SchedulesConfig.Type

@@ -18,12 +18,12 @@ export interface Place {
 export interface Look {
   /** The config in force. */
   readonly config: UserConfig
-  /** The text of the file, if it can be used. */
+  /** The text of the file; undefined if the file cannot be used. */
   readonly text: string | undefined
   readonly trouble: ConfigError | undefined
 }
 
-/** In the same folder as the projects' texts. */
+/** Path of the stored text, in the same folder as the projects' texts. */
 const placeOf = ({ state }: Place): string => join(state, "configs", "user.jsonc")
 
 const look = Effect.fnUntraced(function* (place: Place) {
@@ -31,7 +31,7 @@ const look = Effect.fnUntraced(function* (place: Place) {
   const read = yield* Effect.result(readUser(place.userConfig))
   if (read._tag === "Success") return { ...read.success, trouble: undefined } satisfies Look
   const before = files.readFileString(placeOf(place)).pipe(Effect.flatMap((text) => parseUser(text, place.userConfig)))
-  const remedy = `Mend ${place.userConfig}, then start it again: agentd start`
+  const remedy = `Fix ${place.userConfig}, then start it again: agentd start`
   const { message, path, problems, reason } = read.failure
   const config = yield* Effect.mapError(before, () => new ConfigError({ path, reason, problems, message, remedy }))
   return { config, text: undefined, trouble: read.failure } satisfies Look
@@ -49,7 +49,7 @@ const keep = Effect.fnUntraced(
     yield* files.writeFileString(`${kept}.part`, text, { mode: 0o600 })
     yield* files.rename(`${kept}.part`, kept)
   },
-  Effect.catch((error) => Effect.logWarning(`the user's config could not be kept: ${error.message}`))
+  Effect.catch((error) => Effect.logWarning(`the user's config could not be stored: ${error.message}`))
 )
 
 /** Reads the file, and stores its text if it can be used. */

@@ -89,7 +89,7 @@ describe("Projects", () => {
       assert.match(row.detail, /the folder \S+\/shop of its project is not there any more/)
       yield* fleet.register(world.config, world.caller)
       const [project] = yield* fleet.projects
-      assert.match(project!.problems.join("\n"), /agentd\.jsonc: its folder is not there any more$/)
+      assert.match(project!.problems.join("\n"), /agentd\.jsonc: its folder no longer exists$/)
     })
   )
 
@@ -165,7 +165,7 @@ describe("Projects", () => {
         ]
         for (const act of [...acts, ...reads]) {
           const unstarted = told(yield* Effect.flip(act("a", there)))
-          assert.match(unstarted, /^"a" is an agent of this folder's project here.*agentd start/)
+          assert.match(unstarted, /^Here "a" means an agent of this folder's project.*agentd start/)
           assert.notInclude(unstarted, "shop")
         }
         assert.strictEqual((yield* fleet.agent("shop/a", there)).project, "shop")

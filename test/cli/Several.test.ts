@@ -126,7 +126,7 @@ it.live.each([
 
 it("a bare name is one of the folder's project, though that is not started", () => {
   const found = resolve(rows, "agent", { names: ["tester"], labels: [] }, "/home/ada/new/agentd.jsonc")
-  assert.match((found as { message: string }).message, /"tester" is an agent of this folder's project here/)
+  assert.match((found as { message: string }).message, /Here "tester" means an agent of this folder's project/)
   assert.match((found as { remedy: string }).remedy, /agentd start/)
 })
 

@@ -136,16 +136,16 @@ describe("ConfigFile", () => {
       assert.deepStrictEqual(
         error.problems.map(({ column, field, line, message }) => `${line}:${column} ${field}: ${message}`),
         [
-          "3:3 agnets: is no field that agentd knows",
-          "5:5 agents.Builder: is no name that may stand here",
+          "3:3 agnets: is not a field that agentd knows",
+          "5:5 agents.Builder: is not a name that is allowed here",
           '6:33 agents.b.backend.type: must be "command" or "claude" or "acp" or "model" or "exec", but is "commnd"',
           '6:53 agents.b.mode: must be "inbox" or "loop", but is "lop"',
           "7:52 agents.c.backend.argv: must be a list, but is text",
-          "7:57 agents.c.backend.promtBy: is no field that agentd knows"
+          "7:57 agents.c.backend.promtBy: is not a field that agentd knows"
         ]
       )
       for (const problem of error.problems) assert.notStrictEqual(problem.remedy, "")
-      assert.include(error.message, `${PATH}:3:3: agnets: is no field that agentd knows\n  Did you mean "agents"?`)
+      assert.include(error.message, `${PATH}:3:3: agnets: is not a field that agentd knows\n  Did you mean "agents"?`)
       assert.include(error.message, 'Did you mean "loop"?')
     })
   )
@@ -159,7 +159,7 @@ describe("ConfigFile", () => {
     [
       "another type's field",
       agent({ backend: { type: "model", provider: "openai", model: "x", killGrace: "2s" } }),
-      'killGrace: is no field of the type "model"\n  "command", "claude", "acp", "exec" take it.'
+      'killGrace: is not a field of the type "model"\n  "command", "claude", "acp", "exec" take it.'
     ],
     [
       "a field that no type has",
@@ -173,7 +173,11 @@ describe("ConfigFile", () => {
       "agents.a.backend: must have exactly one of"
     ],
     ["an empty argv", agent({ backend: { type: "command", argv: [] } }), "agents.a.backend.argv: must name a program"],
-    ["a NUL byte", agent({ backend: { type: "command", argv: ["a\0b"] } }), "agents.a.backend.argv[0]: must not hold"],
+    [
+      "a NUL byte",
+      agent({ backend: { type: "command", argv: ["a\0b"] } }),
+      "agents.a.backend.argv[0]: must not contain"
+    ],
     [
       "a reserved variable",
       agent({ backend: { type: "command", shell: "x", env: { AGENTD_RUN: "" } } }),
@@ -192,7 +196,7 @@ describe("ConfigFile", () => {
       agent({ worktree: "yes" }),
       "agents.a.worktree: must be true or false, or an object, but is text"
     ],
-    ["an unknown key in an alternative", agent({ worktree: { bas: "x" } }), "agents.a.worktree.bas: is no field"],
+    ["an unknown key in an alternative", agent({ worktree: { bas: "x" } }), "agents.a.worktree.bas: is not a field"],
     ["jitter above 1", agent({ backoff: { jitter: 2 } }), "agents.a.backoff.jitter: must be a number from 0 to 1"],
     [
       "a seat for nobody",
@@ -205,11 +209,11 @@ describe("ConfigFile", () => {
     [
       "a remedy of the backend that is meant",
       agent({ backend: { type: "model", provider: "openai", model: "" } }),
-      "agents.a.backend.model: must not be empty or hold a NUL byte\n  Which model."
+      "agents.a.backend.model: must not be empty or contain a NUL byte\n  The model to use."
     ],
     ["a wrong address", mail({ to: "ada" }), "mail.to: must be one mail address"],
     ["a header in a sender", mail({ from: "x\nBcc: eve <a@b.c>" }), "mail.from: must be a mail address"],
-    ["no address", mail({ to: [] }), "mail.to: must hold from 1 to 100"],
+    ["no address", mail({ to: [] }), "mail.to: must contain from 1 to 100"],
     ["a user without password", mail({}, { user: "ada" }), "mail.smtp: has a user but no password"],
     ["a password without user", mail({}, { passwordFile: "x" }), "mail.smtp: has a passwordFile but no user"],
     [
@@ -232,7 +236,7 @@ describe("ConfigFile", () => {
   it.effect("a key that is there twice is an error", () =>
     Effect.gen(function* () {
       const [problem] = yield* refused(`{"name": "a", "name": "b", "agents": {}}`)
-      assert.deepInclude(problem, { line: 1, column: 15, message: '"name" is there twice' })
+      assert.deepInclude(problem, { line: 1, column: 15, message: '"name" appears twice' })
     })
   )
 
@@ -327,7 +331,7 @@ describe("ConfigFile", () => {
       const path = join(folder, "config.jsonc")
       assert.isUndefined((yield* ConfigFile.loadUser(path)).mail)
       writeFileSync(path, JSON.stringify({ agents: {} }))
-      assert.include((yield* Effect.flip(ConfigFile.loadUser(path))).message, "agents: is no field")
+      assert.include((yield* Effect.flip(ConfigFile.loadUser(path))).message, "agents: is not a field")
       writeFileSync(path, JSON.stringify({ mail: whole.mail }))
       assert.strictEqual((yield* ConfigFile.loadUser(path)).mail?.smtp.passwordFile, join(folder, "secret/password"))
     }).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer))

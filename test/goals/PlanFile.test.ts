@@ -34,7 +34,7 @@ describe("PlanFile", () => {
       for (const [value, field] of [
         [[], ": a plan is an object"],
         [{ tasks: 1 }, "tasks: must be a list"],
-        [{ steps: [] }, "steps: is no field"],
+        [{ steps: [] }, "steps: is not a field"],
         [{ tasks: [] }, "tasks: holds no task"],
         [tasks({ title: "x" }), "tasks[0].id: "],
         [tasks({ id: "a b", title: "x" }), "tasks[0].id: must be letters"],

@@ -46,7 +46,7 @@ describe("a config that somebody else could have written", () => {
       chownSync(planted, MALLORY, MALLORY)
       const started = yield* box.cliIn(below, "start")
       assert.strictEqual(started.code, 78)
-      assert.include(started.stderr, `${planted}: is not obeyed: ${planted} belongs to another user (uid ${MALLORY})`)
+      assert.include(started.stderr, `${planted}: is not used: ${planted} belongs to another user (uid ${MALLORY})`)
       assert.include(started.stderr, "make it yours: chown")
       assert.deepStrictEqual(yield* box.rows, [])
       yield* box.cli("stop", "--yes")
@@ -117,7 +117,7 @@ describe("a config that somebody else could have written", () => {
     Effect.gen(function* () {
       const folder = yield* folderOf
       spawnSync("mkfifo", [join(folder, "agentd.jsonc")])
-      assert.include((yield* refusal(join(folder, "agentd.jsonc"))).message, "is no file")
+      assert.include((yield* refusal(join(folder, "agentd.jsonc"))).message, "is not a file")
     })
   )
 

@@ -83,7 +83,7 @@ describe("a fallback without a type", () => {
   it("that is wrong is told by its field, with what may stand there", () => {
     const [unknown] = problems({ type: "claude" }, { keyFile: "x" })
     assert.deepInclude(unknown, { field: "agents.ann.fallback[0].keyFile", line: 9 })
-    assert.match(unknown!.message, /is no field of the type "claude"/)
+    assert.match(unknown!.message, /is not a field of the type "claude"/)
     assert.match(unknown!.remedy, /"model" takes it/)
     const [wrong] = problems(MODEL, { retries: "often" })
     assert.strictEqual(wrong!.field, "agents.ann.fallback[0].retries")

@@ -18,7 +18,7 @@ describe("a file that cannot be used", () => {
     Effect.gen(function* () {
       const { remedy, says } = yield* met((fs) => fs.writeFileString("/dev/full", "x"))
       assert.strictEqual(says, "no space is left on its disk")
-      assert.match(remedy, /Make room/)
+      assert.match(remedy, /Free space/)
     })
   )
 
@@ -34,9 +34,9 @@ describe("a file that cannot be used", () => {
         told.map(({ says }) => says),
         [
           "it is a folder",
-          "a part of its path is no folder",
+          "a part of its path is not a folder",
           "there is no such file or folder",
-          "something of that name is there already"
+          "something with that name already exists"
         ]
       )
       assert.deepStrictEqual([...new Set(told.map(({ remedy }) => remedy))], ["the caller's"])

@@ -26,7 +26,7 @@ describe("refused", () => {
       "a mail channel without a mail section",
       { notify: { channels: { post: { type: "mail" } } } },
       "notify.channels.post.type",
-      /"mail" section, and there is none: add it/
+      /"mail" section, which is missing: add it/
     ],
     [
       "a mail channel to nobody",

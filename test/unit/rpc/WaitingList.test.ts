@@ -228,7 +228,7 @@ describe("the list of what needs a person", () => {
       name: "web",
       config: "/srv/web/agentd.jsonc",
       agents: [],
-      problems: ["/srv/web/agentd.jsonc: its folder is not there any more"]
+      problems: ["/srv/web/agentd.jsonc: its folder no longer exists"]
     }
     const [row] = listOf({ ...nothingWaits, projects: [gone] }).rows
     assert.include(row!.text, "is not there any more")
