@@ -135,7 +135,7 @@ describe("agentd mcp", () => {
       expect(isError).toBe(true)
       expect(text).toContain('"spawn" is not in agents.builder.may')
       expect(text).toContain(
-        '→ Go on without it, or let a person add "spawn" to agents.builder.may in /srv/web/agentd.jsonc.'
+        '→ Continue without it, or let a person add "spawn" to agents.builder.may in /srv/web/agentd.jsonc.'
       )
       expect(world.commands).toEqual([])
     })

@@ -81,7 +81,7 @@ describe("a cleaner", () => {
           rmSync(socket)
         }
         const pid = `pid ${box.daemon!.pid}`
-        const runsHere = /The daemon runs \(pid \d+\), and nobody answers at .*control\.sock/
+        const runsHere = /The daemon runs \(pid \d+\), but nobody answers at .*control\.sock/
         for (const verb of [["ps"], ["why", "worker"], ["stop", "--daemon"], ["doctor"]]) {
           const { code, stderr, stdout } = yield* box.cli(...verb)
           // it may be back by now

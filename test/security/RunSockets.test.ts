@@ -221,7 +221,7 @@ layer(shop, { excludeTestServices: true })("a run's own socket", (it) => {
         request(1, "VoiceReport", { runId, report: { status: "failed", summary: "in another's name", evidence: [] } }),
         request(2, "Voice", { runId })
       ])
-      assert.lengthOf(heard.match(/This is another run than that of the process that calls/g) ?? [], 3, heard)
+      assert.lengthOf(heard.match(/The calling process belongs to another run/g) ?? [], 3, heard)
       const runes = JSON.stringify(yield* shop.log("agent.asked", "agent.reported"))
       assert.notInclude(runes, "in another's name")
       yield* shop.interrupt("victim")

@@ -94,7 +94,7 @@ describe.skipIf(isMissing)(`a program on the daemon's port${missing}`, () => {
           await page.waitForFunction("navigator.serviceWorker.getRegistrations().then((all) => all.length === 1)")
         })
         const { stdout } = yield* shop.cli("doctor")
-        assert.match(stdout, /fail +http +a service worker that is not agentd's was in a browser.*evil\.js/)
+        assert.match(stdout, /fail +http +a browser had a service worker that is not agentd's.*evil\.js/)
         const next = yield* linkOf(shop)
         assert.notStrictEqual(new URL(next).host, new URL(link).host)
         yield* Effect.promise(async () => {

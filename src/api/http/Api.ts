@@ -1,9 +1,8 @@
 /**
  * Api: one table of what each HTTP route does. Both listeners share it; only the authorization of a request differs.
  *
- * Guarantees: a hook is answered when it is received, not when it is on a disk. A body is read only after its sender
- * was authorized, and never more of it than the limit. Every answer other than a success says in one shape what is
- * wrong and what to do.
+ * Guarantees: a hook is answered when it is received, before it is on disk. A body is read only after its sender was
+ * authorized, and only up to the limit. All error answers have the same form: what is wrong, and what to do.
  */
 import { ByteSize, Cause, Duration, Effect, Stream } from "effect"
 import {
@@ -51,7 +50,10 @@ const notWritten = (error: EventRefused | Unwritten) =>
 const received = (taken: Effect.Effect<void, EventRefused>) =>
   Effect.uninterruptible(Effect.mapError(taken, notAnEvent)).pipe(Effect.as(RECEIVED))
 
-/** A header whose variable is not set arrives empty, or as the variable's name. */
+/**
+ * The header's value. If the variable for a header is not set, the header arrives empty or with the variable's name:
+ * undefined.
+ */
 const header = (value: string | undefined): string | undefined =>
   value === undefined || value === "" || value.startsWith("$") ? undefined : value
 
@@ -68,7 +70,8 @@ const inputOf = (body: unknown, answers: ReadonlyArray<string> | undefined): obj
     : {}
 
 /**
- * The answer in Claude Code's form; an empty one leaves the dialog to the terminal. A plan closes only with its input.
+ * The answer in Claude Code's format. An empty answer leaves the decision to the terminal. An approved plan is accepted
+ * only together with its input.
  */
 const toAnswer = (decision: Decision | undefined, body: unknown) =>
   decision === undefined
@@ -92,7 +95,7 @@ export interface About {
 
 const PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
-/** An unknown session is answered with 404, because it has a path of its own. */
+/** The refusal for an unknown session: 404, because each session has its own path. */
 const notThere = (problem: Problem): Refusal => ({
   ...Doors.refused(problem),
   status: problem._tag === "CommandRefused" ? 404 : 503
@@ -123,12 +126,13 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
   {
     method: "POST",
     path: "/hooks/claude/permission",
-    // the answer can allow a call, and another program could listen in the daemon's place: so no port is trusted here
+    // the answer can allow a call, and another program could listen on the daemon's port: so the hooks' token is not
+    // enough
     needs: "full",
     cuts: true,
     handle: ({ body, headers }) =>
       Effect.flatMap(body, (hook) =>
-        // a person who does not see the whole call cannot decide about it: that is left to the terminal
+        // a user who does not see the whole call cannot decide about it: the terminal asks instead
         HookBody.isCut(hook)
           ? received(plates.hook(hook, originOf(headers)))
           : Effect.map(Effect.mapError(plates.permission(hook, originOf(headers)), notAnEvent), (decision) =>
@@ -177,7 +181,7 @@ const match = (pattern: string, path: string): string | undefined => {
 }
 
 /** Hint for the socket of hooks, which has no verbs. */
-const ELSEWHERE = "Verbs are asked at the port, with a token: agentd access new"
+const ELSEWHERE = "Verbs are available at the port, with a token: agentd access new"
 
 const find = (routes: ReadonlyArray<Route>, method: string, path: string, isUnix: boolean) => {
   const fitting = routes.flatMap((route) => {
@@ -194,7 +198,7 @@ const find = (routes: ReadonlyArray<Route>, method: string, path: string, isUnix
     )
   }
   const allow = [...new Set(fitting.map(({ route }) => route.method))].join(", ")
-  return { ...refusal("invalid", `${method} is not for this route.`, `Use ${allow}.`, null, 405), allow }
+  return { ...refusal("invalid", `This route does not take ${method}.`, `Use ${allow}.`, null, 405), allow }
 }
 
 const isTooLarge = (error: HttpServerError.HttpServerError): boolean =>
@@ -204,15 +208,15 @@ const TOO_DEEP = refusal("invalid", `The body has more than ${MAX_NESTING} level
 
 const CHANGED = refusal(
   "invalid",
-  "The body is not the one that the page sent.",
-  "Look who stands between them.",
+  "The body differs from the one that the page sent.",
+  "Check for a program between the page and the daemon.",
   "body"
 )
 
-/** The refusal of an act because its session is unknown: the act might have been carried out. */
+/** Changes the refusal of an action with an unknown session: the action might have been carried out. */
 const unsure = (refused: Refusal): Refusal =>
   refused.field === OVER
-    ? { ...refused, field: UNSURE, remedy: "Look whether it was done, then do it again." }
+    ? { ...refused, field: UNSURE, remedy: "Check whether it was done; if not, do it again." }
     : refused
 
 const CROWDED = refusal("not_now", "Too many connections are open already.", "Try again in a moment.")
@@ -245,11 +249,11 @@ const textOf = (request: HttpServerRequest.HttpServerRequest, cuts = false): Eff
     Effect.mapError((error) =>
       isTooLarge(error)
         ? refusal("too_large", `The body has more than ${MAX_BODY} bytes.`, "Leave out the long part.", "body")
-        : refusal("invalid", "The body did not arrive whole.", "Send it again.", "body")
+        : refusal("invalid", "The body did not arrive completely.", "Send it again.", "body")
     )
   )
 
-/** A page's request is not processed until its body is verified to be the page's. */
+/** The parsed body. The body of a page's request is first verified to be the one that the page sent. */
 const bodyOf = (request: HttpServerRequest.HttpServerRequest, cuts = false, paired?: Paired) => {
   const parsed = Effect.flatMap(textOf(request, cuts), (text) => parse(text, cuts ? HookBody.parse : JSON.parse))
   if (paired === undefined) return Effect.succeed(parsed)
@@ -275,7 +279,7 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
     return Effect.orElseSucceed(doors.access.of(token), () => undefined)
   }
 
-  /** The page that the request proves to be from; undefined: none, or the secret of the keys cannot be read. */
+  /** The page whose proof the request carries. Undefined: it carries none, or the secret of the keys cannot be read. */
   const pairedOf = ({ headers, method, url }: HttpServerRequest.HttpServerRequest, door: Authorization) =>
     pairing === undefined || door._tag === "Unix"
       ? Effect.undefined
@@ -310,7 +314,7 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
     const turned = turnAway(door, request.headers, needs, grant?.right, paired !== undefined)
     if (turned !== undefined) return toResponse(turned)
     if (!("route" in found)) return toResponse(found)
-    // a caller without a token stays a stranger, whatever the answer is
+    // a caller without a token still counts as a stranger, whatever the answer is
     const shows = door._tag === "Unix" || needs !== "nothing"
     if (shows && !admit(request.source)) return toResponse(CROWDED)
     const handled = Effect.flatMap(bodyOf(request, found.route.cuts, paired), (body) =>
@@ -321,12 +325,12 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
 
   const answered = (...[request, door, admit, paired]: Parameters<typeof answer>) =>
     answer(request, door, admit, paired).pipe(
-      // The server masks its handlers. A client that disconnects, and a shutdown, must end requests that wait for a
-      // person.
+      // The server makes its handlers uninterruptible. But when a client disconnects, or the daemon stops, requests
+      // that wait for a user must end.
       Effect.interruptible,
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
-          ? Effect.succeed(toResponse(refusal("not_now", "The daemon is stopping.", "Ask again when it is up.")))
+          ? Effect.succeed(toResponse(refusal("not_now", "The daemon is stopping.", "Try again when it is running.")))
           : Effect.as(
               Effect.logError("a request crashed", cause),
               toResponse(

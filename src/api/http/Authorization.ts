@@ -1,11 +1,11 @@
 /**
  * Authorization: which requests each listener accepts. Pure.
  *
- * On TCP every program on this machine can connect, and so can every page in the user's browser. Guarantees there:
- * without a token, or the proof of a page (`Pairing`), only the health check and the files of the page are answered. A
- * browser gains nothing from a token. The hooks' token opens only the routes that report. A browser that another page
- * led here is rejected, whatever it carries. So is one led by a name that was made to point here (DNS rebinding). On
- * the unix socket the permissions of the file and its folder have already decided.
+ * On TCP, every program on this machine can connect, and every page in the user's browser. Guarantees on TCP: without a
+ * token, or the proof of a page (`Pairing`), only the health check and the files of the page are answered. A browser
+ * cannot use a token. The hooks' token is accepted only for routes that report. A request from a page of another origin
+ * is rejected, whatever it carries, and so is a request with a foreign host name (DNS rebinding). On the unix socket,
+ * the permissions of the file and its folder have already decided.
  */
 import type { Right } from "../../access/AccessKinds.ts"
 import { type Refusal, refusal } from "./Refusal.ts"
@@ -36,7 +36,7 @@ const isOurs = (host: string | undefined, port: number, names: ReadonlyArray<str
   Number(NAMES.exec(host ?? "")?.[2] ?? (NAMES.test(host ?? "") ? 80 : Number.NaN)) === port ||
   names.some((name) => host?.toLowerCase() === name)
 
-/** Whether the origin is the page's own. Each page has an origin of its own, so it cannot read another page's data. */
+/** Whether the origin is the page's own. Each page has its own origin, so it cannot read another page's data. */
 const isOwnOrigin = (origin: string, host: string | undefined, names: ReadonlyArray<string>): boolean =>
   origin === `${names.some((name) => host?.toLowerCase() === name) ? "https" : "http"}://${host?.toLowerCase()}`
 
@@ -61,7 +61,7 @@ export const turnAway = (
   if (door._tag === "Unix") return undefined
   const { names, port, tokens } = door
   if (!isOurs(headers["host"], port, names)) {
-    return refusal("not_allowed", "This is not the name of this server.", `Ask http://127.0.0.1:${port}.`, "host")
+    return refusal("not_allowed", "This is not the name of this server.", `Use http://127.0.0.1:${port}.`, "host")
   }
   const origin = headers["origin"]
   if (origin !== undefined && !isOwnOrigin(origin, headers["host"], names)) {
@@ -76,19 +76,26 @@ export const turnAway = (
   if (isPaired)
     return opens(right, needs)
       ? undefined
-      : noRight(`A page to ${right} does not open this.`, "Open one to act: agentd open")
+      : noRight(
+          `A page with the right to ${right} is not enough for this.`,
+          "Open one with the right to act: agentd open"
+        )
   const given = bearer(headers["authorization"])
   if (given === undefined) {
-    return noRight("A bearer token is missing.", "Send the one in the state folder.", 401)
+    return noRight("A bearer token is missing.", "Send the token in the state folder.", 401)
   }
   // a program that listens in the daemon's place would receive the token that a browser sends
   if (origin !== undefined || headers["sec-fetch-site"] !== undefined)
-    return noRight("A token is for programs, and opens no page.", "Open the page anew: agentd open", 401)
-  // always compare both: the time must not tell which token was nearly right
+    return noRight("A token is for programs, not for pages.", "Open the page again: agentd open", 401)
+  // always compare both tokens, so that the time does not reveal which of them was nearly right
   const [full, hooks] = [same(given, tokens.full), same(given, tokens.hooks)]
   if (full || (hooks && needs === "hooks") || opens(right, needs)) return undefined
-  if (right !== undefined) return noRight(`A token to ${right} does not open this.`, "Get one to act: agentd open")
+  if (right !== undefined)
+    return noRight(
+      `A token with the right to ${right} is not enough for this.`,
+      "Get one with the right to act: agentd open"
+    )
   return hooks
-    ? noRight("The hooks' token does not open this.", "Send the full one of the state folder.")
-    : noRight("That token is not ours.", "For hooks: agentd hooks install writes the right one.", 401)
+    ? noRight("The hooks' token is not enough for this.", "Send the full token in the state folder.")
+    : noRight("The token is unknown.", "For hooks: agentd hooks install writes the right one.", 401)
 }

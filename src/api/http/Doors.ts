@@ -1,9 +1,9 @@
 /**
  * Doors: what the HTTP server offers to pages and programs: the page, every verb, and the board and the log as streams.
  *
- * Guarantees: every decision or action is logged under the name of the person who admitted the page or program, and
- * names that page or program. A stream ends as soon as its right is revoked. A stream of runes continues where it broke
- * (`Last-Event-ID`). The page runs only its own scripts, and no other page can frame it.
+ * Guarantees: every decision or action is logged with the name of the user who admitted the page or program, and
+ * with the label of that page or program. A stream ends when its right is revoked. A stream of runes continues where it
+ * was interrupted (`Last-Event-ID`). The page runs only its own scripts, and no other page can frame it.
  */
 import { Effect, Option, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -33,7 +33,7 @@ const BEAT = "20 seconds"
 const json = (value: unknown): Response =>
   HttpServerResponse.jsonUnsafe(value, { headers: { "cache-control": "no-store" } })
 
-/** The name under which the verb is carried out: the person's, with the token's label. */
+/** The caller's name in the log: the user's name with the token's label. */
 const askerOf = (grant: Grant | undefined) => ({
   by: grant === undefined ? "http" : `${grant.by} (${grant.label.replaceAll(":", " ")})`
 })
@@ -137,7 +137,7 @@ const board = ({ access, verbs }: Doors, { grant }: Call): Response =>
     )
   )
 
-/** The beginning of the board, from the same state that subscribers see; null: there is none. */
+/** The beginning of the board, from the state that subscribers see; null: there is no board yet. */
 const glimpse = Effect.fnUntraced(function* ({ verbs }: Doors, { grant }: Call) {
   const whole = verbs.get("BoardNews")!.stream({ follow: false }, askerOf(grant))
   const board = yield* Effect.mapError(Stream.runHead(whole), refused)
@@ -146,7 +146,7 @@ const glimpse = Effect.fnUntraced(function* ({ verbs }: Doors, { grant }: Call) 
 
 const rightOf = ({ reads }: Verb): "view" | "act" => (reads ? "view" : "act")
 
-/** A page claims its link. First, everything that another page left at its origin is cleared. */
+/** Claims a page's link. The answer also clears everything that another page stored at the same origin. */
 const claimed = Effect.fnUntraced(function* ({ access }: Doors, pairing: Pairing, { body }: Call) {
   const { handle, page } = ((yield* body) ?? {}) as { readonly handle?: unknown; readonly page?: unknown }
   if (typeof handle !== "string" || typeof page !== "string")

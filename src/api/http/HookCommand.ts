@@ -1,14 +1,15 @@
 /**
  * HookCommand: the command by which a hook of Claude Code reaches the daemon. It is a small program that sends the
- * hook's JSON to the daemon's unix socket, and prints the daemon's answer if there is one. Any program could take a
- * port, receive the hook and answer it. The socket is in a folder that only its owner can write.
+ * hook's JSON to the daemon's unix socket, and prints the daemon's answer if there is one. It uses the socket, not a
+ * port, because any program could take the port, receive the hook and answer it. The socket is in a folder that only
+ * its owner can write.
  *
  * Guarantees: it uses no port and no token. It sends nothing to a socket whose folder belongs to another user, or that
  * others can write. A complete object is sent at once. An input that is too long is truncated, and the daemon reports
  * that. Whatever fails (no daemon, a daemon that hangs, no program), the command exits with 0, in time, and prints
  * nothing. An exit code of 2 would stop the agent.
  *
- * `perl` exists on nearly every machine and costs an agent least; then come `curl` and `node`.
+ * `perl` is preferred, because nearly every machine has it and it delays an agent least; then `curl`, then `node`.
  */
 import { Effect, FileSystem } from "effect"
 import { join, resolve } from "node:path"
@@ -155,13 +156,15 @@ const scripts: { readonly [way in Way]: { readonly name: string; readonly text: 
 
 /** How each program is called; `node` is the one that runs agentd. */
 const programs: { readonly [way in Way]: string } = { perl: "perl", curl: "sh", node: quote(process.execPath) }
-/** The program that must be installed for each way. */
+/** The program that must be installed for each way of reporting. */
 const needed: { readonly [way in Way]: string } = { perl: "perl", curl: "curl", node: quote(process.execPath) }
 
 /** Prefix of all our commands, which distinguishes them from other hooks. */
 export const MARK = "AGENTD_HOOK=1"
 
-/** A person's environment variables that would make a program load, print or reject something while the script runs. */
+/**
+ * Environment variables of the user that would make a program load, print or reject something while the script runs.
+ */
 const SILENCERS =
   "PERL5OPT PERL5LIB PERLLIB PERL5DB PERL_UNICODE PERLIO PERLIO_DEBUG NODE_OPTIONS NODE_PATH NODE_CHANNEL_FD NODE_V8_COVERAGE OPENSSL_CONF TIME_STYLE BASH_ENV ENV"
 

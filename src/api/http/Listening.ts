@@ -1,5 +1,6 @@
 /**
- * Listening: where the daemon serves HTTP, and why it does not. Written by the server, read by `status` and `doctor`.
+ * Listening: the addresses on which the daemon serves HTTP, and why it does not. Written by the server, read by
+ * `status` and `doctor`.
  */
 import { Context, Effect, Latch, Layer, Ref, Schema } from "effect"
 
@@ -33,13 +34,13 @@ export class Listening extends Context.Service<
     readonly update: (change: Partial<Report>) => Effect.Effect<void>
     /** Requests the port, if the config names none. */
     readonly ask: Effect.Effect<void>
-    /** Waits for the first such request. */
+    /** Waits for the first request for a port (`ask`). */
     readonly asked: Effect.Effect<void>
     /** Opens a free port for one page. */
     readonly openPage: Effect.Effect<number, Problem>
     /** Sets how `openPage` works; the server calls it when it is ready. */
     readonly opensPages: (open: Effect.Effect<number, Problem>) => Effect.Effect<void>
-    /** Why a page's port cannot be listened on; null: it can. */
+    /** Records why the daemon cannot listen on a page's port; null: it can. */
     readonly page: (port: number, problem: Problem | null) => Effect.Effect<void>
   }
 >()("agentd/http/Listening") {}
@@ -82,10 +83,10 @@ export const check = ({ listening, port, problem, socket, workers = [] }: Report
   if (workers.length > 0)
     return finding(
       "fail",
-      `a service worker that is not agentd's was in a browser, at a page's own origin: ${workers.join(", ")}`,
-      "Another program had the port while that page was loaded. Take its right back, and open it anew: agentd access revoke ID, then: agentd open"
+      `a browser had a service worker that is not agentd's, at a page's own origin: ${workers.join(", ")}`,
+      "Another program had the port while that page was loaded. Revoke the page's access and open it again: agentd access revoke ID, then: agentd open"
     )
-  if (port === null) return finding("ok", `${socket ?? "no socket"}; no port is listened on`, null)
+  if (port === null) return finding("ok", `${socket ?? "no socket"}; it does not listen on a port`, null)
   return listening
     ? finding("ok", `http://127.0.0.1:${port} and ${socket ?? "no socket"}`, null)
     : finding("warn", `it does not listen on port ${port} yet`, "Look again in a moment.")

@@ -17,18 +17,22 @@ export interface Versions {
 
 const REFUSAL = Schema.Struct({
   error: Schema.String.annotate({ description: "What went wrong." }),
-  code: Code.annotate({ description: "Why, for programs; the reference of errors has what each means." }),
-  field: Schema.NullOr(Schema.String).annotate({ description: "Of the request; null: none in particular." }),
+  code: Code.annotate({
+    description: "The reason as a code for programs; the reference of errors explains each code."
+  }),
+  field: Schema.NullOr(Schema.String).annotate({
+    description: "The field of the request that is wrong; null: no particular field."
+  }),
   remedy: Schema.String.annotate({ description: "What to do." })
 })
 
 const refusals: { readonly [status: string]: string } = {
-  "400": "The body is no JSON, or did not come whole.",
-  "401": "A token is missing, or is none of ours.",
-  "403": "The token has not this right; or the request is by another name, or of another page's.",
-  "409": "It is refused: a value does not fit, a name means nothing, or it cannot be done now.",
+  "400": "The body is not JSON, or did not arrive completely.",
+  "401": "The token is missing or unknown.",
+  "403": "The token lacks the right, or the request has another host name, or comes from another page.",
+  "409": "The request is refused: a value is invalid, a name is unknown, or it is not possible now.",
   "413": "The body is too long.",
-  "503": "The daemon is stopping, cannot write, or is full. Ask again."
+  "503": "The daemon is stopping, cannot write, or has too many calls. Try again."
 }
 
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
@@ -44,7 +48,7 @@ const operation = (form: VerbForm) => ({
   tags: [form.reads ? "reads" : "acts"],
   summary: ApiWords.verbs[form.name] ?? "",
   description: form.streams
-    ? `Needs the right to ${rightOf(form)}. Answers with many values, a line of JSON each, as they come; a refusal on the way is the last.`
+    ? `Needs the right to ${rightOf(form)}. Returns a stream of values, one JSON value per line. If the call fails, the refusal is the last line.`
     : `Needs the right to ${rightOf(form)}.`,
   "x-agentd-right": rightOf(form),
   security: [{ token: [] }],
@@ -53,7 +57,7 @@ const operation = (form: VerbForm) => ({
     : { requestBody: { required: true, ...content("application/json", `${form.name}Request`) } }),
   responses: {
     "200": {
-      description: form.streams ? "A line for each value." : form.reads ? "What was asked for." : "Done.",
+      description: form.streams ? "One line for each value." : form.reads ? "The requested data." : "Done.",
       ...content(form.streams ? "application/x-ndjson" : "application/json", `${form.name}Reply`)
     },
     ...refused
@@ -74,7 +78,7 @@ const stream = (operationId: string, description: string, of: string, parameters
     operationId,
     tags: ["streams"],
     summary: description,
-    description: `${description} Needs the right to view. Ends when the token is revoked; \`event: refused\` is the last of one that fails.`,
+    description: `${description} Needs the right to view. The stream ends when the token is revoked. If it fails, its last event is \`event: refused\`.`,
     "x-agentd-right": "view",
     security: [{ token: [] }],
     parameters,
@@ -90,22 +94,22 @@ const stream = (operationId: string, description: string, of: string, parameters
 })
 
 const streams = {
-  "/events": stream("events", "The log's runes after a cursor, then those that come.", "LogReply", [
+  "/events": stream("events", "The log's runes after a position, then new runes as they are written.", "LogReply", [
     {
       name: "Last-Event-ID",
       in: "header",
       required: false,
-      description: "The number of the last rune that was heard.",
+      description: "Number of the last rune that was received.",
       schema: { type: "integer" }
     },
-    query("after", "integer", "The same, where that header is not there."),
-    query("tail", "integer", "Without a cursor: so many of the newest first."),
-    query("kinds", "string", "Of these kinds alone, separated by commas."),
-    query("agent", "string", "Of this agent alone."),
-    query("stream", "string", "Of this stream alone."),
-    query("internal", "boolean", "Internal runes, too.")
+    query("after", "integer", "Number of the last rune that was received, if the header is missing."),
+    query("tail", "integer", "Without a position: how many of the newest runes to send first."),
+    query("kinds", "string", "Only runes of these kinds, separated by commas."),
+    query("agent", "string", "Only runes of this agent."),
+    query("stream", "string", "Only runes of this stream."),
+    query("internal", "boolean", "Includes internal runes.")
   ]),
-  "/board": stream("board", "The board, whole at first, then what changes in it.", "BoardNewsReply", [])
+  "/board": stream("board", "The whole board first, then its changes.", "BoardNewsReply", [])
 }
 
 type Node = { readonly [key: string]: unknown }
@@ -145,13 +149,13 @@ export const describe = (forms: ReadonlyArray<VerbForm>, { protocol, version }: 
   info: {
     title: "agentd",
     version: `${version}`,
-    description: `What a daemon of agentd answers over HTTP, on loopback. Protocol ${protocol}. A token is made by: agentd access new`,
+    description: `The HTTP API of an agentd daemon, on loopback. Protocol ${protocol}. Create a token: agentd access new`,
     "x-agentd-protocol": protocol
   },
   servers: [
     {
       url: "http://127.0.0.1:{port}",
-      description: "agentd access new says which port it is.",
+      description: "agentd access new prints the port.",
       variables: { port: { default: "20000" } }
     }
   ],

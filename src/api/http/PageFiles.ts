@@ -74,7 +74,8 @@ const respond = (content: Uint8Array, name: string, cache: string) =>
   })
 
 /**
- * A file. `tag`: the tag of the content that the page expects; if it matches, the browser may cache the file for good.
+ * A file. `tag`: the tag of the content that the page expects; if it matches, the browser may cache the file
+ * permanently.
  */
 export const file = (
   files: PageFiles,

@@ -1,9 +1,10 @@
 /**
- * Pairing: pages that were admitted by a link, and how they and the daemon prove themselves on each request and answer.
+ * Pairing: pages that were admitted by a link, and the proofs by which a page and the daemon recognize each other on
+ * each request and answer.
  *
- * Guarantees: a program between them, or in the daemon's place, learns no key. It can forge, change or repeat no
- * request and no answer. A request counts once, and only for this daemon. A page's key is in no log. It is sent once,
- * sealed with its link's code, which is never sent.
+ * Guarantees: a program between page and daemon, or in the daemon's place, learns no key. It cannot forge, change or
+ * repeat a request or an answer. A request counts once, and only for this daemon. A page's key is in no log. The key is
+ * sent once, encrypted with the code of the page's link, which is never sent.
  */
 import { createHash, createHmac, randomBytes } from "node:crypto"
 import { Effect, Stream } from "effect"
@@ -26,7 +27,7 @@ export const hashOf = (body: string | Uint8Array): string => createHash("sha256"
 
 const word = (): string => randomBytes(16).toString("base64url")
 
-/** Requests of a session that were seen. */
+/** The numbers of a session's requests that have arrived. */
 class Seen {
   private newest = 0
   private readonly numbers = new Set<number>()
@@ -42,7 +43,7 @@ class Seen {
   }
 }
 
-/** Sessions of one page, by the number that the daemon gave them. */
+/** Sessions of one page, by the number that the daemon assigned. */
 class Sessions {
   private readonly known = new Map<number, { readonly page: string; readonly seen: Seen }>()
   /** Sessions up to this number are no longer valid. */
@@ -62,7 +63,7 @@ class Sessions {
   }
 }
 
-/** A request whose page proved itself. */
+/** A request with a valid proof of its page. */
 export interface Paired {
   /** Undefined: the page's right was revoked. */
   readonly grant: Grant | undefined
@@ -75,15 +76,15 @@ export interface Paired {
 
 const over = refusal(
   "conflict",
-  "The daemon began anew since this page last spoke with it.",
+  "The daemon has restarted since this page was last connected.",
   "Load the page again.",
   Proof.OVER
 )
-const repeated = refusal("conflict", "This request was made before.", "Look whether it was done.")
+const repeated = refusal("conflict", "This request was made before.", "Check whether it was done.")
 const revoked = refusal(
   "not_allowed",
-  "This page's right was taken back.",
-  "Open it anew: agentd open",
+  "This page's access was revoked.",
+  "Open it again: agentd open",
   "authorization",
   401
 )
@@ -114,7 +115,7 @@ export interface Asks extends Proof.Asked {
 }
 
 export interface Pairing {
-  /** Seals the key of a page that has claimed its link. */
+  /** Encrypts the key of a page that has claimed its link. */
   readonly seal: (claimed: Claimed, page: string) => Effect.Effect<object, Refusal>
   /** Proves to a page that this is its daemon. */
   readonly hello: (id: string, page: string) => Effect.Effect<object, Refusal>
@@ -152,7 +153,9 @@ export const make = (
     }),
     hello: Effect.fnUntraced(function* (id, page) {
       if (!WORD.test(page))
-        return yield* Effect.fail(refusal("invalid", "The page's word is missing.", "Send it.", "page"))
+        return yield* Effect.fail(
+          refusal("invalid", "The page's random value is missing.", "Send it as `page`.", "page")
+        )
       const key = yield* keyOf(id)
       const isGranted = (yield* grantOf(id)) !== undefined
       const daemon = `${life}.${++sessions}`

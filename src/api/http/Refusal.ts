@@ -1,6 +1,6 @@
 /**
- * Refusal: a request that is not carried out: its status, its code, what is wrong, with which field, and what to do.
- * The shape is the same for every route and every reason.
+ * Refusal: a request that is not carried out: its status, its code, the problem, the field with the problem, and what
+ * to do. The form is the same for every route and every reason.
  */
 import { HttpServerResponse } from "effect/http"
 import { type RefusalCode, refusalCodes } from "../../domain/RefusalCode.ts"

@@ -33,15 +33,15 @@ export const HOST = "127.0.0.1"
 const HOST6 = "::1"
 const NO_IPV6 = ["EADDRNOTAVAIL", "EAFNOSUPPORT"]
 
-/** Maximum number of open permission requests per listener; each occupies its connection until a person answers … */
+/** Maximum number of open permission requests per listener. Each occupies its connection until a user answers. */
 const WAITING = 256
-/** … and maximum number of connections, with room for hooks that are answered at once. */
+/** Maximum number of authorized connections per listener; leaves room for hooks, which are answered at once. */
 const CONNECTIONS = WAITING + 64
 const WAITS = /^\/hooks\/claude\/permission\b/
 /**
  * Maximum number of further connections that are not authorized yet, by a token or by the socket's folder. If there are
- * more, the oldest is closed. To close a hook's connection, this many would have to come between its connect and its
- * first bytes.
+ * more, the oldest is closed. A hook's connection is closed only if this many come between its connect and its first
+ * bytes.
  */
 const STRANGERS = 1024
 /**
@@ -50,7 +50,7 @@ const STRANGERS = 1024
  */
 const PATIENCE: Patience = { headers: 60_000, request: 90_000, look: 30_000 }
 const HEADER_BYTES = 16 * 1024
-/** Time that current requests have when the daemon stops. */
+/** How long current requests may still run when the daemon stops. */
 const GRACE = "500 millis"
 /** Retry interval for a port that another program has. */
 const AGAIN = Backoff.constant("2 seconds")
@@ -60,11 +60,11 @@ export interface Options<E, R> {
   readonly state: string
   /** Absolute path of the unix socket. */
   readonly socket: string
-  /** Makes that path free to listen on, or fails with what is there. */
+  /** Frees the path of the socket for listening. Fails if something else is at that path. */
   readonly claim: (path: string) => Effect.Effect<void, E, R>
   /** The TCP port; undefined: only the socket, until the port is requested (`Listening.ask`). */
   readonly port: number | undefined
-  /** The port to take on that request; undefined: the config forbids it. */
+  /** The port to use when a port is requested (`Listening.ask`). Undefined: the config forbids a port. */
   readonly spare?: number | undefined
   /** Ports that systemd listens on for the daemon. */
   readonly given?: ReadonlyArray<GivenPort>
@@ -116,7 +116,7 @@ export class HttpRefused extends Schema.TaggedError<HttpRefused>()("HttpRefused"
 class Rooms {
   private readonly strangers = new Strangers<Socket>(STRANGERS, (conn) => void conn.destroy())
   private readonly guests = new Set<Socket>()
-  /** The guests whose request waits for a person. */
+  /** The authorized connections whose request waits for a user. */
   private readonly waiting = new Set<Socket>()
 
   enter(conn: Socket): void {
@@ -126,11 +126,11 @@ class Rooms {
       this.guests.delete(conn)
       this.waiting.delete(conn)
     })
-    // by then, everything that had arrived was read once
+    // after these two turns of the event loop, everything that had arrived has been read once
     setImmediate(() => setImmediate(() => this.strangers.settle(conn)))
   }
 
-  /** False: the request is authorized, but there is no room. */
+  /** False: the request is authorized, but there is no room for its connection. */
   admit({ socket: conn, url = "" }: IncomingMessage): boolean {
     const waits = WAITS.test(url)
     if (waits && !this.waiting.has(conn) && this.waiting.size >= WAITING) return false
@@ -176,7 +176,7 @@ const listen = Effect.fnUntraced(function* (
   // This runs between the grace period and the wait for the last connection, which a silent client would never end.
   yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
   const answers = api(doorOf(node), (request) => rooms.admit(request as IncomingMessage))
-  // handlers can look up which process a local caller is
+  // from the connection, handlers can find the process of a local caller
   yield* server.serve(
     Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ source }) =>
       Effect.provideService(answers, NodeSocket.NetSocket, (source as IncomingMessage).socket)
@@ -227,9 +227,9 @@ const problemOf = (port: number, command: string, error: HttpServerError.ServeEr
     taken === undefined
       ? `cannot listen on port ${port} (${codeOf(error)})`
       : taken.foreign
-        ? `a program of user ${taken.uid} listens on port ${port}, in this daemon's place: it hears what is sent there, and can answer it`
+        ? `a program of user ${taken.uid} listens on port ${port} in place of this daemon: it can read and answer what is sent there`
         : `another program listens on port ${port}`,
-  remedy: `See who has it: ss -ltnp 'sport = :${port}'. End that, or set another http.port in the user's config.jsonc, then: ${command} restart. Hooks that were installed with --http: ${command} hooks install`,
+  remedy: `Find the program: ss -ltnp 'sport = :${port}'. End it, or set another http.port in the user's config.jsonc, then: ${command} restart. If hooks were installed with --http: ${command} hooks install`,
   ...(taken?.foreign === true ? { foreign: true } : {})
 })
 
@@ -288,13 +288,13 @@ const onPort = Effect.fnUntraced(function* <E, R>(
 })
 
 const forbidden = {
-  message: "the user's config says that no port is listened on (http.enabled: false)",
+  message: "the user's config forbids listening on a port (http.enabled: false)",
   remedy: "Remove that from the user's config.jsonc, then: agentd restart"
 }
 
 /**
- * Takes the spare port when it is requested. Does so at once if a token was granted before, because its page will
- * reconnect.
+ * Takes the spare port when it is requested. If a token was granted before, takes the port at once, because the token's
+ * page will reconnect.
  */
 const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api: Api.Api) {
   const { asked, update } = yield* Listening
@@ -327,8 +327,8 @@ const onPagePorts = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, a
       const { message, ...problem } = problemOf(port, command, error, by)
       yield* page(port, {
         ...problem,
-        message: `${message}; it is the address of page ${id}`,
-        remedy: `See who has it: ss -ltnp 'sport = :${port}'. End that; or give the page another: ${command} access revoke ${id}, then: ${command} open --own-port`,
+        message: `${message}; this port is the address of page ${id}`,
+        remedy: `Find the program: ss -ltnp 'sport = :${port}'. End it, or open the page on another port: ${command} access revoke ${id}, then: ${command} open --own-port`,
         since
       })
       if (by === undefined || told.has(by.uid)) return
@@ -359,7 +359,7 @@ const onPagePorts = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, a
   })
   yield* opensPages(
     Effect.mapError(open, (error) => ({
-      message: `no port can be had: ${error._tag === "ServeError" ? codeOf(error) : error.message}`,
+      message: `no port is available: ${error._tag === "ServeError" ? codeOf(error) : error.message}`,
       remedy: "Try again."
     })).pipe(Effect.provideService(FileSystem.FileSystem, fs))
   )

@@ -1,8 +1,9 @@
 /**
  * Spool: the folder through which SessionStart hooks reach the daemon. Claude Code runs only commands on that hook. So
- * a small shell script writes its input into the folder, atomically by rename, and the daemon reads it when it is up.
+ * a small shell script writes the hook's input into the folder, atomically by rename. The daemon reads the file when it
+ * runs.
  *
- * Guarantees: the script never fails, prints nothing, and waits for nobody. Files that were written while no daemon ran
+ * Guarantees: the script never fails, prints nothing, and does not wait. Files that were written while no daemon ran
  * are processed oldest first, and stay until they are in the log. A file that contains no hook is moved aside, with a
  * warning. The number and size of the files that are read, and of those moved aside, are bounded.
  */
@@ -16,9 +17,9 @@ import * as HookCommand from "./HookCommand.ts"
 /** Maximum number of files per pass; the next pass finds the others. */
 const MAX_FILES = 1000
 const MAX_ASIDE = 100
-/** A watch can miss files: this interval finds them. */
+/** Interval of the passes that find files which the watch has missed. */
 const LOOK = "30 seconds"
-/** Interval without a watch: a machine can have no watches left. */
+/** Interval of the passes if the folder cannot be watched: a machine can have no watches left. */
 const LOOK_UNWATCHED = "5 seconds"
 /** A partial file of this age will never be completed, and is deleted. */
 const STILLBORN = Duration.hours(1)
@@ -121,7 +122,7 @@ const filesOf = Effect.fnUntraced(function* (folder: string) {
 
 const moveAside = Effect.fnUntraced(function* (entry: Entry, { aside }: Folders, why: string) {
   const fs = yield* FileSystem.FileSystem
-  yield* Effect.logWarning(`${entry.path} holds no hook (${why}); it was moved to ${aside}`)
+  yield* Effect.logWarning(`${entry.path} contains no hook (${why}); it was moved to ${aside}`)
   yield* fs.rename(entry.path, join(aside, entry.name))
   const kept = yield* filesOf(aside)
   yield* Effect.forEach(kept.slice(0, Math.max(0, kept.length - MAX_ASIDE)), ({ path }) => fs.remove(path), {
@@ -141,7 +142,7 @@ const takeIn = Effect.fnUntraced(function* (entry: Entry, folders: Folders) {
       onFailure: (error) =>
         error._tag === "EventRefused"
           ? moveAside(entry, folders, `${error.field}: ${error.message}`)
-          : Effect.logWarning(`${entry.path} is taken in later: ${error.message}`)
+          : Effect.logWarning(`${entry.path} will be read later: ${error.message}`)
     })
   )
 })

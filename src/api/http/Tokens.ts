@@ -14,7 +14,7 @@ export type Level = "hooks" | "full"
 
 export type Tokens = { readonly [level in Level]: string }
 
-/** `pages` is never sent. */
+/** The secrets that have a file. The secret `pages` is never sent. */
 type Secret = Level | "pages"
 
 /** A token cannot be read or created. */
@@ -32,7 +32,7 @@ const fileOf = (state: string, level: Secret): string =>
 const failed = (path: string) => (error: PlatformError.PlatformError) =>
   new TokenError({
     message: `${path} cannot be used: ${troubleOf(error)}`,
-    remedy: remedyOf(error, "See that the state folder is yours: agentd doctor")
+    remedy: remedyOf(error, "Make sure that the state folder is yours: agentd doctor")
   })
 
 /** Random bytes from the operating system, not from Effect's Random, whose seed a test can choose. */
@@ -67,7 +67,7 @@ export const read = Effect.fnUntraced(function* (state: string, level: Secret) {
   }).pipe(Effect.mapError(failed(path)))
   if (FORM.test(text)) return text
   return yield* new TokenError({
-    message: `${path} holds no token.`,
+    message: `${path} contains no token.`,
     remedy: `Remove it, then: agentd restart, and agentd hooks install`
   })
 })

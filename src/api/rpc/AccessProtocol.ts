@@ -6,7 +6,7 @@ import { Right } from "../../access/AccessKinds.ts"
 import * as Bounds from "../../board/Bounds.ts"
 import { command, error, input, procedure, Speaks } from "./Procedure.ts"
 
-/** A token for the HTTP server, as people see it. */
+/** A token for the HTTP server, as `agentd access` lists it. */
 export const AccessRow = Schema.Struct({
   id: Schema.String,
   right: Right,
@@ -39,7 +39,7 @@ export const access = [
           return { url: `http://127.0.0.1:${port}/#open=${code}` }
         }
         const code = yield* access.invite({ right, label }, caller)
-        // a browser sends the fragment to nobody
+        // a browser sends the fragment to no server
         return { url: `${address.replace("127.0.0.1", nameOf(code))}/#open=${code}` }
       })
   ),
@@ -66,7 +66,7 @@ export const access = [
   procedure(command("Revoke", {}, "decides"), ({ access }, { caller, name }) =>
     Effect.map(access.revoke(name, caller), ({ eventId, grant }) => ({
       eventId,
-      message: `Revoked: ${grant.id} (${grant.right}, ${grant.label}). It opens nothing any more.`
+      message: `Revoked: ${grant.id} (${grant.right}, ${grant.label}). It is no longer valid.`
     }))
   )
 ] as const

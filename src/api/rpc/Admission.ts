@@ -1,8 +1,8 @@
 /**
- * Admission: limits the number of calls under way, whatever they are about; for runs also the number per run.
+ * Admission: limits the number of calls under way, of any kind; for runs also the number per run.
  *
- * Guarantees: a call beyond the limit is refused at once and costs nothing. A call that has begun is carried out even
- * if its caller disconnects, and frees its place when it ends. When the daemon ends, all calls end.
+ * Guarantees: a call beyond the limit is refused at once and costs nothing. A call that has started is carried out even
+ * if its caller disconnects, and frees its slot when it ends. When the daemon ends, all calls end.
  */
 import { Effect, Fiber } from "effect"
 import { type CommandRefused, refuse } from "../../domain/Messages.ts"
@@ -10,7 +10,7 @@ import { Limits } from "../../board/Limits.ts"
 
 const full = (count: number, remedy: string) => refuse("not_now", `${count} calls are under way already.`, remedy)
 
-/** `acquire`: takes a place, and returns the effect that frees it. Calls end with the scope. */
+/** `acquire`: takes a slot, and returns the effect that frees it. Calls end with the scope. */
 const admitting = (acquire: Effect.Effect<Effect.Effect<void>, CommandRefused>) =>
   Effect.map(Effect.scope, (scope) => ({
     call: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -49,7 +49,7 @@ export const make = Effect.suspend(() => {
   )
 })
 
-/** `run`: the run that calls. A run without a current call always gets a place, however many calls other runs make. */
+/** `run`: the run that calls. A run without a current call always gets a slot, however many calls other runs make. */
 export const ofRuns = (run: Effect.Effect<string>) =>
   Effect.suspend(() => {
     const { all, each } = Limits.runs.calls

@@ -2,10 +2,10 @@
  * AgentApiProtocol: procedures that a managed agent can call for itself, through `agentd mcp`. It identifies itself by
  * its run's id; on its run's own socket it can name no other run.
  *
- * Guarantees: each procedure first checks whose run it is, and whether the run is under way. A run that is over is
- * refused. An action that the agent's `may` does not list is refused, with the name of that field. Nothing reaches
- * beyond the agent's own conversation. On the control socket this distinguishes agents. It does not lock out a process
- * of the same user, which can connect to that socket anyway.
+ * Guarantees: each procedure first checks which agent's run calls, and whether the run is under way. A run that has
+ * ended is refused. An action that the agent's `may` does not list is refused, with the name of that field. No
+ * procedure has an effect outside the agent's own conversation. On the control socket these checks tell agents apart.
+ * They do not lock out a process of the same user, which can connect to that socket anyway.
  */
 import { GivenFile } from "../../runs/GivenFile.ts"
 import { Effect, Schema } from "effect"
@@ -50,7 +50,7 @@ export const VoiceInboxReply = Schema.Struct({
       files: Schema.optional(Schema.Array(GivenFile))
     })
   ),
-  /** Number of messages after them. */
+  /** Number of further messages that did not fit. */
   more: Schema.Int
 })
 export type VoiceInboxReply = typeof VoiceInboxReply.Type
@@ -74,12 +74,12 @@ const forbidden = (of: VoiceOf, voice: Voice, config: string | null) => {
   return refuse(
     "not_allowed",
     `${of.agent} may not do this: "${voice}" is not in ${field}.`,
-    `Go on without it, or let a person add "${voice}" to ${field}${config === null ? "" : ` in ${config}`}.`
+    `Continue without it, or let a person add "${voice}" to ${field}${config === null ? "" : ` in ${config}`}.`
   )
 }
 
 /**
- * The first step of each procedure: checks which agent calls, and whether it may. Names are looked up in its
+ * The first step of each procedure: checks which agent calls, and whether it may. Names are looked up in the agent's
  * conversation.
  */
 export const speaking = Effect.fnUntraced(function* (agents: Agents["Service"], runId: string, voice: Voice) {
@@ -100,7 +100,7 @@ const neighbour = Effect.fnUntraced(function* (agents: Agents["Service"], of: Vo
   const others = (yield* agents.all)
     .filter(({ agent, conversation }) => conversation === of.conversation && agent !== of.agent)
     .map(({ agent }) => agent)
-  const remedy = others.length === 0 ? "There is nobody else here." : `Message one of these: ${others.join(", ")}.`
+  const remedy = others.length === 0 ? "There is no other agent here." : `Message one of these: ${others.join(", ")}.`
   if (found.conversation !== of.conversation) {
     return yield* refuse("not_allowed", `${name} belongs to another conversation.`, remedy)
   }
@@ -120,7 +120,7 @@ export const voices = [
     ({ agents }, { runId }) =>
       Effect.flatMap(speaking(agents, runId, "inbox"), ({ of }) => Effect.map(agents.inbox(of), fitting))
   ),
-  /** To an agent of the caller's own conversation, by name. */
+  /** Sends a message to an agent of the caller's own conversation, by its name. */
   procedure(
     Rpc.make("VoiceMessage", {
       payload: input({ ...run, agent: Bounds.name, text: Bounds.text() }),

@@ -36,8 +36,8 @@ const MAX_TRIED = 1_000
 
 const another = refuse(
   "not_allowed",
-  "This is another run than that of the process that calls.",
-  "Speak for your own run: agentd mcp, as it was given to you"
+  "The calling process belongs to another run.",
+  "Use your own run: agentd mcp, as it was set up for you"
 )
 
 const refusal = (who: string) =>

@@ -118,7 +118,7 @@ export const channels = [
   procedure(command("PostToChannel", { text: post }, "acts"), (features, { text, ...input }) =>
     orOver(features, input, features.channels.post(input.name, text, input.caller))
   ),
-  /** `agents`: the first ones in the queue, in this order. */
+  /** `agents`: the agents that come first in the queue, in this order. */
   procedure(command("OrderChannel", { order: Order, agents }, "acts"), (features, { agents, order, ...input }) =>
     orOver(features, input, features.channels.order(input.name, order, agents, input.caller))
   ),

@@ -19,7 +19,7 @@ import { introduction } from "./Version.ts"
 export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("DaemonUnreachable", {
   message: Schema.String,
   remedy: Schema.String,
-  /** "not-running", "forbidden", "lost", "older", "protocol" */
+  /** One of "not-running", "forbidden", "lost", "older", "protocol". */
   reason: Schema.String,
   /** Process id of a daemon that runs nevertheless, according to its lock. */
   pid: Schema.optionalKey(Schema.Int)
@@ -30,13 +30,13 @@ export type Client = RpcClient.RpcClient<RpcGroup.Rpcs<typeof Control>, RpcClien
 /** Timeout of a silent connection. A ping is sent every 5 s. */
 const PING_TIMEOUT = "20 seconds"
 
-/** A daemon without its socket: it is about to start, or somebody has deleted the socket. */
+/** The error for a daemon that runs without its socket: it is about to start, or the socket was deleted. */
 export const cutOff = (socket: string, pid: number) =>
   new DaemonUnreachable({
     reason: "not-running",
     pid,
-    message: `The daemon runs (pid ${pid}), and nobody answers at ${socket}: it begins or ends just now, or its socket was taken away.`,
-    remedy: `It listens there again within 10 s: try it then. If it does not, end it in order: kill ${pid}. Then: agentd start`
+    message: `The daemon runs (pid ${pid}), but nobody answers at ${socket}: it is starting or ending, or its socket was deleted.`,
+    remedy: `It creates its socket again within 10 s: try again then. If it still does not answer, end it: kill ${pid}. Then: agentd start`
   })
 
 const unreachable = (
@@ -72,18 +72,18 @@ const unreachable = (
       })
 }
 
-/** The daemon is too old to have the procedure; the RPC library reports it with this text. */
+/** True if the daemon is too old to have the procedure; the RPC library reports it with this text. */
 const isUnknown = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isDieReason(reason) && String(reason.defect).startsWith("Unknown request tag"))
 
 const older = (socket: string) =>
   new DaemonUnreachable({
     reason: "older",
-    message: `The daemon at ${socket} is of an older version: it does not know what it was asked.`,
-    remedy: "Restart it, and it is the installed one: agentd restart"
+    message: `The daemon at ${socket} is older than this client and does not support this command.`,
+    remedy: "Restart it to run the installed version: agentd restart"
   })
 
-/** The daemon closed the connection during a write; the RPC library reports it this way. */
+/** True if the daemon closed the connection during a write; the RPC library reports it this way. */
 const isUnwritten = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isDieReason(reason) && Socket.isSocketError(reason.defect))
 

@@ -43,8 +43,8 @@ const both = (
 })
 
 /**
- * Creates the socket again when it is deleted. `now`: check at once, because the process that listens first might have
- * lost it already.
+ * Creates the socket again when it is deleted. `now`: checks for the socket at once, because it might already be gone
+ * if another process listened on it first.
  */
 const kept = Effect.fnUntraced(function* (path: string, first: SocketServer.SocketServer["Service"], now: boolean) {
   const claimed = Effect.provideContext(claim(path), yield* Effect.context<FileSystem.FileSystem>())

@@ -5,7 +5,7 @@ import { CallInfo, ConversationInfo, SpawnRequest } from "../../domain/Messages.
 import * as Bounds from "../../board/Bounds.ts"
 import { AtOnce, command, error, input, procedure, question, Speaks } from "./Procedure.ts"
 
-/** Checks only lengths; a sub-agent's name is validated where names are. */
+/** Checks only lengths. The name of the sub-agent is checked later, by the rules for agent names. */
 export const spawnRequest = Schema.Struct({
   ...SpawnRequest.fields,
   name: Bounds.name,
@@ -56,7 +56,7 @@ export const conversations = [
   procedure(command("Resume", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
     agents.resume(name, caller)
   ),
-  /** Returns when all of its agents are stopped and its log is sealed. */
+  /** Closes a conversation. Returns when all of its agents are stopped and its log is sealed. */
   procedure(
     command("Close", { reason: Bounds.reason, force: Schema.Boolean }, "acts", "conversation"),
     ({ agents, goals }, { caller, force, name, reason }) =>

@@ -1,8 +1,8 @@
 /**
- * DaemonControl: what the control server asks of the daemon as a whole.
+ * DaemonControl: what the control server needs from the daemon as a whole.
  *
- * Guarantees: `shutdown` returns at once. It ends the daemon in order, including its runs, unless they are kept. No
- * other method changes anything; `alertTest` and `notifyTest` only send messages.
+ * Guarantees: `shutdown` returns at once. It ends the daemon in an orderly way, including its runs unless they are
+ * kept. No other method changes anything; `alertTest` and `notifyTest` only send messages.
  */
 import { Context, type Effect } from "effect"
 import type { AlertRow, NotifyRow } from "../../domain/AlertMessages.ts"
@@ -24,7 +24,7 @@ export class DaemonControl extends Context.Service<
      */
     readonly shutdown: (reason: string, by: string, keep: boolean) => Effect.Effect<void>
     /**
-     * Sends a test mail the way that real ones take. Returns when the mail server has accepted it, with the address.
+     * Sends a test mail the same way as real alerts. Returns when the mail server has accepted it, with the address.
      */
     readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
     /** The notification channels, in the order of the config. */
@@ -41,7 +41,7 @@ export class DaemonControl extends Context.Service<
     readonly reach: Effect.Effect<ReadonlyArray<AgentReach>>
     /** The parts of the daemon as they run now; empty until all are started. */
     readonly tree: Effect.Effect<ReadonlyArray<TreeRow>>
-    /** Provider outages that a person was notified of. */
+    /** Outages of providers that the user was notified of. */
     readonly outages: Effect.Effect<ReadonlyArray<Standing>>
     /** Every account with a provider that reported something, or that an agent of the configs in force uses. */
     readonly accounts: Effect.Effect<ReadonlyArray<AccountRow>>

@@ -12,11 +12,11 @@ import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
 /** The length of `sun_path` without its closing zero. */
 export const MAX_PATH_BYTES = 107
 
-/** The socket cannot be opened at this path. `remedy` says what to do. */
+/** The socket cannot be opened at this path. */
 export class EndpointRefused extends Schema.TaggedError<EndpointRefused>()("EndpointRefused", {
   message: Schema.String,
   remedy: Schema.String,
-  /** "long", "folder", "in-use", "not-a-socket", "io" */
+  /** One of "long", "folder", "in-use", "not-a-socket", "io". */
   reason: Schema.String
 }) {}
 
@@ -39,7 +39,7 @@ export const codeOf = (error: object & { readonly cause?: unknown }): string | u
     ? error.cause.code
     : undefined
 
-/** Whether a process answers there: `live`, or why not. */
+/** The result of connecting to a socket: `live` if a process answers, otherwise the reason why none does. */
 export type Found = "live" | "stale" | "forbidden" | "absent"
 
 export const probe = (path: string): Effect.Effect<Found> =>
@@ -64,7 +64,7 @@ export const checkLength = (path: string): Effect.Effect<void, EndpointRefused> 
     ? Effect.void
     : refuse(
         "long",
-        `The control socket's path has ${Buffer.byteLength(path)} bytes and may have ${MAX_PATH_BYTES}: ${path}`,
+        `The control socket's path has ${Buffer.byteLength(path)} bytes, and the maximum is ${MAX_PATH_BYTES}: ${path}`,
         "Choose a shorter state folder with --state DIR, or set XDG_RUNTIME_DIR (usually /run/user/<uid>)."
       )
 
@@ -85,13 +85,13 @@ export const claimFolder = Effect.fnUntraced(function* (folder: string) {
   if ((info.mode & 0o022) !== 0) {
     return yield* refuse(
       "folder",
-      `Others may write in ${folder} (mode ${(info.mode & 0o777).toString(8)}), so they could put their own socket there.`,
+      `Others can write in ${folder} (mode ${(info.mode & 0o777).toString(8)}), so they could put their own socket there.`,
       `Run: chmod 700 '${folder}'`
     )
   }
 })
 
-/** Makes the path free to listen on, or fails with what is there. */
+/** Frees the path for listening. Fails if something other than a stale socket is there. */
 export const claim = Effect.fnUntraced(function* (path: string) {
   yield* checkLength(path)
   yield* claimFolder(NodePath.dirname(path))
@@ -99,7 +99,7 @@ export const claim = Effect.fnUntraced(function* (path: string) {
   if (!(yield* fs.exists(path).pipe(Effect.mapError(io(path))))) return
   const info = yield* fs.stat(path).pipe(Effect.mapError(io(path)))
   if (info.type !== "Socket") {
-    return yield* refuse("not-a-socket", `${path} is in the way and is no socket.`, "Move it away.")
+    return yield* refuse("not-a-socket", `${path} exists and is not a socket.`, "Move it away.")
   }
   const found = yield* probe(path)
   if (found === "live" || found === "forbidden") {

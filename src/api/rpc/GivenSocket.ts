@@ -9,10 +9,13 @@ import { createServer, type Server, type ServerOpts, type Socket } from "node:ne
 import { Effect, type Scope } from "effect"
 import { Limits } from "../../board/Limits.ts"
 
-/** Most answers take a few milliseconds; a client that follows a stream stays, and is not waited for long. */
+/**
+ * Interval of the checks for open connections. Most answers take a few ms; a client that follows a stream is not waited
+ * for.
+ */
 const LOOK = "20 millis"
 const LOOKS = 50
-/** Enough time for all connections that had arrived. */
+/** How long connections are refused: enough time for all that have arrived. */
 const TURNED_AWAY = "200 millis"
 /** Maximum length of an introduction, in characters. */
 const LONGEST = 4_096

@@ -33,7 +33,7 @@ export const histories = [
     Rpc.make("Explain", { payload: input(Bounds.named), success: ExplainReply, error }),
     ({ inquiries }, { caller, name }) => inquiries.explain(name, caller)
   ),
-  /** Runes by their place among the matches of a filter, and their number over time. */
+  /** Runes by their position among the matches of a filter, and their number over time. */
   procedure(
     Rpc.make("Timeline", { payload: input(question), success: TimelinePage, error }),
     ({ inquiries }, question) => inquiries.timeline.page(question)

@@ -32,7 +32,7 @@ import * as Version from "./Version.ts"
 /** Services that the answers are made of. */
 export type Needs = Agents | Channels | DaemonControl | EventLog | Goals | Plates
 
-/** In the order in which a person looks for them. */
+/** Number of agents for each status word, in the order in which a user looks for them. */
 export const countWords = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<WordCount> =>
   WORDS.flatMap((word) => {
     const so = agents.filter((agent) => agent.word === word)
@@ -118,7 +118,7 @@ const report = Effect.gen(function* () {
   }
 })
 
-/** A feature that is still reading its log has no rows yet: waits for them at most one second. */
+/** Waits at most one second for the rows of a feature, which may still be reading its log. Empty: not ready in time. */
 const soon = <A>(rows: Effect.Effect<ReadonlyArray<A>>) =>
   Effect.map(Effect.timeoutOption(rows, "1 second"), (found) => (found._tag === "Some" ? found.value : []))
 
@@ -198,7 +198,7 @@ const partsNamed = Effect.fnUntraced(function* (name: string | null) {
   const found = partsOf(tree, name)
   return found.length > 0
     ? found
-    : yield* refuse("not_found", `The daemon has no part "${name}".`, "See which there are: agentd status --tree")
+    : yield* refuse("not_found", `The daemon has no part "${name}".`, "List the parts: agentd status --tree")
 })
 
 /**
@@ -214,7 +214,7 @@ const shutdown = Effect.fnUntraced(function* (reason: string, by: string, keep: 
     return yield* refuse(
       "not_allowed",
       `${by} may not restart the daemon: its own run would end with it.`,
-      "A person does it, in a terminal that no agent started: agentd restart"
+      "A person must do it, in a terminal that no agent started: agentd restart"
     )
   }
   const { pid } = yield* daemon.status
@@ -251,7 +251,7 @@ const limits = Effect.gen(function* () {
   return limitsOf((yield* Allowance).limits(), yield* projectNames)
 })
 
-/** Hashes of files in a payload, at any depth. */
+/** Hashes of files in a payload, at any depth of nesting. */
 const filesIn = (value: unknown): ReadonlyArray<string> =>
   typeof value !== "object" || value === null
     ? []

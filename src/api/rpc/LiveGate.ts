@@ -20,15 +20,14 @@ type Check = (payload: unknown) => CommandRefused | undefined
 
 const tooDeep = refuse(
   "invalid",
-  "What was given is nested too deeply.",
+  "The payload is nested too deeply.",
   "Give plain values: no command takes more than a few levels."
 )
 
 const isNothing = (payload: unknown): boolean =>
   payload === undefined || payload === null || (isObject(payload) && Object.keys(payload).length === 0)
 
-const nothingOf = (tag: string) =>
-  refuse("invalid", `${tag} takes nothing, and was given a payload.`, "Leave the payload out.")
+const nothingOf = (tag: string) => refuse("invalid", `${tag} takes no payload.`, "Leave the payload out.")
 
 const checkOf = ({ _tag, payloadSchema }: Rpc.AnyWithProps): Check => {
   const { bounds } = payloadSchema as Partial<Input>
@@ -39,7 +38,7 @@ const checkOf = ({ _tag, payloadSchema }: Rpc.AnyWithProps): Check => {
       const result = read(payload)
       return Result.isFailure(result) ? refusalOf(result.failure.issue) : undefined
     } catch (error) {
-      // the validation recurses per level, and the stack is too small for so many
+      // the validation recurses once per level, and the stack is too small for very deep payloads
       if (error instanceof RangeError) return tooDeep
       throw error
     }

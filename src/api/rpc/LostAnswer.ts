@@ -1,6 +1,6 @@
 /** LostAnswer: the error when a daemon ends before it has answered; the command might have been carried out. Pure. */
 export const lostAnswer = (socket: string) => ({
   reason: "lost",
-  message: `The daemon at ${socket} stopped before it had answered.`,
+  message: `The daemon at ${socket} stopped before it answered.`,
   remedy: "Start it again: agentd start. What it had done already is in its log: agentd log"
 })

@@ -59,7 +59,10 @@ export interface Input {
 export const input = <const Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Object.assign(Schema.Any.annotate({}), { bounds: Schema.Struct(fields) }) as unknown as Schema.Struct<Fields> & Input
 
-/** Answered at once and not counted: what a person needs to see when everything else is full. */
+/**
+ * True: the call is answered at once and not counted, so that a user can see the status even when no further call is
+ * admitted.
+ */
 export const AtOnce = Context.Reference<boolean>("agentd/rpc/AtOnce", { defaultValue: () => false })
 
 type Named = "agent" | "conversation" | "nothing"
@@ -70,8 +73,7 @@ export const About = Context.Reference<Named>("agentd/rpc/About", {
 })
 
 /**
- * How a command speaks for its caller: `decides` in a person's place, `acts` in the caller's name, or `speaks` as a
- * run.
+ * How a command acts for its caller: `decides` in a user's place, `acts` in the caller's name, or `speaks` as a run.
  */
 export type Voice = "decides" | "acts" | "speaks"
 

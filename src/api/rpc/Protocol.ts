@@ -92,11 +92,14 @@ const daemon = [
         trust === undefined ? "as it stands" : trust === null ? "nothing" : { hash: trust }
       )
   ),
-  /** `name`: of the project or its conversation; empty: the caller's own. */
+  /** `name`: name of the project or its conversation; empty: the caller's own project. */
   procedure(question("ConfigChange", ConfigChangeInfo, "conversation"), ({ agents }, { caller, name }) =>
     agents.configChange(name, caller)
   ),
-  /** Keeps the text in force: nobody is asked until the file changes again. `hash`: of the text that the person saw. */
+  /**
+   * Keeps the config in force; the user is asked again when the file changes again. `hash`: hash of the text that the
+   * user saw.
+   */
   procedure(
     command("ConfigKeep", { hash: Schema.optionalKey(Bounds.name) }, "decides", "conversation"),
     ({ agents }, { caller, hash, name }) => agents.configKeep(name, hash, caller)
@@ -179,7 +182,7 @@ const daemon = [
       payload: input({
         sha256: Bounds.sha256,
         size: Bounds.between(1, MAX_FILE, "Put a larger file into the agent's workspace, and name its path."),
-        at: Bounds.between(0, MAX_FILE, "Go on where the content is at."),
+        at: Bounds.between(0, MAX_FILE, "Continue at the offset that was returned."),
         data: Bounds.piece,
         caller: Bounds.caller
       }),
@@ -198,7 +201,7 @@ const daemon = [
   procedure(
     Rpc.make("Board", {
       payload: input({
-        /** Also things that ended long ago. */
+        /** True: includes items that ended long ago. */
         all: Schema.Boolean
       }),
       success: Board,
@@ -224,7 +227,7 @@ const daemon = [
     command("Retry", { message: Schema.optionalKey(Bounds.name) }, "acts", "agent"),
     ({ agents }, { caller, message, name }) => agents.retry(name, message, caller)
   ),
-  /** Discards such messages; `held`: discards the agent's queued messages instead. */
+  /** Discards messages that ended without an answer; `held`: discards the agent's queued messages instead. */
   procedure(
     command("Dismiss", { message: Schema.optionalKey(Bounds.name), held: Schema.Boolean }, "acts", "agent"),
     ({ agents }, { caller, held, message, name }) => agents.dismiss(name, { which: message, held }, caller)
@@ -323,7 +326,7 @@ const daemon = [
     Rpc.make("Reach", { success: Schema.Array(AgentReach) }).annotate(AtOnce, true),
     ({ daemon }) => daemon.reach
   ),
-  /** The supervision tree, or the parts with a name, then with the newest messages of their actors. */
+  /** The supervision tree. With `name`: only the parts with that name, and the newest messages of their actors. */
   procedure(
     Rpc.make("Tree", {
       payload: input({ name: Schema.NullOr(Bounds.name) }),

@@ -18,7 +18,7 @@ import { Limits } from "../../board/Limits.ts"
 
 /** ms within which a client must send its first line, and complete each line that it has begun. */
 export const LINE_TIME = 5_000
-/** ms between two looks at what takes too long. */
+/** Interval of the check for connections that take too long, in ms. */
 const SWEEP = 1_000
 
 /** Waits until everything that has arrived on a connection was read once. */
@@ -35,7 +35,7 @@ const linesIn = (part: Uint8Array | string): number => {
 }
 
 interface Bounds {
-  /** Returns the owner whose share the connection takes: its run; on the control socket it is the same for all. */
+  /** The owner whose share the connection uses: its run; on the control socket one owner for all connections. */
   readonly ownerOf: (conn: Socket) => string
   readonly connections: FairShare<string, Socket>
   /** Bytes of incomplete lines. */
@@ -70,7 +70,7 @@ export class ConnectionRooms {
     this.bounds.strangers?.settle(conn)
   }
 
-  /** Records that a part of its data was read. */
+  /** Records that a part of the connection's data was read. */
   take(conn: Socket, part: Uint8Array | string, now: number): void {
     const { halfLines, ownerOf } = this.bounds
     const owner = ownerOf(conn)
@@ -95,7 +95,7 @@ export class ConnectionRooms {
     halfLines.drop(ownerOf(conn), conn)
   }
 
-  /** ms until more of it may be read. */
+  /** Time in ms until more data of the connection may be read. */
   wait(conn: Socket, now: number): number {
     const { lines, ownerOf } = this.bounds
     const pace = this.paces.get(ownerOf(conn))
@@ -221,7 +221,7 @@ export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketS
       server.run((socket) =>
         Effect.gen(function* () {
           const found = yield* Effect.serviceOption(NodeSocket.NetSocket)
-          // every connection of a real server has one
+          // every connection of a real server has a NetSocket
           if (found._tag === "None") return
           const conn = found.value
           // each answer that waits for the client to read adds a listener: up to the number of calls

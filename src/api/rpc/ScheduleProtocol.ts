@@ -34,11 +34,11 @@ const work = Schema.Struct({
 })
 
 export const schedules = [
-  /** A message or a goal at one time: ms since the epoch. */
+  /** Adds a message or a goal that is due at one time, in ms since the epoch. */
   procedure(
     Rpc.make("ScheduleAdd", {
       payload: input({
-        due: Bounds.between(0, LAST, "Name a time that is to come."),
+        due: Bounds.between(0, LAST, "Name a time in the future."),
         timeZone: Bounds.name,
         work,
         catchUp: CatchUp,
@@ -58,7 +58,7 @@ export const schedules = [
     }),
     ({ schedules }, { all, caller }) => schedules.list({ all }, caller)
   ),
-  /** Removes a schedule with one time; one that is in a config file is refused. */
+  /** Removes a one-time schedule. A schedule that is in a config file is refused. */
   procedure(command("ScheduleRemove", {}, "decides"), ({ schedules }, { caller, name }) =>
     schedules.remove(name, caller)
   ),

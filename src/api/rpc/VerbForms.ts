@@ -27,7 +27,7 @@ const fieldsOf = (bounds: Schema.Codec<unknown> | undefined): Schema.Struct.Fiel
 
 /** The only field of the caller that a client may set: the config by which names are looked up. */
 const CALLER = Schema.Struct({ config: Schema.optionalKey(Schema.NullOr(path)) }).annotate({
-  description: "The config whose names are meant, where a name alone is not enough. Who calls is known by the token."
+  description: "The config in which names are looked up, if a name alone is ambiguous. The token identifies the caller."
 })
 
 /** The field that names the caller. A procedure that only reads can have a field `by` with another meaning. */

@@ -1,6 +1,6 @@
 /** Version: the version of this agentd, and the versions of the control protocol that it supports. Pure. */
 
-/** As in package.json, which is not next to a bundle: a test compares the two. */
+/** The version in package.json, repeated here because a bundle has no package.json. A test compares the two. */
 export const VERSION = "0.1.0"
 
 /** Version of the control protocol: increased with each change that an older peer would misread. */
@@ -25,8 +25,8 @@ export const mismatch = ({
   version
 }: Peer): { readonly message: string; readonly remedy: string } | undefined => {
   const message = `The daemon is agentd ${VERSION} and speaks protocol ${PROTOCOL}; this command is of agentd ${version} and speaks ${protocol}.`
-  if (protocol > PROTOCOL) return { message, remedy: "Restart the daemon, and it is the installed one: agentd restart" }
+  if (protocol > PROTOCOL) return { message, remedy: "Restart the daemon to run the installed version: agentd restart" }
   if (protocol < OLDEST_PROTOCOL)
-    return { message, remedy: `Use the command of agentd ${VERSION}; this one is at: command -v agentd` }
+    return { message, remedy: `Use the command of agentd ${VERSION}. To find this one: command -v agentd` }
   return undefined
 }
