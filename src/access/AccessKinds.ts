@@ -7,7 +7,7 @@ import { kind } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
 
-/** `view` allows reading; `act` allows everything that a person may do. */
+/** `view` allows reading; `act` allows everything that a user may do. */
 export const Right = Schema.Literals(["view", "act"])
 export type Right = typeof Right.Type
 

@@ -1,6 +1,6 @@
 /**
- * Bin: the program behind `main`. Only it uses the process: arguments, environment, exit codes. The daemon's code is
- * loaded only for `agentd up`.
+ * Bin: the program behind `main`. Only this module uses the process: arguments, environment, exit codes. The daemon's
+ * code is loaded only for `agentd up`.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -15,12 +15,17 @@ import * as DaemonNode from "../systemd/DaemonNode.ts"
 
 DaemonNode.forget(process.env)
 
-/** Exit code of an interrupted program: a verb did not do its work, but a daemon that was told to end did. */
+/**
+ * Exit code of an interrupted program: 130 for a verb; 0 for a daemon, because a daemon that is told to end has done
+ * its work.
+ */
 let interrupted = 130
-/** Exit code of the program that ran in our place. */
+/** Exit code of the program that ran in place of this one. */
 let ended: number | undefined
 
-/** The script as it was called: chunks of a bundle change their names. */
+/**
+ * The command that started this program. Not the path of this module, because chunks of a bundle change their names.
+ */
 const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
 
 const entry = Layer.succeed(Entry)({
@@ -59,7 +64,7 @@ const entry = Layer.succeed(Entry)({
     )
 })
 
-// child processes get the original variable
+// child processes get the original TZ
 settle(process.env)
 
 // `agentd log -f | head` ends when head ends: not an error

@@ -4,7 +4,7 @@
  *     lock ─ log ─ processes ─ agents ─┬─ control socket   answers while the streams are still being read
  *                                     ├─ runs' sockets    serve the API of runs
  *                                     ├─ conversations    agents, each in its own supervision tree
- *                                     ├─ alerter          reads the log, mails a person
+ *                                     ├─ alerter          reads the log, mails the user
  *                                     └─ notifier         tells systemd
  *
  * Guarantees: one daemon per store. Processes that an earlier daemon left running, except those of the keeper, are
@@ -100,7 +100,8 @@ const sweep = (host: Host): Effect.Effect<void, never, FileSystem.FileSystem | P
         discard: true
       }
     )
-    if (orphans.length > 0) yield* Effect.logWarning(`ended what ${orphans.length} runs of an earlier daemon left`)
+    if (orphans.length > 0)
+      yield* Effect.logWarning(`ended the processes that ${orphans.length} runs of an earlier daemon left`)
   })
 
 /** Supervisors for the dynamic parts of the daemon. */
@@ -268,7 +269,7 @@ const chores = (state: string, user: UserConfig) => [
 const note = (kind: string, payload: Payload) =>
   Effect.flatMap(EventLog, (log) => log.append([{ stream: DAEMON_STREAM, kind, actor: "daemon", payload }]))
 
-/** Whether the daemon is healthy, decided by comparing two looks (Wellness). */
+/** Whether the daemon is healthy, decided by comparing two observations (Wellness). */
 const alive = Effect.gen(function* () {
   const agents = yield* Agents
   const log = yield* EventLog
@@ -284,7 +285,7 @@ const alive = Effect.gen(function* () {
 })
 
 /**
- * Registers the project that the daemon is started for. If a person starts the daemon with an invalid file, the daemon
+ * Registers the project that the daemon is started for. If a user starts the daemon with an invalid file, the daemon
  * reports that and ends. A project that is in the log, or whose stream cannot be read, stops no other project. So a
  * daemon that was killed while somebody edited the file can start again.
  */
@@ -301,7 +302,7 @@ const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agr
       return yield* Effect.asVoid(agents.register(config, caller, { hash: change.hash }))
     }
     yield* Effect.logWarning(
-      `${config} has changed and waits; what was in force before stays in force. Look at it: agentd trust ${name}`
+      `${config} has changed and waits for your approval; the version in force stays in force. See the change: agentd trust ${name}`
     )
   })
   yield* Effect.catchTag(
@@ -312,7 +313,7 @@ const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agr
       const isUnreadable = unreadable.some(({ stream }) => stream.startsWith(ProjectName.conversationId(config)))
       const isKnown = (yield* agents.projects).some((project) => project.config === config)
       if (!isUnreadable && !isKnown) return yield* refused
-      yield* Effect.logError(`${config} is not taken up: ${refused.message}`)
+      yield* Effect.logError(`${config} is not registered: ${refused.message}`)
     })
   )
 })
@@ -352,7 +353,7 @@ const leaving =
 
 const crashing = ({ child, reason }: { readonly child: string | undefined; readonly reason: string }) =>
   new DaemonError({
-    message: `The daemon's own parts crash again and again: ${child ?? "agentd"} (${reason}).`,
+    message: `Parts of the daemon crash repeatedly: ${child ?? "agentd"} (${reason}).`,
     remedy: "See its log for the crashes, report them, and start it again: agentd start",
     exitCode: 70
   })
@@ -449,13 +450,13 @@ interface Explained {
   readonly cause?: unknown
 }
 
-/** The error to show. A part that failed to start wraps the reason, which is what a person needs. */
+/** The error to show. A part that failed to start wraps the reason, which is what a user needs. */
 const explain = (error: Explained): DaemonError => {
   if (error instanceof DaemonError) return error
   if (error instanceof StartFailed && isExplained(error.cause)) return explain(error.cause)
   return new DaemonError({
     message: error.message,
-    remedy: error.remedy ?? "See the daemon's log for what led to it, then start it again: agentd start",
+    remedy: error.remedy ?? "See the daemon's log for the cause, then start it again: agentd start",
     exitCode: exitCodes[error._tag] ?? 70
   })
 }

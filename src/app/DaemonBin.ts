@@ -1,8 +1,8 @@
 /**
- * DaemonBin: the program behind `main` if another program starts the daemon (`agentd start`, systemd). No person is
- * there to read or answer anything, so it omits the command line, which is a third of the code.
+ * DaemonBin: the program behind `main` if another program starts the daemon (`agentd start`, systemd). No user is there
+ * to read or answer anything, so this program omits the command line, which is a third of the code.
  *
- * Guarantees: it equals `agentd up`, with the same texts and the same exit codes.
+ * Guarantees: it behaves like `agentd up`, with the same texts and the same exit codes.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -28,7 +28,9 @@ export const start = (): void => {
   const handed = Activation.handed(env, process.pid)
   for (const name of Activation.VARIABLES) delete env[name]
 
-  /** The script as it was called: chunks of a bundle change their names. */
+  /**
+   * The command that started this program. Not the path of this module, because chunks of a bundle change their names.
+   */
   const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
   /** The arguments: `[--state DIR] up`. */
   const [first, chosen] = process.argv.slice(2)
@@ -37,7 +39,7 @@ export const start = (): void => {
     Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined)
   )
 
-  // runs get the original variable
+  // runs get the original TZ
   settle(env)
 
   const program = Effect.gen(function* () {

@@ -94,8 +94,8 @@ const projectChecks = Effect.map(
             level: "fail",
             detail: problems.join("\n"),
             remedy: problems.some((problem) => problem.endsWith(GONE))
-              ? `Bring it back, or end the project: agentd project remove ${name}`
-              : `Mend ${config}; it is read again when it changes.`
+              ? `Restore the folder, or end the project: agentd project remove ${name}`
+              : `Fix ${config}; it is read again when it changes.`
           }
     )
 )
@@ -166,7 +166,7 @@ const programCheck = (isReplaced: boolean): ReadonlyArray<Check> =>
           name: "program",
           level: "warn",
           detail: "the daemon runs an older agentd than the one that is installed",
-          remedy: "Take it up; turns of Claude Code and of commands go on meanwhile: agentd restart"
+          remedy: "Restart the daemon; turns of Claude Code and of commands continue meanwhile: agentd restart"
         }
       ]
     : []
@@ -174,8 +174,8 @@ const programCheck = (isReplaced: boolean): ReadonlyArray<Check> =>
 const keeperCheck = ({ keeper }: Pick<DaemonStatus, "keeper">): ReadonlyArray<Check> => {
   if (keeper === undefined) return []
   const remedy =
-    "agentd keeps trying to start another one. If this stays, restart the daemon; runs go on meanwhile: agentd restart"
-  const detail = `the keeper of runs cannot be reached, and no run begins: ${keeper.message}`
+    "agentd keeps trying to start another one. If that does not help, restart the daemon; runs continue meanwhile: agentd restart"
+  const detail = `the keeper of runs cannot be reached, and no run can start: ${keeper.message}`
   return [{ name: "keeper", level: "fail", detail, remedy }]
 }
 
@@ -255,7 +255,7 @@ const pagesAt = (listening: Listening.Listening["Service"]) => ({
   )
 })
 
-/** Interval of the checks whether the port is listened on, and the maximum wait. */
+/** Interval of the checks whether the daemon listens on its port, and the maximum wait. */
 const LOOK_AT_PORT = Backoff.constant("20 millis")
 const PORT_WAIT = "5 seconds"
 
@@ -288,7 +288,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts, zone = zoneOf(fac
     if (sections.length === 0) return yield* nobodyIsMailed(facts)
     const answers = yield* Effect.forEach(sections, (mail) =>
       Alerter.sendTest(mail).pipe(
-        Effect.map(({ response, to }) => `${mail.smtp.host} took it for ${to.join(", ")}: ${response}`),
+        Effect.map(({ response, to }) => `${mail.smtp.host} accepted it for ${to.join(", ")}: ${response}`),
         Effect.mapError((error) => refusedBy(error))
       )
     )

@@ -30,11 +30,11 @@ export const rules: Rules = {
 const layerRules = ({ folds = [] }: Pick<Options, "folds"> = {}): Layer.Layer<LogRules> =>
   Layer.succeed(LogRules, { ...rules, folds })
 
-/** A log in a file, written by a thread of its own. */
+/** A log in a file that a separate thread writes. */
 export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact> =>
   SqlEventLog.layer(options).pipe(Layer.provide(layerRules(options)))
 
-/** A log in a file, written by this thread. */
+/** A log in a file that the current thread writes. */
 export const layerInline = (options: Options, disk?: InlineDisk): Layer.Layer<EventLog | Log, StorageError, Redact> =>
   SqlEventLog.layerInline(options, disk).pipe(Layer.provide(layerRules(options)))
 

@@ -2,7 +2,7 @@
  * Expiring: a child of the daemon that erases prompts whose retention time is over.
  *
  * Guarantees: it erases one batch at a time, with a pause after each, so it delays nothing. If nothing is left, it
- * looks again after at most an hour. An error is logged and retried.
+ * checks again after at most an hour. An error is logged and retried.
  */
 import { Duration, Effect } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
@@ -10,7 +10,7 @@ import { Agents } from "../projects/service/Agents.ts"
 const PAUSE = Duration.millis(250)
 const LOOK = Duration.hours(1)
 
-/** `usual`: how long prompts are kept if a project does not configure it; undefined: for ever. */
+/** `usual`: how long prompts are kept if a project does not configure it; undefined: no limit. */
 export const run = (usual: Duration.Duration | undefined) =>
   Effect.gen(function* () {
     const agents = yield* Agents

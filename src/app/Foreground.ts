@@ -1,13 +1,13 @@
 /**
- * Foreground: runs a program in this terminal in our place. It shares our process group. So the shell's job control and
- * the keys that send signals reach it as if the shell had started it.
+ * Foreground: runs a program in this terminal in place of this process. The program shares the process group of this
+ * process. So the shell's job control and the keys that send signals reach it as if the shell had started it.
  *
- * Guarantees: Ctrl+C and Ctrl+\ affect only the program. A signal sent to us is passed on to it, including a hang-up.
- * When the program stops itself, we stop too; otherwise the shell would wait for ever. Its end is reported as a shell
- * does: its exit code, or 128 plus the signal's number.
+ * Guarantees: Ctrl+C and Ctrl+\ affect only the program. A signal sent to this process is passed on to the program,
+ * including a hang-up. When the program stops itself, this process stops too; otherwise the shell would wait for ever.
+ * The end of the program is reported as a shell does: its exit code, or 128 plus the signal's number.
  *
- * Written directly for Node: Effect's ChildProcess reports only in words which signal ended it, and this module is
- * about signals.
+ * Written directly for Node: Effect's ChildProcess reports only in words which signal ended a program, and this module
+ * is about signals.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { constants } from "node:os"
@@ -15,11 +15,12 @@ import { Effect } from "effect"
 import * as ProcessTable from "../runs/process/ProcessTable.ts"
 import { NotStarted, type Program, type ProgramOptions } from "../cli/parse/Invocation.ts"
 
-/** The terminal sends these to the whole group: passing them on would deliver them twice. */
+/** Signals that the terminal sends to the whole process group. Passing them on would deliver them twice. */
 const FROM_KEYS = ["SIGINT", "SIGQUIT"] as const
 const PASSED_ON = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const
 /**
- * Delay before a stop is checked again. If the program then runs again, the whole group was stopped, and so were we.
+ * Delay before a stop is checked again. If the program then runs again, the whole group was stopped, including this
+ * process.
  */
 const SETTLED = "50 millis"
 
@@ -32,7 +33,7 @@ const passOn = (send: (signal: NodeJS.Signals) => void): ReadonlyArray<Listener>
   return [...FROM_KEYS.map(process.stdin.isTTY ? swallow : forward), ...PASSED_ON.map(forward)]
 }
 
-/** The shell continues the whole group. A `kill -CONT` for us alone is passed on to the program, too. */
+/** Passes on SIGCONT. The shell continues the whole group, but a `kill -CONT` may be sent to this process alone. */
 const wake = (child: ChildProcess, pid: number): Listener => [
   "SIGCONT",
   () => {
@@ -55,12 +56,12 @@ const notStarted = (name: string, error: NodeJS.ErrnoException): NotStarted =>
   error.code === "ENOENT"
     ? new NotStarted({
         message: `There is no program ${name}.`,
-        remedy: "Give its path, or see that it is on PATH.",
+        remedy: "Give its path, or make sure that it is on PATH.",
         exitCode: NOT_FOUND
       })
     : new NotStarted({
         message: `${name} cannot be run: ${error.message}`,
-        remedy: "See that it is a program that you may run.",
+        remedy: "Make sure that it is a program that you can run.",
         exitCode: NOT_RUNNABLE
       })
 

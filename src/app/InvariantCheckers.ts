@@ -1,6 +1,6 @@
 /**
  * InvariantCheckers: invariants that can be checked by reading the runes of one stream in order. Each checker has a
- * small immutable state: what is open now, not what was.
+ * small immutable state, which contains only what is open now.
  */
 import { HashMap, Option } from "effect"
 import { workerKinds, toolKinds } from "../agents/machines/AgentKinds.ts"
@@ -26,7 +26,7 @@ interface Turns {
   >
 }
 
-/** Without `turn.assistant_delta`: it is lazy, and can be written after the turn's end. */
+/** Runes of a turn without `turn.assistant_delta`: it is lazy, and can be written after the turn's end. */
 const { "turn.assistant_delta": _, ...turnRunes } = turnKinds
 const readTurn = reader(turnRunes)
 
@@ -79,7 +79,7 @@ interface Tools {
 /** Number of ended calls that are remembered, to distinguish them from calls that never existed. */
 const MAX_ENDED = 64
 
-/** Without `tool.progress`: it is lazy, and can be written after the result. */
+/** Runes of a tool call without `tool.progress`: it is lazy, and can be written after the result. */
 const { "tool.progress": _progress, ...toolRunes } = toolKinds
 const readTool = reader(toolRunes)
 
@@ -149,7 +149,7 @@ const sourceOf = (event: WorkerMachine.Event | undefined): string | undefined =>
     case "SessionStarted":
     case "SessionExited":
     case "GraceExceeded":
-    // in older runes it has no run
+    // in older runes this event names no run
     case "UrgentMessage":
       return event.runId
     default:
@@ -244,7 +244,7 @@ const owned = (plan: HashMap.HashMap<string, Owned>, rune: TaskRune): HashMap.Ha
   }
 }
 
-/** Failed tasks that a person allowed to be retried. */
+/** Failed tasks that a user allowed to be retried. */
 const reopened = (event: GoalMachine.Event): ReadonlyArray<string> =>
   event._tag === "dependency_resolved" ? (event.tasks ?? []) : []
 

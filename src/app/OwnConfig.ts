@@ -1,7 +1,7 @@
 /**
  * OwnConfig: reads the user's own `config.jsonc` when the daemon starts and whenever the file changes.
  *
- * Guarantees: an invalid file is reported like a project's: in the log at once, and to a person after it has stayed
+ * Guarantees: an invalid file is reported like a project's: in the log at once, and to a user after it has stayed
  * invalid for a while. The notification uses the channels of the last valid config.
  */
 import { basename, dirname } from "node:path"
@@ -26,7 +26,7 @@ export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
   })
   yield* noted(first)
   if (first.trouble !== undefined) {
-    yield* Effect.logError(`${first.trouble.message}\nWhat was in force before stays in force.`)
+    yield* Effect.logError(`${first.trouble.message}\nThe last usable version stays in force.`)
   }
 
   /** The daemon's child that watches the file. */

@@ -1,7 +1,7 @@
 /**
- * Platform: everything outside the daemon that it uses or is reached by: the store's lock, the log's disk, files,
- * processes, mail, systemd, and its sockets. Everything above it is the same on any platform. `node` is this machine,
- * and a simulation is another.
+ * Platform: everything outside the daemon: the store's lock, the log's disk, files, processes, mail, systemd, and the
+ * daemon's sockets. The code above is the same on any platform. `node` is this machine; a simulation provides its own
+ * platform.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -67,7 +67,7 @@ export interface Options {
   readonly socket: string
   /** The project to register at once. */
   readonly config?: string
-  /** Asks a person to agree to a change of the project's file; undefined: there is nobody to ask. */
+  /** Asks a user to agree to a change of the project's file; undefined: there is no user to ask. */
   readonly agrees?: (change: ConfigChangeInfo) => Effect.Effect<boolean>
   /** The user's own config file; it need not exist. */
   readonly userConfig: string
@@ -120,14 +120,14 @@ export interface Platform {
   /** The notification channels other than mail. */
   readonly channels: Layer.Layer<never, never, Redact>
   readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
-  /** Completes when the store is no longer at its place. */
+  /** Completes when the store is no longer at its path. */
   readonly lost: Effect.Effect<StorageError>
   readonly pid: number
   /** True if a service manager stops the daemon and can start it again. Runs are then left for the next daemon. */
   readonly isUnit: boolean
   /** Prepares for the end of this daemon before another one: new connections are left to the next. */
   readonly handOver: Effect.Effect<void>
-  /** No daemon can start here: waiting clients are told so and disconnected. */
+  /** Called when no daemon can start here: tells waiting clients the reason, and disconnects them. */
   readonly turnAway: (why: Why) => Effect.Effect<void>
 }
 
@@ -140,7 +140,7 @@ export const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): Chil
   start: Effect.as(Layer.build(layer), Effect.never)
 })
 
-/** Records in the log that another program has the port, so that a person can find it later, too. */
+/** Records in the log that another program has the port, so that a user can find it later, too. */
 const noting =
   (log: EventLog["Service"]) =>
   ({ foreign, port, uid }: Server.Taken): Effect.Effect<void> =>
@@ -148,7 +148,7 @@ const noting =
       .append([{ stream: DAEMON_STREAM, kind: "http.port_taken", actor: "daemon", payload: { port, uid, foreign } }])
       .pipe(
         Effect.asVoid,
-        Effect.catchCause((cause) => Effect.logWarning("a port that is taken could not be noted", cause))
+        Effect.catchCause((cause) => Effect.logWarning("a port that is taken could not be recorded", cause))
       )
 
 /** The HTTP entry points for pages and programs; the page's files are next to the program. */
@@ -241,7 +241,9 @@ const mended = (state: string): Effect.Effect<void, StorageError> =>
   Effect.flatMap(
     Effect.try({ try: () => Restoring.undo(state), catch: (cause) => storageError(state, cause) }),
     (wasTorn) =>
-      wasTorn ? Effect.logWarning("a restore of the store was cut off, and is undone: all is as it was") : Effect.void
+      wasTorn
+        ? Effect.logWarning("an interrupted restore of the store was undone: the store is as it was before")
+        : Effect.void
   )
 
 const bytesIn = (text: string | undefined) => (text === undefined ? undefined : Number(text))
@@ -286,7 +288,7 @@ export const node = (options: Options): Platform => {
   const [given, ports] = [givenOf(options), givenPorts(options)]
   return {
     lock: Effect.andThen(
-      // a socket of systemd is always there: only the lock tells whether a daemon runs
+      // a socket of systemd always exists: only the lock tells whether a daemon runs
       Effect.andThen(
         given === undefined ? alone(state, socket) : Effect.void,
         StoreLock.acquire({ folder: state, socket })

@@ -1,6 +1,6 @@
 /**
- * ProjectAlerts: gives the alerter what it needs from other features: where a project's mail goes, and the story behind
- * an alert. The config is read for each alert, so a change takes effect at once.
+ * ProjectAlerts: gives the alerter what it needs from other features: the receivers of a project's mail, and the events
+ * that led to an alert. The config is read for each alert, so a change takes effect at once.
  */
 import { Effect, FileSystem, Layer } from "effect"
 import { AlertContext } from "../alerts/AlertContext.ts"
@@ -60,8 +60,10 @@ export const layer = (
           }).pipe(
             Effect.provideService(Agents, agents),
             Effect.provideService(EventLog, log),
-            // a mail without its story is better than no mail
-            Effect.catch((error) => Effect.as(Effect.logWarning(`a mail goes without its story: ${error.message}`), []))
+            // a mail without the events before it is better than no mail
+            Effect.catch((error) =>
+              Effect.as(Effect.logWarning(`a mail is sent without the events before it: ${error.message}`), [])
+            )
           )
       })
     })

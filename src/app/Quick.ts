@@ -208,7 +208,7 @@ const ask = (socket: string, { calls, limit, repeatable }: Limited, done: (outco
 /** The arguments with old names of commands replaced by the current ones. */
 const called = present(process.argv.slice(2))
 
-/** Not with `--json`: then a script reads standard error as JSON. */
+/** Prints the new name of a renamed command. Not with `--json`, because a script then reads standard error as JSON. */
 const sayNewName = (): void => {
   if (called.note !== undefined && !called.args.includes("--json")) write(2, `${called.note}\n`)
 }

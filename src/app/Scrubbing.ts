@@ -11,7 +11,7 @@ import { EventLog } from "../core/event-log/EventLog.ts"
 
 /** Time after the start without a check: a daemon that has just started has more important work. */
 const SETTLED = Duration.minutes(10)
-/** The due time is recalculated this often: clocks are set, and machines sleep. */
+/** How often the due time is recalculated, because clocks are set and machines sleep. */
 const LOOK = Duration.hours(1)
 
 /** ms until a check is due; 0 or negative: it is due. */
@@ -24,7 +24,7 @@ const dueIn = Effect.fnUntraced(function* (every: Duration.Duration) {
   return last > now ? 0 : last + Duration.toMillis(every) - now
 })
 
-/** Checks the log if that is due. Returns the time until the next look. */
+/** Checks the log if a check is due. Returns the time until the next call. */
 export const once = Effect.fnUntraced(function* (every: Duration.Duration) {
   const due = yield* dueIn(every)
   if (due > 0) return Duration.min(LOOK, Duration.millis(due))

@@ -1,6 +1,6 @@
 /**
  * Sealing: a child of the daemon that moves the oldest runes of a long log from the store into segments. It also
- * deletes the oldest segments if a person's `keepLog` says so.
+ * deletes the oldest segments if a user's `keepLog` says so.
  *
  * Guarantees: the newest runes stay in the store. So does everything since the oldest open message, question, call,
  * alert or goal, and everything that `keepPrompts` has yet to erase. If one of these is unknown, nothing is moved. It
@@ -36,7 +36,7 @@ const OVER: ReadonlySet<string> = new Set(["goal_met", "stopped"])
 const rows = <A>(list: Effect.Effect<ReadonlyArray<A>>) =>
   Effect.map(Effect.timeoutOption(list, "1 second"), (found) => (found._tag === "Some" ? found.value : undefined))
 
-/** Since when something is open, ms since the epoch; 0: unknown. */
+/** Time since which something has been open, ms since the epoch; 0: unknown. */
 export const openSince = Effect.gen(function* () {
   const agents = yield* Agents
   const channels = yield* rows((yield* Channels).list)
@@ -44,7 +44,7 @@ export const openSince = Effect.gen(function* () {
   const mails = yield* (yield* LiveOutbox).seen
   const plates = yield* (yield* Plates).list({ closed: false })
   if (channels === undefined || goals === undefined || mails === undefined) return 0
-  // a mail does not know the age of its alert's rune: while a mail waits, nothing is sealed
+  // the age of a mail's alert is unknown: while a mail waits, nothing is sealed
   if (mails.batches.length > 0) return 0
   const seats = channels.filter(({ closed }) => !closed).flatMap(({ seats }) => seats)
   return Math.min(
@@ -85,7 +85,9 @@ export const forgetting = (keep: Kept, storeBytes: number) =>
     const rune = yield* log.forget({ ...bounds, openSince: yield* openSince, by: `keepLog "${keep.text}"` })
     if (rune === undefined) return false
     const { deleted } = yield* log.sealed
-    yield* Effect.logInfo(`the log begins at rune ${deleted + 1} now: keepLog "${keep.text}" keeps no more`)
+    yield* Effect.logInfo(
+      `the log now begins at rune ${deleted + 1}: older runes were deleted because of keepLog "${keep.text}"`
+    )
     return true
   })
 
@@ -110,7 +112,7 @@ export const run = ({ limits = bounds, log: keep, prompts, storeBytes }: Options
     return yield* Effect.forever(
       round.pipe(
         Effect.catchCause((cause) =>
-          Effect.as(Effect.logWarning("the log's oldest runes stay where they are", cause), false)
+          Effect.as(Effect.logWarning("the log's oldest runes could not be moved into a segment", cause), false)
         ),
         Effect.flatMap((isSealed) => Effect.sleep(isSealed ? PAUSE : LOOK))
       )

@@ -16,9 +16,9 @@ export const DEEDS = {
   SIGTERM: "end",
   SIGINT: "end",
   SIGQUIT: "end",
-  /** The machine's power fails. */
+  /** The machine's power is failing. */
   SIGPWR: "end",
-  /** The limit of processor time is reached: SIGKILL follows beyond it. */
+  /** The soft limit of processor time is reached: SIGKILL follows at the hard limit. */
   SIGXCPU: "end",
   SIGHUP: "hangup",
   /** Sent by log rotation; Node would open its debugger's port. */
@@ -46,8 +46,8 @@ const UNTOLD: ReadonlySet<Heard> = new Set(["SIGWINCH", "SIGURG", "SIGPIPE"])
 const told = (signal: Heard, isInTerminal: boolean): string | undefined => {
   const deed = DEEDS[signal]
   if (deed === "end" || (deed === "hangup" && isInTerminal)) return undefined
-  if (deed === "hangup") return `${signal}: nothing is done; each file is read as it changes`
-  return UNTOLD.has(signal) ? "" : `${signal}: nothing is done`
+  if (deed === "hangup") return `${signal}: ignored; files are read again when they change`
+  return UNTOLD.has(signal) ? "" : `${signal}: ignored`
 }
 
 /**
@@ -67,7 +67,7 @@ export const follow = Effect.gen(function* () {
     const signal = yield* Queue.take(heard)
     const nothing = told(signal, isInTerminal)
     if (nothing !== undefined) return yield* nothing === "" ? Effect.void : Effect.logInfo(nothing)
-    yield* Effect.logInfo(`${signal}: the daemon ends in order`)
+    yield* Effect.logInfo(`${signal}: the daemon is shutting down`)
     // the program's runner handles these two itself
     if (signal !== "SIGTERM" && signal !== "SIGINT") process.kill(process.pid, "SIGTERM")
   })

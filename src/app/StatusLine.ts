@@ -11,7 +11,7 @@ import { Notify } from "../systemd/Notify.ts"
 
 const LOOK = "5 seconds"
 
-/** `needs`: number of matters that wait for a person. */
+/** `needs`: number of items that wait for a user. */
 export const text = (of: { readonly agents: number; readonly busy: number; readonly needs: number }): string =>
   [
     counted(of.agents, "agent"),
@@ -33,7 +33,7 @@ export const follow = Effect.gen(function* () {
   yield* Effect.ignore(agents.recovered)
   return yield* Effect.forever(
     Effect.andThen(
-      Effect.catchCause(look, (cause) => Effect.logWarning("the status line is not told", cause)),
+      Effect.catchCause(look, (cause) => Effect.logWarning("the status line could not be sent", cause)),
       Effect.sleep(LOOK)
     )
   )

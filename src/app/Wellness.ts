@@ -1,9 +1,9 @@
 /**
- * Wellness: whether the daemon is healthy, for its watchdog. Pure: compares two looks.
+ * Wellness: whether the daemon is healthy, for its watchdog. Pure: compares two observations.
  *
- * Guarantees: while the log is being read, the reading must have progressed since the last look. After that, runes that
- * waited for the disk must have begun to become durable. A log thread that hangs with queued work is unhealthy; an idle
- * one is healthy. (A blocked event loop takes no look, so it does not reset the watchdog.)
+ * Guarantees: while the log is being read, the reading must have progressed since the last observation. After that,
+ * runes that waited for the disk must have begun to become durable. A log thread that hangs with queued work is
+ * unhealthy; an idle one is healthy. (A blocked event loop makes no observation, so it does not reset the watchdog.)
  */
 
 export interface Look {
@@ -16,7 +16,7 @@ export interface Look {
   readonly durable: number
 }
 
-/** `before`: the previous look; undefined for the first one. */
+/** `before`: the previous observation; undefined for the first one. */
 export const isWell = (before: Look | undefined, now: Look): boolean => {
   if (before === undefined) return true
   if (!now.isReady) return now.read > before.read

@@ -19,7 +19,7 @@ const Told = Schema.Struct({
   /** When the period ends and the limit is reset, ms since the epoch; null if it is not reset by itself. */
   until: Schema.NullOr(Schema.Finite),
   stops: Schema.Boolean,
-  /** Present if this is no limit, but a fact about the turn that a person would want to know. */
+  /** Present if this is no limit, but a fact about the turn that a user would want to know. */
   mark: Schema.optionalKey(text)
 })
 export type Told = typeof Told.Type

@@ -6,7 +6,7 @@
  *     agent with something to ask ── admits? ── no ──► it waits for the next day or month, or a file that allows more
  *
  * Guarantees: a limit applies to the sum of all agents that it covers. A waiting agent goes on by itself when a new day
- * or month begins. A person is notified once that a limit is near and once that it is exceeded, even across restarts.
+ * or month begins. A user is notified once that a limit is near and once that it is exceeded, even across restarts.
  * All sums are folds of the log, so that a restart loses none. Agents wait until their conversation has been read, and
  * if the machine has a limit, until all have been read.
  */

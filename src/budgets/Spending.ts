@@ -57,7 +57,7 @@ export interface Spending {
   readonly rows: Map<string, Row>
   /** Rows of the newest hours, without goals. `day` contains the hour. */
   readonly hours: Map<string, Row>
-  /** Keys of the warnings that a person was given. */
+  /** Keys of the warnings that a user was given. */
   readonly told: Set<string>
 }
 

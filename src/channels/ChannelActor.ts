@@ -1,14 +1,13 @@
 /**
- * ChannelActor: one channel with all its seats, as one event-sourced actor in its own commit scope.
- *
- *     mail → decide (pure) → one append of all its runes → answer → act
+ * ChannelActor: one channel with all its seats, as one event-sourced actor in its own commit scope: a message is
+ * decided purely, all its runes are appended at once, then it is answered, then the acts are done.
  *
  * The seats are parts of the actor and have no mailboxes. Handing over the floor moves two seats in one append, so
  * after a crash exactly one of them has the floor.
  *
- * Guarantees: the channel that others read is the fold of its durable runes. A decision on the floor is known to all
- * channels at once (Presence), before it is durable. Without mail and without an agent in turn, the actor needs no
- * fiber.
+ * Guarantees: the channel that others read is the fold of its durable runes. A decision about the floor is known to all
+ * channels at once (Presence), before it is durable. If no message is queued and no agent has the floor, the actor
+ * needs no fiber.
  */
 import { Clock, Effect, type Scope } from "effect"
 import type { System } from "../core/event-actor/ActorSystem.ts"
@@ -36,7 +35,7 @@ export interface Surroundings {
 
 type Actings = Acting<Channel, Input, CommandRefused>
 
-/** How long an agent that accepted no message is left alone, ms, if the time of its next run is unknown. */
+/** How long an agent that accepted no message gets none, in ms, if the time of its next run is unknown. */
 const TRY_AGAIN = 60_000
 
 export class ChannelActor implements Place {
@@ -100,7 +99,7 @@ export class ChannelActor implements Place {
   }
 
   look(): void {
-    // No agent is in the cycle, so there is nothing to look for.
+    // if no agent is in the cycle, no agent can get the floor
     if (this.actor.ahead.queue.line.length > 0) this.actor.tellNow({ _tag: "Look" })
   }
 
@@ -133,7 +132,7 @@ export class ChannelActor implements Place {
       idle: (agent) => presence.idle(conversation, agent, this),
       waits: (agent) => this.around.agents.waits?.({ conversation, agent }) === true,
       aliveAt: (agent) => {
-        // time in which only a person can let it go on does not count
+        // time in which the agent waits for a user does not count
         if (this.around.agents.waits?.({ conversation, agent }) === true) return now
         const heard = presence.heardAt(conversation, agent)
         return heard === undefined ? 0 : now - (system.monotonic() - heard)
@@ -206,7 +205,8 @@ export class ChannelActor implements Place {
   }
 
   /**
-   * Leaves an agent alone that accepts no message. It is tried again after a while, or when it, or a person, shows up.
+   * Sends no message to an agent that accepted none. The agent is tried again after a while, when it reports something,
+   * or when a user posts.
    */
   private leaveAlone(agent: string): Effect.Effect<void> {
     const { presence, scope } = this.around
@@ -219,7 +219,7 @@ export class ChannelActor implements Place {
     return Effect.asVoid(Effect.forkIn(waits, scope))
   }
 
-  /** How long until the agent is called again, ms: early enough that it has the floor when its next run begins. */
+  /** How long until the agent is called again, in ms: early enough that it has the floor when its next run begins. */
   private readonly restOf = Effect.fnUntraced({ self: this }, function* (this: ChannelActor, agent: string) {
     const members = yield* this.around.agents.members(this.conversation)
     const until = members.find((member) => member.agent === agent)?.restsUntil
@@ -231,11 +231,11 @@ export class ChannelActor implements Place {
   private steer({ agent, floor, from, messageId, text }: Extract<Act, { _tag: "Steer" }>): Effect.Effect<void> {
     const message = { messageId, from, text: Floor.aside(this.name, from, text, floor), alone: false }
     const { agents } = this.around
-    // an agent without the floor is not taken from its own task: it gets the message with its next turn
+    // an agent without the floor is not interrupted in its own task: it gets the message with its next turn
     const told = floor ? agents.steer(this.to(agent), message) : agents.post(this.to(agent), message)
-    // The post is in the channel, and unread until a turn has carried it.
+    // If this fails, the post is still in the channel, and unread until a turn has carried it.
     return Effect.catch(Effect.asVoid(told), (error) =>
-      Effect.logDebug(`${this.actor.address}: ${agent} hears of it later: ${error.message}`)
+      Effect.logDebug(`${this.actor.address}: ${agent} gets the post later: ${error.message}`)
     )
   }
 

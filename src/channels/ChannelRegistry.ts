@@ -2,8 +2,8 @@
  * ChannelRegistry: all open channels, by conversation and name, and by the agents that have seats in them. It also
  * resolves names of channels.
  *
- * Guarantees: a name is searched in the caller's project first. A name that matches no channel, or several, is rejected
- * with what to say instead.
+ * Guarantees: a name is searched in the caller's project first. A name that matches no channel, or several, is
+ * rejected, and the error lists the possible names.
  */
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { Member } from "../domain/AgentPort.ts"
@@ -13,7 +13,7 @@ import { ChannelActor } from "./ChannelActor.ts"
 import type { Presence } from "./Presence.ts"
 import * as ChannelView from "./ChannelView.ts"
 
-/** A project's conversation, with the project's present name. */
+/** A project's conversation, with the project's current name. */
 export interface Home {
   readonly conversation: string
   readonly project: string
@@ -50,7 +50,7 @@ export class ChannelRegistry {
     this.presence.leave(actor)
   }
 
-  /** From now on channels give floors. */
+  /** Allows the channels to give floors, and lets each of them check at once. */
   settle(): void {
     this.presence.isSettled = true
     for (const actor of this.all) actor.look()
@@ -76,12 +76,12 @@ export class ChannelRegistry {
     return [...this.presence.places(conversation, agent)].filter((place) => place instanceof ChannelActor)
   }
 
-  /** Lets the channel get messages to its agents again, even to those that recently accepted none. */
+  /** Lets the channel send messages to its agents again, even to those that recently accepted none. */
   forgive({ channel }: ChannelActor): void {
     for (const agent of Object.keys(channel.seats)) this.presence.shut(channel.conversation, agent, false)
   }
 
-  /** `needs`: why the agent with the floor cannot go on without a person, and since when. */
+  /** `needs`: why the agent with the floor cannot go on without a user, and since when. */
   info(actor: ChannelActor, needs?: Member["needs"]): ChannelInfo {
     const { conversation } = actor.channel
     const project = this.homes.get(conversation)?.project ?? conversation
@@ -143,9 +143,13 @@ export class ChannelRegistry {
         )
         .join(", ")
     if (others.length > 0)
-      return refuse("not_found", `There is no channel "${name}" in this project.`, `Say which: ${named(others)}`)
+      return refuse(
+        "not_found",
+        `There is no channel "${name}" in this project.`,
+        `Name one of these: ${named(others)}`
+      )
     const own = conversation === undefined ? this.all : this.of(conversation)
-    const remedy = own.length === 0 ? "Make it: agentd channel new NAME AGENT…" : `There are: ${named(own)}`
+    const remedy = own.length === 0 ? "Create it: agentd channel new NAME AGENT…" : `There are: ${named(own)}`
     return refuse("not_found", `There is no channel "${name}".`, remedy)
   }
 
@@ -157,7 +161,11 @@ export class ChannelRegistry {
       return own.find(({ channel }) => channel.name === plain) ?? this.unknown(plain, [], conversation)
     return (
       own.find(({ channel }) => channel.queue.current === agent) ??
-      refuse("not_now", "You have the floor of no channel now.", "End your turn: you are called when a floor is yours.")
+      refuse(
+        "not_now",
+        "You do not have the floor of any channel now.",
+        "End your turn: you are called when you get the floor."
+      )
     )
   }
 }

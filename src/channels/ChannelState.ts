@@ -36,13 +36,13 @@ export interface Seated {
 /** The turn of the ACTIVE agent. */
 export interface Floor {
   readonly agent: string
-  /** A person's posts sent to the agent during the turn, which no turn is known to carry yet. */
+  /** A user's posts sent to the agent during the turn, which no turn is known to carry yet. */
   readonly injected: ReadonlyArray<{ readonly messageId: string; readonly seq: number }>
   /** All messages sent to it during the turn. Each can begin a turn of its own, which belongs to this floor. */
   readonly sent: ReadonlyArray<string>
   /** The agent's turns whose answers have been handled. */
   readonly answered: ReadonlyArray<string>
-  /** When it answered without a signal, ms since the epoch; null if it did not. */
+  /** When the agent answered without a signal, ms since the epoch; null if it did not. */
   readonly answeredAt: number | null
   /** The signal that the agent gave through its tools. It counts when the turn ends. */
   readonly signal: Signal | null
@@ -56,7 +56,7 @@ export interface Channel {
   readonly origin: "config" | "person"
   readonly settings: ChannelConfig
   readonly paused: boolean
-  /** When it was paused, ms since the epoch; undefined if it is not paused. */
+  /** When the channel was paused, ms since the epoch; undefined if it is not paused. */
   readonly pausedAt?: number | undefined
   readonly closed: boolean
   /** Agents that belong in the cycle, whether present or not. */
@@ -67,7 +67,7 @@ export interface Channel {
   readonly posts: ReadonlyArray<Post>
   /** Sequence number of the newest post. */
   readonly head: number
-  /** Number of posts of agents since the last input of a person, a task or a message from outside. */
+  /** Number of posts of agents since the last input of a user, a task or a message from outside. */
   readonly amongAgents: number
   /** Number of turns granted so far. */
   readonly grants: number
@@ -125,11 +125,11 @@ export const seatsOf = (channel: Channel): ReadonlyArray<Seated> => Object.value
 export const holder = (channel: Channel): Seated | undefined =>
   channel.queue.current === null ? undefined : seatOf(channel, channel.queue.current)
 
-/** True if agents have made the maximum number of posts among themselves: a person decides how it goes on. */
+/** True if agents have made the maximum number of posts among themselves. Only a user can then restart the channel. */
 export const isResting = ({ amongAgents, settings }: Channel): boolean =>
   amongAgents >= settings.turnConfig.restAfterPosts
 
-/** An agent with unread posts while no agent is in the cycle: only a person can restart the channel. */
+/** An agent with unread posts while no agent is in the cycle: only a user can restart the channel. */
 export const strandedIn = (channel: Channel): string | undefined =>
   channel.queue.line.length === 0
     ? seatsOf(channel).find((seated) => seated.stand.state === "IDLE" && hasUnread(channel, seated))?.agent
@@ -138,7 +138,7 @@ export const strandedIn = (channel: Channel): string | undefined =>
 /** The rights of an agent in its seat's state. */
 export const propertiesOf = ({ stand }: Seated) => SeatMachine.properties[stand.state]
 
-/** True for a message of a person or a task; false for what a channel sends to an agent. */
+/** True for a message of a user or a task; false for what a channel sends to an agent. */
 export const isFromOutside = (messageId: string): boolean => !/^(?:channel|note):/.test(messageId)
 
 /** True for all messages that this channel sends to agents. */

@@ -25,14 +25,14 @@ import {
 } from "./ChannelState.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
-/** The present state of the agents. Volatile: it is true only at this moment. */
+/** The current state of the agents. Volatile: it is true only at this moment. */
 export interface View {
   /** The current time, ms since the epoch. */
   readonly now: number
   /** True when the agents' state is known after a start, so that floors can be given. */
   readonly open: boolean
   readonly online: (agent: string) => boolean
-  /** The agent has a turn in progress, in a channel or elsewhere. */
+  /** True if the agent has a turn in progress, in a channel or elsewhere. */
   readonly busy: (agent: string) => boolean
   /** True if the agent's current turn belongs to the floor that was given with this prompt. */
   readonly carries: (agent: string, prompt: string) => boolean
@@ -42,7 +42,7 @@ export interface View {
   readonly idle: (agent: string) => boolean
   /** The agent's last sign of life, ms since the epoch; 0 if there was none. */
   readonly aliveAt: (agent: string) => number
-  /** True if only a person can let the agent go on. */
+  /** True if the agent waits for a user. */
   readonly waits?: (agent: string) => boolean
   /** Whether the deadline has passed. Changes of the wall clock have no effect. */
   readonly isOver: (deadline: Deadline) => boolean
@@ -80,7 +80,7 @@ export interface First {
   readonly seq: number
 }
 
-const CUT = "\n… (cut: the whole is in the agent's own log)"
+const CUT = "\n… (cut: the full text is in the agent's own log)"
 
 export const bounded = (text: string): string => {
   if (Buffer.byteLength(text) <= MAX_POST_BYTES) return text
@@ -98,7 +98,7 @@ export class ChannelTransaction {
   readonly drafts: Array<Draft> = []
   readonly acts: Array<Act> = []
   private readonly first: First
-  /** The agent that gets no floor now. */
+  /** The agent that gets no floor as a result of this input; null: none. */
   private alone: string | null = null
 
   constructor(channel: Channel, view: View, first: First) {
@@ -139,7 +139,7 @@ export class ChannelTransaction {
   }
 
   /**
-   * Posts a notice when the channel starts to rest: the number of posts that agents make without a person is limited.
+   * Posts a notice when the channel starts to rest: the number of posts that agents make without a user is limited.
    */
   settleRest(before: Channel): void {
     if (isResting(before) || !isResting(this.channel) || this.channel.closed) return
@@ -169,7 +169,7 @@ export class ChannelTransaction {
     const ends = state === "ACTIVE" && result.state !== "ACTIVE"
     const cut = result.actions.some(({ _tag }) => _tag === "InterruptTurn") || (ends && event._tag === "AgentLeft")
     const late = ends ? (floor?.injected ?? []).map(({ messageId }) => messageId) : []
-    // A turn that is ended may carry what a person said during it.
+    // A turn that is ended may carry posts that a user made during it.
     if (cut && before.prompt !== null) this.recall(agent, [before.prompt, ...(floor?.sent ?? [])], reasonOf(event))
     else if (late.length > 0) this.recall(agent, late, null)
     for (const action of result.actions) this.follow(agent, action, event)
@@ -216,7 +216,7 @@ export class ChannelTransaction {
     }
   }
 
-  /** Ends an agent's wait whose condition is met. The agent goes on at once if the floor is free. */
+  /** Ends an agent's wait whose condition is met. The agent continues at once if the floor is free. */
   resolve(agent: string): boolean {
     const seated = this.seat(agent)
     if (seated === undefined || seated.stand.data.wait?.resolved !== false) return false

@@ -1,4 +1,4 @@
-/** ChannelView: builds the view of a channel that people see. Pure. */
+/** ChannelView: builds the view of a channel for users. Pure. */
 import type { ChannelInfo, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
 import type { Member } from "../domain/AgentPort.ts"
 import * as Words from "../domain/Words.ts"
@@ -64,7 +64,7 @@ const seatInfo = (channel: Channel, seated: Seated, view: View, endOf: EndOf): S
   detail: seatDetail(channel, seated, view)
 })
 
-/** Why the channel waits for a person, with the remedy; null if it does not. */
+/** Why the channel waits for a user, with the remedy; null if it does not. */
 const waitsOf = (channel: Channel, project: string): string | null => {
   const { closed, paused } = channel
   const name = `${project}/${channel.name}`
@@ -93,7 +93,7 @@ const detail = (channel: Channel, project: string, seats: ReadonlyArray<SeatInfo
   return waiting.length === 0 ? "nobody has anything new to read" : `waits for ${waiting[0]} to be idle`
 }
 
-/** `needs`: why the agent with the floor cannot go on without a person, and since when. */
+/** `needs`: why the agent with the floor waits for a user, and since when. */
 export const info = (
   channel: Channel,
   project: string,

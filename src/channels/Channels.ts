@@ -1,12 +1,12 @@
 /**
- * Channels: the service for channels, in which agents and people take turns. It applies what a project's config says of
- * them, commands of people, and posts of agents.
+ * Channels: the service for channels, in which agents and users take turns. It applies the channels of a project's
+ * config, commands of users, and posts of agents.
  *
  *     config ────┐                         ┌ runes
- *     people ────┼─► ChannelActor ─────────┤
+ *     users  ────┼─► ChannelActor ─────────┤
  *     AgentPort ─┘   (with its seats)      └ prompts, steers, interrupts ──► AgentPort
  *
- * Guarantees: what a reply reports is durable. At most one agent has the floor of a channel, and besides people only it
+ * Guarantees: what a reply reports is durable. At most one agent has the floor of a channel, and besides users only it
  * can post there. Every agent with a seat reads what was posted when it gets the floor. After a start the daemon first
  * finds out which agents are alive and how their turns ended, before it gives any floor; the layer is ready at once. A
  * channel that fails affects no other.
@@ -34,7 +34,7 @@ import { settle } from "./TurnRecovery.ts"
 type Command = Effect.Effect<Done, CommandRefused | StorageError>
 
 /**
- * The channels in which agents and people take turns. A channel is named `channel` within its project, and
+ * The channels in which agents and users take turns. A channel is named `channel` within its project, and
  * `project/channel` elsewhere.
  */
 export class Channels extends Context.Service<
@@ -116,7 +116,7 @@ class LiveChannels {
     return actor
   })
 
-  /** Sends an input for a command; errors are worded for a person. */
+  /** Sends an input for a command; unexpected errors become refusals with a text for the user. */
   private asked(actor: ChannelActor, input: Input): Command {
     return actor.ask(input).pipe(
       Effect.catchIf(
@@ -166,7 +166,7 @@ class LiveChannels {
     function* (this: LiveChannels, home: Home, config: ChannelsConfig) {
       yield* Deferred.await(this.started)
       this.registry.home(home)
-      // Before that, `settle` handles all members at once.
+      // Before the agents' state is known, `settle` handles all members at once.
       if (this.around.presence.isSettled) {
         for (const member of yield* this.around.agents.members(home.conversation)) this.around.presence.settle(member)
       }
@@ -207,7 +207,7 @@ class LiveChannels {
         return yield* refuse(
           "conflict",
           `#${actor.channel.name} is in the project's agentd.jsonc.`,
-          "Take it out there: then it is closed."
+          "Remove it from that file; it is then closed."
         )
       }
       return yield* this.closed(actor, caller.by)
@@ -231,7 +231,7 @@ class LiveChannels {
 
   readonly post = (name: string, text: string, caller: Caller): Command =>
     Effect.flatMap(Ids.messageId, (messageId) => {
-      // Agents that recently accepted no message are tried again, because a person waits now.
+      // Agents that recently accepted no message are tried again, because a user waits for an answer now.
       const found = this.registry.find(name, caller)
       if (found instanceof ChannelActor) this.registry.forgive(found)
       return this.on(name, caller, { _tag: "Post", messageId, from: caller.by, text })
@@ -364,6 +364,6 @@ const make = Effect.fnUntraced(function* ({ supervisor }: Options) {
   return live.service()
 })
 
-/** The channels service. `nest`, the channels' supervisor, must be under another supervisor, below the agents'. */
+/** The channels service. Its supervisor must be started by another supervisor, after that of the agents. */
 export const layer = (options: Options): Layer.Layer<Channels, never, ActorSystem | AgentPort | EventLog> =>
   Layer.effect(Channels, make(options))

@@ -1,5 +1,5 @@
 /**
- * Commands: decides what a person's command to a channel leads to. Pure.
+ * Commands: decides how a user's command changes a channel. Pure.
  *
  * Guarantees: a command that cannot be carried out is rejected with a remedy, and changes nothing.
  */
@@ -16,7 +16,7 @@ export const create = (
 ) => {
   const { channel } = transaction
   if (channel.epoch > 0)
-    return refuse("conflict", `There is a channel #${channel.name} already.`, "Choose another name.")
+    return refuse("conflict", `The channel #${channel.name} already exists.`, "Choose another name.")
   transaction.record("channel.created", { name: channel.name, origin, by, settings }, "create")
   for (const agent of settings.agents) assign(transaction, agent, by)
   return `#${channel.name} is made.`
@@ -24,7 +24,7 @@ export const create = (
 
 export const configure = (transaction: ChannelTransaction, { by, settings }: Extract<Input, { _tag: "Configure" }>) => {
   const before = transaction.channel.settings
-  if (Equal.equals(before, settings)) return `#${transaction.channel.name} is as it was.`
+  if (Equal.equals(before, settings)) return `#${transaction.channel.name} is unchanged.`
   transaction.record("channel.configured", { settings, by }, "configure")
   for (const agent of before.agents) if (!settings.agents.includes(agent)) remove(transaction, agent, by)
   for (const agent of settings.agents) if (!before.agents.includes(agent)) assign(transaction, agent, by)
@@ -35,12 +35,12 @@ export const assign = (transaction: ChannelTransaction, agent: string, by: strin
   const { name } = transaction.channel
   const seated = transaction.seat(agent)
   if (seated?.stand.data.member === true)
-    return refuse("conflict", `${agent} is in #${name} already.`, "Nothing is to be done.")
+    return refuse("conflict", `${agent} is in #${name} already.`, "Nothing needs to be done.")
   if (!transaction.channel.assigned.includes(agent)) transaction.record("channel.assigned", { agent, by }, "assign")
   if (transaction.view.online(agent)) came(transaction, agent)
   const offline = transaction.seat(agent)?.stand.state === "OFFLINE"
   return offline
-    ? `${agent} is assigned to #${name}; it is offline, and takes its place once it is started.`
+    ? `${agent} is assigned to #${name}; it is offline, and gets its seat when it starts.`
     : `${agent} is in #${name}.`
 }
 
@@ -49,7 +49,7 @@ export const remove = (transaction: ChannelTransaction, agent: string, by: strin
   const seated = transaction.seat(agent)
   const isAssigned = transaction.channel.assigned.includes(agent)
   if (!isAssigned && seated?.stand.data.member !== true) {
-    return refuse("not_found", `${agent} is not in #${name}.`, `See who is: agentd channel show ${name}`)
+    return refuse("not_found", `${agent} is not in #${name}.`, `List its agents: agentd channel show ${name}`)
   }
   if (isAssigned) transaction.record("channel.unassigned", { agent, by }, "remove")
   transaction.move(agent, { _tag: "Removed", by })
@@ -59,7 +59,7 @@ export const remove = (transaction: ChannelTransaction, agent: string, by: strin
 export const post = (transaction: ChannelTransaction, input: Extract<Input, { _tag: "Post" }>) => {
   const { from, messageId } = input
   const { name, posts, settings } = transaction.channel
-  if (posts.some((other) => other.messageId === messageId)) return `It stands in #${name} already.`
+  if (posts.some((other) => other.messageId === messageId)) return `It is already in #${name}.`
   const text = bounded(input.text)
   const mode = settings.turnConfig.humanInterruptMode
   const { holder } = transaction
@@ -85,9 +85,9 @@ export const post = (transaction: ChannelTransaction, input: Extract<Input, { _t
 }
 
 /**
- * Whether a post may be added to the turn of the agent with the floor. Not before a turn has begun with its prompt: the
- * post would overtake the prompt. Not while the agent works on something else: steering would take it away from that.
- * Not while an earlier post is unread, because an agent always receives all posts up to one.
+ * Whether a post may be added to the turn of the agent with the floor. It must not be added before a turn has begun
+ * with its prompt, because the post would overtake the prompt. It must not interrupt an agent that works on something
+ * else. It must not overtake an earlier unread post, because an agent always receives all posts up to one.
  */
 const mayHear = ({ channel, view }: ChannelTransaction, { agent, prompt, told }: Seated): boolean => {
   const { answered = [], injected = [], sent = [] } = channel.floor ?? {}
@@ -116,7 +116,7 @@ export const arrange = (
   const { name } = transaction.channel
   const unknown = agents.find((agent) => seatOf(transaction.channel, agent) === undefined)
   if (unknown !== undefined)
-    return refuse("not_found", `${unknown} is not in #${name}.`, `See who is: agentd channel show ${name}`)
+    return refuse("not_found", `${unknown} is not in #${name}.`, `List its agents: agentd channel show ${name}`)
   transaction.record("channel.ordered", { order, agents, by }, "order")
   return `#${name} goes by ${order}${agents.length === 0 ? "" : `, ${agents.join(", ")} first`}.`
 }
@@ -128,7 +128,7 @@ export const grant = (transaction: ChannelTransaction, agent: string, by: string
   const override = (to: "ACTIVE" | "QUEUED") => ({ _tag: "HumanOverride", by, to, at: view.now }) as const
   if (holder?.agent === agent) {
     transaction.move(agent, override("ACTIVE"))
-    return `${agent} has the floor of #${name} already; its time begins anew.`
+    return `${agent} has the floor of #${name} already; its timeout restarts.`
   }
   const seated = transaction.seat(agent)
   if (seated?.stand.data.member !== true) {
@@ -138,12 +138,12 @@ export const grant = (transaction: ChannelTransaction, agent: string, by: string
       `Assign it: agentd channel assign ${name} ${agent}`
     )
   }
-  if (!view.open) return refuse("not_now", "Who is alive is not settled yet.", "Try again in a moment.")
+  if (!view.open) return refuse("not_now", "It is not known yet which agents are running.", "Try again in a moment.")
   if (!view.idle(agent)) {
     return refuse(
       "not_now",
       `${agent} is at work on something else.`,
-      `Wait until it is idle, or end that: agentd interrupt ${agent}`
+      `Wait until it is idle, or interrupt it: agentd interrupt ${agent}`
     )
   }
   if (holder !== undefined) transaction.move(holder.agent, override("QUEUED"))
@@ -172,12 +172,12 @@ export const requeue = (transaction: ChannelTransaction, agent: string, by: stri
     return refuse(
       "conflict",
       `${agent} neither waits in #${name} nor has its floor.`,
-      `See who does: agentd channel show ${name}; give it a seat: agentd channel assign ${name} ${agent}`
+      `List its agents: agentd channel show ${name}; give it a seat: agentd channel assign ${name} ${agent}`
     )
   }
   transaction.move(agent, { _tag: "HumanOverride", by, to: "QUEUED", at: transaction.view.now })
   return state === "WAITING"
-    ? `${agent} waits no longer: it is in the queue of #${name} again.`
+    ? `${agent} no longer waits: it is in the queue of #${name} again.`
     : `${agent} has lost the floor of #${name}.`
 }
 
@@ -186,10 +186,10 @@ export const pause = (transaction: ChannelTransaction, { by, paused }: Extract<I
   const isHeld = channel.paused || isResting(channel)
   if (paused ? !channel.paused : isHeld)
     transaction.record(paused ? "channel.paused" : "channel.resumed", { by }, paused ? "pause" : "resume")
-  if (!paused) return isHeld ? `#${channel.name} goes on.` : `#${channel.name} is not paused.`
+  if (!paused) return isHeld ? `#${channel.name} continues.` : `#${channel.name} is not paused.`
   return holder === undefined
     ? `#${channel.name} is paused.`
-    : `#${channel.name} is paused; ${holder.agent} ends its turn.`
+    : `#${channel.name} is paused; ${holder.agent} finishes its turn first.`
 }
 
 export const close = (transaction: ChannelTransaction, by: string) => {

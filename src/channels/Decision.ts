@@ -1,5 +1,5 @@
 /**
- * Decision: decides what an input to a channel leads to. Pure.
+ * Decision: decides how an input changes a channel. Pure.
  *
  * Guarantees: every input is decided; a rejected one changes nothing. Afterwards an agent has the floor, or no agent
  * can take it.
@@ -26,9 +26,9 @@ export const decide = (channel: Channel, view: View, input: Input, first: First)
   return { drafts: transaction.drafts, acts: transaction.acts, channel: transaction.channel, reply }
 }
 
-/** The channel is closed: a command is rejected, a fact is ignored. */
+/** Handles an input of a closed channel: a command is rejected, a fact is ignored. */
 const over = ({ name }: Channel, input: Input): string | CommandRefused =>
-  isFact(input) ? "" : refuse("closed", `#${name} is closed.`, "Make a new one: agentd channel new NAME")
+  isFact(input) ? "" : refuse("closed", `#${name} is closed.`, "Create a new one: agentd channel new NAME")
 
 const run = (transaction: ChannelTransaction, input: Input): string | CommandRefused => {
   switch (input._tag) {

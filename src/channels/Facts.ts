@@ -1,5 +1,6 @@
 /**
- * Facts: decides what reports on agents, words of agents, and time lead to in a channel. Pure.
+ * Facts: decides how a channel changes when an agent reports something, when an agent posts or signals, or when a
+ * deadline passes. Pure.
  *
  * Guarantees: an answer is posted once, and only while its agent has the floor. Results of an earlier turn have no
  * effect.
@@ -57,12 +58,12 @@ export const say = (
     transaction.record("channel.signalled", { agent, signal: utterance }, utterance._tag)
     return `Noted: end your turn now; its last text is posted in #${name}.`
   }
-  if (posts.some((other) => other.messageId === messageId)) return `It stands in #${name} already.`
+  if (posts.some((other) => other.messageId === messageId)) return `It is already in #${name}.`
   if (isResting(transaction.channel)) {
     return refuse(
       "paused",
-      `#${name} rests: its agents have talked for long among themselves.`,
-      "End your turn: a person has the word."
+      `#${name} rests: its agents have posted for long without a person.`,
+      "End your turn: a person must post next."
     )
   }
   transaction.record("channel.posted", { messageId, by: "agent", from: agent, text: bounded(utterance.text) }, "post")
@@ -107,7 +108,7 @@ const stirred = (transaction: ChannelTransaction, agent: string, messageIds: Rea
     transaction.record("channel.stirred", { agent, messageId }, "carried")
 }
 
-/** Records that posts that a person made during the turn have reached the agent. */
+/** Records that posts that a user made during the turn have reached the agent. */
 const carried = (transaction: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
   const injected = transaction.channel.floor?.injected ?? []
   const upTo = Math.max(0, ...injected.filter(({ messageId }) => messageIds.includes(messageId)).map(({ seq }) => seq))
@@ -123,12 +124,14 @@ const offered = (transaction: ChannelTransaction, agent: string, messageIds: Rea
     .filter((id) => messageIds.includes(id) && !injected.some(({ messageId }) => messageId === id))
     .map((messageId) => ({ messageId, seq: seqOf(messageId) }))
   const seqs = again.map(({ seq }) => seq)
-  // if a later turn has heard more, it goes on from there
+  // if a later turn has received more posts, the agent continues from there
   if (again.length === 0 || Math.max(...seqs) !== holder.told) return
   transaction.record("channel.read", { agent, upTo: Math.min(...seqs) - 1, again }, "offered")
 }
 
-/** The last words of the turn. A signal is not part of them, even in half an answer. */
+/**
+ * The text and the signal of the turn's output. The signal is not part of the text, even if the answer is incomplete.
+ */
 const answerIn = (output: string, now: number): Signal.Answer => {
   const { signal, text } = Signal.read(HalfAnswer.partOf(output), now)
   return { signal, text: HalfAnswer.isMarked(output) ? HalfAnswer.marked(text) : text }
@@ -146,7 +149,7 @@ const ended = (transaction: ChannelTransaction, input: Ended): void => {
   if (outcome === "error" && HalfAnswer.isMarked(answer.text)) half(transaction, seated, turnId, answer)
   else withhold(transaction, input, answer.text, `the turn ended: ${outcome}`)
   const floor = transaction.channel.floor!
-  // The message is offered again, or the turn goes on with what a person said: it still has the floor.
+  // If the message is offered again, or the turn continues with a user's post, the agent keeps the floor.
   if (input.again) offered(transaction, agent, input.messageIds)
   if (input.again || (outcome === "interrupted" && floor.injected.length > 0)) return
   const reason = input.reason ?? outcome
@@ -187,7 +190,7 @@ const post = (
   )
 }
 
-/** Posts half an answer. It counts as news like a whole one, but its turn has failed. */
+/** Posts an incomplete answer. It counts as news like a complete one, but its turn has failed. */
 const half = (transaction: ChannelTransaction, seated: Seated, turnId: string, answer: Signal.Answer): void => {
   if (answer.text === "") return
   post(transaction, seated, turnId, answer)
@@ -207,7 +210,7 @@ const complete = (transaction: ChannelTransaction, seated: Seated, turnId: strin
 }
 
 /**
- * Finishes a turn. A post that a person made during it can already be the agent's next turn, which belongs to this
+ * Finishes a turn. A post that a user made during the turn can already be the agent's next turn, which belongs to this
  * floor. Otherwise the post is withdrawn first.
  */
 const finish = (transaction: ChannelTransaction, seated: Seated, signal: SaidSignal): void => {
@@ -223,7 +226,7 @@ const recalled = (transaction: ChannelTransaction, input: Extract<Input, { _tag:
   const { agent, messageIds, prompt } = input
   const { holder } = transaction
   if (holder?.agent !== agent || holder.prompt !== prompt) return
-  // a turn that carried the messages may have begun and failed before they were withdrawn
+  // a turn that carried the messages may have started and failed before they were withdrawn
   offered(transaction, agent, messageIds)
   const signal = transaction.channel.floor?.signal ?? null
   if (signal !== null) signalled(transaction, holder, signal)
@@ -253,7 +256,7 @@ const rest = (transaction: ChannelTransaction, agent: string): void => {
   if (transaction.seat(agent)?.stand.state === "IDLE") transaction.news(null, "agent", "unread")
 }
 
-/** Sends everything that belongs to the current turn once more. Messages that have arrived already have no effect. */
+/** Sends everything that belongs to the current turn once more. A message that has already arrived has no effect. */
 const resumed = (transaction: ChannelTransaction): void => {
   const { holder } = transaction
   if (holder === undefined) return
@@ -307,7 +310,7 @@ const due = (transaction: ChannelTransaction, key: string): void => {
   else if (what === "silence" && transaction.channel.floor?.answeredAt != null) silent(transaction, seated)
 }
 
-/** Extends the turn. Time in which it waits for a person does not count against the agent. */
+/** Extends the turn. Time in which the turn waits for a user does not count against the agent. */
 const live = (transaction: ChannelTransaction, { agent, stand }: Seated, at: number, isOthers = false): void => {
   const { aliveAt, beganAt = stand.at, turnId } = stand.data
   const isWait = isOthers || transaction.view.waits?.(agent) === true

@@ -1,9 +1,9 @@
 /**
- * Floor: builds the prompt for an agent that gets the floor: what is new since it last spoke, who else is there, and
+ * Floor: builds the prompt for an agent that gets the floor: the new posts since its last turn, the other agents, and
  * how to answer. Pure.
  *
  * Guarantees: the prompt is bounded; the newest posts are included, and it says how many are left out. The text of
- * posts is quoted (Frame), so that it cannot be taken for the channel's own words.
+ * posts is quoted (Frame), so that it cannot be taken for the channel's own text.
  */
 import * as Frame from "../domain/Frame.ts"
 import { type Channel, type Post, type Seated, seatsOf } from "./ChannelState.ts"
@@ -90,7 +90,7 @@ export const prompt = (channel: Channel, seated: Seated): string => {
   ].join("\n")
 }
 
-/** The message for an agent at work when a person posts. An agent without the floor gets it with its next turn. */
+/** The message for an agent at work when a user posts. An agent without the floor gets it with its next turn. */
 export const aside = (channel: string, from: string, text: string, hasFloor: boolean): string =>
   [
     hasFloor

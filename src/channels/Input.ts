@@ -1,4 +1,4 @@
-/** Input: the inputs of a channel: commands of people, words of agents, reports on agents, and time. */
+/** Input: the inputs of a channel: commands of users, posts and signals of agents, reports on agents, and deadlines. */
 import type { ChannelConfig, Order } from "../config/ChannelConfig.ts"
 import type { Utterance } from "../domain/ChannelMessages.ts"
 import type { Departure, TurnOutcome } from "../domain/AgentPort.ts"
@@ -38,9 +38,9 @@ export type Input =
   | { readonly _tag: "Left"; readonly agent: string; readonly how: Departure }
   | { readonly _tag: "Carried"; readonly agent: string; readonly messageIds: ReadonlyArray<string> }
   | Ended
-  /** The agent could not be given the prompt of its turn. */
+  /** The prompt of the agent's turn could not be delivered. */
   | { readonly _tag: "Unreachable"; readonly agent: string; readonly prompt: string; readonly reason: string }
-  /** The agent has ended its turn, and posts that a person made during it were withdrawn before a turn handled them. */
+  /** The agent has ended its turn, and posts that a user made during it were withdrawn before a turn handled them. */
   | {
       readonly _tag: "Recalled"
       readonly agent: string
@@ -52,7 +52,7 @@ export type Input =
    * Sent after a restart: the agent with the floor is working, or has not received its prompt. Its time limit restarts.
    */
   | { readonly _tag: "Resumed" }
-  /** Something may have become possible: an agent is idle, or the daemon now knows which agents are alive. */
+  /** A floor may have become available: an agent is idle, or the daemon now knows which agents are running. */
   | { readonly _tag: "Look" }
 
 const FACTS = ["Came", "Left", "Carried", "Ended", "Unreachable", "Recalled", "Due", "Resumed", "Look"] as const

@@ -1,5 +1,5 @@
 /**
- * Presence: the present state of the agents: which are online and busy, in which channels each has a seat, and in which
+ * Presence: the current state of the agents: which are online and busy, in which channels each has a seat, and in which
  * it has the floor. Not durable: it is queried again after a restart.
  *
  * Guarantees: an agent with the floor in one channel is not idle for any other. This holds from the moment the channel
@@ -7,9 +7,9 @@
  */
 import type { Member } from "../domain/AgentPort.ts"
 
-/** A channel, as far as this module needs it. */
+/** The part of a channel that this module uses. */
 export interface Place {
-  /** Called when something may have become possible. */
+  /** Called when the channel may be able to give the floor to an agent. */
   look(): void
 }
 
@@ -66,7 +66,7 @@ export class Presence {
     this.of(conversation, agent).places.add(place)
   }
 
-  /** Removes a channel that is gone. */
+  /** Removes a channel that has ended. */
   leave(place: Place): void {
     for (const known of this.agents.values()) {
       known.places.delete(place)
@@ -120,7 +120,10 @@ export class Presence {
     this.of(conversation, agent).floors.add(place)
   }
 
-  /** Takes the floor from the agent. The other channels in which it has a seat look again. */
+  /**
+   * Takes the floor from the agent. The other channels in which it has a seat then check whether they can give it
+   * theirs.
+   */
   release(conversation: string, agent: string, from: Place): void {
     const { floors, places } = this.of(conversation, agent)
     if (!floors.delete(from) || floors.size > 0) return

@@ -2,7 +2,7 @@
  * Recovery: rebuilds the channels of a conversation from the log. The fold is pure.
  *
  * Guarantees: a channel whose runes do not fold (a log of a newer agentd, or a damaged one) is set aside and affects no
- * other. When a conversation is closed, its channels are gone.
+ * other. A conversation that is closed has no channels.
  */
 import { Effect } from "effect"
 import { decodeChannel } from "../config/ChannelConfig.ts"
@@ -58,7 +58,7 @@ const without = <A>(from: { readonly [name: string]: A }, name: string): { reado
 export const apply = (records: Records, any: Rune): Records => {
   if (any.kind === CLOSES) return empty
   const rune = read(any)
-  // an older agentd moved payloads into archives
+  // the rune has no payload: an older agentd moved payloads into archives
   if (rune === undefined) return records
   if (rune.kind === "project.registered" || rune.kind === "project.config_changed") return named(records, rune)
   const name = nameOf(rune)

@@ -14,7 +14,7 @@ export type State = "OFFLINE" | "IDLE" | "QUEUED" | "ACTIVE" | "WAITING"
 const turnId = Schema.String
 
 /**
- * The condition that ends a wait before its deadline: a message in the channel, a person's message there, or a time (ms
+ * The condition that ends a wait before its deadline: a message in the channel, a user's message there, or a time (ms
  * since the epoch).
  */
 export const Until = Schema.Union([
@@ -25,7 +25,7 @@ export const Until = Schema.Union([
 export type Until = typeof Until.Type
 
 export const Event = Schema.Union([
-  /** Presence belongs to the agent, and is reported to all its seats. */
+  /** The agent is online. Presence belongs to the agent, and is reported to all its seats. */
   Schema.TaggedStruct("AgentStarted", {}),
   Schema.TaggedStruct("AgentLeft", { how: Schema.Literals(["stopped", "disconnected", "crashed"]) }),
   Schema.TaggedStruct("Assigned", {}),
@@ -40,14 +40,14 @@ export const Event = Schema.Union([
     solo: Schema.Boolean,
     detected: Schema.optional(Schema.Boolean)
   }),
-  /** The turn has no further result: it failed, a person ended it, or it never began (`untold`). */
+  /** The turn has no further result: it failed, a user ended it, or it never began (`untold`). */
   Schema.TaggedStruct("TurnFailed", { turnId, reason: Schema.String, untold: Schema.optional(Schema.Boolean) }),
   /**
    * The turn's run has said something; reported at most every few seconds. `beganAt`: new start of the time limit, if a
    * person caused part of the delay.
    */
   Schema.TaggedStruct("SignOfLife", { turnId, at: Schema.Finite, beganAt: Schema.optional(Schema.Finite) }),
-  /** `untold`: in all that time no turn began with the prompt. */
+  /** `untold`: no turn began with the prompt before the timeout. */
   Schema.TaggedStruct("TurnTimedOut", { turnId, untold: Schema.optional(Schema.Boolean) }),
   Schema.TaggedStruct("WaitRequested", {
     turnId,
@@ -62,23 +62,23 @@ export const Event = Schema.Union([
     to: Schema.Literals(["QUEUED", "ACTIVE"]),
     at: Schema.Finite
   }),
-  /** Only a signal: the text is in the channel. */
+  /** There is a new post in the channel. The event does not contain its text. */
   Schema.TaggedStruct("MessageArrived", { messageId: Schema.String })
 ])
 export type Event = typeof Event.Type
 
 /**
- * Actions of a move. ChannelState applies those that change the channel (who is registered, the turn queue), as part of
- * the fold. ChannelTransaction handles those that post a notice or tell the agent something.
+ * Actions of a move. ChannelState applies those that change the channel (registered agents, the turn queue), as part of
+ * the fold. ChannelTransaction handles those that post a notice or send the agent a message.
  */
 export type Action =
   /** The agent has arrived: its seat is registered in the channel. */
   | { readonly _tag: "RegisterSeat" }
   /** The agent has left. After a failure it is no longer assigned to the channel, unless the channel has `rejoin`. */
   | { readonly _tag: "DeregisterSeat"; readonly how: Departure }
-  /** The seat takes the last place of the queue. */
+  /** The seat joins the queue at the end. */
   | { readonly _tag: "JoinQueue" }
-  /** The seat gives up its place, and the floor if it has it. */
+  /** The seat leaves the queue, and loses the floor if it has it. */
   | { readonly _tag: "LeaveQueue" }
   /** The seat gets the floor, and its agent is sent the unread posts. */
   | { readonly _tag: "NotifyAgent"; readonly turnId: string | null }
@@ -86,7 +86,7 @@ export type Action =
   | { readonly _tag: "AdvanceQueue" }
   /** The wait is over but the floor is taken: the seat is next. */
   | { readonly _tag: "ClaimFloor"; readonly turnId: string | null }
-  /** The seat keeps its place, and the floor is free. */
+  /** The seat keeps its queue position, and the floor is free. */
   | { readonly _tag: "PauseTurn"; readonly turnId: string | null }
   /** The seat gets the floor again, and its agent is sent the unread posts. */
   | { readonly _tag: "ResumeTurn"; readonly turnId: string | null }
@@ -139,8 +139,8 @@ export type Kind = (typeof kinds)[number]
 
 /**
  * The rights of an agent by its seat's state. `receives`: with "yes" it gets posts at once; with "observes" it gets
- * them with its next turn, and they can end its wait; with "no" it gets none. `responds`: its words are posted.
- * `inQueue`: its place in the turn queue.
+ * them with its next turn, and they can end its wait; with "no" it gets none. `responds`: its answers are posted.
+ * `inQueue`: its position in the turn queue.
  */
 export const properties = {
   OFFLINE: { receives: "no", responds: false, inQueue: "no" },
@@ -156,7 +156,7 @@ export const properties = {
   }
 }
 
-/** How a person's message affects the turn in progress. */
+/** How a user's message affects the turn in progress. */
 export const INTERRUPT_MODES = ["queue", "interrupt", "inject", "parallel"] as const
 export const DEFAULT_INTERRUPT_MODE: (typeof INTERRUPT_MODES)[number] = "inject"
 
@@ -174,7 +174,7 @@ export const readAnswer = (text: string): { readonly complete: boolean; readonly
   return body.endsWith(SIGNAL) && isAlone ? { complete: true, text: rest } : { complete: false, text }
 }
 
-/** A move as one line of the log that people read. */
+/** One line of the readable log for a move. */
 export const logLine = (
   data: Pick<Data, "agentId" | "channel">,
   move: {

@@ -1,6 +1,6 @@
 /**
- * Signal: reads the signal in an agent's answer, apart from its text: that its turn is over, or that it waits. Pure.
- * The prompt (Floor) teaches agents the same words.
+ * Signal: separates the signal in an agent's answer from the text: that the turn is over, or that the agent waits. Pure.
+ * The prompt (Floor) teaches agents these forms.
  *
  *     TURN_COMPLETE
  *     WAIT: for the build, until 120s

@@ -3,8 +3,8 @@
  *
  *     line: [pm, dev, qa]      the first is next; an agent that has had its turn goes to the end
  *     current: pm              the agent with the floor; it is in the line, too
- *     paused: [dev]            agents that have paused their turn, and keep their place in the line
- *     claims: [dev]            paused agents that may go on: they are next, in this order
+ *     paused: [dev]            agents that have paused their turn, and keep their position in the line
+ *     claims: [dev]            paused agents that can continue: they are next, in this order
  *
  * Guarantees: no agent is in the line twice. At most one agent has the floor, and it is in the line. An agent that
  * joins is added at the end. When an agent leaves, only those behind it move up. An agent that claims the floor is
@@ -49,7 +49,7 @@ export const grant = (queue: TurnQueue, agent: string): TurnQueue =>
 export const rotate = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.line.includes(agent) ? { ...over(queue, agent), line: [...without(queue.line, agent), agent] } : queue
 
-/** Frees the floor; the agent keeps its place. */
+/** Frees the floor; the agent keeps its position. */
 export const pause = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.current === agent ? { ...queue, current: null, paused: [...queue.paused, agent] } : queue
 
@@ -77,7 +77,7 @@ export interface Rule {
   /** Higher values go first. Used only with order `priority`. */
   readonly priority: (agent: string) => number
   /**
-   * True if the agent could take a turn at once. Among claiming agents the first idle one goes before all others, in
+   * True if the agent could take a turn at once. Among claiming agents, the first idle one goes before all others, with
    * any order.
    */
   readonly idle: (agent: string) => boolean

@@ -54,7 +54,7 @@ const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: Ch
   const later = fates.slice(1)
   const goesOn = later.some(([, { _tag }]) => _tag === "Carried" || _tag === "Waiting" || _tag === "Ended")
   for (const [messageId, fate] of fates) {
-    // the channel had not learned of this: the agent left before its turn was over
+    // the channel did not know this: the agent left before its turn was over
     if (fate._tag === "Ended" && fate.died === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
     const isPrompt = messageId === prompt
     // a run that is only starting has not received the prompt, and may never receive it
@@ -67,7 +67,7 @@ const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: Ch
   }
   // a signal that the agent gave in another turn does not end a floor whose prompt it has not heard yet
   const isOver = fates.every(([, { _tag }]) => _tag !== "Carried" && _tag !== "Waiting")
-  // The agent had ended its turn, and no later post of a person extends it.
+  // The agent had ended its turn, and no later post of a user extends it.
   const messageIds = later.flatMap(([id, { _tag }]) => (_tag === "Dropped" ? [id] : []))
   if (isOver) yield* actor.tell({ _tag: "Recalled", agent, prompt, messageIds })
   yield* actor.tell({ _tag: "Resumed" })

@@ -12,7 +12,7 @@ import { Span } from "./Span.ts"
 const FORM = 'a length of time such as "90 days", or a size such as "20 GB"'
 
 export const Kept = Schema.Struct({
-  /** The text as the person wrote it. */
+  /** The text as the user wrote it. */
   text: Schema.String,
   /** Older runes are deleted; null: no age limit. */
   time: Schema.NullOr(Schema.Duration),

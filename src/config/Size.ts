@@ -1,5 +1,5 @@
 /**
- * Size: an amount of memory or disk space, as a person writes it in a config.
+ * Size: an amount of memory or disk space, as a user writes it in a config.
  *
  * Guarantees: `"4 GB"`, `"512MB"`, `"1.5 GiB"` and a plain number (bytes) decode to a whole number
  * of bytes. Anything else, less than 1 MB, or more than 1000 TB is refused with a message.

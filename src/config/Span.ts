@@ -1,5 +1,5 @@
 /**
- * Span: a length of time, as a person writes it in a config.
+ * Span: a length of time, as a user writes it in a config.
  *
  * Guarantees: `"30 seconds"`, `"2s"`, `"1.5 minutes"`, `"500ms"` and a plain number (milliseconds)
  * decode to a `Duration`. Anything else, a negative span, or one above 365 days is refused with a

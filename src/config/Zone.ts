@@ -1,5 +1,5 @@
 /**
- * Zone: the time zones that a person can name, in a config or on a command line.
+ * Zone: the time zones that a user can name, in a config or on a command line.
  *
  * Guarantees: an accepted zone works for times of day and for cron expressions. Each of their two
  * parsers accepts some names that the other does not.

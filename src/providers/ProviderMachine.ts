@@ -4,7 +4,7 @@
  * A request that fails because of the provider makes it Degraded, the next one Unavailable; an answer makes it
  * Available. A usage limit lasts until it is lifted. While the provider is not Available, one request at a time probes
  * it: `until` says when, and the delay grows. Reported usage windows are stored in every state. A rejected login may
- * have been renewed in the meantime: it is tried once more, then a person is notified.
+ * have been renewed in the meantime: it is tried once more, then a user is notified.
  *
  * Guarantees: a result of a request that began before the newest failure is ignored. So requests that fail together
  * count as one failure, and a slow answer does not end an outage.
@@ -30,7 +30,7 @@ export const Event = Schema.Union([
     message: Schema.String,
     /** When the provider says that it can be asked again. */
     retryAt: Schema.optionalKey(Schema.Finite),
-    /** Age at which an outage is reported to a person, from the agent's project, ms; default `LASTS`. */
+    /** Age at which an outage is reported to a user, from the agent's project, ms; default `LASTS`. */
     lasts: Schema.optionalKey(Schema.Finite),
     by: Schema.String
   }),
@@ -62,7 +62,7 @@ export interface Data {
   /** Whether that time has come, by a timer on the monotonic clock. */
   readonly isDue: boolean
   readonly message: string
-  /** When a person was notified that the outage lasts; 0 if not yet. */
+  /** When a user was notified that the outage lasts; 0 if not yet. */
   readonly toldAt: number
   /** The agent whose failure led to that. Its project's mail also reports the end of the outage. */
   readonly toldBy: string
@@ -84,7 +84,7 @@ export const initial: Data = {
   windows: []
 }
 
-/** Default age at which an outage is reported to a person, ms. */
+/** Default age at which an outage is reported to a user, ms. */
 export const LASTS = 15 * 60_000
 
 /** Delays between two probes, ms. */
@@ -130,7 +130,7 @@ const renewed: (data: Data) => Data = Struct.omit(["refusals"])
 /** Whether the login was tried once more, and rejected again. */
 const isRefused = ({ refusals = 0 }: Data): boolean => refusals > 1
 
-/** Counts a rejected login. A person is notified at the second one. */
+/** Counts a rejected login. A user is notified at the second one. */
 const refused = (data: Data, event: Extract<Event, { _tag: "refused" }>): Data => {
   const refusals = (data.refusals ?? 0) + 1
   const lasts = refusals === 2 ? 0 : Number.POSITIVE_INFINITY

@@ -17,7 +17,7 @@ const of = { name: text }
 export const scheduleKinds = {
   /** The schedule is active with this cron expression. Due times after `from` count. */
   "schedule.set": kind(Schema.Struct({ ...of, cron: text, time_zone: text, from: time })),
-  /** A person added a schedule for one time. */
+  /** A user added a schedule for one time. */
   "schedule.added": kind(
     Schema.Struct({ ...of, due: time, time_zone: text, work: Work, catch_up: CatchUp, by: text, from: time })
   ),

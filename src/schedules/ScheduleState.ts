@@ -45,7 +45,7 @@ export interface Entry {
   readonly ran: Ran | null
   /** Times skipped since the last run; null if none. */
   readonly skipped: Skipped | null
-  /** `removed`: a person or the file removed it. `done`: its one time is over. Null while it is active. */
+  /** `removed`: a user or the file removed it. `done`: its one time is over. Null while it is active. */
   readonly over: "removed" | "done" | null
 }
 

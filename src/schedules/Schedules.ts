@@ -2,7 +2,7 @@
  * Schedules: the service for messages and goals that are due at certain times. Some are in projects' files; others a
  * person adds for one time.
  *
- *     files, people ──► ScheduleBook (one a conversation) ──► AgentPort, goals
+ *     files, users ──► ScheduleBook (one a conversation) ──► AgentPort, goals
  *                            ▲ one timer for all, by the wall clock
  *
  * Guarantees: a due time runs at most once, even after a crash, because its run is the rune of what it sends. A missed

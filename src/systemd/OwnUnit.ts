@@ -37,7 +37,7 @@ export interface Around {
 const OF_THE_MANAGER = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"]
 
 /**
- * `what` names the scope for a person; no other live scope may have that name. Its cgroup is delegated: programs in it
+ * `what` names the scope for a user; no other live scope may have that name. Its cgroup is delegated: programs in it
  * may create cgroups below. The daemon's limits do not apply to the scope. The program does not get the manager's
  * variables.
  */

@@ -2,7 +2,7 @@
  * Spans: records what a command led to, as spans of the command's trace: the wait of its message, the turn that carried
  * the message, with its process, and the turn's tool calls.
  *
- * Guarantees: every span is derived from durable runes, with their times. No span contains text of a person or an
+ * Guarantees: every span is derived from durable runes, with their times. No span contains text of a user or an
  * agent. The number of unfinished spans is bounded: the oldest one is dropped and not sent. Work without a traced
  * command has no spans.
  */

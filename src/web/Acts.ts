@@ -1,5 +1,5 @@
 /**
- * Acts: a person's actions on the page, and the daemon's replies.
+ * Acts: a user's actions on the page, and the daemon's replies.
  *
  * Guarantees: an action that ends work needs its key twice, and the first press says what the second will do. Nothing
  * is done without the right to act, nor in a window in which nobody has clicked. A refusal is shown with its remedy.
@@ -91,7 +91,7 @@ export const ENDINGS: {
   stop: { key: "x", verb: "Stop", does: "stop for good" }
 }
 
-/** Whether the row can be ended: a person's own session has no run of ours. */
+/** Whether the row can be ended: a user's own session has no run of ours. */
 export const takes = ({ kind }: BoardRow): boolean => kind === "agent"
 
 /** Interrupts, restarts or stops the row's agent at the second press. */

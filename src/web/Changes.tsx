@@ -1,5 +1,5 @@
 /**
- * Changes: what an agent has changed in its folder, as a diff on whose lines a person can comment.
+ * Changes: what an agent has changed in its folder, as a diff on whose lines a user can comment.
  *
  * Guarantees: comments go to the agent as one message, each with its file, its line number and the line. A comment that
  * was not sent is kept while the page is open.

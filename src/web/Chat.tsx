@@ -1,5 +1,5 @@
 /**
- * Chat: an agent's conversation for people. A tool call is one line; failed calls and diffs are open.
+ * Chat: an agent's conversation for users. A tool call is one line; failed calls and diffs are open.
  *
  * Guarantees: what an agent says is shown as text, whatever it contains. Unchanged items are not rendered again.
  */
@@ -152,7 +152,7 @@ const Aside = ({ item: { at, isBad, text } }: { readonly item: Note }) => (
   </p>
 )
 
-/** A thought, folded: a person who wants to read it opens it. */
+/** A thought, folded: a user who wants to read it opens it. */
 const Thinks = ({ item: { at, isOpen, text, took: ms } }: { readonly item: Thought }) => (
   <details class="thought">
     <summary>

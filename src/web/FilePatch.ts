@@ -1,7 +1,7 @@
 /**
  * FilePatch: a git patch as files and lines, and comments on them as one message. Pure.
  *
- * Guarantees: each line has the number under which a person finds it: in the new file, or in the old file if the line
+ * Guarantees: each line has the number under which a user finds it: in the new file, or in the old file if the line
  * is removed.
  */
 

@@ -1,8 +1,8 @@
 /**
- * Filter: the rows of the board that are shown, grouped by who acts next, in the order in which a person looks for
+ * Filter: the rows of the board that are shown, grouped by who acts next, in the order in which a user looks for
  * them.
  *
- * Guarantees: a row moves only when its order changes: by its word, its name, or its age if it needs a person or has
+ * Guarantees: a row moves only when its order changes: by its word, its name, or its age if it needs a user or has
  * failed.
  */
 import { computed, signal, type Signal } from "@preact/signals"

@@ -1,5 +1,5 @@
 /**
- * Foreign: shows foreign text on the page in a form that a person can judge; it does what `visible` does for the
+ * Foreign: shows foreign text on the page in a form that a user can judge; it does what `visible` does for the
  * terminal.
  *
  * Guarantees: every text and every label of every page passes through here, whoever wrote it. A character that does not

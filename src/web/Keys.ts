@@ -3,7 +3,7 @@
  *
  * Guarantees: a letter that is typed into a field is never a command. While a dialog is open, nothing beneath it
  * receives keys. The handler is always of the newest rendering, never one with older rows. After a window opens or
- * loses the focus, keys decide nothing until a person clicks in it: they could be meant for another window.
+ * loses the focus, keys decide nothing until a user clicks in it: they could be meant for another window.
  */
 import { useLayoutEffect, useRef } from "preact/hooks"
 
@@ -140,10 +140,10 @@ const onKey = (event: KeyboardEvent): void => {
   if (tell(action)) event.preventDefault()
 }
 
-/** Whether a person has clicked in this window since it opened or last lost the focus. */
+/** Whether a user has clicked in this window since it opened or last lost the focus. */
 let clicked = false
 export const isInHand = (): boolean => clicked
-/** A person's own click takes the window in hand; other events (hidden, out of focus) release it. Pure. */
+/** A user's own click takes the window in hand; other events (hidden, out of focus) release it. Pure. */
 export const handAfter = (isHeld: boolean, { isTrusted, type }: Pick<Event, "isTrusted" | "type">): boolean =>
   type === "pointerdown" && (isHeld || isTrusted)
 const onHand = (event: Event): void => {

@@ -1,5 +1,5 @@
 /**
- * News: tells an open page when to ask the daemon again: after the board has changed, but not more often than a person
+ * News: tells an open page when to ask the daemon again: after the board has changed, but not more often than a user
  * can read.
  */
 import { useEffect, useState } from "preact/hooks"

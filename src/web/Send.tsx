@@ -15,7 +15,7 @@ export const WAYS = {
 } as const
 export type Way = keyof typeof WAYS
 
-/** Unsent texts by the agent's name: they are kept when a person leaves the page. */
+/** Unsent texts by the agent's name: they are kept when a user leaves the page. */
 const drafts = signal<Readonly<Record<string, string>>>({})
 const note = (name: string, text: string) => {
   drafts.value = { ...drafts.peek(), [name]: text }

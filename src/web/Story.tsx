@@ -1,4 +1,4 @@
-/** Story: sentences that explain how an agent reached its state, oldest first, and what a person can do. */
+/** Story: sentences that explain how an agent reached its state, oldest first, and what a user can do. */
 import type { WhyReply } from "../board/DaemonMessages.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { useAnswer } from "./Reading.ts"

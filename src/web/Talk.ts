@@ -31,7 +31,7 @@ export interface ToolUse {
   readonly output: string
   /** ms; undefined: not over. */
   readonly took?: number
-  /** Name of the person who approved or denied the call; empty: no approval was needed. */
+  /** Name of the user who approved or denied the call; empty: no approval was needed. */
   readonly by: string
 }
 export interface Note {

@@ -113,7 +113,7 @@ export const big = (n: number): string =>
 export const usd = (n: number): string =>
   n === 0 ? "" : n < 0.01 ? "<0.01" : n < 100 ? n.toFixed(2) : String(Math.round(n))
 
-/** A part of a whole as a bar, with a label for people who cannot see it. */
+/** A part of a whole as a bar, with a label for users who cannot see it. */
 export const Bar = ({
   label,
   part,

@@ -1,5 +1,5 @@
 /**
- * Whole: tracks whether a person has seen all of a text that they decide about.
+ * Whole: tracks whether a user has seen all of a text that they decide about.
  *
  * Guarantees: a text counts as read only after its beginning and its end were on the screen, with nothing covering
  * them. Until then the approve button says so, and scrolls on in the text instead.

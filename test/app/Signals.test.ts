@@ -81,7 +81,7 @@ describe.skipIf(process.platform !== "linux")("signals", () => {
           yield* box.until(
             `${name} is noted`,
             Effect.sync(() => box.output),
-            (text) => text.includes(`${name}: nothing is done`)
+            (text) => text.includes(`${name}: ignored`)
           )
       }
       assert.strictEqual((yield* box.cli("ps")).code, 0)
@@ -113,7 +113,7 @@ describe.skipIf(process.platform !== "linux")("signals", () => {
         daemon!.kill(name)
         yield* box.gone
         assert.deepStrictEqual([daemon!.exitCode, daemon!.signalCode], [0, null], name)
-        assert.include(box.output, `${name}: the daemon ends in order`)
+        assert.include(box.output, `${name}: the daemon is shutting down`)
       }
     }).pipe(Effect.scoped)
   )

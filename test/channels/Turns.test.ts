@@ -496,7 +496,7 @@ describe("channels of a project", () => {
         assert.strictEqual(channel.topic, "new")
         assert.deepStrictEqual(yield* world.states(), { dev: "QUEUED", qa: "QUEUED", pm: "IDLE" })
         const kept = yield* Effect.flip(world.channels.close("reviews", ada))
-        assert.include(kept.remedy, "Take it out there")
+        assert.include(kept.remedy, "Remove it from that file")
         yield* world.channels.close("lounge", ada)
         yield* world.channels.create("lounge", decodeChannel({}), ada)
         assert.deepStrictEqual(yield* names, ["reviews", "lounge"])

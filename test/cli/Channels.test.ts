@@ -78,7 +78,7 @@ describe("agentd channel", () => {
           ["skip reviews", "Nobody has the floor of #reviews.", "channel show reviews"],
           ["assign reviews Bob", '"Bob" cannot be an agent\'s name.', "lower-case"],
           ["remove reviews dev", "dev is not in #reviews.", "channel show reviews"],
-          ["close reviews", "#reviews is in the project's agentd.jsonc.", "Take it out there"],
+          ["close reviews", "#reviews is in the project's agentd.jsonc.", "Remove it from that file"],
           ["new lounge pm", "There is no project here.", "agentd.jsonc"]
         ] as const) {
           const { code, err } = yield* agentd("channel", ...line.split(" "))
@@ -103,7 +103,7 @@ describe("agentd channel", () => {
         yield* world.post("Look at #42")
         yield* world.turn("pm", "WAIT: for ada, until person")
         const requeued = yield* agentd("channel", "requeue", "reviews", "pm")
-        assert.strictEqual(requeued.out, "pm waits no longer: it is in the queue of #reviews again.\n")
+        assert.strictEqual(requeued.out, "pm no longer waits: it is in the queue of #reviews again.\n")
         const refused = yield* agentd("channel", "requeue", "reviews", "pm")
         assert.deepInclude(refused, { code: 1, out: "" })
         assert.include(refused.err, "pm neither waits in #reviews nor has its floor.")

@@ -86,7 +86,7 @@ export const check = ({ listening, port, problem, socket, workers = [] }: Report
       `a browser had a service worker that is not agentd's, at a page's own origin: ${workers.join(", ")}`,
       "Another program had the port while that page was loaded. Revoke the page's access and open it again: agentd access revoke ID, then: agentd open"
     )
-  if (port === null) return finding("ok", `${socket ?? "no socket"}; it does not listen on a port`, null)
+  if (port === null) return finding("ok", `${socket ?? "no socket"}; no port is listened on`, null)
   return listening
     ? finding("ok", `http://127.0.0.1:${port} and ${socket ?? "no socket"}`, null)
     : finding("warn", `it does not listen on port ${port} yet`, "Look again in a moment.")

@@ -3,7 +3,7 @@
  * the name in the payload is ignored.
  *
  * Guarantees: a command of a marked caller is logged as that agent's, whatever name it states. Commands that decide for
- * a person (approve, deny, answer) are refused to a marked caller, and to one whose process cannot be found. Each agent
+ * a user (approve, deny, answer) are refused to a marked caller, and to one whose process cannot be found. Each agent
  * that tried is in the log. No run can speak as another. A connection is looked up once, and never for a command that
  * only reads. For commands that decide nothing, the process id that a client states is believed; without one, the
  * process is searched for. This keeps honest programs apart; it is not a security boundary (PeerProcess).

@@ -1,5 +1,5 @@
 /**
- * ChannelProtocol: procedures for channels, for people and for the agents in them. `name` is a channel of the caller's
+ * ChannelProtocol: procedures for channels, for users and for the agents in them. `name` is a channel of the caller's
  * project, or `project/channel`.
  *
  * Guarantees: an agent can speak only through a run of its own that is under way, and only if its `may` lists "post".

@@ -57,7 +57,7 @@ export const goals = [
     command(
       "GoalApprove",
       {
-        /** Hash of the plan that the person saw. Approval requires it, and is refused if the plan has changed. */
+        /** Hash of the plan that the user saw. Approval requires it, and is refused if the plan has changed. */
         hash: Schema.optionalKey(Bounds.name)
       },
       "decides"
@@ -81,7 +81,7 @@ export const goals = [
         into: Schema.NullOr(Bounds.name),
         unreviewed: Schema.Boolean,
         all: Schema.Boolean,
-        /** The merge that the person's own git has carried out in the branch's checkout. */
+        /** The merge that the user's own git has carried out in the branch's checkout. */
         done: Schema.optionalKey(Schema.Struct({ from: Bounds.name, commit: Bounds.name }))
       }),
       success: MergeReply,

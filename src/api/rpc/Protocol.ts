@@ -192,12 +192,12 @@ const daemon = [
     ({ agents }, { at, data, sha256, size }) =>
       Effect.map(agents.addFile({ sha256, size, at, data: Buffer.from(data, "base64") }), (has) => ({ has }))
   ),
-  /** Everything that needs a person, approvals and questions first. */
+  /** Everything that needs a user, approvals and questions first. */
   procedure(
     Rpc.make("Waiting", { success: WaitingReply }).annotate(AtOnce, true),
     ({ inquiries }) => inquiries.waiting
   ),
-  /** Agents, sessions, goals, channels and everything else that needs a person, in one list. */
+  /** Agents, sessions, goals, channels and everything else that needs a user, in one list. */
   procedure(
     Rpc.make("Board", {
       payload: input({
@@ -260,7 +260,7 @@ const daemon = [
         answers: Schema.optionalKey(
           Bounds.list(Bounds.line(Limits.answers.length), Limits.answers.count, "Put the answer in quotes.")
         ),
-        /** Hash of the call that the person saw. Approval requires it, and is refused if the call has changed. */
+        /** Hash of the call that the user saw. Approval requires it, and is refused if the call has changed. */
         hash: Schema.optionalKey(Bounds.name)
       },
       "decides"

@@ -2,7 +2,7 @@
  * Agent: an agent's conversation, live, or its changes. Next to it are why it is in its state, its state machine, its
  * spending and its runs.
  *
- * Guarantees: the end of the conversation stays in sight as it grows, unless a person has scrolled up.
+ * Guarantees: the end of the conversation stays in sight as it grows, unless a user has scrolled up.
  */
 import { signal, useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"

@@ -1,7 +1,7 @@
 /**
  * Board: everything that runs, grouped by who acts next. Next to the list is why the chosen row is in its state.
  *
- * Guarantees: rows do not move while a person points at them. Of a thousand rows only those in sight are rendered.
+ * Guarantees: rows do not move while a user points at them. Of a thousand rows only those in sight are rendered.
  */
 import { useComputed } from "@preact/signals"
 import { Fragment } from "preact"
@@ -42,7 +42,7 @@ const KINDS: { readonly [kind in BoardRow["kind"]]: string } = {
   matter: ""
 }
 
-/** Where a row leads: if it needs a person, to what it asks. */
+/** Where a row leads: if it needs a user, to what it asks. */
 const hrefFrom = (row: BoardRow): string =>
   row.word === "needs you" ? hrefTo("needs", row.asks[0] ?? row.id) : hrefOf(row)
 

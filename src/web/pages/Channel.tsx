@@ -1,8 +1,8 @@
 /**
- * Channel: one channel: who has the floor and how long the silence can still last, the posts, and the queue. A person
+ * Channel: one channel: who has the floor and how long the silence can still last, the posts, and the queue. A user
  * may post at any time.
  *
- * Guarantees: a text that was not accepted stays in its box. The end of the posts stays in sight, unless a person has
+ * Guarantees: a text that was not accepted stays in its box. The end of the posts stays in sight, unless a user has
  * scrolled up.
  */
 import { useLayoutEffect, useRef, useState } from "preact/hooks"

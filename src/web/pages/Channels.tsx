@@ -1,4 +1,4 @@
-/** Channels: the channels in which agents take turns; those that need a person come first. */
+/** Channels: the channels in which agents take turns; those that need a user come first. */
 import type { ChannelInfo } from "../../domain/ChannelMessages.ts"
 import { rankOf } from "../../domain/Words.ts"
 import { useList } from "../List.ts"

@@ -1,7 +1,7 @@
 /**
- * Config: shows a changed config file, which is not in force until a person has seen what it would do.
+ * Config: shows a changed config file, which is not in force until a user has seen what it would do.
  *
- * Guarantees: a person trusts exactly the text that was shown, by its hash. If the file has changed since, the request
+ * Guarantees: a user trusts exactly the text that was shown, by its hash. If the file has changed since, the request
  * is refused.
  */
 import { useEffect, useRef, useState } from "preact/hooks"

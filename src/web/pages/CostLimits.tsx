@@ -12,7 +12,7 @@ const PERIODS = { day: "today", month: "this month", total: "in all" } as const
 /** Number of limits that are shown at first; a button shows the others. */
 const FEW = 6
 
-/** "60", "0.50": as people wrote it, without trailing zeros. */
+/** "60", "0.50": as users wrote it, without trailing zeros. */
 export const limitOf = (resource: LimitRow["resource"], value: number): string =>
   resource === "usd" && Number.isInteger(value) ? String(value) : amount(resource, value)
 
@@ -63,7 +63,7 @@ export const linesOf = (
   )
 ]
 
-/** The daily limit that most people mean: the machine's, or that of the only project. Pure. */
+/** The daily limit that most users mean: the machine's, or that of the only project. Pure. */
 export const todayOf = (
   limits: ReadonlyArray<LimitRow>,
   resource: LimitRow["resource"],

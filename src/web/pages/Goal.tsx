@@ -2,7 +2,7 @@
  * Goal: the progress of a goal, and its tasks as a live graph. Next to it are who works, the findings, and why it is in
  * its state.
  *
- * Guarantees: a plan is approved exactly as it was shown, by its hash, and not before a person had time to see it. An
+ * Guarantees: a plan is approved exactly as it was shown, by its hash, and not before a user had time to see it. An
  * action that ends work needs its key twice. The chosen task stays chosen while the graph changes.
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"

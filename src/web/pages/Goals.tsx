@@ -1,4 +1,4 @@
-/** Goals: all goals with their progress; those that need a person come first. */
+/** Goals: all goals with their progress; those that need a user come first. */
 import type { GoalInfo } from "../../domain/GoalMessages.ts"
 import { rankOf, span } from "../../domain/Words.ts"
 import { useKeys } from "../Keys.ts"

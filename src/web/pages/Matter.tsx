@@ -1,4 +1,4 @@
-/** Matter: a waiting matter that is not a call: what it is, and what a person can do about it. */
+/** Matter: a waiting matter that is not a call: what it is, and what a user can do about it. */
 import { useRef } from "preact/hooks"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import type { WaitingRow } from "../../board/WaitingMessages.ts"

@@ -1,7 +1,7 @@
 /**
- * NeedsYou: the matters that wait for a person, one at a time, with the queue next to them.
+ * NeedsYou: the matters that wait for a user, one at a time, with the queue next to them.
  *
- * Guarantees: a person approves exactly what was shown: the whole call, by its hash. A key or a press counts only after
+ * Guarantees: a user approves exactly what was shown: the whole call, by its hash. A key or a press counts only after
  * the call has been in sight for a moment: the next call appears under the same finger.
  */
 import { computed } from "@preact/signals"
@@ -175,7 +175,7 @@ const Leave = ({ asked, isSettled, next, read }: LeaveProps) => {
   )
 }
 
-/** A call, or a session's request, that a person decides. */
+/** A call, or a session's request, that a user decides. */
 const Decided = ({ name, next, row }: OneProps & { readonly name: string }) => {
   const { problem, value: asked } = useAnswer<AskedCall>("Asked", { name }, row.since)
   const read = useWhole(asked?.hash)

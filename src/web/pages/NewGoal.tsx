@@ -1,7 +1,7 @@
 /**
  * NewGoal: creates a goal: its text, its project, and the commands that must succeed.
  *
- * Guarantees: a text that was not accepted stays in its box, even if the person leaves the page. Unless the person
+ * Guarantees: a text that was not accepted stays in its box, even if the user leaves the page. Unless the user
  * chooses otherwise, the plan waits for approval.
  */
 import { signal } from "@preact/signals"

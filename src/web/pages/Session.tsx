@@ -1,4 +1,4 @@
-/** Session: a person's own coding session, or a run of an agent, as far as its hooks and its transcript report it. */
+/** Session: a user's own coding session, or a run of an agent, as far as its hooks and its transcript report it. */
 import { useKeys } from "../Keys.ts"
 import { Machine } from "../Machine.tsx"
 import type { PageProps } from "../Pages.ts"
