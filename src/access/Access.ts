@@ -208,7 +208,7 @@ const make = Effect.gen(function* () {
   yield* log.recover(DAEMON_STREAM, { access: fold }).pipe(
     Effect.map(({ access }) => book.become(access.state)),
     Effect.onExit((exit) => Deferred.done(loaded, exit)),
-    Effect.tapCause((cause) => Effect.logError("tokens cannot be read: none opens anything", cause)),
+    Effect.tapCause((cause) => Effect.logError("tokens cannot be read: no token is accepted", cause)),
     Effect.forkScoped
   )
   const known = Deferred.await(loaded)

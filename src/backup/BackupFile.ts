@@ -78,7 +78,7 @@ const refused = (message: string, remedy: string) => new BackupRefused({ message
 const failed = (file: string) => (cause: unknown) =>
   refused(
     `The backup ${file} could not be made: ${cause instanceof Error ? cause.message : String(cause)}.`,
-    "See that there is room, and that you may write there. Nothing was changed."
+    "Make sure that the disk has space and that you can write there. Nothing was changed."
   )
 
 const attempt = <A>(file: string, work: () => A) => Effect.try({ try: work, catch: failed(file) })
@@ -92,7 +92,7 @@ const take = (from: string, to: string): void => {
     try {
       fs.copyFileSync(join(from, name), into)
     } catch (error) {
-      // the file is no longer needed
+      // the file was removed, because it is no longer needed
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error
     }
   }
@@ -164,7 +164,7 @@ const entriesOf = function* (
       yield { name, size, content: content() }
       const found = hash.digest("hex")
       if (sha256 !== undefined && found !== sha256)
-        throw new Changed({ message: `${path} is not as the store lists it` })
+        throw new Changed({ message: `${path} differs from the store's list` })
       items.push({ name, size, sha256: found })
     } finally {
       fs.closeSync(handle)
@@ -173,7 +173,7 @@ const entriesOf = function* (
   yield jsonEntry(LIST, items)
 }
 
-/** Moves the complete file to its place. Without `force` it does not replace another file. */
+/** Moves the complete file to its final path. Without `force` it does not replace another file. */
 const place = (part: string, file: string, force: boolean): void => {
   if (force) fs.renameSync(part, file)
   else {
@@ -198,17 +198,17 @@ const check = ({ file, force, state }: Options) =>
       )
     if (isTorn(state))
       return Effect.fail(
-        refused(`A restore of the store in ${state} was cut off.`, "Undo it, by a start: agentd start")
+        refused(`A restore of the store in ${state} was interrupted.`, "Start the daemon to undo it: agentd start")
       )
     const found = fs.statSync(file, { throwIfNoEntry: false })
     if (found?.isDirectory() === true)
       return Effect.fail(refused(`${file} is a folder.`, `Name a file in it: agentd backup '${file}/agentd.tar.zst'`))
     if (found !== undefined && !force)
       return Effect.fail(
-        refused(`${file} is there already.`, `Name another file, or replace it: agentd backup --force '${file}'`)
+        refused(`${file} exists already.`, `Name another file, or replace it: agentd backup --force '${file}'`)
       )
     if (!fs.existsSync(dirname(file)))
-      return Effect.fail(refused(`There is no folder ${dirname(file)}.`, `Make it: mkdir -p '${dirname(file)}'`))
+      return Effect.fail(refused(`There is no folder ${dirname(file)}.`, `Create it: mkdir -p '${dirname(file)}'`))
     return Effect.void
   })
 
@@ -264,7 +264,7 @@ export const make = (options: Options): Effect.Effect<Made, BackupRefused | Stor
     once(options).pipe(
       Effect.retry({ times: TRIES - 1, while: ({ _tag }) => _tag === "Changed" }),
       Effect.catchTag("Changed", ({ message }) =>
-        Effect.fail(refused(`No backup was made: ${message}.`, "See what is wrong with the store: agentd verify"))
+        Effect.fail(refused(`No backup was made: ${message}.`, "Check the store: agentd verify"))
       )
     )
   )

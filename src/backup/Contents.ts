@@ -14,11 +14,12 @@ export const ABOUT = "agentd-backup.json"
 export const LIST = "agentd-contents.json"
 
 /**
- * Folders of files that come and go; the database names them. They contain files of messages, waiting inputs, configs
- * in force, and archives of an older agentd. An archive is removed when its payloads are in the log.
+ * Folders of files that are created and removed all the time; the database names them. They contain files of messages,
+ * waiting inputs, configs in force, and archives of an older agentd. An archive is removed when its payloads are in the
+ * log.
  */
 export const PASSING = ["files", "waiting", "configs", "archive"] as const
-/** Folders of files that stay: the memory of agentd's own models. */
+/** Folders of permanent files: the memory of agentd's own models. */
 export const STAYING = ["sessions"] as const
 export const SEGMENTS = "segments"
 /** Exists in the state directory while a restore moves files, and says how to undo that. */

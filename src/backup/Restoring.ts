@@ -75,10 +75,10 @@ const writeTo = async (path: string, content: AsyncIterable<Uint8Array>): Promis
 
 const aboutIn = (text: string): About => {
   const about = Option.getOrUndefined(decodeAbout(text))
-  if (about === undefined) throw new Error("it is no backup of agentd")
+  if (about === undefined) throw new Error("it is not a backup of agentd")
   if (about.format > FORMAT)
     throw refused(
-      `The backup is of format ${about.format}, made by agentd ${about.agentd}; this one reads up to ${FORMAT}.`,
+      `The backup has format ${about.format} and was made by agentd ${about.agentd}; this agentd reads formats up to ${FORMAT}.`,
       "Restore it with the agentd that made it, or a newer one. Nothing was changed."
     )
   return about
@@ -88,10 +88,10 @@ const checkAll = (listed: ReadonlyArray<Item> | undefined, found: ReadonlyMap<st
   if (listed === undefined) throw new Error("its list of contents is missing or damaged")
   for (const { name, sha256, size } of listed) {
     const item = found.get(name)
-    if (item === undefined) throw new Error(`${name} is missing in it`)
-    if (item.size !== size || item.sha256 !== sha256) throw new Error(`${name} is not as it was written`)
+    if (item === undefined) throw new Error(`${name} is missing in the backup`)
+    if (item.size !== size || item.sha256 !== sha256) throw new Error(`${name} has changed since it was written`)
   }
-  if (found.size !== listed.length || !found.has(STORE)) throw new Error("it has not what its list says")
+  if (found.size !== listed.length || !found.has(STORE)) throw new Error("its contents differ from its list")
 }
 
 const unpackInto = async (file: string, stage: string, signal: AbortSignal): Promise<Unpacked> => {
@@ -104,7 +104,7 @@ const unpackInto = async (file: string, stage: string, signal: AbortSignal): Pro
     async (stream: AsyncIterable<Uint8Array>) =>
       Tar.read(stream, async ({ name, size }, content) => {
         if (about === undefined) {
-          if (name !== ABOUT) throw new Error("it is no backup of agentd")
+          if (name !== ABOUT) throw new Error("it is not a backup of agentd")
           about = aboutIn(await textOf(content, size))
         } else if (name === LIST) listed = Option.getOrUndefined(decodeItems(await textOf(content, size)))
         else if (!isOurs(name) || listed !== undefined || found.has(name))
@@ -201,7 +201,7 @@ const move = (state: string, aside: string): string | undefined => {
 }
 
 /**
- * Puts the unpacked store in place. Returns where the previous store is now; undefined if there was none. `aside`: a
+ * Puts the unpacked store in place. Returns the new path of the previous store; undefined if there was none. `aside`: a
  * name that is not in use.
  */
 export const swap = (state: string, file: string, aside: string): Effect.Effect<string | undefined, BackupRefused> =>

@@ -69,7 +69,7 @@ export const write = async function* (
       if (left < 0) break
       yield piece
     }
-    if (left !== 0) throw new Error(`${entry.name} is not of ${entry.size} bytes: it changed while it was read`)
+    if (left !== 0) throw new Error(`${entry.name} does not have ${entry.size} bytes: it changed while it was read`)
     yield Buffer.alloc(padding(entry.size))
   }
   yield Buffer.alloc(2 * BLOCK)
@@ -88,7 +88,7 @@ class Source {
   async some(most: number): Promise<Uint8Array> {
     while (this.rest.length === 0) {
       const next = await this.pieces.next()
-      if (next.done === true) throw new Error("it ends in its midst")
+      if (next.done === true) throw new Error("it is truncated")
       this.rest = next.value
     }
     const piece = this.rest.subarray(0, most)
@@ -162,7 +162,7 @@ export const read = async (
       await source.padding(size)
       continue
     }
-    if (type !== "0" || !Number.isSafeInteger(size)) throw new Error("it has an entry that is no plain file")
+    if (type !== "0" || !Number.isSafeInteger(size)) throw new Error("it has an entry that is not a plain file")
     const name = extra.get("path") ?? header.toString("utf8", 0, MAX_NAME).split("\0", 1)[0]!
     extra = new Map()
     await each({ name, size }, source.content(size))

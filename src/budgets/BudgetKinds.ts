@@ -5,7 +5,7 @@ import { kind, reader } from "../core/event-log/EventKinds.ts"
 const text = Schema.String
 
 const Told = Schema.Struct({
-  /** Names the limit and its period. Each key is reported only once. */
+  /** Identifies the limit and its period. Each key is reported only once. */
   key: text,
   whose: Schema.Literals(["agent", "project", "machine"]),
   /** The agent, or the project's conversation; empty for the machine. */
@@ -19,7 +19,7 @@ const Told = Schema.Struct({
   /** When the period ends and the limit is reset, ms since the epoch; null if it is not reset by itself. */
   until: Schema.NullOr(Schema.Finite),
   stops: Schema.Boolean,
-  /** Present if this is no limit, but a fact about the turn that a user would want to know. */
+  /** Set if this reports a remarkable fact about the turn, in words, instead of a limit. */
   mark: Schema.optionalKey(text)
 })
 export type Told = typeof Told.Type

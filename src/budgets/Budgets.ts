@@ -5,10 +5,10 @@
  *                                                         └──► spent: a rune, the running turns are interrupted
  *     agent with something to ask ── admits? ── no ──► it waits for the next day or month, or a file that allows more
  *
- * Guarantees: a limit applies to the sum of all agents that it covers. A waiting agent goes on by itself when a new day
- * or month begins. A user is notified once that a limit is near and once that it is exceeded, even across restarts.
- * All sums are folds of the log, so that a restart loses none. Agents wait until their conversation has been read, and
- * if the machine has a limit, until all have been read.
+ * Guarantees: a limit applies to the sum of all agents that it covers. A waiting agent continues automatically when a
+ * new day or month begins. A user is notified once that a limit is near and once that it is exceeded, even across
+ * restarts. All sums are folds of the log, so that a restart loses none. Agents wait until their conversation has been
+ * read, and if the machine has a limit, until all have been read.
  */
 import { Effect, Layer, type Scope } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
@@ -55,14 +55,14 @@ const keyOf = ({ agent, conversation }: Address): string => `${conversation}/${a
 
 /** Implausibly large amounts are shortened, so that they fit. */
 const unlikelyWords = ({ tokens, usd }: { readonly tokens: number; readonly usd: number }): string =>
-  `says it has spent ${[...(tokens > 0 ? [`${tokens.toPrecision(3)} tokens`] : []), ...(usd > 0 ? [`${usd.toPrecision(3)} USD`] : [])].join(", ")}, more than is possible in its time: against its own budget alone`
+  `reports that it has spent ${[...(tokens > 0 ? [`${tokens.toPrecision(3)} tokens`] : []), ...(usd > 0 ? [`${usd.toPrecision(3)} USD`] : [])].join(", ")}, more than is possible in that time: this counts only against its own budget`
 
 /** The key of a warning, under which it is given only once. `agent`: the agent's name. */
 const toldAs = ({ label, period, resource, whose }: Reach, agent: string, what: "near" | "spent"): string =>
   `${whose === "agent" ? `agent/${agent}` : whose}/${period}/${resource}/${label}/${what}`
 
 interface Known extends Read {
-  /** An agent of the conversation has run since the start, so its rows are in memory. */
+  /** True if an agent of the conversation has run since the start, so that its rows are in memory. */
   isLive: boolean
 }
 
@@ -108,7 +108,7 @@ class BudgetTable implements Allowances {
   /** Reads what every conversation has spent, one after the other. One that cannot be read counts as nothing. */
   readonly readAll: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     const streams = yield* Effect.catch(this.log.streams, (error) =>
-      Effect.as(Effect.logWarning(`what was spent cannot be read: ${error.message}`), [])
+      Effect.as(Effect.logWarning(`the spending cannot be read: ${error.message}`), [])
     )
     // open conversations first, because their agents wait
     for (const { stream } of streams.toSorted((a, b) => Number(a.isSealed) - Number(b.isSealed))) {
@@ -147,7 +147,7 @@ class BudgetTable implements Allowances {
     if (this.known.get(conversation)?.isLive === true) return
     this.known.delete(conversation)
     yield* Effect.catch(this.read(conversation), (error) =>
-      Effect.logWarning(`what ${conversation} has spent cannot be read: ${error.message}`)
+      Effect.logWarning(`the spending of ${conversation} cannot be read: ${error.message}`)
     )
     const known = this.known.get(conversation)
     if (known !== undefined) known.isLive = true
@@ -255,7 +255,7 @@ class BudgetTable implements Allowances {
     )
   }
 
-  /** False for a turn that is over: its limits do not matter any more. */
+  /** False for a turn that is over: its limits no longer matter. */
   private isUnderWay(who: Address, { label }: Reach): boolean {
     const spender = this.spenders.get(keyOf(who))
     return spender?.turn === undefined || spender.turn() === label
@@ -377,7 +377,7 @@ class BudgetTable implements Allowances {
       this.isLive(stream)
         ? Effect.succeed(this.known.get(stream))
         : Effect.catch(Effect.provideService(recover(stream), EventLog, this.log), (error) =>
-            Effect.as(Effect.logWarning(`what ${stream} has spent cannot be read: ${error.message}`), undefined)
+            Effect.as(Effect.logWarning(`the spending of ${stream} cannot be read: ${error.message}`), undefined)
           )
     )
 
@@ -385,7 +385,7 @@ class BudgetTable implements Allowances {
     Effect.map(this.whole(conversation), (read) => (read === undefined ? undefined : archivedOf(read.spending)))
 }
 
-/** The service is ready at once; a conversation's part is read when one of its agents joins. */
+/** The budgets service. It is ready at once; a conversation's spending is read when one of its agents joins. */
 export const layer = (options: Options) =>
   Layer.effect(
     Allowance,

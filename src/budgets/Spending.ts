@@ -30,7 +30,7 @@ interface Of {
   readonly before?: Omit<Of, "before">
 }
 
-/** The sums of one agent, or of all. */
+/** The sums of one agent, or of all agents of the conversation. */
 export interface Account {
   /** Implausible spending reported for the newest turn, and that turn's id. */
   readonly unlikely?: NonNullable<Usage["unlikely"]> & { readonly turn: string }
@@ -57,7 +57,7 @@ export interface Spending {
   readonly rows: Map<string, Row>
   /** Rows of the newest hours, without goals. `day` contains the hour. */
   readonly hours: Map<string, Row>
-  /** Keys of the warnings that a user was given. */
+  /** Keys of the warnings that were sent to the user. */
   readonly told: Set<string>
 }
 
@@ -102,7 +102,7 @@ const into = (of: Of, day: string, now: string, more: Sum): Of => {
   return { ...period, sum: add(sum, more) }
 }
 
-/** Adds what was spent on that day. */
+/** Adds an amount that was spent on that day. */
 export const spent = (account: Account, day: string, more: Sum): Account => ({
   ...account,
   total: add(account.total, more),
@@ -301,7 +301,7 @@ export const archivedOf = ({ ever, project, rows }: Spending): ArchivedSpending 
   }
 }
 
-/** Adds an archive's part, if it belongs to the newest period. */
+/** Adds the sum of an archived conversation, if it belongs to the newest period. */
 const newest = (of: Of, { label, tokens, usd }: ArchivedSpending["day"]): Of => {
   const sum: Sum = { ...nothing, tokens, usd }
   if (label < of.label) return of
@@ -345,7 +345,8 @@ export const apply = (spending: Spending, rune: Rune): void => {
 }
 
 /**
- * Rows with unpriced tokens: those of a model without any cost. `hours`: rows by hour; `day` then contains the hour.
+ * Rows of what was spent. If a model's tokens have no cost, they count as unpriced. `hours`: rows by hour; `day` then
+ * contains the hour.
  */
 export const costsOf = (
   spending: Spending,

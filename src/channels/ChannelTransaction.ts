@@ -37,7 +37,8 @@ export interface View {
   /** True if the agent's current turn belongs to the floor that was given with this prompt. */
   readonly carries: (agent: string, prompt: string) => boolean
   /**
-   * True if the agent could take a turn here at once: it is online, not busy, and does not have the floor of another channel.
+   * True if the agent could take a turn here at once: it is online, not busy, and does not have the floor of another
+   * channel.
    */
   readonly idle: (agent: string) => boolean
   /** The agent's last sign of life, ms since the epoch; 0 if there was none. */

@@ -28,7 +28,7 @@ export const Event = Schema.Union([
     at,
     began: Schema.Finite,
     message: Schema.String,
-    /** When the provider says that it can be asked again. */
+    /** When a request can be retried, according to the provider. */
     retryAt: Schema.optionalKey(Schema.Finite),
     /** Age at which an outage is reported to a user, from the agent's project, ms; default `LASTS`. */
     lasts: Schema.optionalKey(Schema.Finite),
@@ -44,7 +44,7 @@ export const Event = Schema.Union([
 ])
 export type Event = typeof Event.Type
 
-/** Wakes the waiting agents: one of them probes, or all go on. */
+/** Wakes the waiting agents: one of them probes, or all continue. */
 export type Action = { readonly _tag: "Wake" }
 
 export interface Data {
@@ -55,16 +55,16 @@ export interface Data {
   readonly failedAt: number
   /** Number of consecutive failed requests. */
   readonly failures: number
-  /** How often its login was rejected since it last answered; undefined if never. */
+  /** How often the login was rejected since the provider last answered; undefined if never. */
   readonly refusals?: number
-  /** When it is asked again; 0 while it is available. */
+  /** When the provider is probed again; 0 while it is available. */
   readonly until: number
-  /** Whether that time has come, by a timer on the monotonic clock. */
+  /** Whether `until` has been reached, by a timer on the monotonic clock. */
   readonly isDue: boolean
   readonly message: string
   /** When a user was notified that the outage lasts; 0 if not yet. */
   readonly toldAt: number
-  /** The agent whose failure led to that. Its project's mail also reports the end of the outage. */
+  /** The agent whose failure led to the notification. Its project's mail also reports the end of the outage. */
   readonly toldBy: string
   /** The account's usage windows from its runes, newest last. */
   readonly windows: ReadonlyArray<Noted>

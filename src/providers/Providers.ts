@@ -4,10 +4,10 @@
  *     run ── failed, limited, answered ──► ProviderActor ── Wake ──► Queue ── wake ──► those that wait
  *     agent with something to ask ── admits? ──► Queue
  *
- * Guarantees: an agent that is not admitted waits, and goes on by itself later. While a provider is in trouble, one
- * agent at a time probes it. Reported trouble is durable when `tell` returns, unless the log fails. While all is well,
- * a check is one look-up. No agent is admitted before the log has been read. A provider that never reported trouble or
- * usage has no actor.
+ * Guarantees: an agent that is not admitted waits, and continues automatically later. While a provider has trouble,
+ * one agent at a time probes it. Reported trouble is durable when `tell` returns, unless the log fails. While the
+ * provider is available, a check is one look-up. No agent is admitted before the log has been read. A provider that
+ * never reported trouble or usage has no actor.
  */
 import { Effect, Layer, type Scope } from "effect"
 import { isNear, isNews, merged, type Noted } from "../domain/UsageWindow.ts"
@@ -232,10 +232,7 @@ export const layer = ({ supervisor }: Options) =>
       const table = new ProviderTable(yield* ActorSystem, supervisor, scope)
       yield* recover.pipe(
         Effect.catch((error) =>
-          Effect.as(
-            Effect.logError(`the weather of providers could not be read: ${error.message}`),
-            new Map() as Stands
-          )
+          Effect.as(Effect.logError(`the status of providers could not be read: ${error.message}`), new Map() as Stands)
         ),
         Effect.flatMap(table.restore),
         Effect.forkScoped

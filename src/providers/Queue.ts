@@ -3,7 +3,7 @@
  * restart each agent asks again.
  *
  * Guarantees: while the provider is in trouble at most one agent at a time is admitted, and only when a retry is due.
- * An admitted agent that reports nothing for a while loses its place to the next one.
+ * An admitted agent that reports nothing for a while is replaced by the next one.
  */
 
 /** How long the probing agent has to report a result, ms. Its run may take long to start. */

@@ -7,12 +7,15 @@
 import type { CronTimes } from "../config/CronTimes.ts"
 import type { CatchUp } from "../config/ScheduleConfig.ts"
 
-/** A due time that passed at most this long ago still counts as now, ms: a daemon restarted, or a timer was late. */
+/**
+ * Grace period in ms: a due time that passed this recently still counts as now. A daemon might have restarted, or a
+ * timer might be late.
+ */
 export const GRACE = 2 * 60_000
 
 /**
- * Maximum time between two looks while anything can become due, ms. No event tells that the machine slept or its clock
- * was set.
+ * Maximum time between two checks while anything can become due, in ms. No event reports that the machine slept or that
+ * its clock was set.
  */
 export const LOOK = 60_000
 

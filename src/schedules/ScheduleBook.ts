@@ -1,9 +1,9 @@
 /**
  * ScheduleBook: the schedules of one conversation: their state from its log, and their content from its project's file.
- * It decides what is due, carries it out, and appends the runes that are not runs.
+ * It decides what is due, sends it, and appends the runes that are not runs.
  *
- * Guarantees: a run is the rune of what it sends, so that a crash leaves both or neither. An appended rune is in the
- * state before any other caller reads it. One caller at a time.
+ * Guarantees: a run is recorded by the rune of the message or goal that it creates, so that a crash leaves both or
+ * neither. An appended rune is in the state before any other caller reads it. Only one caller at a time is allowed.
  */
 import { Effect } from "effect"
 import * as CronTimes from "../config/CronTimes.ts"
@@ -18,9 +18,9 @@ import { dueOf, isFarAhead, LOOK, onceAt } from "./Due.ts"
 import { ACTOR, type scheduleKinds } from "./ScheduleKinds.ts"
 import { apply, CLOCK, type Entry, fold, type Ran, type State } from "./ScheduleState.ts"
 
-/** The goals of a project, as far as schedules need them. */
+/** The part of the goals service that schedules use. */
 export interface GoalPort {
-  /** The goal's first rune has the key. */
+  /** Submits a goal. The goal's first rune contains `key`. */
   readonly submit: (
     config: string,
     goal: NonNullable<Work["goal"]>,
@@ -31,7 +31,7 @@ export interface GoalPort {
   readonly isOpen: (conversation: string, goalId: string) => boolean
 }
 
-/** A project's file, as far as schedules read it. */
+/** The part of a project's file that schedules read. */
 export interface ScheduleFile {
   readonly name: string
   readonly path: string
@@ -54,7 +54,7 @@ interface Plan {
 export interface Looked {
   /** Nothing is due before this time, ms since the epoch; infinite if nothing will be due. */
   readonly until: number
-  /** A due time waits for the end of the previous run. */
+  /** True if a due time waits for the end of the previous run. */
   readonly waits: boolean
 }
 
@@ -65,7 +65,7 @@ export const goalOf = ({ actor }: Ran): string | null => (actor.startsWith(PREFI
 /** The agent whose inbox has the message. */
 const agentOf = ({ actor }: Ran): string => actor.slice(actor.indexOf("/") + 1)
 
-const UNDER_WAY = "the run before it is still under way"
+const UNDER_WAY = "the previous run is still under way"
 
 const earlier = (a: Looked, b: Looked): Looked => ({ until: Math.min(a.until, b.until), waits: a.waits || b.waits })
 
@@ -75,7 +75,7 @@ export class ScheduleBook {
   readonly around: Around
   file: ScheduleFile
   state: State
-  /** The state may lack runes: a failing disk may have written them or not. */
+  /** True if the state may lack runes: after a disk error it is unknown whether they were written. */
   private isStale = false
   /** Parsed cron expressions, by zone and text. */
   private readonly parsed = new Map<string, CronTimes.CronTimes>()
@@ -128,7 +128,7 @@ export class ScheduleBook {
     return times
   }
 
-  /** Undefined if the schedule is over, or missing in the file. */
+  /** The plan of a schedule; undefined if the schedule is over, or missing in the file. */
   plan(name: string): Plan | undefined {
     const entry = this.entry(name)
     if (entry === undefined || entry.over !== null) return undefined
@@ -171,7 +171,7 @@ export class ScheduleBook {
     }
   )
 
-  /** Whether what the newest run sent is still in progress. */
+  /** Whether the message or the goal of the newest run is still in progress. */
   readonly isUnderWay = (ran: Ran | null): Effect.Effect<boolean> => {
     const { agents, conversation, goals } = this.around
     if (ran === null) return Effect.succeed(false)
@@ -184,7 +184,7 @@ export class ScheduleBook {
     )
   }
 
-  /** Sends what is due. Returns the `eventId` of the run's rune. */
+  /** Sends the message or submits the goal. Returns the `eventId` of the run's rune. */
   readonly fire = (key: Key, { goal, send }: Work): Effect.Effect<number, CommandRefused | StorageError> =>
     Effect.gen({ self: this }, function* () {
       const { agents, conversation, goals, log } = this.around
@@ -213,7 +213,9 @@ export class ScheduleBook {
       if (entry === undefined || plan === undefined || entry.pausedBy !== null) return IDLE
       const { cron, timeZone, upTo } = entry
       if (cron !== null && isFarAhead(plan.times, upTo, now)) {
-        yield* Effect.logWarning(`${name}: its times were settled by a clock that was ahead; those from now on count`)
+        yield* Effect.logWarning(
+          `${name}: a clock that was ahead had settled future times; times from now on count again`
+        )
         yield* this.append("schedule.set", { name, cron, time_zone: timeZone, from: now }, CLOCK)
         continue
       }
@@ -238,7 +240,7 @@ export class ScheduleBook {
         Effect.as("its run is in the log already"),
         Effect.catchTag("CommandRefused", ({ message, remedy }) => Effect.succeed(`${message} ${remedy}`))
       )
-      // even if the run failed, no time is due twice
+      // even if the run failed, no time is run twice
       if (this.entry(name)!.upTo < due.due) yield* skip(refused)
     }
   })

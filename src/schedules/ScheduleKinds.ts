@@ -2,7 +2,7 @@
  * ScheduleKinds: the kinds of runes of schedules.
  *
  * A run has no rune of its own: the message in the inbox, or the goal, is its rune. The rune's key (ScheduleKey) names
- * the schedule and the due time. So a due time has run if and only if what it sends exists.
+ * the schedule and the due time. So a due time has run if and only if its message or goal exists.
  */
 import { Schema } from "effect"
 import { kind, reader } from "../core/event-log/EventKinds.ts"
@@ -17,7 +17,7 @@ const of = { name: text }
 export const scheduleKinds = {
   /** The schedule is active with this cron expression. Due times after `from` count. */
   "schedule.set": kind(Schema.Struct({ ...of, cron: text, time_zone: text, from: time })),
-  /** A user added a schedule for one time. */
+  /** A user added a one-time schedule. */
   "schedule.added": kind(
     Schema.Struct({ ...of, due: time, time_zone: text, work: Work, catch_up: CatchUp, by: text, from: time })
   ),

@@ -3,7 +3,7 @@
  * and their newest runs. A pure fold.
  *
  * Guarantees: a due time up to `upTo` never runs again. `upTo` never decreases, except when a wrong clock has settled
- * times for days ahead. Schedules that are gone are remembered for that, up to a limit.
+ * times for days ahead. Schedules that are over are remembered for this reason, up to a limit.
  */
 import type { CatchUp } from "../config/ScheduleConfig.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
@@ -14,7 +14,7 @@ import type { Rune } from "../core/event-log/Rune.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import { read } from "./ScheduleKinds.ts"
 
-/** Data of a schedule for one time, which is in no file. */
+/** Data of a one-time schedule, which is in no file. */
 export interface Once {
   readonly due: number
   readonly work: Work
@@ -35,7 +35,7 @@ export interface Ran {
 }
 
 export interface Entry {
-  /** Null for a schedule for one time. */
+  /** Cron expression; null for a one-time schedule. */
   readonly cron: string | null
   readonly timeZone: string
   readonly once: Once | null
@@ -45,13 +45,15 @@ export interface Entry {
   readonly ran: Ran | null
   /** Times skipped since the last run; null if none. */
   readonly skipped: Skipped | null
-  /** `removed`: a user or the file removed it. `done`: its one time is over. Null while it is active. */
+  /**
+   * `removed`: a user or the file removed the schedule. `done`: its only due time has passed. Null while it is active.
+   */
   readonly over: "removed" | "done" | null
 }
 
 export interface State {
   readonly entries: { readonly [name: string]: Entry }
-  /** Number of schedules for one time so far, from which each gets a unique name. */
+  /** Number of one-time schedules so far, from which each gets a unique name. */
   readonly added: number
 }
 
@@ -63,7 +65,7 @@ export const MAX_OVER = 1_000
 /** Times settled further ahead than this were settled by a wrong clock, ms: no clock is corrected by more. */
 export const FAR_AHEAD = 2 * 86_400_000
 
-/** Trigger of the rune that makes such times count again. */
+/** Trigger of the rune that makes times count again after a wrong clock had settled them. */
 export const CLOCK = "clock"
 
 const blank: Entry = {
@@ -91,7 +93,7 @@ const lighter = (entry: Entry): Entry =>
     ? entry
     : { ...entry, once: { ...entry.once, work: shown(entry.once.work) } }
 
-/** Changes an entry. Without such an entry the state is unchanged, unless `born` gives the initial one. */
+/** Changes the entry with this name. If there is none, changes `born`; without `born`, the state stays the same. */
 const changed = (state: State, name: string, change: (entry: Entry) => Entry, born?: Entry): State => {
   const known = Object.hasOwn(state.entries, name) ? state.entries[name] : born
   if (known === undefined) return state

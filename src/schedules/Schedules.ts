@@ -1,13 +1,14 @@
 /**
- * Schedules: the service for messages and goals that are due at certain times. Some are in projects' files; others a
- * person adds for one time.
+ * Schedules: the service for messages and goals that are due at certain times. Some schedules are in projects' files; a
+ * user adds others for one time.
  *
- *     files, users ──► ScheduleBook (one a conversation) ──► AgentPort, goals
- *                            ▲ one timer for all, by the wall clock
+ *     files, users ──► ScheduleBook (one per conversation) ──► AgentPort, goals
+ *                           ▲ one timer for all, by the wall clock
  *
- * Guarantees: a due time runs at most once, even after a crash, because its run is the rune of what it sends. A missed
- * time is handled as its catchUp says. A project that fails affects no other. Without schedules nothing wakes up. With
- * one, there is a look at least every minute: no timer notices that a machine slept, or that its clock was set.
+ * Guarantees: a due time runs at most once, even after a crash, because its run is the rune of its message or goal. A
+ * missed time is handled according to its catchUp. A project that fails affects no other. Without schedules nothing
+ * wakes up. Otherwise the due times are checked at least every minute: no timer notices that a machine slept, or that
+ * its clock was set.
  */
 import { Clock, Context, Deferred, Effect, Latch, Layer, Semaphore, Stream } from "effect"
 import { isZone } from "../config/Zone.ts"
@@ -24,7 +25,7 @@ import { fold } from "./ScheduleState.ts"
 
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 
-/** A schedule for one time. */
+/** A request for a one-time schedule. */
 export interface Request {
   /** ms since the epoch */
   readonly due: number
@@ -57,7 +58,7 @@ export interface Options {
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
 }
 
-/** Maximum number of open schedules for one time per conversation. */
+/** Maximum number of open one-time schedules per conversation. */
 const MAX_ADDED = 1_000
 
 const ENDS = [
@@ -122,7 +123,7 @@ class Keeper {
     (effect, conversation) =>
       this.lock
         .withPermit(Effect.uninterruptible(effect))
-        .pipe(Effect.catchCause((cause) => Effect.logWarning(`the schedules of ${conversation} stand still`, cause)))
+        .pipe(Effect.catchCause((cause) => Effect.logWarning(`the schedules of ${conversation} no longer run`, cause)))
   )
 
   /** For the supervisor: follows the projects' files. */
@@ -130,7 +131,7 @@ class Keeper {
     Stream.runForEach(this.options.files, ({ conversation, file }) => this.configure(conversation, file))
   ).pipe(Effect.andThen(Effect.never))
 
-  /** For the supervisor: follows the conversations. In a closed one nothing is due any more. */
+  /** For the supervisor: follows the conversations. In a closed conversation nothing is due any more. */
   readonly standings = Effect.suspend(() =>
     Stream.runForEach(this.conversations.changes, ({ conversation, standing }) =>
       Effect.sync(() => {
@@ -140,7 +141,7 @@ class Keeper {
     )
   ).pipe(Effect.andThen(Effect.never))
 
-  /** Handles what is due in all books. A book that fails affects no other, and is looked at again. */
+  /** Handles everything that is due in all books. A book that fails affects no other, and is checked again later. */
   private readonly look = Effect.fnUntraced(
     { self: this },
     function* (this: Keeper): Effect.fn.Return<Looked> {
@@ -149,7 +150,7 @@ class Keeper {
       for (const [conversation, book] of this.books) {
         if (this.conversations.standing(conversation) !== "working") continue
         const looked = yield* Effect.catchCause(book.look(now), (cause) =>
-          Effect.as(Effect.logWarning(`the schedules of ${conversation} could not be looked at`, cause), {
+          Effect.as(Effect.logWarning(`the schedules of ${conversation} could not be checked`, cause), {
             until: now + LOOK,
             waits: false
           })
@@ -162,14 +163,14 @@ class Keeper {
     (effect) => this.lock.withPermit(effect)
   )
 
-  /** Waits until a run may have ended that began before that rune. */
+  /** Waits until a run that began before this rune may have ended. */
   private ends(after: number) {
     return this.log.subscribe({ after, kinds: ENDS }).pipe(
       Stream.filter(({ stream }) => this.books.has(stream)),
       Stream.take(1),
       Stream.runDrain,
       Effect.catchCause((cause) =>
-        Effect.andThen(Effect.logWarning("nobody hears when runs of schedules end", cause), Effect.never)
+        Effect.andThen(Effect.logWarning("the ends of scheduled runs are no longer noticed", cause), Effect.never)
       )
     )
   }
@@ -197,8 +198,8 @@ class Keeper {
       caller.config === null
         ? refuse(
             "not_found",
-            "There is no agentd.jsonc here, so nobody is meant.",
-            "Go to the project's folder, then again."
+            "There is no agentd.jsonc here, so no project is selected.",
+            "Go to the project's folder, then try again."
           )
         : refused
     )
@@ -211,7 +212,7 @@ class Keeper {
     return yield* refuse(
       "closed",
       "The conversation of this project is closed, or its config cannot be read.",
-      "See which it is: agentd project show"
+      "Find out which: agentd project show"
     )
   })
 
@@ -260,7 +261,7 @@ class Keeper {
       const from = yield* Clock.currentTimeMillis
       if (due <= from)
         return yield* refuse("invalid", "That time is over.", "Name one that is to come: agentd at --help")
-      if (!isZone(timeZone)) return yield* refuse("invalid", `There is no time zone "${timeZone}".`, "Such as: UTC")
+      if (!isZone(timeZone)) return yield* refuse("invalid", `There is no time zone "${timeZone}".`, "For example: UTC")
       const { goal, send } = work
       if ((goal === undefined) === (send === undefined))
         return yield* refuse("invalid", "A schedule sends a message, or submits a goal.", "See how: agentd at --help")
@@ -275,7 +276,11 @@ class Keeper {
         Effect.gen({ self: this }, function* () {
           const { added, entries } = book.state
           if (Object.values(entries).filter(({ once, over }) => once !== null && over === null).length >= MAX_ADDED)
-            return yield* refuse("full", `${MAX_ADDED} are waiting already.`, "Remove some: agentd schedule rm NAME")
+            return yield* refuse(
+              "full",
+              `${MAX_ADDED} schedules are waiting already.`,
+              "Remove some: agentd schedule rm NAME"
+            )
           const name = `at-${added + 1}`
           const payload = { name, due, time_zone: timeZone, work, catch_up: catchUp, by: caller.by, from }
           const { eventId } = yield* written(book.append("schedule.added", { ...payload }, "person"))
@@ -312,7 +317,7 @@ class Keeper {
         : refuse(
             "conflict",
             `${name} is in ${book.file.path}.`,
-            `Take it out there, then: agentd trust ${book.file.name}. Or: agentd schedule pause ${named}`
+            `Remove it from that file, then: agentd trust ${book.file.name}. Or: agentd schedule pause ${named}`
           )
     )
 
@@ -326,7 +331,7 @@ class Keeper {
           return yield* refuse(
             "not_now",
             `The last run of ${name} is still under way.`,
-            "Wait for its end. See where it stands: agentd schedule ls"
+            "Wait until it has ended. See its state: agentd schedule ls"
           )
         const eventId = yield* book.fire({ name, due: yield* Clock.currentTimeMillis, asked: true }, work)
         return { eventId, message: `${name} ${wordsOf(work)} now.` }
@@ -364,7 +369,5 @@ const make = Effect.fnUntraced(function* (options: Options) {
   return Schedules.of({ add, list, pause, remove, resume, run })
 })
 
-/**
- * The schedules service. `nest`, their supervisor, must be under another supervisor, after the agents and the goals.
- */
+/** The schedules service. Its supervisor must be started by another supervisor, after the agents and the goals. */
 export const layer = (options: Options) => Layer.effect(Schedules, make(options))

@@ -2,8 +2,8 @@
  * Activation: the sockets on which systemd listens for the daemon, and which it passes on when it starts the daemon
  * (sd_listen_fds(3)).
  *
- * Guarantees: only sockets passed to this very process are used. A socket is found by its name, but what it is bound to
- * is read from the kernel.
+ * Guarantees: only sockets that were passed to this process are used. A socket is found by its name, but what it is
+ * bound to is read from the kernel.
  */
 import { readFileSync, readlinkSync } from "node:fs"
 
@@ -21,7 +21,7 @@ const FIRST = 3
 
 export type Handed = ReadonlyMap<string, ReadonlyArray<number>>
 
-/** The descriptors by name; several can have the same. Empty if they are another process's. Pure. */
+/** The descriptors by name; several can have the same name. Empty if they were passed to another process. Pure. */
 export const handed = (environment: Environment, pid: number): Handed => {
   const { LISTEN_FDNAMES = "", LISTEN_FDS = "0", LISTEN_PID } = environment
   if (LISTEN_PID !== `${pid}` || !/^\d{1,3}$/.test(LISTEN_FDS)) return new Map()

@@ -1,17 +1,17 @@
 /**
- * DaemonNode: the Node flags and variables for a daemon, which waits most of the time and should use little memory
- * then. The young generation is small, and malloc has one arena that returns free memory to the system. This includes
- * the pieces of 16 and 32 kB that V8 compiles in: without a cache of compiled code these alone would keep 20 MB. Pieces
- * of 8 kB are so frequent that returning them would make a start one fifteenth longer, for 0.8 MB. No signal opens a
+ * DaemonNode: the Node flags and variables for a daemon, which waits most of the time and should then use little
+ * memory. The young generation is small, and malloc has one arena that returns free memory to the system. This includes
+ * the blocks of 16 and 32 kB in which V8 compiles: without a cache of compiled code they alone would keep 20 MB. Blocks
+ * of 8 kB are so frequent that returning them would make a start 7 % slower and save only 0.8 MB. No signal opens a
  * debugger's port. The launcher (scripts/agentd) does the same.
  *
- * Guarantees: programs that the daemon starts do not inherit the settings made here. A setting of the user's own is not
- * changed.
+ * Guarantees: programs that the daemon starts do not inherit the settings made here. A setting that the user made is
+ * not changed.
  */
 
 /**
- * Flags with which Node's compiled code for its own modules stays valid. Without the small young generation an idle
- * daemon holds 66 MB of its own instead of 53.
+ * Node flags that keep Node's compiled code of its own modules valid. Without the small young generation an idle daemon
+ * uses 66 MB of private memory instead of 53 MB.
  */
 const FLAGS = ["--max-semi-space-size=1", "--disable-sigusr1"]
 
@@ -21,7 +21,7 @@ const VARIABLES = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072", MAL
 /** Variable with the names of the variables that were set here for the daemon. */
 export const GIVEN = "AGENTD_GIVEN"
 
-/** `command`: Node, and its arguments. */
+/** The command line with the flags. `command`: Node, and its arguments. */
 export const commandOf = ([node = "", ...args]: ReadonlyArray<string>): ReadonlyArray<string> => [
   node,
   ...FLAGS,

@@ -26,8 +26,8 @@ const isEvent = (name: unknown): name is keyof typeof messageIds =>
   typeof name === "string" && Object.hasOwn(messageIds, name)
 
 /**
- * The entry of a line with these annotations, in the input format of `logger --journald`. Undefined if it is no event.
- * Pure.
+ * The journal entry for a log line with these annotations, in the input format of `logger --journald`. Undefined if the
+ * line is not an event. Pure.
  */
 export const entryOf = (
   line: { readonly message: string; readonly priority: number },

@@ -63,7 +63,10 @@ export const launch = Effect.fn("launch")(function* (options: LaunchOptions) {
 
 const CLOSE_ON_EXEC = 0o2000000
 
-/** Whether a child would inherit the descriptor. False if it is closed by now, like that of the folder being read. */
+/**
+ * Whether a child would inherit the descriptor. False if the descriptor is closed by now, like that of the listed
+ * folder.
+ */
 const isInherited = (name: string): boolean => {
   try {
     const flags = /^flags:\s+([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, "latin1"))?.[1] ?? "0"
@@ -73,7 +76,9 @@ const isInherited = (name: string): boolean => {
   }
 }
 
-/** Below this number descriptors are replaced without gaps: Node marks what it inherits only up to the first gap. */
+/**
+ * Below this number descriptors are replaced without gaps, because Node marks inherited ones only up to the first gap.
+ */
 const DENSE = 4096
 
 /**

@@ -15,11 +15,11 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 /** `systemd-notify` waits up to 5 s for the manager. After this time it is considered stuck. */
 const DEADLINE = Duration.seconds(10)
 
-/** A start that is still running gets this much more time … */
+/** How much more time systemd gives a start that is still running, per extension. */
 const EXTENSION = Duration.seconds(90)
-/** … each time this interval has passed … */
+/** Interval of the extensions of a start. */
 const EXTEND_EVERY = Duration.seconds(30)
-/** … up to this number of times. A start that takes longer than half an hour will not end. */
+/** Maximum number of extensions. A start that takes longer than half an hour will not end. */
 const MAX_EXTENSIONS = 60
 
 class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError", { message: Schema.String }) {}
@@ -66,7 +66,7 @@ export class Notify extends Context.Service<
           Effect.flatMap((code) => (code === 0 ? Effect.void : new NotifyError({ message: `it exited with ${code}` }))),
           Effect.catch((error) =>
             Effect.logWarning(
-              `systemd was not told ${assignments.join(" ")}: ${error.message}. ` +
+              `systemd could not be notified (${assignments.join(" ")}): ${error.message}. ` +
                 "Check that systemd-notify is on the daemon's PATH and that the unit has NotifyAccess=all."
             )
           )
@@ -89,7 +89,7 @@ export class Notify extends Context.Service<
                 Effect.flatMap((isAlive) =>
                   isAlive
                     ? send("WATCHDOG=1")
-                    : Effect.logError("The watchdog is not fed: the daemon says it is not well.")
+                    : Effect.logError("The watchdog is not fed, because the daemon is not healthy.")
                 ),
                 Effect.repeat(Schedule.spaced(Duration.millis(Duration.toMillis(every) / 2))),
                 Effect.andThen(Effect.never)
@@ -100,7 +100,7 @@ export class Notify extends Context.Service<
   )
 }
 
-/** How long systemd waits for a sign of life, if it watches this very process. */
+/** How long systemd waits for a sign of life, if it watches this process. */
 const watchdogPeriod = Effect.gen(function* () {
   const micros = yield* Config.Int("WATCHDOG_USEC").pipe(Config.option)
   const pid = yield* Config.Int("WATCHDOG_PID").pipe(Config.option)

@@ -27,7 +27,10 @@ export const ownUnit = (environment: Environment, cgroups: string, pid: number):
   return { unit, manager: /\/user@\d+\.service\//.test(cgroups) ? "user" : "system" }
 }
 
-/** Words before a program's own, and the variables that they need, to run the program in a scope. */
+/**
+ * Arguments to put before a program's own command line, and the variables that they need, to run the program in a
+ * scope.
+ */
 export interface Around {
   readonly argv: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }
@@ -37,9 +40,9 @@ export interface Around {
 const OF_THE_MANAGER = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"]
 
 /**
- * `what` names the scope for a user; no other live scope may have that name. Its cgroup is delegated: programs in it
- * may create cgroups below. The daemon's limits do not apply to the scope. The program does not get the manager's
- * variables.
+ * `what`: the readable part of the scope's name; no other live scope may have that name. Its cgroup is delegated:
+ * programs in it may create cgroups below. The daemon's limits do not apply to the scope. The program does not get the
+ * manager's variables.
  */
 export const scopeOf = ({ manager, unit }: OwnUnit, environment: Environment, what: string): Around => ({
   argv: [
@@ -53,7 +56,8 @@ export const scopeOf = ({ manager, unit }: OwnUnit, environment: Environment, wh
     "--property=Delegate=yes",
     "--property=TasksMax=infinity",
     "--property=TimeoutStopSec=15",
-    // when the machine shuts down, the daemon ends first: otherwise it would take the end of the runs for their own
+    // when the machine shuts down, the daemon must end first: otherwise it would conclude that its runs ended by
+    // themselves
     `--property=Before=${unit}`,
     "--",
     "env",

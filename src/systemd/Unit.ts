@@ -2,7 +2,7 @@
  * Unit: the daemon as a service of the user's systemd: its name, its settings, how it is started as a transient unit,
  * and its status.
  *
- * A unit file of the same name (from the NixOS module, or a user's own) has priority: it is started instead, with its
+ * A unit file of the same name (from the NixOS module, or the user's own) has priority: it is started instead, with its
  * own settings.
  */
 import { createHash } from "node:crypto"
@@ -252,7 +252,7 @@ const run = (
     Effect.mapError(
       (error) =>
         new SystemdError({
-          message: `${program} could not be asked: ${error.message}`,
+          message: `${program} could not be run: ${error.message}`,
           remedy: "Without systemd, run 'agentd up' in the foreground, or let another service manager do it."
         })
     )

@@ -34,7 +34,7 @@ export interface UnitFile {
   readonly page?: ReadonlyArray<string>
 }
 
-/** First line of files that are written here. Other programs do not write it. */
+/** First line of the files that this module writes. Other programs do not write it. */
 export const MARK = "# Written by `agentd service install`, which overwrites it. Your own settings go into a drop-in:"
 
 /** Quoting of systemd.service(5): a percent sign begins a specifier, a dollar sign a variable. */
@@ -118,7 +118,7 @@ export const socketText = (of: UnitFile): string =>
   [
     ...mark({ ...of, unit: `${of.unit}.socket` }),
     "[Unit]",
-    `Description=agentd: the socket of ${of.unit}.service, which whoever connects starts`,
+    `Description=agentd: the socket of ${of.unit}.service, which the first connection starts`,
     "",
     "[Socket]",
     `ListenStream=${of.socket.replaceAll("%", "%%")}`,
@@ -204,7 +204,7 @@ export const failureText = (of: UnitFile): string =>
   [
     ...mark({ ...of, unit: failureUnit(of.unit) }),
     "[Unit]",
-    `Description=agentd: mails that ${of.unit}.service has failed for good`,
+    `Description=agentd: mails that ${of.unit}.service has failed permanently`,
     "",
     "[Service]",
     "Type=oneshot",

@@ -12,7 +12,7 @@ import type { Rune } from "../core/event-log/Rune.ts"
 
 /** Maximum number of agents with a label of their own; further ones are counted as `other`. */
 const MAX_AGENTS = 200
-/** Maximum number of beginnings that are remembered until their end. */
+/** Maximum number of start times that are remembered. */
 const MAX_OPEN = 10_000
 
 /** Buckets in seconds: from a commit to a turn of a day. */
@@ -23,27 +23,27 @@ const histogram = (name: string, description: string) => Metric.histogram(name, 
 const gauge = (name: string, description: string) => Metric.gauge(name, { description })
 
 const runes = counter("agentd_runes_total", "Runes that became durable, by kind")
-const runsStarted = counter("agentd_agent_runs_total", "Runs begun")
-const restarts = counter("agentd_agent_restarts_total", "Runs that were begun again after a wait")
-const errors = counter("agentd_agent_errors_total", "Runs that ended with an error, or ran out of time")
+const runsStarted = counter("agentd_agent_runs_total", "Runs that were started")
+const restarts = counter("agentd_agent_restarts_total", "Runs that were started again after a wait")
+const errors = counter("agentd_agent_errors_total", "Runs that ended with an error or timed out")
 const tokens = counter("agentd_agent_tokens_total", "Tokens that agents used")
 const toolCalls = counter("agentd_agent_tool_calls_total", "Tool calls that agents made")
-const usd = counter("agentd_agent_cost_usd_total", "What agents cost, in US dollars")
+const usd = counter("agentd_agent_cost_usd_total", "Cost of the agents, in US dollars")
 const backoff = histogram("agentd_agent_backoff_seconds", "Waits between the end of a run and the next one")
 const queued = histogram("agentd_message_queue_seconds", "How long messages waited for the turn that carried them")
-const turns = histogram("agentd_turn_seconds", "Turns, by how they ended")
+const turns = histogram("agentd_turn_seconds", "Duration of turns, by how they ended")
 const appended = histogram(
   "agentd_append_seconds",
-  "From a rune's making until it was durable and heard of, of those for which the log was watched"
+  "Time from the creation of a rune until it was durable and counted here"
 )
-const hooks = histogram("agentd_hook_seconds", "Requests of hooks, from their arrival to the answer")
-const mailbox = gauge("agentd_mailbox_messages", "Messages that wait at actors, in all")
-const deepest = gauge("agentd_mailbox_messages_max", "Messages that wait at the actor with most")
+const hooks = histogram("agentd_hook_seconds", "Time from the arrival of a hook's request to the answer")
+const mailbox = gauge("agentd_mailbox_messages", "Messages in the mailboxes of all actors")
+const deepest = gauge("agentd_mailbox_messages_max", "Messages in the fullest mailbox of an actor")
 const childRestarts = gauge(
   "agentd_supervisor_restarts",
   "Restarts of supervised parts since their supervisors started"
 )
-const children = gauge("agentd_supervised_parts", "Supervised parts that run")
+const children = gauge("agentd_supervised_parts", "Supervised parts that are running")
 
 /** Reads the runes whose payloads are measured. Other runes are only counted by kind. */
 const read = reader({
@@ -66,7 +66,7 @@ export interface Seen {
 
 const agentOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
-/** When things began, by id. If there are too many, the oldest are forgotten. */
+/** Start times of messages, turns and waits, by id. If there are too many, the oldest are forgotten. */
 class Begun {
   private readonly at = new Map<string, number>()
 
@@ -111,8 +111,8 @@ export class Meters {
   }
 
   /**
-   * Runes that became durable, received together at `now`. A rune made before `looked` also waited for this look, so
-   * its time does not measure the log. Both in ms since the epoch.
+   * Counts runes that became durable and were read together at `now`. `looked`: time of the previous reading. A rune
+   * from before it also waited for this reading, so its time does not measure the log. Both in ms since the epoch.
    */
   takeAll(runes: ReadonlyArray<Rune>, { looked, now }: { readonly looked: number; readonly now: number }): void {
     for (const rune of runes) {

@@ -1,6 +1,6 @@
 /**
- * Spans: records what a command led to, as spans of the command's trace: the wait of its message, the turn that carried
- * the message, with its process, and the turn's tool calls.
+ * Spans: records the effects of a command as spans of the command's trace: the wait of its message, the turn that
+ * carried the message, with its process, and the turn's tool calls.
  *
  * Guarantees: every span is derived from durable runes, with their times. No span contains text of a user or an
  * agent. The number of unfinished spans is bounded: the oldest one is dropped and not sent. Work without a traced
@@ -52,7 +52,7 @@ export class Spans {
   private readonly tracer: Tracer.Tracer
   /** A command's span by the rune that answered it, until that rune is read. */
   private readonly commands = new Kept<Tracer.AnySpan>()
-  /** A message by the rune of its receipt, until its command is answered. */
+  /** A message by the rune that records its receipt, until its command is answered. */
   private readonly receipts = new Kept<{ readonly messageId: string; readonly at: number; readonly agent: string }>()
   private readonly messages = new Kept<Tracer.Span>()
   private readonly turns = new Kept<Tracer.Span>()

@@ -28,7 +28,7 @@ const GATHER = "100 millis"
 export interface Options {
   /** Where metrics are also sent; undefined for nowhere. */
   readonly collector: Collector | undefined
-  /** The live tree, which is read at each look. */
+  /** The live tree, which is read each time metrics are sent. */
   readonly tree: Effect.Effect<ReadonlyArray<Seen>>
 }
 
@@ -62,7 +62,7 @@ export const layer = ({ collector, tree }: Options): Layer.Layer<Telemetry, neve
           )
         )
       ).pipe(
-        Effect.tapCause((cause) => Effect.logWarning("the figures of /metrics stand still", cause)),
+        Effect.tapCause((cause) => Effect.logWarning("the metrics are no longer updated", cause)),
         Effect.ignoreCause,
         Effect.forkScoped
       )

@@ -1,5 +1,5 @@
 /**
- * Tracing: the daemon's spans of commands and of what they led to.
+ * Tracing: the daemon's spans of commands and of their effects.
  *
  * Guarantees: without a collector there are no spans and no subscriber, so tracing costs nothing.
  */
@@ -30,7 +30,7 @@ const follow = Effect.fnUntraced(function* (tracer: Tracer.Tracer) {
       for (const rune of runes) spans.take(rune)
     })
   ).pipe(
-    Effect.tapCause((cause) => Effect.logWarning("no further spans of turns are told", cause)),
+    Effect.tapCause((cause) => Effect.logWarning("no further spans of turns are sent", cause)),
     Effect.ignoreCause,
     Effect.forkScoped
   )

@@ -210,7 +210,7 @@ describe("backup", () => {
       const [name] = fs.readdirSync(join(state, "segments"))
       fs.appendFileSync(join(state, "segments", name!), "x")
       const error = yield* Effect.flip(makeIt(state, join(base, "b")))
-      assert.match(error.message, /is not as the store lists it/)
+      assert.match(error.message, /differs from the store's list/)
       assert.deepStrictEqual(fs.readdirSync(base), ["s"])
     })
   )

@@ -10,7 +10,7 @@ const send = { agent: "bob", text: "good night" }
 const nightly = (more: object = {}) => ({ nightly: { cron: "30 2 * * *", timeZone: "Europe/Berlin", send, ...more } })
 const hourly = (more: object = {}) => ({ hourly: { cron: "0 * * * *", timeZone: "UTC", send, ...more } })
 const SLEPT = "nobody could act at that time"
-const UNDER_WAY = "the run before it is still under way"
+const UNDER_WAY = "the previous run is still under way"
 
 const runs = Effect.fnUntraced(function* (world: World, ...expected: ReadonlyArray<string>) {
   assert.deepStrictEqual(yield* world.runs, expected)

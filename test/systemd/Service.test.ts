@@ -374,7 +374,7 @@ describe.skipIf(!isThrownAway)("under the user's systemd", () => {
         const told = spawnSync("journalctl", [`_SYSTEMD_USER_UNIT=${unit}.service`, "-o", "cat"], {
           encoding: "utf8"
         }).stdout
-        assert.include(told, "The watchdog is not fed: the daemon says it is not well.")
+        assert.include(told, "The watchdog is not fed, because the daemon is not healthy.")
       }).pipe(Effect.scoped),
     120_000
   )
