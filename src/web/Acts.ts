@@ -2,7 +2,7 @@
  * Acts: a user's actions on the page, and the daemon's replies.
  *
  * Guarantees: an action that ends work needs its key twice, and the first press says what the second will do. Nothing
- * is done without the right to act, nor in a window in which nobody has clicked. A refusal is shown with its remedy.
+ * is done without the right to act, or in a window that was not clicked. A refusal is shown with its remedy.
  */
 import { signal } from "@preact/signals"
 import type { BoardRow } from "../domain/BoardMessages.ts"
@@ -36,7 +36,7 @@ const sayProblem = (error: unknown): void => {
   else say(String(error), { isBad: true })
 }
 
-export const VIEW_ONLY = "This page may look, and not act. For one that may: agentd open"
+export const VIEW_ONLY = "This page can only show things. To open a page that can act: agentd open"
 
 /** Whether this page may decide anything now; if not, it shows why. */
 export const isReady = (): boolean => {
@@ -44,7 +44,8 @@ export const isReady = (): boolean => {
   else if (!isInHand())
     say("Click in this window first.", {
       isBad: true,
-      remedy: "It has just opened or got the focus: what is typed for another window decides nothing here."
+      remedy:
+        "It has just opened or got the focus: a key that was meant for another window must not decide anything here."
     })
   else return true
   return false
@@ -61,7 +62,7 @@ export const ask = async <A>(name: string, payload: object): Promise<A | undefin
   }
 }
 
-/** As `ask`, for verbs that answer with a message, which is shown; true: it is done, and durable. */
+/** Like `ask`, for verbs that answer with a message, which is shown. True: the action is done, and durable. */
 export const act = async (name: string, payload: object): Promise<boolean> => {
   const done = await ask<Done>(name, payload)
   if (done !== undefined) say(done.message)
@@ -88,7 +89,7 @@ export const ENDINGS: {
 } = {
   interrupt: { key: "i", verb: "Interrupt", does: "interrupt" },
   restart: { key: "r", verb: "Restart", does: "restart" },
-  stop: { key: "x", verb: "Stop", does: "stop for good" }
+  stop: { key: "x", verb: "Stop", does: "permanently stop" }
 }
 
 /** Whether the row can be ended: a user's own session has no run of ours. */
@@ -99,7 +100,7 @@ export const end = (what: Ending, row: BoardRow): boolean => {
   if (!takes(row)) return false
   const { does, key, verb } = ENDINGS[what]
   const name = `${row.project}/${row.name}`
-  const cost = row.word === "working" ? ": what it does now is cut short" : ""
+  const cost = row.word === "working" ? ": its current work is cut short" : ""
   twice(`${key} ${row.id}`, `Press ${key} again to ${does} ${name}${cost}.`, () => void act(verb, { name: row.called }))
   return true
 }

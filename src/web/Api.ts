@@ -50,14 +50,14 @@ export const begin = async (): Promise<void> => {
 
 export interface Listener<A> {
   readonly heard: (value: A, id: number) => void
-  /** The stream is connected. */
+  /** Called when the stream is connected. */
   readonly up: () => void
-  /** The stream broke, or could not be opened. */
+  /** Called when the stream broke, or could not be opened. */
   readonly down: (problem: Problem) => void
 }
 
 const AGAIN = [250, 500, 1_000, 2_000, 4_000]
-/** The daemon sends something every 20 s: a connection that is silent for longer counts as broken, ms. */
+/** After this silence, in ms, a connection counts as broken. The daemon sends something every 20 s. */
 const SILENT = 50_000
 
 const waits = new EventTarget()

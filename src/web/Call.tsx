@@ -1,7 +1,8 @@
 /**
  * Call: shows in full what a call would do.
  *
- * Guarantees: nothing is left out. Words of more than one alphabet are pointed out. Each line has its number.
+ * Guarantees: nothing is left out. Words with letters of more than one alphabet are pointed out. Each line has its
+ * number.
  */
 import type { AskedCall } from "../domain/Messages.ts"
 import { telling } from "../domain/CallWords.ts"

@@ -14,7 +14,7 @@ import { useAnswer } from "./Reading.ts"
 import { mayAct } from "./Store.ts"
 import { Empty, Failed, Kbd, Loading } from "./Ui.tsx"
 
-/** Comments by the agent's name, then by place. */
+/** Comments by the agent's name, then by file and line. */
 const drafts = signal<{ readonly [name: string]: { readonly [place: string]: Comment } }>({})
 const placeOf = (path: string, { number, sign }: Line): string => `${path}:${sign === "-" ? "-" : ""}${number}`
 const put = (name: string, place: string, comment: Comment | undefined) => {
@@ -57,7 +57,7 @@ const Editor = ({ done, draft }: EditorProps) => {
 interface FileProps {
   readonly file: FilePatch
   readonly name: string
-  /** The place whose comment is being edited. */
+  /** File and line of the comment that is being edited; undefined: none. */
   readonly at: string | undefined
   readonly open: (place: string | undefined) => void
   readonly cursor: string | undefined
@@ -103,7 +103,7 @@ const LineRow = ({ at, cursor, file: { path }, line, name, open }: FileProps & {
   )
 }
 
-/** A longer file is folded at first. */
+/** Maximum number of lines of a file that is unfolded at first. */
 const MAX_OPEN = 600
 
 const FileView = (props: FileProps) => {
@@ -118,7 +118,7 @@ const FileView = (props: FileProps) => {
         </span>
       </summary>
       <div class="lines" tabIndex={0} role="region" aria-label={`Changes of ${path}`}>
-        {lines.length === 0 && <p class="muted small none">no text, or nothing but its mode</p>}
+        {lines.length === 0 && <p class="muted small none">no text, or only its mode has changed</p>}
         {lines.map((line, n) => (
           <LineRow key={n} {...props} line={line} />
         ))}
@@ -178,7 +178,7 @@ export const Changes = ({ name, when }: { readonly name: string; readonly when: 
         <p class="muted small">
           {value.files.length} {value.files.length === 1 ? "file" : "files"} against{" "}
           <code>{value.base.slice(0, 12)}</code>
-          {mayAct.value && ". Press a line, or j k and ↵, to comment on it."}
+          {mayAct.value && ". To comment on a line, click it, or go to it with j k and press ↵."}
           {value.isCut && " The patch is longer than what is shown."}
         </p>
         {files.map((file) => (

@@ -1,5 +1,5 @@
 /**
- * Chat: an agent's conversation for users. A tool call is one line; failed calls and diffs are open.
+ * Chat: shows an agent's conversation. A tool call is one line; failed calls and diffs are unfolded.
  *
  * Guarantees: what an agent says is shown as text, whatever it contains. Unchanged items are not rendered again.
  */
@@ -45,7 +45,7 @@ const changeIn = (input: string): string | undefined => {
   return goes === undefined || comes === undefined ? undefined : patchOf(goes, comes)
 }
 
-/** The line about a tool's input. */
+/** One line that describes a tool's input. */
 const lineOf = (input: string): string =>
   field(input, "command", "path", "file_path", "pattern", "url", "query") ?? briefOf(input)
 
@@ -141,7 +141,7 @@ const Message = ({ item, name }: { readonly item: Said; readonly name: string })
         <Clock at={at} />
       </header>
       <Body text={text} />
-      {isOpen && <i class="caret" role="img" aria-label="still comes" />}
+      {isOpen && <i class="caret" role="img" aria-label="still arriving" />}
     </article>
   )
 }
@@ -152,7 +152,7 @@ const Aside = ({ item: { at, isBad, text } }: { readonly item: Note }) => (
   </p>
 )
 
-/** A thought, folded: a user who wants to read it opens it. */
+/** A thought, folded until the user opens it. */
 const Thinks = ({ item: { at, isOpen, text, took: ms } }: { readonly item: Thought }) => (
   <details class="thought">
     <summary>

@@ -39,12 +39,15 @@ export interface Parts {
 }
 
 const KINDS: ReadonlyArray<readonly [name: string, of: (row: CostRow) => number]> = [
-  ["read anew", ({ cacheRead, input }) => Math.max(0, input - cacheRead)],
-  ["from a cache", ({ cacheRead }) => cacheRead],
-  ["written", ({ output }) => output]
+  ["not cached", ({ cacheRead, input }) => Math.max(0, input - cacheRead)],
+  ["from the cache", ({ cacheRead }) => cacheRead],
+  ["output", ({ output }) => output]
 ]
 
-/** Models sorted by cost; those beyond the colours are summed up. */
+/**
+ * Sums by model, the most expensive first. If there are more models than colours, the last ones are added up as
+ * "others".
+ */
 const byModel = (rows: ReadonlyArray<CostRow>, slots: ReadonlyArray<string>, of: (row: CostRow) => number): Parts => {
   const sums = new Map<string, number>()
   for (const row of rows) sums.set(row.model ?? "", (sums.get(row.model ?? "") ?? 0) + of(row))
@@ -52,7 +55,7 @@ const byModel = (rows: ReadonlyArray<CostRow>, slots: ReadonlyArray<string>, of:
   const models = ranked.length <= SHADES ? ranked : [...ranked.slice(0, SHADES - 1), "others"]
   const shade = (model: string) => Math.min(models.length - 1, ranked.indexOf(model))
   return {
-    names: models.map((model) => (model === "" ? "not named" : model)),
+    names: models.map((model) => (model === "" ? "unknown" : model)),
     slots: slots.map((name): Slot => {
       const parts = models.map(() => 0)
       for (const row of rows) if (slotOf(row) === name) parts[shade(row.model ?? "")]! += of(row)
@@ -73,7 +76,7 @@ export const partsOf = (rows: ReadonlyArray<CostRow>, slots: ReadonlyArray<strin
   }
 }
 
-/** A round step, so that about four grid lines reach the top. */
+/** Distance of the grid lines: a round number, with about four lines up to the top. */
 export const stepOf = (most: number): number => {
   const raw = Math.max(most, 1e-6) / 4
   const ten = 10 ** Math.floor(Math.log10(raw))
@@ -89,7 +92,7 @@ export interface Line {
   readonly usd: number
 }
 
-/** A line per agent, the most expensive first. Its bars show USD, or tokens if nothing of it has a price. */
+/** One line per agent, the most expensive first. Its bars show USD, or tokens if none of its usage has a price. */
 export const linesOf = (rows: ReadonlyArray<CostRow>, slots: ReadonlyArray<string>): ReadonlyArray<Line> => {
   const byAgent = new Map<string, Array<CostRow>>()
   for (const row of rows) byAgent.set(row.agent ?? "", [...(byAgent.get(row.agent ?? "") ?? []), row])

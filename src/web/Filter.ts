@@ -1,9 +1,8 @@
 /**
- * Filter: the rows of the board that are shown, grouped by who acts next, in the order in which a user looks for
- * them.
+ * Filter: the rows of the board that are shown, grouped by who acts next, in the order in which a user looks for them.
  *
- * Guarantees: a row moves only when its order changes: by its word, its name, or its age if it needs a user or has
- * failed.
+ * Guarantees: a row moves only when its order changes: by its status word, its name, or its age if it needs a user or
+ * has failed.
  */
 import { computed, signal, type Signal } from "@preact/signals"
 import type { BoardRow } from "../domain/BoardMessages.ts"
@@ -11,7 +10,7 @@ import { order } from "../domain/BoardRow.ts"
 import { type Group, GROUPS, LOOKS } from "../domain/Words.ts"
 import { countsBeyond, ordered, rows } from "./Store.ts"
 
-/** Words that must all occur in a row. */
+/** Text of the filter; each of its words must occur in a row. */
 export const filter = signal("")
 export const folded = signal<ReadonlySet<Group>>(new Set())
 /** The id of the chosen row. */

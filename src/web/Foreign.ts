@@ -3,13 +3,13 @@
  * terminal.
  *
  * Guarantees: every text and every label of every page passes through here, whoever wrote it. A character that does not
- * show as itself becomes a mark. Where a browser would show the end of a line as a space, it becomes a sign.
+ * display as itself is replaced by a mark. Where a browser would show the end of a line as a space, a sign is shown.
  */
 import { type ComponentChild, type ComponentChildren, Fragment, options, type VNode } from "preact"
 import { visible } from "../domain/Visible.ts"
 
 const SUSPECT = /[^\n -[\]-~]| {9}/
-/** Shown as they are: whole emoji, and the thin space that groups digits. */
+/** Characters that are shown unchanged: whole emoji, and the thin space that groups digits. */
 const ITSELF = /(\p{RGI_Emoji}|(?<=\d)\u202f(?=\d{3}))/v
 /** Indentation of code at the beginning of a line; more would push the text out of sight. */
 const INDENT = /^[+-]?[ \t]{0,40}/
@@ -20,7 +20,7 @@ const lineOf = (text: string): string => {
   return indent + parts.map((part, n) => (n % 2 === 1 ? part : visible(part))).join("")
 }
 
-/** The text with a mark in place of each character that does not show as itself; line breaks stay. */
+/** The text with a mark in place of each character that does not display as itself; line breaks stay. */
 export const marked = (text: string): string => (SUSPECT.test(text) ? text.split("\n").map(lineOf).join("\n") : text)
 
 const LABELS = ["title", "aria-label", "aria-description", "placeholder", "alt"]

@@ -1,8 +1,8 @@
 /**
  * Frame: the frame around every page: navigation, the number of waiting matters, and whether the daemon answers.
  *
- * Guarantees: nothing is cleared when the daemon is gone. A strip shows the age of the data until the daemon is back;
- * it is red if another program is in the daemon's place. A page that was not admitted says how to get access.
+ * Guarantees: nothing is cleared when the daemon does not answer. Until it answers again, a strip shows the age of the
+ * data; the strip is red if another program has the daemon's port. A page that was not admitted says how to get access.
  */
 import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
@@ -185,7 +185,7 @@ const Strip = () => {
       <Glyph word="failed" size={14} />
       <span>
         <b>{problem?.error ?? "The daemon does not answer."}</b>{" "}
-        {loaded.value && `What you see is ${span(now.value - since)} old. `}Trying again …
+        {loaded.value && `The data is ${span(now.value - since)} old. `}Trying again …
       </span>
       <span class="grow" />
       <Command>{problem?.isForeign === true ? "agentd doctor" : "agentd start"}</Command>
@@ -202,13 +202,13 @@ const Locked = () => (
       <svg class="lock" width="28" height="28" viewBox="0 0 16 16" aria-hidden="true">
         <path d="M3.5 7h9v6.5h-9zM5.2 7V5a2.8 2.8 0 0 1 5.6 0v2" />
       </svg>
-      <h1 class="empty-title">{isTaken() ? "This page may not look any more" : "This page was not let in"}</h1>
+      <h1 class="empty-title">{isTaken() ? "This page no longer has access" : "This page has no access"}</h1>
       <p>
         {isTaken()
-          ? "Its right was taken back, or it is another daemon's."
-          : (link.value.problem?.error ?? "A page of agentd opens by a link, which is good once.")}
+          ? "Its access was revoked, or it belongs to another daemon."
+          : (link.value.problem?.error ?? "A page of agentd is opened by a link, which is valid once.")}
       </p>
-      <p>On the machine of the daemon, type</p>
+      <p>On the daemon's machine, type</p>
       <Command>agentd open</Command>
     </div>
   </main>

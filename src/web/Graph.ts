@@ -2,9 +2,9 @@
  * Graph: layout of a goal's tasks, from left to right. A task's layer is the longest path from a root. The order within
  * a layer is by barycentres, swept both ways. Each task is then pulled towards its neighbours. Pure.
  *
- * Own code, because it is as good as dagre (crossings of 100 random tasks: 11.3 and 10.3) in a twelfth of its time, and
- * saves 16 kB. Guarantees: a wire that skips layers has a place in each of them, so that none runs under a card. A
- * dependency that another one implies is not drawn.
+ * Not dagre: this code gives a similar result (crossings of 100 random tasks: 11.3, dagre 10.3) in a twelfth of the
+ * time, and saves 16 kB. Guarantees: a wire that skips layers has a position in each of them, so that no wire runs
+ * under a card. A dependency that another one implies is not drawn.
  */
 export interface Size {
   readonly w: number
@@ -205,7 +205,7 @@ export const layout = (tasks: ReadonlyArray<Node>, size: Size): Placed => {
   return { at, wires, width: (ordered.length - 1) * (size.w + size.dx) + size.w, height }
 }
 
-/** A wire as an SVG path: horizontal within a column, a soft curve between two. */
+/** A wire as an SVG path: horizontal within a column, a soft curve between two columns. */
 export const bend = (points: Wire["points"]): string =>
   points
     .map(([x, y], n) => {

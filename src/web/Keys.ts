@@ -2,8 +2,8 @@
  * Keys: the only key map of the page. The part that was shown last handles a key first, the frame last.
  *
  * Guarantees: a letter that is typed into a field is never a command. While a dialog is open, nothing beneath it
- * receives keys. The handler is always of the newest rendering, never one with older rows. After a window opens or
- * loses the focus, keys decide nothing until a user clicks in it: they could be meant for another window.
+ * receives keys. The handler is always the one of the newest rendering, so it never has older rows. After a window
+ * opens or loses the focus, keys decide nothing until a user clicks in it: they could be meant for another window.
  */
 import { useLayoutEffect, useRef } from "preact/hooks"
 
@@ -67,21 +67,21 @@ export const HELP: ReadonlyArray<readonly [title: string, keys: ReadonlyArray<re
         ["Esc", "back, close"],
         ["/", "filter"],
         ["f", "fold the group"],
-        ["Ctrl+K", "go to anything"]
+        ["Ctrl+K", "go to any page or row"]
       ]
     ],
     [
       "Act",
       [
-        ["a", "see the call; there: approve once"],
+        ["a", "open the call; again: approve it once"],
         ["d", "deny, with a reason"],
         ["1 9", "choose an answer"],
         ["s", "send a message"],
-        ["n", "a new goal, on the page of goals"],
-        ["v", "the changes of an agent"],
+        ["n", "a new goal, on the goals page"],
+        ["v", "an agent's changes"],
         ["i i", "interrupt"],
         ["r r", "restart"],
-        ["x x", "stop for good"]
+        ["x x", "stop permanently"]
       ]
     ]
   ]
@@ -143,7 +143,10 @@ const onKey = (event: KeyboardEvent): void => {
 /** Whether a user has clicked in this window since it opened or last lost the focus. */
 let clicked = false
 export const isInHand = (): boolean => clicked
-/** A user's own click takes the window in hand; other events (hidden, out of focus) release it. Pure. */
+/**
+ * Whether the window counts as clicked after the event. A user's own click sets this; other events (hidden, out of
+ * focus) clear it. Pure.
+ */
 export const handAfter = (isHeld: boolean, { isTrusted, type }: Pick<Event, "isTrusted" | "type">): boolean =>
   type === "pointerdown" && (isHeld || isTrusted)
 const onHand = (event: Event): void => {

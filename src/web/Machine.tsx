@@ -21,7 +21,7 @@ const load = async () => {
   isAsked = tables.value !== undefined
 }
 
-/** Columns and rows of a machine's states, if a layout says more than their order. */
+/** Grid positions of the states, for machines with a layout of their own. */
 const PLACES: { readonly [machine: string]: { readonly [state: string]: readonly [x: number, y: number] } } = {
   worker: {
     Initializing: [0, 0],
@@ -36,7 +36,7 @@ const PLACES: { readonly [machine: string]: { readonly [state: string]: readonly
 }
 /** Maximum length of a name at full width; longer names are drawn narrower. */
 const FITS = 14
-/** If a machine has more transitions per state, only those of the current state are drawn. */
+/** Maximum number of transitions per state. If a machine has more, only those of the current state are drawn. */
 const MOST_WAYS = 3
 const [WIDE, HIGH] = [104, 52]
 

@@ -8,7 +8,7 @@ import { changed } from "./Store.ts"
 /** Minimum time between two requests, ms. */
 const REST = 700
 
-/** Increases when something has changed. */
+/** A number that increases when something has changed. */
 export const useNews = (rest = REST): number => {
   const [news, setNews] = useState(0)
   useEffect(() => {

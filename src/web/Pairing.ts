@@ -2,7 +2,7 @@
  * Pairing: the page's key, and the proofs made with it: the page signs its requests, and the daemon proves its answers.
  *
  * Guarantees: the key is stored where no script can read it, and is never sent. An answer without the daemon's proof is
- * rejected, even a single line of a stream. An act is sent once.
+ * rejected, even a single line of a stream. A request that acts is sent only once.
  */
 import * as Proof from "../domain/PageProof.ts"
 
@@ -11,7 +11,7 @@ export interface Problem {
   readonly remedy: string
   /** Status of the HTTP answer; 0: there was none. */
   readonly status: number
-  /** True: another program answers in the daemon's place. */
+  /** True: another program answers at the daemon's port. */
   readonly isForeign?: true
 }
 
@@ -30,14 +30,15 @@ export const GONE: Problem = {
 }
 
 export const FOREIGN: Problem = {
-  error: "Another program is at agentd's port. It got no secret, and nothing of what it says is shown.",
-  remedy: "On the daemon's machine: agentd doctor. If it finds none, this page is another daemon's: agentd open",
+  error: "Another program has agentd's port. It got no secret, and none of its answers is shown.",
+  remedy:
+    "On the daemon's machine: agentd doctor. If it finds no such program, this page belongs to another daemon: agentd open",
   status: 0,
   isForeign: true
 }
 
 const TAKEN: Problem = {
-  error: "This page's right was taken back.",
+  error: "This page's access was revoked.",
   remedy: "On the daemon's machine: agentd open",
   status: 401
 }
@@ -115,7 +116,7 @@ const problemOf = (status: number, body: unknown): Problem => {
 }
 
 /**
- * Pairs the page by a link's code. The code itself is not sent: its handle is, and the key comes back sealed with the
+ * Pairs the page by a link's code. The code itself is not sent, only its handle. The key comes back encrypted with the
  * code.
  */
 export const claim = async (code: string): Promise<void> => {

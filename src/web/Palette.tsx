@@ -44,7 +44,7 @@ const entries = (): ReadonlyArray<Entry> => [
   { text: "Light or dark", note: "theme", run: flip }
 ]
 
-/** Sorts entries with a part that begins with the letters before those that only contain them. */
+/** Rank of an entry: 0 if a part of its text begins with the word, 1 if the text contains the word, otherwise 2. */
 const rank = (text: string, word: string | undefined): number => {
   const lower = text.toLowerCase()
   if (word === undefined || lower.split(/[/\s#]/).some((part) => part.startsWith(word))) return 0
@@ -134,7 +134,7 @@ export const Palette = () => {
             <Option key={entry.text} entry={entry} isOn={n === at.value} n={n} />
           ))}
         </ul>
-        {list.length === 0 && <p class="none muted">Nothing is called that.</p>}
+        {list.length === 0 && <p class="none muted">Nothing has this name.</p>}
       </div>
     </div>
   )

@@ -1,10 +1,10 @@
 /**
- * Places: the loaded rows of a long list by their places, and which rows to request next. Pure.
+ * Places: the loaded rows of a long list by their positions, and which rows to request next. Pure.
  *
  * Guarantees: only rows in sight are requested, so that fast scrolling requests nothing. The newest request goes first.
- * Rows far out of sight are dropped. Rows whose places have changed are requested again.
+ * Rows far out of sight are dropped. Rows whose positions have changed are requested again.
  */
-/** Number of places per request. */
+/** Number of positions per request. */
 export const SIZE = 200
 /** Maximum number of requests under way. */
 const AT_ONCE = 2
@@ -18,7 +18,7 @@ export interface Placed {
 
 export class Places<Row extends Placed> {
   readonly rows = new Map<number, Row>()
-  /** By block: up to which place it was requested. The last block grows. */
+  /** By block: the position up to which the block was requested. The last block grows. */
   private readonly asked = new Map<number, number>()
   private readonly under = new Set<number>()
   private sight: readonly [first: number, last: number] = [0, 0]
@@ -47,7 +47,7 @@ export class Places<Row extends Placed> {
     return true
   }
 
-  /** Takes an answer: to the request for that block, or with the newest rows. */
+  /** Stores the rows of an answer to the request for that block, or the newest rows. */
   take(rows: ReadonlyArray<Row>, block?: number): void {
     if (block !== undefined) this.under.delete(block)
     if (rows.some(({ eventId, place }) => (this.rows.get(place)?.eventId ?? eventId) !== eventId)) {

@@ -9,9 +9,9 @@ import { act, VIEW_ONLY } from "./Acts.ts"
 import { mayAct, right } from "./Store.ts"
 
 export const WAYS = {
-  queue: "heard when it is free",
-  steer: "heard at the next safe boundary",
-  urgent: "heard now: what it does is cut short"
+  queue: "delivered when the agent is free",
+  steer: "delivered at the next safe boundary",
+  urgent: "delivered now: the current work is cut short"
 } as const
 export type Way = keyof typeof WAYS
 
@@ -35,7 +35,7 @@ export const focusSend = (): boolean => {
 }
 
 const Ways = ({ how, set }: { readonly how: Way; readonly set: (way: Way) => void }) => (
-  <div class="seg" role="radiogroup" aria-label="When it is heard">
+  <div class="seg" role="radiogroup" aria-label="When it is delivered">
     {(Object.keys(WAYS) as ReadonlyArray<Way>).map((way) => (
       <button
         key={way}

@@ -2,7 +2,7 @@
  * Store: the page's copy of the board: its rows, its head, and whether the daemon answers.
  *
  * Guarantees: an update renders only its own row, not a list. A list is sorted again only when a row is added, removed,
- * or its position could change. Nothing is cleared because the daemon is gone.
+ * or its position could change. Nothing is cleared when the daemon does not answer.
  */
 import { batch, computed, signal, type Signal } from "@preact/signals"
 import type { Board, BoardHead, BoardNews, BoardRow } from "../domain/BoardMessages.ts"

@@ -29,7 +29,7 @@ export const Story = ({ row }: { readonly row: BoardRow }) => {
             <span>
               {text}
               {eventId > 0 && (
-                <span class="rune" title="The rune that it rests on">
+                <span class="rune" title="The rune that shows this">
                   {eventId}
                 </span>
               )}

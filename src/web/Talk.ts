@@ -78,7 +78,7 @@ const LIFE: ReadonlySet<string> = new Set([
   "worker.started",
   "inbox.dismissed"
 ])
-/** Kinds that are shown. */
+/** Kinds of runes that the conversation shows. */
 export const KINDS: ReadonlyArray<string> = ALL.filter((kind) => !LIFE.has(kind))
 
 const MAX_ITEMS = 2_000

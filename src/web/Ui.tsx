@@ -1,9 +1,9 @@
 /**
- * Ui: small components that all pages share: glyphs, words, money, ages, bars, lists, and states that are empty or
- * refused.
+ * Ui: small components that all pages share: glyphs, status words, money, ages, bars, lists, and pages that are empty
+ * or were refused.
  *
- * Guarantees: each word has its own shape as well as its colour, so that nothing depends on colour. Foreign text is
- * shown as text.
+ * Guarantees: each status word has its own shape as well as its colour, so that nothing depends on colour. Foreign text
+ * is shown as text.
  */
 import type { ComponentChildren, JSX } from "preact"
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
@@ -67,7 +67,7 @@ export const Glyph = ({ size = 16, word }: { readonly word: Word; readonly size?
   </svg>
 )
 
-/** The word with its time: `retrying in 8 s`. */
+/** The status word with its time: `retrying in 8 s`. */
 export const Phrase = ({ row }: { readonly row: Pick<BoardRow, "word" | "until" | "reason"> }) => (
   <span class={`phrase c-${LOOKS[row.word].colour}`}>{phrase(row, row.until === null ? 0 : now.value)}</span>
 )
@@ -113,7 +113,7 @@ export const big = (n: number): string =>
 export const usd = (n: number): string =>
   n === 0 ? "" : n < 0.01 ? "<0.01" : n < 100 ? n.toFixed(2) : String(Math.round(n))
 
-/** A part of a whole as a bar, with a label for users who cannot see it. */
+/** A part of a whole as a bar, with a label for screen readers. */
 export const Bar = ({
   label,
   part,
@@ -137,7 +137,7 @@ export const Context = ({ context, wide }: { readonly context: BoardRow["context
   return <Bar part={part} label={`${Math.round(part * 100)} % of the context is used`} {...(wide ? { wide } : {})} />
 }
 
-/** If more errors are allowed, they are shown as a number. */
+/** Maximum number of dots. If more errors are allowed, a number is shown instead. */
 const MAX_PIPS = 5
 
 /** Consecutive errors, with a dot for each one that is allowed. */
@@ -176,7 +176,7 @@ export const Command = ({ children }: { readonly children: string }) => (
   </button>
 )
 
-/** An empty page; it says what to type. */
+/** A page without data; it says what to type. */
 export const Empty = ({ children, title }: { readonly title: string; readonly children?: ComponentChildren }) => (
   <div class="empty">
     <p class="empty-title">{title}</p>
@@ -184,7 +184,7 @@ export const Empty = ({ children, title }: { readonly title: string; readonly ch
   </div>
 )
 
-/** A page whose request was refused: what, why, the remedy. */
+/** A page whose request was refused: the error and the remedy. */
 export const Failed = ({ problem }: { readonly problem: Problem }) => (
   <div class="empty" role="alert">
     <Glyph word="failed" size={20} />
@@ -217,11 +217,11 @@ export const Bare = ({
   </div>
 )
 
-/** Rows are loading, or the daemon is gone and nothing is known yet. */
+/** Shown while rows are loading, or if the daemon does not answer and there is no data yet. */
 export const Loading = () =>
   link.value.state === "gone" ? (
-    <Empty title="The daemon is away">
-      <p>Nothing is known yet. It shows up here as soon as the daemon answers.</p>
+    <Empty title="The daemon cannot be reached">
+      <p>There is no data yet. It appears here as soon as the daemon answers.</p>
       <Command>agentd start</Command>
     </Empty>
   ) : (

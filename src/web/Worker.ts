@@ -57,7 +57,7 @@ const watch = async (): Promise<void> => {
 
 const urlOf = (tag: string): string => new URL(`/worker.js?tag=${tag}`, location.origin).href
 
-/** Another worker is being installed: it is ours only if the daemon has a new one, and it is that one. */
+/** Checks a worker that is being installed. It is ours only if the daemon has a new worker, and it is that one. */
 const check = async (own: ServiceWorkerRegistration): Promise<void> => {
   const ours = await Api.me().then(
     ({ worker }) => urlOf(worker),

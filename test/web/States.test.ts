@@ -84,7 +84,7 @@ describe.skipIf(isMissing)(`states of the page${missing}`, () => {
           const href = await page.locator('a.row[href^="#/session/"]').first().getAttribute("href")
           await at(page, href ?? "")
           await page.getByRole("heading", { level: 1 }).waitFor()
-          await has(page, "It runs in a terminal of its own")
+          await has(page, "It runs in its own terminal")
           await has(page, "working")
           await look("session-working", page)
         })
@@ -93,7 +93,7 @@ describe.skipIf(isMissing)(`states of the page${missing}`, () => {
           await page.locator(".top").getByText("needs you").waitFor()
           await look("session-asks", page)
           await at(page, "#/session/none")
-          await has(page, "That session is over")
+          await has(page, "This session has ended")
           await look("session-none", page)
           for (const [name, hash, says] of [
             ["agent", "#/agent/shop/nobody", "No agent is called shop/nobody"],
@@ -110,10 +110,10 @@ describe.skipIf(isMissing)(`states of the page${missing}`, () => {
         // no token: never one, a link that is used up, one that was taken back
         yield* promise(async () => {
           const none = await openPage(chromium, new URL(link).origin)
-          await has(none.page, "This page was not let in")
+          await has(none.page, "This page has no access")
           await look("locked", none.page)
           const used = await openPage(chromium, link)
-          await has(used.page, /used|good once/)
+          await has(used.page, /used|valid once/)
           await look("locked-used", used.page)
           assert.deepStrictEqual([...none.faults, ...used.faults], [])
           await none.context.close()
@@ -124,7 +124,7 @@ describe.skipIf(isMissing)(`states of the page${missing}`, () => {
         yield* promise(async () => {
           await has(view.page, "view only")
           await at(view.page, "#/goals/new")
-          await has(view.page, "This page may look, and not act.")
+          await has(view.page, "This page can only show things.")
           await look("view-only", view.page)
         })
         const tokens = JSON.parse((yield* shop.cli("--json", "access", "ls")).stdout) as ReadonlyArray<{
@@ -133,7 +133,7 @@ describe.skipIf(isMissing)(`states of the page${missing}`, () => {
         }>
         yield* shop.cli("access", "revoke", tokens.find(({ right }) => right === "view")?.id ?? "")
         yield* promise(async () => {
-          await has(view.page, "This page may not look any more")
+          await has(view.page, "This page no longer has access")
           await has(view.page, "agentd open")
           await look("locked-revoked", view.page)
           assert.deepStrictEqual(view.faults, [])
@@ -148,17 +148,17 @@ describe.skipIf(isMissing)(`states of the page${missing}`, () => {
         })
         yield* stage.box.kill9
         yield* promise(async () => {
-          await has(page, /What you see is \d+ s old/)
+          await has(page, /The data is \d+ s old/)
           await look("away-board", page)
           await at(page, "#/cost")
-          await has(page, "The daemon is away")
+          await has(page, "The daemon cannot be reached")
           await look("away-cost", page)
           await at(page, "#/goal/shop/g1")
-          await has(page, "The daemon is away")
+          await has(page, "The daemon cannot be reached")
           await look("away-goal", page)
           const fresh = await seen.context.newPage()
           await fresh.goto(new URL(link).origin)
-          await has(fresh, "The daemon is away")
+          await has(fresh, "The daemon cannot be reached")
           await look("away-fresh", fresh)
           await fresh.close()
           assert.deepStrictEqual(seen.faults, [])

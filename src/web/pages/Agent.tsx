@@ -134,7 +134,7 @@ const Spent = ({ row }: { readonly row: BoardRow }) => {
       </dd>
       {all !== undefined && (
         <>
-          <dt>In all</dt>
+          <dt>Total</dt>
           <dd class="num">
             {all.usd > 0 && `${usd(all.usd)} USD, `}
             {big(all.input)} in, {big(all.output)} out
@@ -227,7 +227,7 @@ const Rail = ({ heard, row }: { readonly row: BoardRow; readonly heard: Heard })
       <Part title="Spent" note={row.model}>
         <Spent row={row} />
       </Part>
-      <Part title="Inbox" note={row.inbox === 0 ? "empty" : `${row.inbox} wait`}>
+      <Part title="Inbox" note={row.inbox === 0 ? "empty" : `${row.inbox} waiting`}>
         {waiting > 0 && <Inbox items={heard.items} />}
       </Part>
       <Part title="Runs" note={row.runs > 0 ? row.runs : undefined}>
@@ -236,7 +236,7 @@ const Rail = ({ heard, row }: { readonly row: BoardRow; readonly heard: Heard })
       <div class="part phone-acts">
         <Ends row={row} />
       </div>
-      <Part title="Place">
+      <Part title="Location">
         <dl class="facts">
           {row.branch !== null && (
             <>
@@ -309,8 +309,8 @@ const Conversation = ({
           </button>
         )}
         {items.length === 0 && (
-          <Empty title="Nothing was said yet">
-            <p>A message begins its work:</p>
+          <Empty title="No messages yet">
+            <p>Send the agent a message:</p>
             <Command>{`agentd send ${row.called} "…"`}</Command>
           </Empty>
         )}

@@ -26,12 +26,12 @@ const commandsIn = ({ agent, kind, remedy }: AlertRow): ReadonlyArray<string> =>
 /** The delivery state of an alert's mail. */
 const Way = ({ row: { attempts, error, nextAt, rejected, sentAt, state, to } }: { readonly row: AlertRow }) => {
   const when =
-    nextAt === null ? "after the one before it" : nextAt <= now.value ? "now" : `in ${span(nextAt - now.value)}`
+    nextAt === null ? "after the previous one" : nextAt <= now.value ? "now" : `in ${span(nextAt - now.value)}`
   switch (state) {
     case "sent":
       return (
         <span class="small">
-          <span class="faint">{to.join(", ")}</span> <span class="c-good">✓ told</span>{" "}
+          <span class="faint">{to.join(", ")}</span> <span class="c-good">✓ sent</span>{" "}
           {sentAt !== null && <Since at={sentAt} />}
           {rejected.length > 0 && <span class="c-failed"> refused for {rejected.join(", ")}</span>}
         </span>
@@ -41,18 +41,18 @@ const Way = ({ row: { attempts, error, nextAt, rejected, sentAt, state, to } }: 
         <span class="small">
           <span class="faint">{to.join(", ")}</span>{" "}
           <span class="c-failed">
-            not told: {error} ({attempts}×), next try {when}
+            not sent: {error} ({attempts}×), next attempt {when}
           </span>
         </span>
       )
     case "given up":
-      return <span class="small c-failed">never told: {error}</span>
+      return <span class="small c-failed">never sent: {error}</span>
     case "nobody":
-      return <span class="small c-failed">nobody was told: no address is configured</span>
+      return <span class="small c-failed">not sent: no address is configured</span>
     case "waiting":
       return (
         <span class="small muted">
-          {to.join(", ")} is told {when}
+          {to.join(", ")}: will be sent {when}
         </span>
       )
   }
@@ -94,7 +94,7 @@ export const Alerts = () => {
     <div class="page">
       <header class="top">
         <h1>Alerts</h1>
-        {failed > 0 && <span class="c-failed num clip">{failed} not told</span>}
+        {failed > 0 && <span class="c-failed num clip">{failed} not sent</span>}
         <span class="grow" />
         {mayAct.value && (
           <button type="button" class="btn quiet-btn" onClick={() => void Acts.act("AlertTest", {})}>
@@ -109,8 +109,8 @@ export const Alerts = () => {
           <Failed problem={problem} />
         )
       ) : rows.length === 0 ? (
-        <Empty title="Nobody was told of anything">
-          <p>What stops for good, or stays in the way of work, is mailed to you. Whether a mail arrives:</p>
+        <Empty title="No alerts were sent">
+          <p>You get a mail when something stops permanently or blocks work. To test whether mails arrive:</p>
           <Command>agentd alert test</Command>
         </Empty>
       ) : (

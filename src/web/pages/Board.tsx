@@ -1,5 +1,6 @@
 /**
- * Board: everything that runs, grouped by who acts next. Next to the list is why the chosen row is in its state.
+ * Board: everything that runs, grouped by who acts next. Next to the list, a panel shows why the chosen row is in its
+ * state.
  *
  * Guarantees: rows do not move while a user points at them. Of a thousand rows only those in sight are rendered.
  */
@@ -31,7 +32,7 @@ import {
   Virtual
 } from "../Ui.tsx"
 
-/** From this width on, a panel shows the chosen row. */
+/** The minimum width at which a panel shows the chosen row. */
 const WIDE = matchMedia("(min-width: 1200px)")
 const KINDS: { readonly [kind in BoardRow["kind"]]: string } = {
   agent: "",
@@ -42,7 +43,7 @@ const KINDS: { readonly [kind in BoardRow["kind"]]: string } = {
   matter: ""
 }
 
-/** Where a row leads: if it needs a user, to what it asks. */
+/** The page that a row opens: its request, if it needs a user; otherwise its own page. */
 const hrefFrom = (row: BoardRow): string =>
   row.word === "needs you" ? hrefTo("needs", row.asks[0] ?? row.id) : hrefOf(row)
 
@@ -168,7 +169,7 @@ const Peek = ({ id }: { readonly id: string }) => {
   if (row === undefined) return null
   const isAgent = row.kind === "agent"
   return (
-    <aside class="peek" aria-label={`Why ${row.name} is so`} tabIndex={0}>
+    <aside class="peek" aria-label={`Why ${row.name} is in this state`} tabIndex={0}>
       <header>
         <Glyph word={row.word} />
         <h2>{row.name}</h2>
@@ -200,7 +201,7 @@ export const Summary = () => {
   if (!loaded.value) return null
   return (
     <p class="summary num">
-      {you > 0 ? <span class="c-you">{you} need you</span> : <span class="c-good">Nobody waits for you</span>}
+      {you > 0 ? <span class="c-you">{you} need you</span> : <span class="c-good">Nothing waits for you</span>}
       {Failed > 0 && <span class="c-failed">{Failed} failed</span>}
       <span>{Working} working</span>
       <span>{Idle} idle</span>
@@ -211,14 +212,14 @@ export const Summary = () => {
 const Nothing = () =>
   filter.value === "" ? (
     <Empty title="No agents yet">
-      <p>agentd keeps coding agents running. Name one in a project, and it shows up here.</p>
+      <p>agentd keeps coding agents running. Add one to a project, and it appears here.</p>
       <pre>{"cd your-project\nagentd init\nagentd up"}</pre>
       <p>
-        Sessions that you run by hand show up after <Command>agentd hooks install</Command>
+        Sessions that you run by hand appear after <Command>agentd hooks install</Command>
       </p>
     </Empty>
   ) : (
-    <Empty title="Nothing is called that">
+    <Empty title="Nothing has this name">
       <button type="button" class="btn" onClick={() => (filter.value = "")}>
         Show all<Kbd>Esc</Kbd>
       </button>

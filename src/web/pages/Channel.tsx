@@ -1,6 +1,6 @@
 /**
- * Channel: one channel: who has the floor and how long the silence can still last, the posts, and the queue. A user
- * may post at any time.
+ * Channel: one channel: who has the floor and how long the silence can still last, the posts, and the queue. A user can
+ * post at any time.
  *
  * Guarantees: a text that was not accepted stays in its box. The end of the posts stays in sight, unless a user has
  * scrolled up.
@@ -20,18 +20,18 @@ import { now } from "../Time.ts"
 import { Bare, Clock, Failed, Glyph, Kbd, Loading, rich } from "../Ui.tsx"
 
 const MODES: { readonly [mode in ChannelView["turnConfig"]["humanInterruptMode"]]: string } = {
-  inject: "goes into the turn that is under way",
-  queue: "is told after the turn that is under way",
-  interrupt: "ends the turn that is under way",
-  parallel: "is answered beside the turn that is under way"
+  inject: "is added to the current turn",
+  queue: "is sent after the current turn",
+  interrupt: "ends the current turn",
+  parallel: "is added to the current turn, and sent to other busy agents"
 }
 const ORDERS: { readonly [order: string]: string } = {
-  "round-robin": "in turns",
-  manual: "as you say",
+  "round-robin": "in turn",
+  manual: "as you decide",
   fifo: "as they come"
 }
 
-/** The remaining part of the silence, as a ring. */
+/** The time that is left before silence ends the turn, as a ring. */
 const Ring = ({ of, until }: { readonly until: number; readonly of: number }) => {
   const left = until - now.value
   const part = Math.max(0, Math.min(1, left / of))
@@ -66,7 +66,7 @@ const Floor = ({ name, view: { channel, turnConfig } }: { readonly view: Channel
       )}
       <p class="grow">
         {seat === undefined ? (
-          <b>Nobody has the floor</b>
+          <b>No agent has the floor</b>
         ) : (
           <span>
             <b>{seat.agent}</b> has the floor
@@ -115,7 +115,7 @@ const Post = ({ post: { at, from, kind, text } }: { readonly post: ChannelPost }
     </article>
   )
 
-/** The posts; stays scrolled to the end if it is there. */
+/** The posts. If the list is scrolled to its end, it stays there. */
 const Talk = ({ posts }: { readonly posts: ReadonlyArray<ChannelPost> }) => {
   const box = useRef<HTMLDivElement>(null)
   const isAtEnd = useRef(true)
@@ -134,9 +134,7 @@ const Talk = ({ posts }: { readonly posts: ReadonlyArray<ChannelPost> }) => {
       }
     >
       <div class="talk-in">
-        {posts.length === 0 && (
-          <p class="notice">Nothing was said yet. What you post gives the first agent the floor.</p>
-        )}
+        {posts.length === 0 && <p class="notice">No posts yet. Your post gives the first agent the floor.</p>}
         {posts.map((post) => (
           <Post key={post.seq} post={post} />
         ))}
@@ -180,7 +178,7 @@ const Composer = ({ name, view: { channel, turnConfig } }: { readonly view: Chan
         />
         <div class="line">
           <span class="chip">{mode}</span>
-          <span class="faint small grow">{channel.floor === null ? "is told to all" : MODES[mode]}</span>
+          <span class="faint small grow">{channel.floor === null ? "is sent to all agents" : MODES[mode]}</span>
           <button class="btn primary" disabled={text.trim() === "" || isBusy}>
             Post
           </button>

@@ -44,7 +44,7 @@ export const Channels = () => {
         )
       ) : list.length === 0 ? (
         <Empty title="No channels yet">
-          <p>In a channel agents take turns, and you may speak at any time.</p>
+          <p>In a channel agents take turns, and you can post at any time.</p>
           <Command>agentd channel new review builder tester</Command>
         </Empty>
       ) : (

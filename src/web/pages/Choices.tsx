@@ -1,4 +1,4 @@
-/** Choices: an agent's questions, each answered by an option or in own words; the answers are sent together. */
+/** Choices: an agent's questions, each answered by an option or by a text; the answers are sent together. */
 import { useRef, useState } from "preact/hooks"
 import type { Question } from "../../runs/Question.ts"
 import type { AskedCall } from "../../domain/Messages.ts"

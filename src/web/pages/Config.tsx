@@ -42,7 +42,7 @@ const Lines = ({ diff }: { readonly diff: ReadonlyArray<string> }) => (
 
 const Effects = ({ consequences }: Pick<ConfigChangeInfo, "consequences">) => (
   <ul class="effects">
-    {consequences.length === 0 && <li class="muted">Nothing: comments, or the order of fields.</li>}
+    {consequences.length === 0 && <li class="muted">Nothing: only comments, or the order of fields.</li>}
     {consequences.map(({ dangerous, text }) => (
       <li key={text}>
         <Glyph word={dangerous ? "needs you" : "idle"} size={14} />
@@ -64,7 +64,7 @@ const Decide = ({ read, value }: DecideProps) =>
       </Approve>
       {value.kept === undefined && (
         <button type="button" class="btn large" onClick={() => keep(value)}>
-          Keep what is in force<Kbd>d</Kbd>
+          Keep the version in force<Kbd>d</Kbd>
         </button>
       )}
       <span class="grow" />
@@ -87,7 +87,7 @@ const Waiting = ({ read, since, value }: WaitingProps) => {
         <p class="line lead">
           <Glyph word={kept === undefined ? "needs you" : "paused"} />
           <b>
-            {project}: the file has changed and is {kept === undefined ? "not in force." : "put aside."}
+            {project}: the file has changed and is {kept === undefined ? "not in force." : "set aside."}
           </b>
         </p>
         <p class="muted">
@@ -96,8 +96,8 @@ const Waiting = ({ read, since, value }: WaitingProps) => {
         </p>
         {kept !== undefined && (
           <p class="muted">
-            {kept.by} keeps what is in force, since {span(now.value - kept.at)}. It asks no more until the file changes
-            again.
+            {kept.by} kept the version in force, {span(now.value - kept.at)} ago. You are asked again when the file
+            changes again.
           </p>
         )}
         <h2 class="label">What it would do</h2>
@@ -136,10 +136,10 @@ const Change = ({ project }: { readonly project: ProjectInfo }) => {
       <section class="config">
         <p class="line lead">
           <Glyph word="failed" />
-          <b>{name}: the file cannot be used, and counts for nothing.</b>
+          <b>{name}: the file cannot be used and is ignored.</b>
         </p>
         <p class="muted">
-          What was in force before stays in force. <code>{value.config}</code>
+          The last usable version stays in force. <code>{value.config}</code>
         </p>
         <pre class="diff boxed">{value.problems.join("\n")}</pre>
       </section>
@@ -162,7 +162,7 @@ const Settled = ({ projects }: { readonly projects: ReadonlyArray<ProjectInfo> }
           {projects.length === 0
             ? "There is no project yet."
             : aside.length === 0
-              ? "Every config is in force as it stands."
+              ? "Every config is in force unchanged."
               : "No config waits for you."}
         </b>
       </p>
@@ -176,7 +176,7 @@ const Settled = ({ projects }: { readonly projects: ReadonlyArray<ProjectInfo> }
             </span>
             {kept !== undefined && (
               <button type="button" class="btn small-btn" onClick={() => look(conversation)}>
-                A change is put aside
+                A change is set aside
               </button>
             )}
           </li>
@@ -199,7 +199,7 @@ export const Config = () => {
     <div class="page">
       <header class="top">
         <h1>Config</h1>
-        {open.length > 0 && <span class="c-you num">{open.length} to look at</span>}
+        {open.length > 0 && <span class="c-you num">{open.length} to check</span>}
         <span class="grow" />
         <span class="wide-only">
           <Command>agentd config diff</Command>

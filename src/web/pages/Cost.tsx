@@ -16,7 +16,7 @@ import { CostChart, money, Spark } from "./CostChart.tsx"
 import { limitOf, Limits, todayOf, useLimits } from "./CostLimits.tsx"
 import { DAYS, type Line, linesOf, partsOf, slotsOf, type Span, spoken, sum, type Unit } from "../CostSums.ts"
 
-/** Below this share of cached input, the share is highlighted because it is expensive. */
+/** Below this share of cached input, the share is highlighted, because uncached input is expensive. */
 const LOW = 0.6
 
 const Figure = ({ label, note, value }: { readonly label: string; readonly value: string; readonly note: string }) => (
@@ -57,9 +57,9 @@ const Figures = ({ limits, rows, today }: FiguresProps) => {
       <Figure label="From the cache" value={input === 0 ? "none" : `${Math.round((100 * cached) / input)} %`} note="" />
       <Figure label="Output today" value={big(output)} note="tokens" />
       {unpriced > 0 && <Figure label="Without a price" value={big(unpriced)} note="tokens" />}
-      {estimated > 0 && <Figure label="Estimated" value={big(estimated)} note="tokens that no answer told" />}
+      {estimated > 0 && <Figure label="Estimated" value={big(estimated)} note="tokens that no answer reported" />}
       {unlikely > 0 && (
-        <Figure label="Not believed" value={big(unlikely)} note="tokens, against their own budgets alone" />
+        <Figure label="Implausible" value={big(unlikely)} note="tokens, only counted in their own budgets" />
       )}
     </div>
   )
@@ -95,7 +95,7 @@ const ChartBox = ({ isPriced, rows, setSpan, slots: names, span }: ChartBoxProps
   const [at, point] = useState(-1)
   const shown = slots[at < 0 ? slots.length - 1 : Math.min(at, slots.length - 1)]!
   const what = unit === "USD" ? "USD" : "Tokens"
-  const by = unit === "kinds" ? "what they were" : "model"
+  const by = unit === "kinds" ? "kind" : "model"
   const of = unit === "USD" ? money : big
   return (
     <section class="chart-box" aria-label="Chart">
@@ -105,7 +105,7 @@ const ChartBox = ({ isPriced, rows, setSpan, slots: names, span }: ChartBoxProps
         </h2>
         <span class="grow" />
         <Seg
-          label="Of what"
+          label="Unit"
           value={unit}
           of={[
             ["USD", "USD"],
@@ -192,7 +192,7 @@ const Table = ({
   </table>
 )
 
-/** Sums by agent, model and slot; those of hours are loaded only when they are shown. */
+/** Sums by agent, model and slot. Sums by hour are loaded only when they are shown. */
 const useSums = (span: Span, news: number) => {
   const days = slotsOf("days", now.value)
   const hours = slotsOf("hours", now.value)
@@ -234,8 +234,8 @@ export const Cost = () => {
           <Failed problem={problem} />
         )
       ) : byDay.length === 0 && limits.length === 0 ? (
-        <Empty title="Nothing was spent in two weeks">
-          <p>Tokens and their cost show up here as soon as an agent tells of them.</p>
+        <Empty title="Nothing was spent in the last two weeks">
+          <p>Tokens and their cost appear here as soon as an agent reports them.</p>
         </Empty>
       ) : (
         <div class="scroll cost-page" tabIndex={0} role="region" aria-label="Cost">

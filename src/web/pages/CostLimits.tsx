@@ -8,11 +8,11 @@ import { useAnswer } from "../Reading.ts"
 import { now } from "../Time.ts"
 import { Bar, big, usd } from "../Ui.tsx"
 
-const PERIODS = { day: "today", month: "this month", total: "in all" } as const
+const PERIODS = { day: "today", month: "this month", total: "in total" } as const
 /** Number of limits that are shown at first; a button shows the others. */
 const FEW = 6
 
-/** "60", "0.50": as users wrote it, without trailing zeros. */
+/** The limit as it is written in the config: "60", "0.50". */
 export const limitOf = (resource: LimitRow["resource"], value: number): string =>
   resource === "usd" && Number.isInteger(value) ? String(value) : amount(resource, value)
 
@@ -35,7 +35,7 @@ interface Line {
 }
 
 const left = (until: number | null | undefined, at: number): string =>
-  until == null || until <= at ? "" : `anew in ${span(until - at)}`
+  until == null || until <= at ? "" : `resets in ${span(until - at)}`
 
 /** Limits, then usage windows, each as one line. Pure. */
 export const linesOf = (
@@ -63,7 +63,7 @@ export const linesOf = (
   )
 ]
 
-/** The daily limit that most users mean: the machine's, or that of the only project. Pure. */
+/** The daily limit to show next to today's costs: the machine's, or that of the only project. Pure. */
 export const todayOf = (
   limits: ReadonlyArray<LimitRow>,
   resource: LimitRow["resource"],
@@ -87,7 +87,7 @@ export const Limits = ({ limits, news }: { readonly limits: ReadonlyArray<LimitR
   const shown = all ? lines : lines.slice(0, FEW)
   return (
     <section class="limits" aria-label="Limits">
-      <h2 class="label">Of the limits</h2>
+      <h2 class="label">Limits</h2>
       <ul>
         {shown.map(({ name, part, until, what, words }) => (
           <li key={`${name} ${what} ${words.split(" of ").at(-1)}`}>

@@ -1,6 +1,6 @@
 /**
- * Goal: the progress of a goal, and its tasks as a live graph. Next to it are who works, the findings, and why it is in
- * its state.
+ * Goal: the progress of a goal, and its tasks as a live graph. Next to it are the working agents, the findings, and why
+ * the goal is in its state.
  *
  * Guarantees: a plan is approved exactly as it was shown, by its hash, and not before a user had time to see it. An
  * action that ends work needs its key twice. The chosen task stays chosen while the graph changes.
@@ -33,7 +33,7 @@ const WORDS: { readonly [state in TaskInfo["state"]]: Word } = {
   cancelled: "paused"
 }
 const SIZE = { w: 148, h: 66, dx: 32, dy: 16 }
-/** With more tasks, no graph is drawn. */
+/** Maximum number of tasks that are drawn as a graph. */
 const MOST_DRAWN = 300
 /** How long a plan must be in sight before its key counts, ms. */
 const SEEN = 350
@@ -245,7 +245,7 @@ const PlanPart = ({ box, plan }: Pick<Read, "box"> & { readonly plan: AskedPlan 
           <b>{title}</b> <code class="faint">{id}</code>
           {description !== "" && <p class="muted told">{description}</p>}
           <p class="small faint">
-            {owner ?? "any agent that is able"}
+            {owner ?? "any suitable agent"}
             {dependsOn.length > 0 && `, after ${dependsOn.join(", ")}`}
           </p>
         </li>
@@ -288,7 +288,7 @@ const Answers = ({
   if (plan.next !== null)
     return (
       <p class="muted">
-        It is too long for a page: <Command>{`agentd goal approve ${plan.project}/${plan.goalId}`}</Command>
+        The plan is too long for this page: <Command>{`agentd goal approve ${plan.project}/${plan.goalId}`}</Command>
       </p>
     )
   return (
@@ -321,13 +321,13 @@ const isOver = ({ state }: GoalInfo): boolean => state === "goal_met" || state =
 const cancel = (name: string) =>
   Acts.twice(
     `x ${name}`,
-    "Press again to cancel the goal: its tasks stop, their branches stay.",
+    "Press again to cancel the goal: its tasks stop, their branches are kept.",
     () => void Acts.act("GoalCancel", { name, reason: "" })
   )
 const retry = (name: string) =>
   Acts.twice(
     `r ${name}`,
-    "Press again: all tasks that failed are tried again.",
+    "Press again to retry all failed tasks.",
     () => void Acts.act("GoalRetry", { name, task: null })
   )
 
@@ -417,7 +417,7 @@ const Picture = ({
     <div class="graph none">
       {tasks.length > 0 && (
         <p class="muted">
-          {goal.total} tasks are no picture: <Command>{`agentd goal show ${name} --json`}</Command>
+          {goal.total} tasks are too many for a graph: <Command>{`agentd goal show ${name} --json`}</Command>
         </p>
       )}
     </div>

@@ -70,7 +70,7 @@ const List = () => {
         )
       ) : list.length === 0 ? (
         <Empty title="No goals yet">
-          <p>A goal is one sentence; a planner makes tasks of it, and agents work them off.</p>
+          <p>A goal is one sentence. A planner divides it into tasks, and agents work on them.</p>
           {mayAct.value && (
             <a class="btn primary large" href={hrefTo("goals", NEW)}>
               New goal

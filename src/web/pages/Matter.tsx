@@ -23,13 +23,13 @@ interface Step {
 /** Verbs that settle a matter of the kind, called with the name of its row. */
 const STEPS: { readonly [kind in WaitingRow["kind"]]?: ReadonlyArray<Step> } = {
   dropped: [
-    { does: "Ask it again", verb: "Retry" },
-    { does: "Let it go", verb: "Dismiss", more: { held: false } }
+    { does: "Ask again", verb: "Retry" },
+    { does: "Discard it", verb: "Dismiss", more: { held: false } }
   ],
-  bound: [{ does: "Let it be", verb: "Dismiss", more: { held: false } }],
+  bound: [{ does: "Dismiss it", verb: "Dismiss", more: { held: false } }],
   held: [
     { does: "Start it", verb: "Start" },
-    { does: "Let them go", verb: "Dismiss", more: { held: true } }
+    { does: "Discard them", verb: "Dismiss", more: { held: true } }
   ]
 }
 
@@ -73,7 +73,7 @@ const Words = ({ called, next }: { readonly called: string; readonly next: () =>
           class="btn large"
           onClick={() => void act("Dismiss", { name: called, held: false }).then((isDone) => isDone && next())}
         >
-          Let it go
+          Dismiss it
         </button>
         <span class="grow" />
         <button type="button" class="btn quiet-btn large" onClick={next}>

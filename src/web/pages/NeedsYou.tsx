@@ -2,7 +2,7 @@
  * NeedsYou: the matters that wait for a user, one at a time, with the queue next to them.
  *
  * Guarantees: a user approves exactly what was shown: the whole call, by its hash. A key or a press counts only after
- * the call has been in sight for a moment: the next call appears under the same finger.
+ * the call has been in sight for a moment, because the next call appears in the same position.
  */
 import { computed } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
@@ -35,7 +35,7 @@ export const askOf = ({ id, kind }: WaitingRow): string | undefined => {
 
 const rowOf = ({ of }: WaitingRow) => (of === undefined ? undefined : rows.get(of)?.value)
 
-/** Changes whenever a matter begins or ceases to wait. */
+/** Changes whenever a matter begins to wait or no longer waits. */
 const waits = computed(() => {
   void ordered.value
   return [...rows.values()]
@@ -45,7 +45,7 @@ const waits = computed(() => {
     .join("\n")
 })
 
-/** Returns whether a press counts: only some time after the thing was rendered. */
+/** Returns whether a press counts: only `SETTLE` ms after the shown text was rendered. */
 const useSettled = (shown: unknown) => {
   const since = useRef(Infinity)
   useLayoutEffect(() => {
@@ -97,7 +97,12 @@ const Deny = ({ deny, cancel }: { readonly deny: (reason: string) => void; reado
       }}
       onKeyDown={(event) => event.key === "Escape" && cancel()}
     >
-      <input ref={input} placeholder="Why not? It reads this and goes on." aria-label="Why not" maxLength={2_000} />
+      <input
+        ref={input}
+        placeholder="Why not? The agent reads this and continues."
+        aria-label="Why not"
+        maxLength={2_000}
+      />
       <button class="btn danger">
         Deny<Kbd>↵</Kbd>
       </button>
@@ -198,7 +203,7 @@ const Decided = ({ name, next, row }: OneProps & { readonly name: string }) => {
   )
 }
 
-/** A question in words is its own title. */
+/** The title of a matter. A question in words is its own title. */
 const titleOf = ({ details, kind, text }: WaitingRow): string =>
   kind === "question" && details.length === 1 ? details[0]! : text.charAt(0).toUpperCase() + text.slice(1)
 
@@ -295,9 +300,9 @@ export const NeedsYou = ({ rest }: PageProps) => {
           <Failed problem={problem} />
         )
       ) : row === undefined ? (
-        <Empty title="Nobody waits for you">
+        <Empty title="Nothing waits for you">
           <p>
-            Questions and calls that need leave show up here, oldest first. The page may stay open: its title counts
+            Questions and calls that need approval appear here, oldest first. Keep this page open: its title counts
             them.
           </p>
         </Empty>

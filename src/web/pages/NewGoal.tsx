@@ -21,7 +21,7 @@ interface Draft {
   readonly checks: string
   /** Config file of its project; empty: the first project. */
   readonly config: string
-  /** Empty: as the project's config says. */
+  /** Name of the planner; empty: the planner of the project's config. */
   readonly planner: string
   readonly asks: boolean
 }
@@ -83,7 +83,7 @@ const Words = () => {
   useLayoutEffect(() => box.current?.focus(), [])
   return (
     <label class="ask">
-      <span class="label">What is to be achieved</span>
+      <span class="label">What should be achieved</span>
       <textarea
         ref={box}
         class="field"
@@ -98,7 +98,7 @@ const Words = () => {
 
 const Checks = () => (
   <label class="ask">
-    <span class="label">Commands that must succeed, one a line</span>
+    <span class="label">Commands that must succeed, one per line</span>
     <textarea
       class="field mono"
       rows={2}
@@ -108,7 +108,7 @@ const Checks = () => (
       autocapitalize="off"
       onInput={(event) => note({ checks: event.currentTarget.value })}
     />
-    <span class="small faint">None: those that the project names.</span>
+    <span class="small faint">Empty: the commands of the project's config.</span>
   </label>
 )
 
@@ -124,7 +124,7 @@ const Form = ({ projects }: { readonly projects: ReadonlyArray<ConversationInfo>
     const done = await Acts.ask<Done & { readonly goalId: string }>("GoalSubmit", payload)
     if (done !== undefined) {
       draft.value = BLANK
-      Acts.say(`${done.goalId} is given.`)
+      Acts.say(`${done.goalId} is submitted.`)
       go(hrefTo("goal", `${project.project}/${done.goalId}`))
     }
     setBusy(false)
@@ -153,18 +153,21 @@ const Form = ({ projects }: { readonly projects: ReadonlyArray<ConversationInfo>
       )}
       <Checks />
       <Choice
-        label="Who makes the plan"
+        label="Who writes the plan"
         value={planner}
-        options={[["", "as the project says"], ...agentsOf(project.conversation).map((name) => [name, name] as const)]}
+        options={[
+          ["", "as in the project's config"],
+          ...agentsOf(project.conversation).map((name) => [name, name] as const)
+        ]}
         set={(planner) => note({ planner })}
       />
       <label class="tick">
         <input type="checkbox" checked={asks} onChange={(event) => note({ asks: event.currentTarget.checked })} />
-        Show me the plan before any agent begins
+        Show me the plan before any agent starts
       </label>
       <div class="answers">
         <button class="btn primary large" disabled={goal.trim() === "" || isBusy}>
-          Give the goal<Kbd>Ctrl ↵</Kbd>
+          Submit the goal<Kbd>Ctrl ↵</Kbd>
         </button>
         <a class="btn quiet-btn large" href={hrefTo("goals")}>
           Cancel<Kbd>Esc</Kbd>
@@ -200,7 +203,7 @@ export const NewGoal = () => {
             <Failed problem={problem} />
           )
         ) : projects.length === 0 ? (
-          <p class="muted">No project takes a goal now: agentd start, in its folder.</p>
+          <p class="muted">No project accepts a goal now. Start one in its folder: agentd start</p>
         ) : (
           mayAct.value && <Form projects={projects} />
         )}

@@ -1,7 +1,7 @@
 /** Progress: completed, current, failed and pending tasks as one bar. */
 import type { TaskCounts } from "../../domain/GoalMessages.ts"
 
-/** With more tasks than this, each group is one part instead of one part per task. */
+/** Maximum number of tasks that are drawn separately. If there are more, each group is one part. */
 const APART = 60
 
 export const Progress = ({ tasks, total }: { readonly tasks: TaskCounts; readonly total: number }) => {
@@ -16,7 +16,7 @@ export const Progress = ({ tasks, total }: { readonly tasks: TaskCounts; readonl
   const words = [
     `${tasks.completed} of ${total} tasks done`,
     ...(runs > 0 ? [`${runs} under way`] : []),
-    ...(wrong > 0 ? [`${wrong} stand still`] : [])
+    ...(wrong > 0 ? [`${wrong} failed or blocked`] : [])
   ]
   let at = 0
   const bars = parts.flatMap(([count, name]) => {

@@ -17,7 +17,7 @@ export const Session = ({ rest }: PageProps) => {
     else return false
     return true
   })
-  if (row === undefined) return <NoRow name={rest} says="That session is over" />
+  if (row === undefined) return <NoRow name={rest} says="This session has ended" />
   return (
     <div class="page session">
       <header class="top">
@@ -38,7 +38,7 @@ export const Session = ({ rest }: PageProps) => {
             <Machine name="plate" lit={row.state} />
           </div>
           <Facts row={row} />
-          <p class="muted small">It runs in a terminal of its own: what it says stands there.</p>
+          <p class="muted small">It runs in its own terminal, which shows its output.</p>
         </div>
       </div>
     </div>

@@ -1,7 +1,7 @@
 /**
  * Timeline: every rune, and what led to it: a histogram of the chosen time, then the runes, with their causes as arcs.
  *
- * Guarantees: only the runes in sight are requested, by their place, however many there are. Old rows stay until the
+ * Guarantees: only the runes in sight are requested, by their position, however many there are. Old rows stay until the
  * new ones arrive. The list follows new runes only if it is scrolled to its end.
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
@@ -56,7 +56,7 @@ interface Known {
 }
 const NOTHING: Known = { total: 0, more: false, density: undefined, problem: undefined }
 
-/** The rows that match a filter, by place; requested when they come into sight. */
+/** The rows that match a filter, by position; requested when they come into sight. */
 const useRunes = (query: string, range: Range, news: number) => {
   const [known, setKnown] = useState<Known>(NOTHING)
   const places = useRef(new Places<TimelineRow>())
@@ -93,7 +93,7 @@ const useRunes = (query: string, range: Range, news: number) => {
   useEffect(() => {
     if (news > 0) void ask(undefined)
   }, [news])
-  /** Requests the rows at these places that are missing. */
+  /** Requests the missing rows at these positions. */
   const need = (first: number, last: number) => {
     places.current.see(first, last)
     next()
@@ -244,7 +244,7 @@ const Rail = ({
           {more && (
             <li>
               <span class="faint">…</span>
-              <span class="faint">further up</span>
+              <span class="faint">earlier causes</span>
             </li>
           )}
           {chain.map((row) => (
@@ -259,7 +259,7 @@ const Rail = ({
         </ol>
       </section>
       <section class="part">
-        <h2 class="label">What it holds</h2>
+        <h2 class="label">Payload</h2>
         <pre class="payload" tabIndex={0} role="region" aria-label="Payload">
           {rune.payload}
         </pre>
@@ -346,7 +346,7 @@ const Found = ({ known: { density, problem, total } }: { readonly known: Known }
       </p>
     )
   return total > 0 || density === undefined ? null : (
-    <Empty title="No rune is like that">
+    <Empty title="No rune matches">
       <p>
         Try <code>agent:builder</code> or <code>kind:worker.</code>, or another time.
       </p>
