@@ -22,7 +22,7 @@ export interface Grant {
   readonly right: Right
   readonly label: string
   readonly by: string
-  /** ms since the epoch */
+  /** When the right was granted, ms since the epoch. */
   readonly since: number
   /** Hash of a program's token. Empty for a page, which has no token. */
   readonly hash: string
@@ -63,7 +63,7 @@ const MAX_INVITED = 20
 
 const secret = Effect.sync(() => randomBytes(32).toString("base64url"))
 const fresh = Effect.map(secret, (text) => text.replaceAll(/[-_]/g, "").slice(0, 8).toLowerCase())
-/** The name by which a page identifies its code, without sending the code itself. */
+/** The handle by which a page identifies its code, without sending the code itself. */
 export const handleOf = (code: string): string =>
   createHmac("sha256", code).update(Proof.text("handle")).digest("base64url")
 /** The host name of the page's own origin. It cannot be guessed before the page's link is used. */
@@ -80,7 +80,7 @@ interface Wanted {
 interface Invitation extends Wanted {
   readonly code: string
   readonly by: string
-  /** Expiry on the monotonic clock, ms. */
+  /** Expiry of the invitation on the monotonic clock, in ms. */
   readonly until: number
 }
 

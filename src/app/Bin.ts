@@ -64,17 +64,20 @@ const entry = Layer.succeed(Entry)({
     )
 })
 
-// child processes get the original TZ
+// child processes get the original value of TZ
 settle(process.env)
 
-// `agentd log -f | head` ends when head ends: not an error
+// `agentd log -f | head` ends when head ends: that is not an error
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1))
 
 const args = process.argv.slice(2)
 const collector = collectorOf(process.env)
 const verb = args.find((arg, index) => !arg.startsWith("-") && args[index - 1] !== "--state") ?? ""
 
-/** The program; a daemon's whole lifetime is not traced as a span. */
+/**
+ * The program, traced as one span if there is a collector. A daemon is not traced, because its span would be its whole
+ * lifetime.
+ */
 const program =
   collector === undefined || verb === "up"
     ? run(args)

@@ -80,7 +80,7 @@ import { VERSION } from "../api/rpc/Version.ts"
 export class DaemonError extends Schema.TaggedError<DaemonError>()("DaemonError", {
   message: Schema.String,
   remedy: Schema.String,
-  /** 74: no log. 75: another daemon has the store. 78: a path that cannot be used. */
+  /** Exit code. 74: no log. 75: another daemon has the store. 78: a path that cannot be used. 70: any other error. */
   exitCode: Schema.Int
 }) {}
 
@@ -126,14 +126,17 @@ const makeSupervisors = (): Supervisors => ({
   schedules: supervisorOf("schedules")
 })
 
-/** Sessions that are not runs of our agents. */
+/** The sessions that are not runs of our agents (plates). */
 const platesBeside = (options: Omit<Plates.Options, "sessions">) =>
   Layer.unwrap(Effect.map(Agents, ({ sessions }) => Plates.layer({ ...options, sessions })))
 
-/** The value that commands need for `--state`: the state directory, if it contains the sockets; null: the default. */
+/**
+ * The value that commands in hints need for `--state`: the state directory, if it contains the sockets; null: the
+ * default one.
+ */
 const worldOf = ({ socket, state }: Options): string | null => (dirname(socket) === state ? state : null)
 
-/** Goals; they get the projects' configs from the agents. */
+/** The goals service; it gets the projects' configs from the agents. */
 const goalsOf = (options: Options, store: string, supervisor: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Agents, (agents) =>
@@ -151,7 +154,9 @@ const goalsOf = (options: Options, store: string, supervisor: DynamicSupervisor.
     )
   )
 
-/** Schedules; they get the projects' configs from the agents, and the state of their goals from the goals. */
+/**
+ * The schedules service; it gets the projects' configs from the agents, and the state of goals from the goals service.
+ */
 const schedulesOf = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Effect.all([Agents, Goals.Goals]), ([agents, goals]) =>
@@ -160,7 +165,7 @@ const schedulesOf = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
         goals: {
           submit: (config, { text, ...goal }, { by, key }) =>
             goals.submit({ ...goal, goal: text, plan: null }, { by, config }, key),
-          // a conversation that cannot be recovered accepts no goal either
+          // a conversation that cannot be recovered does not accept a goal, so an error here can be ignored
           recovered: Effect.ignore(goals.recovered),
           isOpen: goals.isOpen
         },
@@ -327,14 +332,14 @@ const endUnwanted = Effect.fnUntraced(function* (store: string) {
   yield* agents.recovered
   yield* end
   yield* (yield* Keeper).settled.open
-  // a run that its worker could not adopt by then belongs to no agent
+  // a run that its worker could not adopt within this time belongs to no agent
   yield* Effect.sleep("1 minute")
   yield* end
 })
 
 /**
- * A daemon that fails leaves its runs to the next one. So does one that systemd ends, because systemd might start it
- * again. That is logged, because nobody asked to end the runs.
+ * Decides what happens to runs at the daemon's end. A daemon that fails leaves its runs to the next daemon. So does a
+ * daemon that systemd ends, because systemd might start it again. That is logged, because nobody asked to end the runs.
  */
 const leaving =
   (keeper: Keeper, { handOver, isUnit }: Platform.Platform, lease: Duration.Duration) =>
@@ -374,7 +379,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     const log = yield* EventLog
     const agents = yield* Agents
     const notify = yield* Notify
-    // commands are answered while the disk writes this rune; later runes become durable after it
+    // commands are answered while the disk writes this rune, because later runes become durable after it
     const noted = yield* Effect.forkScoped(
       note("daemon.started", { pid, version: VERSION, state: options.state, socket: options.socket }),
       { startImmediately: true }
@@ -450,7 +455,7 @@ interface Explained {
   readonly cause?: unknown
 }
 
-/** The error to show. A part that failed to start wraps the reason, which is what a user needs. */
+/** The error to show. A part that failed to start wraps the cause; the cause is shown, because the user needs it. */
 const explain = (error: Explained): DaemonError => {
   if (error instanceof DaemonError) return error
   if (error instanceof StartFailed && isExplained(error.cause)) return explain(error.cause)
@@ -464,14 +469,14 @@ const explain = (error: Explained): DaemonError => {
 const isExplained = (cause: unknown): cause is Explained =>
   typeof cause === "object" && cause !== null && "_tag" in cause && "message" in cause
 
-/** Runs until it is asked to end, or until it fails. */
+/** Runs the daemon until it is asked to end, or until it fails. */
 export const run = (
   options: Options,
   platform: Platform.Platform = Platform.node(options)
 ): Effect.Effect<void, DaemonError> =>
   live(options, platform).pipe(
     Effect.scoped,
-    // last of all: an open listener keeps the process alive
+    // last of all, because an open listener keeps the process alive
     Effect.ensuring(platform.handOver),
     Effect.mapError(explain),
     Effect.tapError((error) => (error.exitCode === WRONG ? platform.turnAway(error) : Effect.void))

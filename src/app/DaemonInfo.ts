@@ -47,7 +47,7 @@ export interface Facts {
   /** The problem of the user's own config, if it cannot be used. */
   readonly ownConfig: () => Pick<DaemonStatus, "ownConfig">
   readonly command: ReadonlyArray<string>
-  /** ms since the epoch */
+  /** Start time of the daemon, ms since the epoch. */
   readonly startedAt: number
   /** The environment that runs inherit. */
   readonly environment: { readonly [name: string]: string | undefined }
@@ -116,7 +116,7 @@ const readiness = Effect.fnUntraced(function* (environment: Facts["environment"]
   const lists = yield* Effect.forEach(yield* configs, ({ agents, root }) =>
     Readiness.checks(agents, { root, environment, whose: "the daemon's" })
   )
-  // two projects can use the same program or key
+  // two projects can use the same program or key: report each problem once
   return [...new Map(lists.flat().map((check) => [`${check.name} ${check.detail}`, check])).values()]
 })
 

@@ -14,7 +14,7 @@ import { kinds } from "./EventKinds.ts"
 import { checkers } from "./InvariantCheckers.ts"
 
 export interface Options extends SqlEventLog.Options {
-  /** Folds that the daemon's features read. A feature whose fold is missing reads its stream by itself. */
+  /** Folds that the daemon's features read. A feature whose fold is missing reads its stream itself. */
   readonly folds?: Rules["folds"]
 }
 

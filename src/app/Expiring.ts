@@ -10,7 +10,10 @@ import { Agents } from "../projects/service/Agents.ts"
 const PAUSE = Duration.millis(250)
 const LOOK = Duration.hours(1)
 
-/** `usual`: how long prompts are kept if a project does not configure it; undefined: no limit. */
+/**
+ * Erases prompts while the daemon runs. `usual`: how long prompts are kept if a project does not configure it;
+ * undefined: no limit.
+ */
 export const run = (usual: Duration.Duration | undefined) =>
   Effect.gen(function* () {
     const agents = yield* Agents

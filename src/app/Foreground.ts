@@ -26,7 +26,7 @@ const SETTLED = "50 millis"
 
 type Listener = readonly [signal: NodeJS.Signals, listener: () => void]
 
-/** `send`: sends a signal to the program. */
+/** The listeners for signals from outside. `send`: sends a signal to the program. */
 const passOn = (send: (signal: NodeJS.Signals) => void): ReadonlyArray<Listener> => {
   const forward = (signal: NodeJS.Signals): Listener => [signal, () => send(signal)]
   const swallow = (signal: NodeJS.Signals): Listener => [signal, () => {}]
@@ -41,7 +41,7 @@ const wake = (child: ChildProcess, pid: number): Listener => [
   }
 ]
 
-/** Stops our process by SIGSTOP, so that a waiting shell sees it stopped. */
+/** Stops this process by SIGSTOP when the program has stopped, so that a waiting shell sees it stopped. */
 const stopWith = (pid: number) => () => {
   const follow = Effect.sync(() => {
     if (ProcessTable.isStopped(pid)) process.kill(process.pid, "SIGSTOP")
@@ -68,11 +68,11 @@ const notStarted = (name: string, error: NodeJS.ErrnoException): NotStarted =>
 const statusOf = (code: number | null, signal: NodeJS.Signals | null): number =>
   code ?? (signal === null ? 1 : 128 + constants.signals[signal])
 
-/** Returns when the program runs; our listeners are removed when it has ended. */
+/** Starts the program. Returns when it runs; the listeners are removed when it has ended. */
 export const start = ({ command: [name = "", ...args], env }: ProgramOptions): Effect.Effect<Program, NotStarted> =>
   Effect.callback((resume) => {
-    // The program already runs before `spawn` returns: listen first, so that no signal is missed. It is passed on
-    // afterwards.
+    // The program already runs before `spawn` returns, so listen first, so that no signal is missed. A signal is passed
+    // on afterwards.
     let running: ChildProcess | undefined
     const listeners: Array<Listener> = []
     const listen = (more: ReadonlyArray<Listener>) => {

@@ -72,7 +72,7 @@ export const turns: Checker<Turns> = {
 
 interface Tools {
   readonly open: HashMap.HashMap<string, "called" | "asked" | "approved" | "denied">
-  /** The last calls that got their result, newest last. */
+  /** The last calls that have ended with a result, newest last. */
   readonly ended: ReadonlyArray<string>
 }
 
@@ -129,7 +129,7 @@ export const tools: Checker<Tools> = {
   }
 }
 
-/** The run of each worker that is spawning or alive. */
+/** The current run of each worker whose run is starting or alive. */
 type Runs = HashMap.HashMap<string, string>
 
 const readRun = reader(workerKinds)

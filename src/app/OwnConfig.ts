@@ -54,7 +54,7 @@ export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
       Stream.debounce("200 millis"),
       Stream.runForEach(() => again),
       Effect.catchDefect((defect) => Effect.fail(defect)),
-      // the file's folder might be missing
+      // the folder of the file might be missing: try again later
       Effect.retry(Backoff.waits(Backoff.constant("30 seconds"))),
       Effect.andThen(Effect.never)
     )
@@ -63,5 +63,8 @@ export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
   return { config: first.config, follow, ownConfig: () => (trouble === undefined ? {} : { ownConfig: trouble }) }
 })
 
-/** Number of recent runes to read: trouble is followed by the rune of its end, so the newest are enough. */
+/**
+ * Number of recent runes to read. A rune about a problem is followed by the rune of its end, so the newest runes are
+ * enough.
+ */
 const RUNES = 20

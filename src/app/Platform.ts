@@ -65,13 +65,13 @@ export interface Options {
   /** Absolute path of the state directory. */
   readonly state: string
   readonly socket: string
-  /** The project to register at once. */
+  /** Config file of the project to register at the start. */
   readonly config?: string
   /** Asks a user to agree to a change of the project's file; undefined: there is no user to ask. */
   readonly agrees?: (change: ConfigChangeInfo) => Effect.Effect<boolean>
-  /** The user's own config file; it need not exist. */
+  /** Path of the user's own config file; the file need not exist. */
   readonly userConfig: string
-  /** The command that runs this program: a run's `agentd mcp` is started by it. */
+  /** The command that runs this program; it also starts `agentd mcp` for runs. */
   readonly command: readonly [string, ...ReadonlyArray<string>]
   /** The daemon's own environment: agents inherit it. */
   readonly environment: { readonly [name: string]: string | undefined }
@@ -98,7 +98,7 @@ export type Needs =
 
 /** Children of the daemon's root that serve requests from outside. */
 export interface Edges {
-  /** Started first: they answer while the log is still being read. */
+  /** Children that are started first: they answer while the log is still being read. */
   readonly commands: ReadonlyArray<ChildSpec<Needs>>
   /** Servers for hooks, started when the board can process them. */
   readonly hooks: ReadonlyArray<ChildSpec<Needs>>
@@ -125,16 +125,16 @@ export interface Platform {
   readonly pid: number
   /** True if a service manager stops the daemon and can start it again. Runs are then left for the next daemon. */
   readonly isUnit: boolean
-  /** Prepares for the end of this daemon before another one: new connections are left to the next. */
+  /** Prepares the end of this daemon before another one starts: new connections are left to the next daemon. */
   readonly handOver: Effect.Effect<void>
   /** Called when no daemon can start here: tells waiting clients the reason, and disconnects them. */
   readonly turnAway: (why: Why) => Effect.Effect<void>
 }
 
-/** Marks the processes of this store's runs: the same for every daemon of the store. */
+/** Id of a store, which marks the processes of its runs. Every daemon of the store has the same id. */
 export const storeId = (state: string): string => createHash("sha256").update(state).digest("hex").slice(0, 16)
 
-/** A supervised child built from a layer: it lives until it is stopped. */
+/** A supervised child built from a layer, which lives until the child is stopped. */
 export const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R> => ({
   id,
   start: Effect.as(Layer.build(layer), Effect.never)

@@ -37,7 +37,10 @@ declare const load: (file: string) => Promise<unknown>
 const net = () => process.getBuiltinModule("node:net")
 const tty = () => process.getBuiltinModule("node:tty")
 
-/** ms of silence after which the daemon is pinged, and after which the client gives up, as the whole program does. */
+/**
+ * Silence in ms after which the daemon is pinged, and after which the client gives up. The whole program uses the same
+ * times.
+ */
 const PING = 5_000
 const SILENCE = 20_000
 
@@ -52,7 +55,7 @@ const whole = (): void => {
   void load(WHOLE)
 }
 
-/** The rules of effect/cli's TerminalCapabilities. */
+/** Whether output is coloured, by the rules of effect/cli's TerminalCapabilities. */
 const coloured = (onTerminal: boolean): boolean => {
   const force = variable("FORCE_COLOR")
   if (env["TERM"] === "dumb" || variable("NO_COLOR") !== undefined) return false
@@ -60,8 +63,8 @@ const coloured = (onTerminal: boolean): boolean => {
 }
 
 /**
- * Writes everything. A pipe with a slow reader accepts only a part at a time; a pipe without a reader ends the write
- * without error.
+ * Writes the whole text. A pipe with a slow reader accepts only a part at a time. If a pipe has no reader any more, the
+ * write ends without an error.
  */
 const write = (file: 1 | 2, text: string): void => {
   let bytes = Buffer.from(text)
@@ -92,9 +95,9 @@ type Frame =
 
 type Outcome =
   | { readonly _tag: "Answered"; readonly replies: ReadonlyArray<unknown> }
-  /** `error`: what the daemon says is wrong, and what to do. */
+  /** The daemon refused the call. `error`: what is wrong, and what to do. */
   | { readonly _tag: "Refused"; readonly error: unknown }
-  /** `error`: the defect in the daemon. */
+  /** The daemon had a defect. `error`: the defect. */
   | { readonly _tag: "Broken"; readonly error: unknown }
   /** The daemon was not reached. */
   | { readonly _tag: "Unsent" }
@@ -115,7 +118,8 @@ const outcomeOf = (cause: unknown): Outcome => {
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
 
 /**
- * The daemon's reply that it does not support this client, or cannot be started. Asking again would get the same reply.
+ * The daemon's reply that it does not support this client, or cannot be started. Another attempt would get the same
+ * reply.
  */
 const refusalIn = (frame: Frame): Outcome | undefined => {
   if (frame._tag !== "Exit" || frame.exit._tag === "Success") return undefined
@@ -130,7 +134,7 @@ const request = (id: number, { payload, tag }: Pick<Call, "payload" | "tag">): s
   line({ _tag: "Request", id: String(id), tag, payload, headers: [] })
 
 interface Limited extends Ask<unknown> {
-  /** ms of silence after which the client gives up; undefined: as in the whole program. */
+  /** Silence in ms after which the client gives up; undefined: the same as in the whole program. */
   readonly limit: number | undefined
 }
 
@@ -256,7 +260,7 @@ const quick = (given: Line): void => {
         .map((one) => `${isAscii ? ascii(through(one, look.colour)) : through(one, look.colour)}\n`)
         .join("")
     } catch (error) {
-      // the reply is of another version: the whole program reports that, if repeating the call changes nothing
+      // the reply is of another version: if the call only reads, the whole program repeats it and reports that
       return repeatable ? whole() : fail(error, given, world)
     }
     sayNewName()

@@ -9,18 +9,18 @@ import { Clock, Duration, Effect } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
 import { EventLog } from "../core/event-log/EventLog.ts"
 
-/** Time after the start without a check: a daemon that has just started has more important work. */
+/** Time after the daemon's start without a check, because a daemon that has just started has more important work. */
 const SETTLED = Duration.minutes(10)
 /** How often the due time is recalculated, because clocks are set and machines sleep. */
 const LOOK = Duration.hours(1)
 
-/** ms until a check is due; 0 or negative: it is due. */
+/** Time in ms until a check is due; 0 or negative: a check is due. */
 const dueIn = Effect.fnUntraced(function* (every: Duration.Duration) {
   const log = yield* EventLog
   const now = yield* Clock.currentTimeMillis
   const first = yield* log.get((yield* log.sealed).deleted + 1)
   const last = (yield* log.checked)?.at ?? first?.at ?? now
-  // a check in the future was recorded by a clock that has been set back since
+  // a check in the future was recorded before the clock was set back
   return last > now ? 0 : last + Duration.toMillis(every) - now
 })
 
@@ -34,7 +34,7 @@ export const once = Effect.fnUntraced(function* (every: Duration.Duration) {
   return LOOK
 })
 
-/** `every`: the interval; 0: never. */
+/** Checks the log periodically. `every`: the interval; 0: never. */
 export const run = (every: Duration.Duration) =>
   Effect.gen(function* () {
     if (Duration.isZero(every)) return yield* Effect.never

@@ -23,7 +23,7 @@ export interface Bounds {
   readonly most: number
 }
 
-/** About 170 MB stay in the store. */
+/** The default limits, with which about 170 MB stay in the store. */
 export const bounds: Bounds = { keep: 250_000, least: 100_000, most: 250_000 }
 
 const LOOK = Duration.minutes(1)
@@ -32,7 +32,7 @@ const PAUSE = Duration.seconds(1)
 /** Final states of a goal. */
 const OVER: ReadonlySet<string> = new Set(["goal_met", "stopped"])
 
-/** The rows; undefined if a feature is still reading its log and does not answer within a second. */
+/** The rows of a feature; undefined if the feature is still reading its log and does not answer within a second. */
 const rows = <A>(list: Effect.Effect<ReadonlyArray<A>>) =>
   Effect.map(Effect.timeoutOption(list, "1 second"), (found) => (found._tag === "Some" ? found.value : undefined))
 
@@ -92,7 +92,7 @@ export const forgetting = (keep: Kept, storeBytes: number) =>
   })
 
 export interface Options {
-  /** The longest time that prompts are kept; undefined: for ever. */
+  /** The longest time that any project keeps prompts; undefined: no limit. */
   readonly prompts: Effect.Effect<Duration.Duration | undefined, never, Agents>
   /** How much of the log is kept; undefined: all of it. */
   readonly log: Kept | undefined

@@ -21,7 +21,7 @@ export const DEEDS = {
   /** The soft limit of processor time is reached: SIGKILL follows at the hard limit. */
   SIGXCPU: "end",
   SIGHUP: "hangup",
-  /** Sent by log rotation; Node would open its debugger's port. */
+  /** Sent by log rotation. Without a listener, Node would open its debugger's port. */
   SIGUSR1: "nothing",
   SIGUSR2: "nothing",
   SIGALRM: "nothing",
@@ -40,7 +40,7 @@ type Heard = keyof typeof DEEDS
 
 /** Maximum number of queued signals; if more arrive, the oldest are discarded. */
 const MOST = 16
-/** Signals that are not logged: the size of a terminal changes all the time. */
+/** Signals that are not logged, because they are frequent: for example at each change of a terminal's size. */
 const UNTOLD: ReadonlySet<Heard> = new Set(["SIGWINCH", "SIGURG", "SIGPIPE"])
 
 const told = (signal: Heard, isInTerminal: boolean): string | undefined => {
@@ -68,7 +68,7 @@ export const follow = Effect.gen(function* () {
     const nothing = told(signal, isInTerminal)
     if (nothing !== undefined) return yield* nothing === "" ? Effect.void : Effect.logInfo(nothing)
     yield* Effect.logInfo(`${signal}: the daemon is shutting down`)
-    // the program's runner handles these two itself
+    // the program's runner handles SIGTERM and SIGINT itself
     if (signal !== "SIGTERM" && signal !== "SIGINT") process.kill(process.pid, "SIGTERM")
   })
   yield* Effect.forkScoped(Effect.forever(next))

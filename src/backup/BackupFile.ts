@@ -23,7 +23,7 @@ import { syncFolder } from "../core/event-log/SyncFolder.ts"
 import { ABOUT, filesIn, isTorn, LIST, PASSING, SEGMENTS, STAYING, STORE } from "./Contents.ts"
 import * as Tar from "./Tar.ts"
 
-/** A backup cannot be made, or cannot be used. */
+/** The error if a backup cannot be made, or cannot be used. */
 export class BackupRefused extends Schema.TaggedError<BackupRefused>()("BackupRefused", {
   message: Schema.String,
   remedy: Schema.String,
@@ -56,7 +56,7 @@ export interface Options {
   readonly file: string
   readonly force: boolean
   readonly version: string
-  /** Called with the number of bytes done and of all bytes. */
+  /** Called with the number of bytes that are done, and the number of all bytes. */
   readonly progress: (done: number, all: number) => void
 }
 
@@ -111,7 +111,7 @@ const piecesOf = function* (handle: number, size: number): Generator<Uint8Array,
 interface Source {
   readonly name: string
   readonly path: string
-  /** The file's hash in the database; undefined if it has none there. */
+  /** The file's hash in the database; undefined if the database has no hash for it. */
   readonly sha256?: string
 }
 
@@ -178,7 +178,7 @@ const place = (part: string, file: string, force: boolean): void => {
   if (force) fs.renameSync(part, file)
   else {
     try {
-      // fails if a file with that name exists by now
+      // fails if a file with that name exists now
       fs.linkSync(part, file)
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
@@ -246,7 +246,7 @@ const once = (options: Options): Effect.Effect<Made, BackupRefused | StorageErro
     const at = yield* Clock.currentTimeMillis
     const stage = yield* stageOf(file)
     yield* Effect.addFinalizer(() => Effect.sync(() => fs.rmSync(`${file}.part`, { force: true })))
-    // a file can be removed when the database no longer needs it, so copy before; new files can appear, so copy after
+    // copy files before the database, because they can be removed later, and after it, because new ones can appear
     yield* attempt(file, () => take(state, stage))
     yield* StoreCopy.copy(join(state, STORE), join(stage, STORE))
     yield* attempt(file, () => take(state, stage))

@@ -17,7 +17,7 @@ const BLOCK = 512
 const MAX_NAME = 100
 /** The largest size that fits into a plain header: 11 octal digits. */
 const MAX_SIZE = 0o77777777777
-/** Maximum size of an extended header, in bytes. A path is shorter. */
+/** Maximum size of an extended header, in bytes; a path is shorter than that. */
 const MAX_EXTRA = 65_536
 
 const padding = (size: number): number => (BLOCK - (size % BLOCK)) % BLOCK
@@ -39,7 +39,7 @@ const headerOf = (name: string, size: number, type: "0" | "x"): Buffer => {
   return header
 }
 
-/** `17 path=a/long/name\n`: the length includes itself. */
+/** One record of an extended header, such as `17 path=a/long/name\n`. Its length includes the length itself. */
 const recordOf = (key: string, value: string): string => {
   const rest = ` ${key}=${value}\n`
   let length = Buffer.byteLength(rest)
@@ -75,7 +75,7 @@ export const write = async function* (
   yield Buffer.alloc(2 * BLOCK)
 }
 
-/** Reads a stream of pieces by numbers of bytes. */
+/** Reads a stream of pieces in the numbers of bytes that the caller needs. */
 class Source {
   private readonly pieces: AsyncIterator<Uint8Array>
   private rest: Uint8Array = new Uint8Array(0)

@@ -48,7 +48,7 @@ import {
   use
 } from "./Spending.ts"
 
-/** Maximum time between two checks for waiting agents, ms: a clock may be set. */
+/** Maximum time between two checks for waiting agents, in ms, because the clock may be set. */
 const LOOK = 60_000
 
 const keyOf = ({ agent, conversation }: Address): string => `${conversation}/${agent}`
@@ -57,7 +57,7 @@ const keyOf = ({ agent, conversation }: Address): string => `${conversation}/${a
 const unlikelyWords = ({ tokens, usd }: { readonly tokens: number; readonly usd: number }): string =>
   `reports that it has spent ${[...(tokens > 0 ? [`${tokens.toPrecision(3)} tokens`] : []), ...(usd > 0 ? [`${usd.toPrecision(3)} USD`] : [])].join(", ")}, more than is possible in that time: this counts only against its own budget`
 
-/** The key of a warning, under which it is given only once. `agent`: the agent's name. */
+/** The key of a warning; a warning with the same key is given only once. `agent`: the agent's name. */
 const toldAs = ({ label, period, resource, whose }: Reach, agent: string, what: "near" | "spent"): string =>
   `${whose === "agent" ? `agent/${agent}` : whose}/${period}/${resource}/${label}/${what}`
 
@@ -105,7 +105,9 @@ class BudgetTable implements Allowances {
     if (!this.known.has(stream)) this.known.set(stream, { ...read, isLive: false })
   })
 
-  /** Reads what every conversation has spent, one after the other. One that cannot be read counts as nothing. */
+  /**
+   * Reads what every conversation has spent, one after the other. A conversation that cannot be read counts as nothing.
+   */
   readonly readAll: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     const streams = yield* Effect.catch(this.log.streams, (error) =>
       Effect.as(Effect.logWarning(`the spending cannot be read: ${error.message}`), [])
@@ -208,7 +210,7 @@ class BudgetTable implements Allowances {
     return reached
   }
 
-  /** Wakes the waiting agents after this time, ms, or sooner. */
+  /** Wakes the waiting agents after this time in ms, or sooner. */
   private look(ms: number): void {
     if (this.isTimed) return
     this.isTimed = true
@@ -261,7 +263,7 @@ class BudgetTable implements Allowances {
     return spender?.turn === undefined || spender.turn() === label
   }
 
-  /** Remarkable facts about the current turn. `same`: the call that it repeats. */
+  /** Remarkable facts about the current turn. `same`: text about a call that the turn repeats. */
   private marksOf(who: Address, same?: string): ReadonlyArray<Reach> {
     const account = this.known.get(who.conversation)?.spending.agents.get(who.agent)
     const found = account === undefined ? undefined : unusual(account)
@@ -296,7 +298,8 @@ class BudgetTable implements Allowances {
   }
 
   private write(drafts: ReadonlyArray<RuneDraft>): Effect.Effect<void> {
-    // one by one: a closed conversation takes no runes, and must not keep others from being reported
+    // append them one by one: a closed conversation takes no runes, and this must not keep other runes from being
+    // appended
     return Effect.forEach(
       drafts,
       (draft) =>

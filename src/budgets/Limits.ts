@@ -93,7 +93,10 @@ export const reaches = (whose: Whose, budget: BudgetConfig, account: Account, no
 /** Minimum number of earlier turns for a comparison, and the multiple of their cost that is reported. */
 const [LEAST, TIMES] = [3, 10]
 
-/** Set if the turn has cost ten times the median of the agent's earlier turns: in USD if known, else in tokens. */
+/**
+ * Reports a turn that has cost ten times the median of the agent's earlier turns, in USD if known, else in tokens.
+ * Undefined: it has not.
+ */
 export const unusual = ({ turn, usual = [] }: Account): Reach | undefined => {
   const resource = turn.sum.usd > 0 ? "usd" : "tokens"
   const costs = usual.map((one) => one[resource]).filter((cost) => cost > 0)

@@ -6,7 +6,7 @@ import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import { apply, fresh, kinds, type Spending } from "./Spending.ts"
 
-/** Null if the stream has no runes about spending. */
+/** The spending of a stream, as a fold. Null if the stream has no runes about spending. */
 export const fold: StreamFold<Spending | null> = {
   name: "spending",
   version: 3,

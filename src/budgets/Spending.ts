@@ -48,7 +48,7 @@ export const empty: Account = { total: nothing, turn: none, day: none, month: no
 /** `conversation` is set for an archived conversation, in the daemon's stream. */
 type Row = Omit<Cost, "conversation"> & { readonly conversation?: string }
 
-/** Mutable: each conversation has its own. */
+/** The spending of one conversation. Mutable. */
 export interface Spending {
   /** Everything ever spent, without any reset. */
   ever: Sum
@@ -235,7 +235,7 @@ const keep = <V>(map: Map<string, V>, key: string, value: V, most: number): void
   if (map.size > most && oldest !== undefined) map.delete(oldest)
 }
 
-/** `at`: time of the rune, ms since the epoch. Returns the day for which the usage counts. */
+/** Adds the usage of a rune. `at`: time of the rune, ms since the epoch. Returns the day for which the usage counts. */
 export const use = (spending: Spending, usage: Usage, at: number): string => {
   const { agent_id: agent, turn_id: turn } = usage
   const day = usage.day ?? Calendar.dayOf(at)
@@ -308,7 +308,7 @@ const newest = (of: Of, { label, tokens, usd }: ArchivedSpending["day"]): Of => 
   return { label, sum: label === of.label ? add(of.sum, sum) : sum }
 }
 
-/** A conversation was archived: its sums are added to the daemon's. */
+/** Adds the sums of an archived conversation to those of the daemon. */
 const archived = (spending: Spending, conversation: string, of: ArchivedSpending): void => {
   const { costs, day, month, tokens, usd } = of
   spending.ever = add(spending.ever, { ...nothing, tokens, usd })

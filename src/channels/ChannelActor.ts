@@ -84,7 +84,7 @@ export class ChannelActor implements Place {
     })
   }
 
-  /** The committed state. */
+  /** The channel's committed state. */
   get channel(): Channel {
     return this.actor.state
   }
@@ -256,7 +256,7 @@ export class ChannelActor implements Place {
         return false
       })
     if (typeof finish !== "string") return quietly(Effect.forEach(messageIds, one, { discard: true }))
-    // if a turn carries one of the messages, that turn belongs to this floor, and so do the later messages
+    // if a turn carries one of the messages, that turn belongs to this floor, as do the later messages
     return agents.withdraw(this.to(agent), messageIds).pipe(
       Effect.flatMap((isBack) =>
         isBack ? self.tell({ _tag: "Recalled", agent, prompt: finish, messageIds }) : Effect.void

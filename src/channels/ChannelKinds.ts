@@ -11,7 +11,7 @@ import * as SeatMachine from "./SeatMachine.ts"
 const text = Schema.String
 
 const turnConfig = TurnConfig.mapFields(Struct.map(Schema.toType))
-/** Settings as they were written, perhaps by an older agentd. `completed` adds the newer fields. */
+/** Settings of a channel in a rune. An older agentd wrote fewer fields; `completed` adds them. */
 const settings = ChannelConfig.mapFields(Struct.map(Schema.toType)).mapFields(({ rejoin, ...fields }) => ({
   ...fields,
   rejoin: Schema.optionalKey(rejoin),
@@ -22,7 +22,7 @@ const settings = ChannelConfig.mapFields(Struct.map(Schema.toType)).mapFields(({
 }))
 
 const person = Schema.Struct({ by: text })
-/** Missing in runes of an older agentd. */
+/** The caller's name; missing in runes of an older agentd. */
 const by = Schema.optional(Schema.NullOr(text))
 
 export const seatKinds = machineKinds(SeatMachine, { "seat.moved": { fields: { agentId: text, channel: text } } })
@@ -39,7 +39,7 @@ export const channelKinds = {
       by: Schema.Literals(["person", "agent"]),
       from: text,
       text,
-      /** Id of the message that told the agent with the floor of the post. */
+      /** Id of the message by which the agent with the floor received the post; null or missing: none. */
       injected: Schema.optional(Schema.NullOr(text)),
       /** The agent's turn that gave this answer. */
       turnId: Schema.optional(Schema.NullOr(text))

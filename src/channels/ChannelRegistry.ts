@@ -91,7 +91,7 @@ export class ChannelRegistry {
   // --- channels by name
 
   home(home: Home): void {
-    // A project has one conversation at a time.
+    // a project has one conversation at a time, so an earlier one is removed
     for (const other of this.homes.values()) if (other.config === home.config) this.homes.delete(other.conversation)
     this.homes.set(home.conversation, home)
   }

@@ -29,7 +29,7 @@ export interface Seated {
   readonly told: number
   /** Sequence number of the newest post of the last turn that the agent finished. Later posts are sent to it again. */
   readonly spoke: number
-  /** Id of the message that began its newest turn. A repetition has the same id. */
+  /** Id of the message that began the agent's newest turn. A repeated message has the same id. */
   readonly prompt: string | null
 }
 
@@ -38,7 +38,7 @@ export interface Floor {
   readonly agent: string
   /** A user's posts sent to the agent during the turn, which no turn is known to carry yet. */
   readonly injected: ReadonlyArray<{ readonly messageId: string; readonly seq: number }>
-  /** All messages sent to it during the turn. Each can begin a turn of its own, which belongs to this floor. */
+  /** All messages sent to the agent during the turn. Each can begin a separate turn, which belongs to this floor. */
   readonly sent: ReadonlyArray<string>
   /** The agent's turns whose answers have been handled. */
   readonly answered: ReadonlyArray<string>
@@ -59,7 +59,7 @@ export interface Channel {
   /** When the channel was paused, ms since the epoch; undefined if it is not paused. */
   readonly pausedAt?: number | undefined
   readonly closed: boolean
-  /** Agents that belong in the cycle, whether present or not. */
+  /** Agents that are assigned to the channel, whether present or not. */
   readonly assigned: ReadonlyArray<string>
   readonly registered: ReadonlyArray<string>
   readonly seats: { readonly [agent: string]: Seated }
@@ -148,10 +148,10 @@ export const isOfChannel = (name: string, messageId: string): boolean => message
 export const isOfTurn = (prompt: string, messageId: string): boolean =>
   messageId === prompt || messageId.startsWith(`${prompt}/`)
 
-/** Sequence number of the post that the message carries; the message id ends with it. */
+/** Sequence number of the post that a message carries. The message's id ends with this number. */
 export const seqOf = (injected: string): number => Number(injected.slice(injected.lastIndexOf("/") + 1))
 
-/** Whether others have posted something that the agent was not sent. Notices of the channel do not count. */
+/** Whether others have made posts that were not sent to the agent. Notices of the channel do not count. */
 export const hasUnread = (channel: Channel, { agent, told }: Seated): boolean => {
   for (let index = channel.posts.length - 1; index >= 0; index--) {
     const post = channel.posts[index]!
@@ -162,7 +162,7 @@ export const hasUnread = (channel: Channel, { agent, told }: Seated): boolean =>
   return (channel.posts[0]?.seq ?? 0) > told + 1
 }
 
-/** True for posts that are news to the agent: neither notices nor its own posts. */
+/** True for posts that are news to the agent: neither notices nor the agent's own posts. */
 export const isFor = (post: Post, agent: string): boolean =>
   post.kind !== "notice" && !(post.kind === "agent" && post.from === agent)
 
@@ -197,7 +197,7 @@ const withPost = (
 const withFloor = (channel: Channel, change: (floor: Floor) => Partial<Floor>): Channel =>
   channel.floor === null ? channel : { ...channel, floor: { ...channel.floor, ...change(channel.floor) } }
 
-/** Maximum number of posts added to one turn. Further ones are sent with the next turn. */
+/** Maximum number of posts that are added to one turn. Further posts are sent with the next turn. */
 export const MAX_INJECTED = 64
 const MAX_ANSWERED = 64
 
@@ -270,7 +270,7 @@ const follow = (channel: Channel, agent: string, action: SeatMachine.Action): Ch
       return { ...channel, queue: TurnQueue.pause(queue, agent) }
     case "ClaimFloor":
       return { ...channel, queue: TurnQueue.claim(queue, agent) }
-    // ChannelTransaction handles notices and messages to the agent.
+    // ChannelTransaction, not this fold, handles notices and messages to the agent
     case "InterruptTurn":
     case "PostNotice":
       return channel
@@ -289,7 +289,7 @@ const marked = (
   }
   const answered = from === "ACTIVE" && (channel.floor?.answered.length ?? 0) > 0
   if (answered || event._tag === "TURN_COMPLETE" || event._tag === "WaitRequested") return { spoke: told }
-  // The agent has not handled these posts: they are sent again when it is back.
+  // the agent has not handled these posts: they are sent again when the agent is back
   const untold = (event._tag === "TurnFailed" || event._tag === "TurnTimedOut") && event.untold === true
   return untold || event._tag === "AgentLeft" || event._tag === "Removed" ? { told: spoke } : {}
 }
@@ -366,17 +366,19 @@ const changed = (channel: Channel, rune: ChannelRune): Channel => {
   }
 }
 
-/** Folds one rune in. Throws if a move does not fit the table: the log is broken. */
+/**
+ * Folds one rune into the channel's state. Throws if a move does not fit the machine's table: the log is then broken.
+ */
 export const apply = (channel: Channel, rune: Recorded): Channel => {
   const known = readChannel(rune)
   return known === undefined ? channel : { ...changed(channel, known), restsOn: rune.eventId }
 }
 
 export interface Deadline {
-  /** Agent and kind of limit, separated by a blank. Names contain no blank. */
+  /** Agent and kind of time limit, separated by a space. Names contain no space. */
   readonly key: string
-  /** Start, ms since the epoch. */
+  /** Start of the time limit, ms since the epoch. */
   readonly since: number
-  /** Duration, ms. */
+  /** Length of the time limit, in ms. */
   readonly after: number
 }

@@ -51,7 +51,7 @@ export interface View {
 
 /** Acts to do when the runes are durable, in order. */
 export type Act =
-  /** The agent has the floor: send it the prompt with what is new, under the turn's message id. */
+  /** The agent has the floor: send it the prompt with the new posts, under the turn's message id. */
   | { readonly _tag: "Prompt"; readonly agent: string }
   /** Add a post to the agent's turn. */
   | {
@@ -140,7 +140,8 @@ export class ChannelTransaction {
   }
 
   /**
-   * Posts a notice when the channel starts to rest: the number of posts that agents make without a user is limited.
+   * Posts a notice when the channel starts to rest, because the number of posts that agents make without a user is
+   * limited.
    */
   settleRest(before: Channel): void {
     if (isResting(before) || !isResting(this.channel) || this.channel.closed) return
@@ -186,7 +187,7 @@ export class ChannelTransaction {
     this.acts.push({ _tag: "Recall", agent, messageIds, end })
   }
 
-  /** Adds the acts and notices for an action of a move. ChannelState applies the action to the channel itself. */
+  /** Adds the acts and notices for an action of a move. ChannelState applies the action to the channel's state. */
   private follow(agent: string, action: SeatMachine.Action, event: SeatMachine.Event): void {
     const { announceDisconnects, announceTimeouts } = this.channel.settings.turnConfig
     if (action._tag === "NotifyAgent" || action._tag === "ResumeTurn") this.acts.push({ _tag: "Prompt", agent })
@@ -203,7 +204,7 @@ export class ChannelTransaction {
     return this.move(agent, { _tag: "TurnGranted", turnId: `${epoch}.${grants + 1}`, at: this.view.now })
   }
 
-  /** Handles a new post: wakes an agent that rests alone, and resolves waits that the post ends. */
+  /** Handles a new post: wakes an agent that rests alone, and ends waits for such a post. */
   news(from: string | null, by: "person" | "agent", messageId: string): void {
     for (const seated of seatsOf(this.channel)) {
       const { agent } = seated

@@ -71,7 +71,7 @@ export class Channels extends Context.Service<
       utterance: Utterance,
       options?: { readonly channel?: string; readonly messageId?: string }
     ) => Command
-    /** Whether the agents' state is known after a start. Before that no floor is given. */
+    /** Whether the agents' state is known after a start. Until then no floor is given. */
     readonly ready: Effect.Effect<boolean>
   }
 >()("agentd/channels/Channels") {}
@@ -85,9 +85,9 @@ class LiveChannels {
   readonly registry: ChannelRegistry
   private readonly around: Surroundings
   private readonly supervisor: DynamicSupervisor.DynamicSupervisor
-  /** Done when the log is folded, and its channels are started. */
+  /** Completes when the log has been folded and the channels are started. */
   readonly started: Deferred.Deferred<void, StorageError>
-  /** By conversation: done when its channels are configured; open while a caller waits for that. */
+  /** By conversation: completes when the conversation's channels are configured. */
   private readonly configured = new Map<string, Deferred.Deferred<void>>()
 
   constructor(
@@ -137,7 +137,7 @@ class LiveChannels {
     )
   }
 
-  /** Creates a channel. If one of that name exists, the command is rejected. */
+  /** Creates a channel. If a channel with that name exists, the command is rejected. */
   private readonly make = Effect.fnUntraced(
     { self: this },
     function* (this: LiveChannels, conversation: string, name: string, input: Extract<Input, { _tag: "Create" }>) {
@@ -166,7 +166,7 @@ class LiveChannels {
     function* (this: LiveChannels, home: Home, config: ChannelsConfig) {
       yield* Deferred.await(this.started)
       this.registry.home(home)
-      // Before the agents' state is known, `settle` handles all members at once.
+      // until the agents' state is known, `settle` handles all members at once
       if (this.around.presence.isSettled) {
         for (const member of yield* this.around.agents.members(home.conversation)) this.around.presence.settle(member)
       }
@@ -217,7 +217,7 @@ class LiveChannels {
     { self: this },
     function* (this: LiveChannels, actor: ChannelActor, by: string) {
       const done = yield* this.asked(actor, { _tag: "Close", by })
-      // Returns when all acts of the close are done.
+      // return only when all acts of the close are done
       yield* actor.ended
       yield* this.forget(actor)
       return done
@@ -311,7 +311,8 @@ const hear = Effect.fnUntraced(function* (
       return yield* tell({ _tag: "Came", agent })
     case "Offline":
       registry.presence.set(conversation, agent, { online: false, busy: false, carries: [] })
-      // The agents of a conversation go offline one after the other: none of the others must get the floor in between.
+      // The agents of a conversation go offline one after the other. No agent that is about to go offline may get the
+      // floor.
       for (const other of yield* agents.members(conversation)) {
         if (!other.online) registry.presence.set(conversation, other.agent, { online: false })
       }
@@ -321,7 +322,10 @@ const hear = Effect.fnUntraced(function* (
   }
 })
 
-/** Queues reports until the agents' state is known, because they follow it. */
+/**
+ * Follows the agents' reports. Reports are queued until the agents' state is known, because they describe later
+ * changes.
+ */
 const listen = (agents: AgentPort["Service"], registry: ChannelRegistry) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -345,7 +349,7 @@ const make = Effect.fnUntraced(function* ({ supervisor }: Options) {
   const around = { system: yield* ActorSystem, agents, presence: new Presence(), scope }
   const live = new LiveChannels(around, supervisor, yield* Deferred.make<void, StorageError>())
   const { registry, started } = live
-  // The channels are started first, so that reports find them.
+  // start the channels before the reports, so that reports find them
   const reports = { id: "reports", start: Effect.as(Deferred.succeed(started, undefined), listen(agents, registry)) }
   yield* recover.pipe(
     Effect.flatMap(

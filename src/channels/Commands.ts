@@ -98,7 +98,10 @@ const mayHear = ({ channel, view }: ChannelTransaction, { agent, prompt, told }:
   )
 }
 
-/** Sends the post to agents at work. They get it with their next turn, and can answer when they have the floor. */
+/**
+ * Sends the post to busy agents without the floor. They get it with their next turn, and can answer when they have the
+ * floor.
+ */
 const tellOthers = (transaction: ChannelTransaction, from: string, text: string): void => {
   const { head, name, queue } = transaction.channel
   for (const agent of queue.line) {

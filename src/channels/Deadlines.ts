@@ -16,7 +16,7 @@ export const read = (key: string): { readonly agent: string; readonly what: What
   return { agent, what: what as What }
 }
 
-/** The time limit of the seat's state, from the machine's table. */
+/** The time limit of the seat's current state, from the machine's table; undefined: no limit. */
 const limitOf = ({ agent, stand }: Seated): Deadline | undefined => {
   const { at, data, state } = stand
   const { timeout } = Seat.states[state]
@@ -52,7 +52,7 @@ const timeOf = ({ agent, stand }: Seated): Deadline | undefined => {
   return { key: `${agent} time`, since: stand.at, after: Math.max(0, wait.until.at - stand.at) }
 }
 
-/** When an answer without a signal counts as the end of the turn; undefined if it does not. */
+/** The deadline after which an answer without a signal counts as the end of the turn; undefined if there is none. */
 const silenceOf = (channel: Channel): Deadline | undefined => {
   const { floor, settings } = channel
   const { autoDetectSilenceSeconds, autoDetectTurnEnd } = settings.turnConfig
@@ -61,7 +61,7 @@ const silenceOf = (channel: Channel): Deadline | undefined => {
   return { key: `${floor.agent} silence`, since, after: 1000 * autoDetectSilenceSeconds }
 }
 
-/** Whether the agent with the floor has answered, and has been silent for the required time since. */
+/** Whether the agent with the floor has answered, and has then been silent for the required time. */
 export const isSilent = (channel: Channel, view: View): boolean => {
   const silence = silenceOf(channel)
   if (silence === undefined || channel.floor === null || view.busy(channel.floor.agent)) return false

@@ -12,7 +12,7 @@ import { type Input, isFact } from "./Input.ts"
 import { ChannelTransaction, type First, type View } from "./ChannelTransaction.ts"
 
 export interface Decision extends Pick<ChannelTransaction, "drafts" | "acts" | "channel"> {
-  /** The result in plain words, or why the input was rejected. */
+  /** The result of the input in plain words, or why the input was rejected. */
   readonly reply: string | CommandRefused
 }
 

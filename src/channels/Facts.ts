@@ -29,7 +29,7 @@ export const told = (transaction: ChannelTransaction, input: Fact): void => {
     case "Unreachable":
       return unreachable(transaction, input)
     case "Due":
-      // A deadline that passes before the agents' state is known is handled by the `Look` that follows.
+      // if the agents' state is not known yet, the `Look` that follows handles the deadline
       if (transaction.view.open) due(transaction, input.key)
       return
     case "Resumed":
@@ -74,7 +74,7 @@ export const say = (
 export const came = (transaction: ChannelTransaction, agent: string): void => {
   transaction.move(agent, { _tag: "AgentStarted" })
   const stand = transaction.seat(agent)?.stand
-  // A resting agent is a member already.
+  // a resting agent is a member already
   if (stand?.state === "IDLE" && !stand.data.member && transaction.channel.assigned.includes(agent)) {
     transaction.move(agent, { _tag: "Assigned" })
   }
@@ -98,7 +98,7 @@ const turnOf = (
   return messageIds.some((id) => isOfTurn(seated.prompt ?? "", id)) ? seated : undefined
 }
 
-/** A task or message from outside has reached an agent of the cycle: restarts the count of posts among agents. */
+/** Restarts the count of posts among agents when a task or message from outside has reached an agent of the cycle. */
 const stirred = (transaction: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
   const seated = transaction.seat(agent)
   const messageId = messageIds.find(isFromOutside)
@@ -190,7 +190,7 @@ const post = (
   )
 }
 
-/** Posts an incomplete answer. It counts as news like a complete one, but its turn has failed. */
+/** Posts an incomplete answer. The post wakes other agents like a complete answer, but the turn has failed. */
 const half = (transaction: ChannelTransaction, seated: Seated, turnId: string, answer: Signal.Answer): void => {
   if (answer.text === "") return
   post(transaction, seated, turnId, answer)
@@ -221,7 +221,7 @@ const finish = (transaction: ChannelTransaction, seated: Seated, signal: SaidSig
   transaction.acts.push({ _tag: "Recall", agent, messageIds: injected, end: null, finish: prompt })
 }
 
-/** The withdrawal is done: ends the turn, as nothing more can come within it. */
+/** Ends the turn after its messages were withdrawn, because no further message can belong to it. */
 const recalled = (transaction: ChannelTransaction, input: Extract<Input, { _tag: "Recalled" }>): void => {
   const { agent, messageIds, prompt } = input
   const { holder } = transaction
@@ -318,7 +318,7 @@ const live = (transaction: ChannelTransaction, { agent, stand }: Seated, at: num
   transaction.move(agent, { _tag: "SignOfLife", turnId: turnId ?? "", at, ...waited })
 }
 
-/** Whether a turn of this floor is running, or has run. */
+/** Whether a turn of this floor is running or has run, so that the agent has received the prompt. */
 const isTold = ({ channel: { floor }, view }: ChannelTransaction, { agent, prompt }: Seated): boolean =>
   view.carries(agent, prompt ?? "") ||
   (floor !== null && (floor.answered.length > 0 || floor.sent.length > floor.injected.length))
@@ -329,7 +329,10 @@ const untold = (transaction: ChannelTransaction, agent: string, turnId: string):
   transaction.move(agent, { _tag: "TurnTimedOut", turnId, untold: true })
 }
 
-/** Ends the turn of an agent that has answered and been silent since, unless it is working again. */
+/**
+ * Ends the turn of an agent that has answered and has been silent since. If the agent is working again, the turn is
+ * extended.
+ */
 const silent = (transaction: ChannelTransaction, { agent, stand }: Seated): void => {
   const { channel, view } = transaction
   const turnId = stand.data.turnId ?? ""

@@ -19,7 +19,10 @@ const quote = (text: string): string =>
 
 const clock = (at: number): string => new Date(at).toISOString().slice(11, 16)
 
-/** The author of a post made by a command. An agent can also use that command; its name contains a colon. */
+/**
+ * The author of a post that was made by a command. An agent can also use the command; an agent's name contains a colon
+ * here.
+ */
 const person = (from: string): string => (from.includes(":") ? Frame.line(from) : `${Frame.line(from)} (a person)`)
 
 const entry = (post: Post): string =>
@@ -27,7 +30,7 @@ const entry = (post: Post): string =>
     ? `(${Frame.line(post.text)})`
     : `${post.kind === "person" ? person(post.from) : Frame.line(post.from)}, ${clock(post.at)} UTC:\n${quote(post.text)}`
 
-/** The newest posts that fit, oldest first. */
+/** The newest posts that fit into the prompt, oldest first. */
 const fitting = (posts: ReadonlyArray<Post>): ReadonlyArray<string> => {
   const kept: Array<string> = []
   let size = 0
@@ -90,7 +93,7 @@ export const prompt = (channel: Channel, seated: Seated): string => {
   ].join("\n")
 }
 
-/** The message for an agent at work when a user posts. An agent without the floor gets it with its next turn. */
+/** The message for an agent when a user posts. An agent without the floor gets the message with its next turn. */
 export const aside = (channel: string, from: string, text: string, hasFloor: boolean): string =>
   [
     hasFloor

@@ -40,7 +40,10 @@ export type Input =
   | Ended
   /** The prompt of the agent's turn could not be delivered. */
   | { readonly _tag: "Unreachable"; readonly agent: string; readonly prompt: string; readonly reason: string }
-  /** The agent has ended its turn, and posts that a user made during it were withdrawn before a turn handled them. */
+  /**
+   * The agent has ended its turn. Posts that a user made during the turn were withdrawn before another turn handled
+   * them.
+   */
   | {
       readonly _tag: "Recalled"
       readonly agent: string
@@ -49,7 +52,8 @@ export type Input =
     }
   | { readonly _tag: "Due"; readonly key: string }
   /**
-   * Sent after a restart: the agent with the floor is working, or has not received its prompt. Its time limit restarts.
+   * Sent after a restart: the agent with the floor is working, or has not received its prompt. The turn's time limit
+   * restarts.
    */
   | { readonly _tag: "Resumed" }
   /** A floor may have become available: an agent is idle, or the daemon now knows which agents are running. */

@@ -17,15 +17,15 @@ interface Known {
   online: boolean
   busy: boolean
   spent: boolean
-  /** The last sign of life, on the monotonic clock; undefined if there was none. */
+  /** The agent's last sign of life, on the monotonic clock; undefined if there was none. */
   heardAt: number | undefined
-  /** Ids of the messages of the current turn. */
+  /** Ids of the messages that the agent's current turn carries. */
   carries: ReadonlyArray<string>
   /** True if the agent accepted no message: it gets no floor for a while. */
   shut: boolean
   /**
-   * Channels in which it has the floor, including decisions that are not durable yet. Usually one; two only while a
-   * failed append is undone.
+   * Channels in which the agent has the floor, including decisions that are not durable yet. Usually one channel; two
+   * only while a failed append is undone.
    */
   readonly floors: Set<Place>
   readonly places: Set<Place>
@@ -36,7 +36,7 @@ type Change = Partial<Pick<Known, "heardAt" | "busy" | "carries" | "online">>
 const keyOf = (conversation: string, agent: string): string => `${conversation}/${agent}`
 
 export class Presence {
-  /** True when the agents' state is known after a start. Before that no floor is given. */
+  /** True when the agents' state is known after a start. Until then no floor is given. */
   isSettled = false
   private readonly agents = new Map<string, Known>()
 

@@ -32,8 +32,8 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("Removed", { by: Schema.String }),
   Schema.TaggedStruct("TurnGranted", { turnId, at: Schema.Finite }),
   /**
-   * `solo`: no other agent is in the channel's cycle. `detected`: no signal came, but the agent has been silent for a
-   * while.
+   * The turn is over. `solo`: no other agent is in the channel's cycle. `detected`: no signal came, but the agent has
+   * been silent for a while.
    */
   Schema.TaggedStruct("TURN_COMPLETE", {
     turnId,
@@ -43,11 +43,11 @@ export const Event = Schema.Union([
   /** The turn has no further result: it failed, a user ended it, or it never began (`untold`). */
   Schema.TaggedStruct("TurnFailed", { turnId, reason: Schema.String, untold: Schema.optional(Schema.Boolean) }),
   /**
-   * The turn's run has said something; reported at most every few seconds. `beganAt`: new start of the time limit, if a
-   * person caused part of the delay.
+   * The turn's run has produced output; reported at most every few seconds. `beganAt`: new start of the time limit, if
+   * a user caused part of the delay.
    */
   Schema.TaggedStruct("SignOfLife", { turnId, at: Schema.Finite, beganAt: Schema.optional(Schema.Finite) }),
-  /** `untold`: no turn began with the prompt before the timeout. */
+  /** The turn has reached its time limit. `untold`: no turn began with the prompt before that. */
   Schema.TaggedStruct("TurnTimedOut", { turnId, untold: Schema.optional(Schema.Boolean) }),
   Schema.TaggedStruct("WaitRequested", {
     turnId,
@@ -92,7 +92,7 @@ export type Action =
   | { readonly _tag: "ResumeTurn"; readonly turnId: string | null }
   /** Withdraws the agent's prompt. A turn that carries it is ended. */
   | { readonly _tag: "InterruptTurn"; readonly turnId: string | null }
-  /** Posted in the channel if its config enables such notices. */
+  /** Posts a notice in the channel, if the channel's config enables such notices. */
   | { readonly _tag: "PostNotice"; readonly text: string }
 
 export interface Data {
@@ -100,7 +100,7 @@ export interface Data {
   readonly channel: string
   /** Whether the agent is a member of the channel. */
   readonly member: boolean
-  /** The turn that the agent has, has paused, or had last. */
+  /** Id of the current turn, of the paused turn, or of the last one. */
   readonly turnId: string | null
   /** The last sign of life of the turn, ms since the epoch. */
   readonly aliveAt: number | null
@@ -207,7 +207,7 @@ export const Seat = define<State, Event, Data, Action, Kind>()({
   rune: "seat.moved",
   fenced: (data, event) => {
     if (event._tag === "MessageArrived") return !data.member
-    // A waiting seat gets the floor only when its wait is resolved.
+    // a waiting seat gets the floor only when its wait is resolved
     if (event._tag === "TurnGranted") return data.wait !== null && !data.wait.resolved
     return "turnId" in event && event.turnId !== data.turnId
   },

@@ -19,7 +19,7 @@ export interface Answer {
 const MAX_REASON = 500
 const MAX_WAIT_SECONDS = 86_400
 
-/** Maximum length of the last line, in characters. A longer one is not read as a signal. */
+/** Maximum length of a line that is read as a signal, in characters. */
 const MAX_LINE = 1_000
 const WAIT = /^\s*WAIT:(.*)$/
 const UNTIL = /(?<![\s,;])[\s,;]*\buntil\s+(message|person|(?:in\s+)?\d{1,6}\s*s(?:econds)?|(?=\S*\d)\S+)\s*\.?$/
@@ -50,7 +50,10 @@ export const readWait = (words: string, now: number): Signal => {
   }
 }
 
-/** `now` is when the answer was given, ms since the epoch. A time of day becomes a number of seconds from then. */
+/**
+ * Reads an answer. `now`: when the answer was given, ms since the epoch. A time of day becomes a number of seconds from
+ * then.
+ */
 export const read = (output: string, now: number): Answer => {
   const { complete, text } = readAnswer(output)
   if (complete) return { signal: { _tag: "TurnComplete" }, text: text.trim() }

@@ -32,7 +32,7 @@ const over = (queue: TurnQueue, agent: string): TurnQueue => ({
   claims: without(queue.claims, agent)
 })
 
-/** Adds the agent at the end. */
+/** Adds the agent at the end of the line. */
 export const join = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.line.includes(agent) ? queue : { ...queue, line: [...queue.line, agent] }
 
@@ -45,7 +45,7 @@ export const leave = (queue: TurnQueue, agent: string): TurnQueue => ({
 export const grant = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.current === null && queue.line.includes(agent) ? { ...over(queue, agent), current: agent } : queue
 
-/** Moves the agent to the end: it has had its turn, or forfeits a paused one. */
+/** Moves the agent to the end of the line: it has had its turn, or forfeits a paused one. */
 export const rotate = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.line.includes(agent) ? { ...over(queue, agent), line: [...without(queue.line, agent), agent] } : queue
 
@@ -57,7 +57,7 @@ export const pause = (queue: TurnQueue, agent: string): TurnQueue =>
 export const claim = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.paused.includes(agent) && !queue.claims.includes(agent) ? { ...queue, claims: [...queue.claims, agent] } : queue
 
-/** Puts the named agents first, in that order. The others follow in their present order. */
+/** Moves the named agents to the front, in that order. The others follow in their current order. */
 export const arrange = (queue: TurnQueue, agents: ReadonlyArray<string>): TurnQueue => {
   const named = [...new Set(agents)].filter((agent) => queue.line.includes(agent))
   return { ...queue, line: [...named, ...queue.line.filter((agent) => !named.includes(agent))] }
@@ -74,7 +74,7 @@ export const isSolo = (queue: TurnQueue, agent: string): boolean => queue.line.l
 
 export interface Rule {
   readonly order: Order
-  /** Higher values go first. Used only with order `priority`. */
+  /** Priority of an agent: higher values go first. Used only with order `priority`. */
   readonly priority: (agent: string) => number
   /**
    * True if the agent could take a turn at once. Among claiming agents, the first idle one goes before all others, with

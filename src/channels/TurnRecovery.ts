@@ -57,7 +57,8 @@ const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: Ch
     // the channel did not know this: the agent left before its turn was over
     if (fate._tag === "Ended" && fate.died === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
     const isPrompt = messageId === prompt
-    // a run that is only starting has not received the prompt, and may never receive it
+    // a run that is only starting has not received the prompt, and may never receive it: do not count the prompt as
+    // received
     const isTold = fate._tag === "Carried" && fate.begun
     if (isPrompt && isTold) presence.carry(to.conversation, agent, prompt)
     // A withdrawn message was not heard, and stays unread.
@@ -82,7 +83,7 @@ const recallAgain = Effect.fnUntraced(function* (agents: Agents, { channel }: Ch
       Effect.flatMap((isBack) =>
         isBack ? Effect.void : agents.interrupt(to, prompt, "its turn in the channel is over")
       ),
-      // an agent that is gone carries no message
+      // ignore errors: an agent that no longer exists carries no message
       Effect.ignore
     )
   }
@@ -98,14 +99,14 @@ const settleChannel = Effect.fnUntraced(function* (
   for (const { agent, disconnected } of members) {
     if (disconnected === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
   }
-  // The turn comes first: its answer is posted even if its agent has left since.
+  // settle the turn first: its answer is posted even if its agent has left since
   yield* settleTurn(agents, registry, actor)
   for (const agent of Object.keys(actor.channel.seats)) {
     const isOnline = registry.presence.online(conversation, agent)
     yield* actor.tell(isOnline ? { _tag: "Came", agent } : { _tag: "Left", agent, how: "stopped" })
   }
   yield* recallAgain(agents, actor)
-  // Everything is in the log before any floor is given.
+  // everything is in the log before any floor is given
   yield* Effect.ignore(actor.ask({ _tag: "Look" }))
 })
 

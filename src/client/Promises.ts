@@ -35,7 +35,7 @@ export interface Connection {
 
 type Methods = { readonly [tag: string]: (payload: unknown) => unknown }
 
-/** Opens no connection yet: each call and each stream opens its own. */
+/** Creates a client. No connection is opened yet: each call and each stream opens its own. */
 export const connect = (options: Options = {}): Connection => {
   const caller = Client.caller(options.by, options.config ?? null)
   const use = Client.use(options)

@@ -47,7 +47,7 @@ const Amounts = Schema.Struct({
 
 const off = Schema.Literal("off")
 
-/** The limits of one turn; each can be off. */
+/** Limits of one turn. Each limit can be off. */
 const TurnAmounts = Schema.Struct({
   tokens: optional(Schema.Union([off, Tokens]), 'Input and output tokens; "off": no limit. Default: off.'),
   usd: optional(
@@ -78,8 +78,8 @@ const periods = {
 }
 
 /**
- * The budget of an agent in one incarnation, or of a conversation between two resets. An omitted
- * field sets no limit.
+ * The budget of an agent in one incarnation, or of a conversation between two resets. A field that is omitted sets no
+ * limit.
  */
 export const BudgetConfig = Schema.Struct({
   tokens: optional(Tokens, "Input and output tokens."),

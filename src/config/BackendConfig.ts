@@ -50,7 +50,7 @@ const process = {
 
 const BaseUrl = Schema.String.check(matching(/^https?:\/\/[^\s]+$/u, "must be a URL such as https://api.example.org"))
 
-/** Where a provider's key is stored; the agent never sees it. */
+/** Fields that say where a provider's key is stored. The agent never sees the key. */
 const key = {
   baseUrl: optional(BaseUrl, "URL of the API. Default: the provider's own."),
   keyEnv: optional(
@@ -125,8 +125,8 @@ const needsProvider = Schema.makeFilter(
 )
 
 /**
- * Any program, started for each run. The prompt is its input, its lines are the output, its exit
- * code is the outcome.
+ * A program that is started for each run. The prompt is its input, its lines are its output, and its exit code is the
+ * outcome of the run.
  */
 export const CommandBackend = Schema.Struct({
   type: described(Schema.Literal("command"), "A program that is started for each run."),
@@ -279,7 +279,7 @@ export const MODEL_TOOLS = ["shell", "read", "write", "edit", "list", "search"] 
 /** The environment variable with the provider's key, unless the config names another. */
 export const KEY_ENV = { anthropic: APIS.anthropic.key, openai: APIS.openai.key } as const
 
-/** A model behind a provider's API; the turn loop and the tools are agentd's own. */
+/** A model behind a provider's API. agentd itself runs the turn loop and the tools. */
 export const ModelBackend = Schema.Struct({
   type: described(Schema.Literal("model"), "A model behind an API; agentd itself runs the turns and the tools."),
   provider: described(

@@ -91,7 +91,7 @@ export const ChannelsConfig = Schema.Record(Name, described(ChannelConfig, `A ch
 )
 export type ChannelsConfig = typeof ChannelsConfig.Type
 
-/** Decodes a channel; omitted settings get their defaults. */
+/** Decodes the config of a channel; omitted settings get their defaults. */
 export const decodeChannel = Schema.decodeUnknownSync(ChannelConfig)
 
 const DEFAULTS = decodeChannel({})

@@ -77,7 +77,10 @@ export const MailConfig = Schema.Struct({
 })
 export type MailConfig = typeof MailConfig.Type
 
-/** The first of the per-user ports. All of them are below the ports that the kernel assigns by itself. */
+/**
+ * The first of the ports that are assigned by user id. All of them are below the ports that the kernel assigns by
+ * itself.
+ */
 const FIRST_PORT = 20_000
 const PORTS = 10_000
 
@@ -106,7 +109,7 @@ export const HttpConfig = Schema.Struct({
 })
 export type HttpConfig = typeof HttpConfig.Type
 
-/** The port to listen on; undefined if none was requested. */
+/** The port to listen on; undefined if no port was requested. */
 export const portOf = ({ enabled, port }: Pick<HttpConfig, "enabled" | "port">, uid: number): number | undefined =>
   (enabled ?? port !== undefined) ? (port ?? FIRST_PORT + (uid % PORTS)) : undefined
 
@@ -197,7 +200,7 @@ const unknownAgents = (rooms: Rooms) =>
     .slice(0, MAX_PROBLEMS)
     .map(({ name, path }) => ({ path, issue: nobody(name, rooms) }))
 
-/** `agentd.jsonc` in a project's root. */
+/** The schema of `agentd.jsonc` in a project's root. */
 export const Config = Schema.Struct({
   $schema: Schema$,
   name: optional(Name, "Name of the project. Default: the name of its folder."),
@@ -232,7 +235,7 @@ export const TelemetryConfig = Schema.Struct({
 })
 export type TelemetryConfig = typeof TelemetryConfig.Type
 
-/** `$XDG_CONFIG_HOME/agentd/config.jsonc`: settings of the daemon, and defaults for projects. */
+/** The schema of `$XDG_CONFIG_HOME/agentd/config.jsonc`: settings of the daemon, and defaults for projects. */
 export const UserConfig = Schema.Struct({
   $schema: Schema$,
   http: HttpConfig.pipe(withDefault({}, "Whether the daemon also listens on a port.")),

@@ -9,7 +9,7 @@ import { Schema, TextDiff } from "effect"
 import type { AgentConfig } from "./AgentConfig.ts"
 import type { Project } from "./ConfigFile.ts"
 
-/** A difference in the config, in plain words. */
+/** One difference between two configs, in plain words. */
 export const Consequence = Schema.Struct({
   /** True if the new value allows more than before: another program, another key, fewer approvals. */
   dangerous: Schema.Boolean,
@@ -39,7 +39,7 @@ const HARMLESS = [
   ...below("mail", "outageAfter digestWindow maxPerHour")
 ]
 
-/** Values from the tightest to the loosest. */
+/** Fields with a scale of values, from the strictest to the most permissive. */
 const SCALES: ReadonlyArray<readonly [pattern: string, scale: ReadonlyArray<unknown>]> = [
   ["agents.*.approvals.mode", ["read_only", "auto", "full_access"]],
   ["agents.*.backend.permissionMode", ["plan", "default", "acceptEdits", "bypassPermissions"]],
@@ -49,9 +49,9 @@ const SCALES: ReadonlyArray<readonly [pattern: string, scale: ReadonlyArray<unkn
   ["mail.smtp.rejectUnauthorized", [true, false]]
 ]
 
-/** Lists that allow more when entries are added. See `SHRINKING` for the opposite. */
+/** Lists that allow more when an entry is added. */
 const GROWING = ["agents.*.approvals.never", "agents.*.may", "agents.*.backend.tools"]
-/** Numbers that allow more when they grow. */
+/** Fields with numbers that allow more when they grow. */
 const RISING = ["agents.*.limits", "goals.limits"].flatMap((place) => below(place, "memory tasks cpuWeight disk"))
 const SHRINKING = ["agents.*.approvals.always"]
 
@@ -165,7 +165,7 @@ const born = (name: string, agent: AgentConfig): Consequence => {
   }
 }
 
-/** The part of a project that comes from its file. */
+/** The fields of a project that come from its file, without the agents. */
 const said = ({ agents: _agents, id: _id, path: _path, root: _root, $schema: _schema, ...rest }: Project) => rest
 
 /** All consequences, the dangerous ones first. If no config was in force, all agents are new. */
@@ -185,7 +185,10 @@ export const consequencesOf = (before: Project | undefined, after: Project): Rea
 
 /** Number of unchanged lines around a change. */
 const CONTEXT = 3
-/** Maximum number of changed lines that are compared. Beyond it, some lines appear as removed and added. */
+/**
+ * Maximum number of changed lines that are compared exactly. Beyond it, some unchanged lines appear as removed and
+ * added.
+ */
 const MAX_EDITS = 4_000
 const SIGNS = { Delete: "-", Insert: "+", Equal: " " } as const
 

@@ -35,7 +35,7 @@ export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError"
 /** A project, as described by its file. */
 export interface Project extends Config {
   readonly name: string
-  /** The conversation's id. */
+  /** Id of the project's conversation. */
   readonly id: string
   /** Absolute path of the file. */
   readonly path: string
@@ -44,7 +44,7 @@ export interface Project extends Config {
 
 type JsonObject = { readonly [key: string]: unknown }
 
-/** A function, because only editors and error messages need the schema. */
+/** The JSON Schema of a config. A function, because only editors and error messages need it. */
 const documentOf = (schema: Schema.Constraint): JsonObject => {
   const { schema: body, definitions } = Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" })
   return { ...body, ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions }) }
@@ -59,7 +59,7 @@ export const jsonSchema = (kind: "project" | "user" = "project"): JsonObject => 
   allowTrailingCommas: true
 })
 
-/** Format: `agentd.jsonc:7:20: agents.builder.mode: …` */
+/** Formats a problem for display: `agentd.jsonc:7:20: agents.builder.mode: …` */
 export const renderProblem = (path: string, problem: ConfigProblem): string => {
   const field = problem.field === "" ? "" : `${problem.field}: `
   return `${path}:${problem.line}:${problem.column}: ${field}${problem.message}${problem.remedy === "" ? "" : `\n  ${problem.remedy}`}`
@@ -145,7 +145,7 @@ const placedChannel = (channel: ChannelConfig, root: string): ChannelConfig => {
     }
     case "command": {
       const [program, ...rest] = channel.argv
-      // A bare name is searched in PATH.
+      // a program name without a slash is searched in PATH
       return program?.includes("/") ? { ...channel, argv: [resolve(root, program), ...rest] } : channel
     }
     default:
@@ -168,7 +168,7 @@ const placedAgent = (agent: AgentConfig, root: string): AgentConfig => ({
   fallback: agent.fallback.map((backend) => placedBackend(backend, root))
 })
 
-/** `path` must be absolute: the conversation's id is derived from it. */
+/** Parses the text of a project's file. `path` must be absolute, because the conversation's id is derived from it. */
 export const parse = (text: string, path: string): Effect.Effect<Project, ConfigError> =>
   Effect.map(Effect.fromResult(decode(Config, text, path)), (config) => {
     const root = dirname(path)

@@ -11,14 +11,14 @@ import * as Jsonc from "./Jsonc.ts"
 export const ConfigProblem = Schema.Struct({
   line: Schema.Int,
   column: Schema.Int,
-  /** For example `agents.builder.backend.argv`; empty for the file as a whole. */
+  /** Path of the field, for example `agents.builder.backend.argv`; empty for the file as a whole. */
   field: Schema.String,
   message: Schema.String,
   remedy: Schema.String
 })
 export type ConfigProblem = typeof ConfigProblem.Type
 
-/** The parts of a JSON Schema that are read here. */
+/** The parts of a JSON Schema that this module reads. */
 export interface Shape {
   readonly type?: string
   readonly enum?: ReadonlyArray<unknown>
@@ -109,7 +109,7 @@ const knownKeys = (shape: Shape | undefined, value: unknown): ReadonlyArray<stri
   ])
 ]
 
-/** The edit distance between two words (insert, delete, replace, swap of neighbours). */
+/** The edit distance between two words: the number of inserted, deleted, replaced and swapped letters. */
 const distance = (a: string, b: string): number => {
   const rows = Array.from({ length: a.length + 1 }, (_, i) => [i, ...Array.from({ length: b.length }, () => 0)])
   rows[0] = Array.from({ length: b.length + 1 }, (_, j) => j)
@@ -157,7 +157,7 @@ interface Found {
   readonly key: boolean
 }
 
-/** The field's description and default. */
+/** The field's description and default, as one text. */
 const about = (shape: Shape | undefined): string => {
   const fallback = shape?.default === undefined ? "" : ` Default: ${literal(shape.default)}.`
   return `${shape?.description ?? ""}${fallback}`.trim()
@@ -210,7 +210,7 @@ const wrong = (path: Path, root: Root): Found => {
   }
 }
 
-/** The problems, generated lazily, so that a caller who has enough can stop. */
+/** The problems of a schema issue, generated lazily, so that a caller can stop when it has enough. */
 const found = function* (issue: SchemaIssue.Issue, path: Path, root: Root): Generator<Found> {
   const spoken = (message: unknown): Found | undefined =>
     typeof message === "string" ? { path, key: false, message, remedy: about(shapeAt(root, path)) } : undefined
@@ -260,7 +260,7 @@ export const problemsOf = (
   root: Jsonc.Node,
   shape: Shape
 ): ReadonlyArray<ConfigProblem> => {
-  // Two rules of one field can have the same message; it is reported once.
+  // Two rules of one field can have the same message. The message is then reported once.
   const all = new Map<string, Found>()
   for (const one of found(issue, [], { shape, value: root.value })) {
     all.set(`${fieldOf(one.path)}: ${one.message}`, one)

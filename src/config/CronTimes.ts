@@ -35,7 +35,7 @@ const parsed = (cron: string, timeZone: string | undefined) => {
 const stepping =
   (cron: Cron.Cron, step: typeof Cron.next) =>
   (from: number): number | undefined =>
-    // The search covers a limited number of years, then throws.
+    // the search covers a limited number of years; if it finds no time, it throws
     attempt(() => step(cron, from).getTime())
 
 const wrongField = (fields: ReadonlyArray<string>): string | undefined => {

@@ -17,7 +17,7 @@ export const sharesMemory = (one: BackendConfig, other: BackendConfig): boolean 
 /** An agent with one of its backends. */
 export interface One {
   readonly agent: string
-  /** For example "builder" or "builder (fallback 1)". */
+  /** Name for messages, for example "builder" or "builder (fallback 1)". */
   readonly label: string
   readonly config: AgentConfig
 }

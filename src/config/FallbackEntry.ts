@@ -25,7 +25,7 @@ const INSTEAD: { readonly [named: string]: ReadonlyArray<string> } = {
   shell: ["argv"]
 }
 
-/** Objects that are changed field by field. */
+/** Fields whose values are objects that an entry changes field by field. */
 const INNER: ReadonlySet<string> = new Set(["env", "provider"])
 
 const changed = (own: Json, entry: Json): Json => {
@@ -38,7 +38,7 @@ const changed = (own: Json, entry: Json): Json => {
   return Object.fromEntries([...kept, ...named])
 }
 
-/** An agent with complete backends as its fallbacks. */
+/** Replaces the fallback entries of an agent by complete backends. */
 const filledAgent = (agent: unknown): unknown => {
   if (!isObject(agent)) return agent
   const { backend, fallback } = agent
@@ -51,14 +51,17 @@ const filledAgent = (agent: unknown): unknown => {
   }
 }
 
-/** The file with complete entries. Values of an unexpected form are left unchanged. */
+/** Replaces all fallback entries of the file by complete backends. Values of an unexpected form are left unchanged. */
 export const filled = (file: unknown): unknown => {
   if (!isObject(file) || !isObject(file["agents"])) return file
   const agents = Object.entries(file["agents"]).map(([name, agent]) => [name, filledAgent(agent)] as const)
   return { ...file, agents: Object.fromEntries(agents) }
 }
 
-/** `agents.ann.fallback[0].model` becomes `agents.ann.backend.model`, where an inherited value comes from. */
+/**
+ * Replaces the fallback by the agent's own backend, where an inherited value comes from: `agents.ann.fallback[0].model`
+ * becomes `agents.ann.backend.model`.
+ */
 export const ownField = (field: string): string => field.replace(/^(agents\..+)\.fallback\[\d{1,4}\]/u, "$1.backend")
 
 /** For editors: a backend's schema without `type`, with all fields optional and without defaults. */

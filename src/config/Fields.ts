@@ -7,7 +7,9 @@
  */
 import { Effect, Schema } from "effect"
 
-/** Names of agents and projects: safe in a path, an address, a mail subject and a unit name. */
+/**
+ * Pattern for names of agents and projects. Such a name is safe in a path, an address, a mail subject and a unit name.
+ */
 export const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/u
 export const NAME_FORM = "lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 63"
 
@@ -27,10 +29,10 @@ export const withDefault =
 export const optional = <S extends Schema.Top>(schema: S, description: string) =>
   Schema.optionalKey(described(schema, description))
 
-/** Patterns need the flag `u` to become part of the JSON Schema. */
+/** A check by a pattern. Patterns need the flag `u` to become part of the JSON Schema. */
 export const matching = (pattern: RegExp, message: string) => Schema.isPattern(pattern, { message })
 
-/** A NUL byte would end an argument or a path in the kernel. */
+/** Text without a NUL byte, which would end an argument or a path in the kernel. */
 // oxlint-disable-next-line no-control-regex
 export const Text = Schema.String.check(matching(/^[^\u0000]*$/u, "must not contain a NUL byte"))
 // One pattern for both rules, because a second check would lose the description. Matching is linear: the look-ahead

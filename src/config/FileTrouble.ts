@@ -12,7 +12,7 @@ interface Trouble {
 
 const ROOM = "Free space on that disk, or choose another folder."
 
-/** By error code; see errno(3). */
+/** Explanations by error code; see errno(3). */
 const troubles: { readonly [code: string]: Trouble } = {
   EACCES: { says: "permission denied" },
   EPERM: { says: "not permitted" },

@@ -31,7 +31,7 @@ export interface Problem {
 }
 
 export interface Reading {
-  /** Undefined if the syntax is broken. */
+  /** The parsed value; undefined if the syntax is broken. */
   readonly root: Node | undefined
   readonly problems: ReadonlyArray<Problem>
 }
@@ -46,7 +46,7 @@ const CONSTANTS = new Map<string, unknown>([
   ["null", null]
 ])
 
-/** Thrown to end the reading; only `read` catches it. */
+/** Thrown to stop reading at broken syntax; only `read` catches it. */
 class Broken {
   readonly problem: Problem
   constructor(problem: Problem) {
@@ -72,7 +72,7 @@ class Reader {
     this.problems.push({ offset, message, remedy })
   }
 
-  /** The next character or text, for a message. */
+  /** Describes the next character or text, for a message. */
   found(): string {
     if (this.at >= this.text.length) return "the end of the file"
     const char = String.fromCodePoint(this.text.codePointAt(this.at)!)
@@ -129,7 +129,7 @@ class Reader {
     )
   }
 
-  /** Requires `at` to be on the opening quote. */
+  /** Reads a string. Requires that `at` is the position of the opening quote. */
   string(): string {
     const offset = this.at
     for (let index = offset + 1; index < this.text.length; index++) {

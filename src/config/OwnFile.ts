@@ -17,15 +17,15 @@ import { GONE, troubleOf } from "./FileTrouble.ts"
 /** `foreign`: another user could have written the file. */
 export class OwnFileRefused extends Schema.TaggedError<OwnFileRefused>()("OwnFileRefused", {
   reason: Schema.Literals(["missing", "unreadable", "noFile", "tooLarge", "foreign"]),
-  /** The problem, without the file's path: `is no file`. */
+  /** The problem, without the file's path: `is not a file`. */
   message: Schema.String,
-  /** Empty if the remedy depends on the purpose of the file. */
+  /** What to do; empty if that depends on the purpose of the file. */
   remedy: Schema.String
 }) {}
 
 export type Read = (path: string, most: number) => Effect.Effect<Uint8Array, OwnFileRefused>
 
-/** The number of links that Linux follows. */
+/** Maximum number of links in a path, as in Linux. */
 const MAX_LINKS = 40
 const A_READ = 64 * 1024
 /** Maximum number of characters of /etc/group and of /etc/passwd. If one has more, no group counts as private. */
@@ -65,7 +65,7 @@ const checkOwn = async (stat: Stats, path: string, uid: number): Promise<void> =
         : `If you have read it and agree, copy it into a folder of your own, or make it yours: chown ${uid} ${path}`
     )
   }
-  // The mode of a link has no meaning.
+  // the mode of a link has no meaning, so it is not checked
   const isShared = (stat.mode & 0o002) !== 0 || ((stat.mode & 0o020) !== 0 && !(await isPrivate(stat.gid, uid)))
   if (stat.isSymbolicLink() || !isShared || (isFolder && (stat.mode & 0o1000) !== 0)) return
   throw refused(
@@ -147,7 +147,7 @@ export const reading =
       Effect.fromResult
     )
 
-/** The service that reads files of this user only. Default: reads the real file system. */
+/** The service that reads files which only this user can have written. Default: reads the real file system. */
 export const OwnFile = Context.Reference<Read>("agentd/config/OwnFile", { defaultValue: () => reading() })
 
 export const readText = (path: string, most: number): Effect.Effect<string, OwnFileRefused> =>

@@ -27,7 +27,7 @@ export interface Places {
 const absolute = (path: string | undefined): string | undefined =>
   path !== undefined && NodePath.isAbsolute(path) ? path : undefined
 
-/** `chosen`: the value of --state, relative to the working directory. */
+/** `chosen`: the value of --state, relative to the working directory; undefined: the default state directory. */
 export const placesOf = ({ home, runtime, stateHome }: Environment, chosen: string | undefined): Places => {
   const defaultState = NodePath.join(absolute(stateHome) ?? NodePath.join(home, ".local", "state"), "agentd")
   const state = chosen === undefined ? defaultState : NodePath.resolve(chosen)
@@ -45,6 +45,6 @@ export const configsFrom = (folder: string): ReadonlyArray<string> => {
   }
 }
 
-/** The state directory that hints must name; null for the default one. */
+/** The state directory, if commands in hints must name it with --state; null for the default one. */
 export const worldOf = ({ defaultState, state }: Pick<Places, "defaultState" | "state">): string | null =>
   state === defaultState ? null : state

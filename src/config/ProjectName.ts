@@ -24,7 +24,7 @@ const LETTERS: { readonly [letter: string]: string } = {
   ı: "i"
 }
 
-/** The text in letters without marks: `büro` becomes `buero`, `café` becomes `cafe`. */
+/** Replaces letters with marks by plain letters: `büro` becomes `buero`, `café` becomes `cafe`. */
 const unmarked = (text: string): string =>
   [...text.toLowerCase().normalize("NFC")]
     .map((letter) => (Object.hasOwn(LETTERS, letter) ? LETTERS[letter]! : letter))
@@ -59,7 +59,7 @@ export const distinguished = (configPath: string, name: string, isTaken: (name: 
 
 /** The id of a project's conversation, from the absolute path of its config: `myproj-1a2b3c4d`. */
 export const conversationId = (configPath: string): string => {
-  // Loaded only when needed: most commands of the quick entry need no id.
+  // node:crypto is loaded only when needed: most commands of the quick entry need no id
   const { createHash } = process.getBuiltinModule("node:crypto")
   return `${form(basename(dirname(configPath)))}-${createHash("sha256").update(configPath).digest("hex").slice(0, 8)}`
 }

@@ -40,7 +40,10 @@ const UNITS: { readonly [word: string]: keyof typeof MS_PER_UNIT } = {
   days: "d"
 }
 
-/** Longer than any reasonable setting. Effect splits a longer wait than Node's timers allow into several timers. */
+/**
+ * Maximum length of a span; longer than any reasonable setting. Effect splits a wait that is too long for Node's
+ * timers.
+ */
 const LONGEST_MS = 365 * 86_400_000
 
 const FORM = 'a length of time such as "30 seconds", "2s", "1.5 minutes", "500ms", or a number of milliseconds'
@@ -81,7 +84,7 @@ export const limitIn = (limit: typeof SpanOrOff.Type): number | null =>
 
 const millisIn = (text: string): number => millisOf(text) ?? Infinity
 
-/** A span within limits, which are given as text and shown in the message. */
+/** A span within limits. The limits are given as texts, which also appear in the message. */
 export const spanBetween = (least: string, most: string) =>
   Span.check(
     Schema.makeFilter(

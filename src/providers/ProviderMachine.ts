@@ -22,7 +22,7 @@ const of = { provider: Schema.String, account: Schema.String }
 const at = Schema.Finite
 
 export const Event = Schema.Union([
-  /** `began`: when the request began. All times here are in ms since the epoch. */
+  /** A request failed. `began`: when the request began. All times of events are in ms since the epoch. */
   Schema.TaggedStruct("failed", {
     ...of,
     at,
@@ -30,7 +30,10 @@ export const Event = Schema.Union([
     message: Schema.String,
     /** When a request can be retried, according to the provider. */
     retryAt: Schema.optionalKey(Schema.Finite),
-    /** Age at which an outage is reported to a user, from the agent's project, ms; default `LASTS`. */
+    /**
+     * Age of an outage, in ms, at which it is reported to the user; from the config of the agent's project. Default:
+     * `LASTS`.
+     */
     lasts: Schema.optionalKey(Schema.Finite),
     by: Schema.String
   }),
@@ -90,7 +93,7 @@ export const LASTS = 15 * 60_000
 /** Delays between two probes, ms. */
 export const WAITS: Backoff.Policy = { base: 2_000, factor: 2, cap: 60_000, jitter: 0 }
 
-/** Maximum time until the next probe, ms, even if the provider asks for longer: its text may be wrong. */
+/** Maximum time until the next probe, in ms, even if the provider names a later time, which may be wrong. */
 const LONGEST = 24 * 3_600_000
 
 export const kinds = ["provider.moved", "provider.lasting", "provider.recovered", "provider.used"] as const
@@ -167,7 +170,7 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
   initial: "Available",
   final: [],
   rune: "provider.moved",
-  // a failure in the future was reported before the clock was set back
+  // a failure in the future was recorded before the clock was set back
   fenced: ({ failedAt }, event) => "began" in event && event.began < failedAt && failedAt <= event.at,
   guards: {
     lasts: ({ toldAt }, event) => event._tag === "failed" && event.at === toldAt,

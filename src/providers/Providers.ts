@@ -30,7 +30,7 @@ import * as ProviderMachine from "./ProviderMachine.ts"
 import { LEASE, Queue } from "./Queue.ts"
 import { fresh, recover, type Stand, type Stands } from "./Recovery.ts"
 
-/** Maximum number of providers that are remembered. Only those that reported trouble or usage are. */
+/** Maximum number of providers that are remembered. Only providers that reported trouble or usage are remembered. */
 const MAX_PROVIDERS = 1_000
 const MAX_MESSAGE = 500
 
@@ -223,7 +223,7 @@ const eventOf = (
   }
 }
 
-/** The service is ready at once. Until the log has been read, agents wait. */
+/** The service for the status of providers. It is ready at once; until the log has been read, agents wait. */
 export const layer = ({ supervisor }: Options) =>
   Layer.effect(
     Weather,

@@ -34,7 +34,7 @@ export class Queue {
     if (this.probe?.who === who) this.probe = undefined
   }
 
-  /** Wakes all waiting agents, so that they ask again. One that is still not admitted waits again. */
+  /** Wakes all waiting agents, so that they ask again. An agent that is still not admitted waits again. */
   wake(): void {
     const all = [...this.waiting.values()]
     this.waiting.clear()

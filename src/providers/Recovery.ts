@@ -20,7 +20,7 @@ export const fresh: Stand = start(ProviderMachine.Provider, ProviderMachine.init
 const kinds: ReadonlySet<string> = new Set(ProviderMachine.kinds)
 const folding = stateMachineActor({ machine: ProviderMachine.Provider, data: ProviderMachine.initial })
 
-/** Null if the runes do not fold. */
+/** State of a provider; null if its runes do not fold. */
 type Folded = Stand | null
 
 const apply = (before: Folded, rune: Rune): Folded => {

@@ -19,13 +19,13 @@ export const GRACE = 2 * 60_000
  */
 export const LOOK = 60_000
 
-/** Maximum number of missed times that are caught up with `all`, and that are counted. */
+/** Maximum number of missed times that are caught up with catchUp `all`, and maximum number that is counted. */
 export const MAX_MISSED = 100
 
 export type Due =
   /** Nothing is due before `until`, ms since the epoch; undefined if nothing will ever be due. */
   | { readonly _tag: "Wait"; readonly until: number | undefined }
-  /** `count` times up to `due` are skipped. */
+  /** `count` times up to `due` were missed and are skipped. */
   | { readonly _tag: "Missed"; readonly due: number; readonly count: number }
   | { readonly _tag: "Now"; readonly due: number }
 
@@ -36,7 +36,7 @@ const countOf = ({ next }: CronTimes, first: number, last: number): number => {
   return count
 }
 
-/** The latest time that has MAX_MISSED later times up to now; undefined if there are fewer. */
+/** The latest time that has MAX_MISSED later times up to now; undefined if there are fewer missed times. */
 const tooOld = ({ last }: CronTimes, first: number, latest: number): number | undefined => {
   let at: number | undefined = latest
   for (let count = 0; count < MAX_MISSED && at !== undefined && at >= first; count++) at = last(at)

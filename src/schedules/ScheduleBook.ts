@@ -110,7 +110,7 @@ export class ScheduleBook {
     return rune
   }
 
-  /** All schedules except removed ones. Schedules whose single time is over stay for a while. */
+  /** Names of all schedules except removed ones. Schedules whose single time is over stay for a while. */
   get names(): ReadonlyArray<string> {
     return Object.keys(this.state.entries).filter((name) => this.state.entries[name]!.over !== "removed")
   }
@@ -160,7 +160,8 @@ export class ScheduleBook {
         const entry = this.entry(name)
         const isSame = entry?.over === null && entry.cron === cron
         if (isSame && entry.timeZone === timeZone) continue
-        // a machine that moved to another zone has changed no schedule: times missed in between are still to be settled
+        // if the machine moved to another zone, the schedule itself has not changed: times missed in between must still
+        // be settled
         const from = isSame && zone === undefined ? entry.upTo : now
         yield* this.append("schedule.set", { name, cron, time_zone: timeZone, from }, "config")
       }
@@ -231,7 +232,7 @@ export class ScheduleBook {
       const skip = (reason: string) =>
         this.append("schedule.skipped", { name, due: due.due, count: 1, reason }, "skipped")
       if (yield* this.isUnderWay(entry.ran)) {
-        // the end of a run is not always recorded by a rune, so look again after a while
+        // the end of a run is not always recorded by a rune, so check again after a while
         if (plan.catchUp === "all") return { until: now + LOOK, waits: true }
         yield* skip(UNDER_WAY)
         continue

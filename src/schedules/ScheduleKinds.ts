@@ -10,7 +10,7 @@ import { Work } from "../domain/ScheduleMessages.ts"
 import { CatchUp } from "../config/ScheduleConfig.ts"
 
 const text = Schema.String
-/** ms since the epoch */
+/** A time in ms since the epoch. */
 const time = Schema.Finite
 const of = { name: text }
 

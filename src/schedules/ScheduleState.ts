@@ -62,7 +62,10 @@ export const empty: State = { entries: {}, added: 0 }
 /** Maximum number of schedules that are over and still remembered. */
 export const MAX_OVER = 1_000
 
-/** Times settled further ahead than this were settled by a wrong clock, ms: no clock is corrected by more. */
+/**
+ * Maximum time that a correct clock can be ahead, in ms. Times that are settled further ahead were settled by a wrong
+ * clock.
+ */
 export const FAR_AHEAD = 2 * 86_400_000
 
 /** Trigger of the rune that makes times count again after a wrong clock had settled them. */
@@ -87,7 +90,7 @@ const bounded = (entries: State["entries"]): State["entries"] => {
   return Object.fromEntries(Object.entries(entries).filter(([name]) => !gone.has(name)))
 }
 
-/** A schedule that is over needs only a shortened text. */
+/** Shortens the text of a schedule that is over, because only its beginning is needed. */
 const lighter = (entry: Entry): Entry =>
   entry.over === null || entry.once === null
     ? entry

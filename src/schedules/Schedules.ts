@@ -27,7 +27,7 @@ type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 
 /** A request for a one-time schedule. */
 export interface Request {
-  /** ms since the epoch */
+  /** Due time, ms since the epoch. */
   readonly due: number
   readonly timeZone: string
   readonly work: Work

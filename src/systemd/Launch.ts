@@ -27,7 +27,10 @@ import { Effect, Schema } from "effect"
 import { attempt } from "../config/Attempt.ts"
 import * as Unit from "./Unit.ts"
 
-/** A longer log is moved to `<log>.1` at the next start, replacing the previous one. In bytes. */
+/**
+ * Maximum size of the log, in bytes. A larger log is renamed to `<log>.1` at the next start, replacing the previous
+ * one.
+ */
 const LOG_LIMIT = 8 * 1024 * 1024
 
 export interface LaunchOptions extends Unit.Service {
@@ -108,7 +111,10 @@ export const fewFiles = (): string | undefined => {
   return limit < FEW ? `Only ${limit} files may be open here: raise that limit (ulimit -n ${FEW}).` : undefined
 }
 
-/** Uses Node directly: a ChildProcess of Effect ends with its scope, and this one must outlive us. */
+/**
+ * Starts the daemon as a detached process. Uses Node directly, because a ChildProcess of Effect ends with its scope,
+ * and the daemon must outlive this process.
+ */
 export const detach = ({
   command: [program = "", ...args],
   cwd,

@@ -126,5 +126,5 @@ const command = (socket: string, assignments: ReadonlyArray<string>) =>
     forceKillAfter: "1 second"
   })
 
-/** A line break would start another assignment. */
+/** The text on one line, because a line break would start another assignment. */
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ").trim().slice(0, 200)

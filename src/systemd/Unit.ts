@@ -21,18 +21,19 @@ export class SystemdError extends Schema.TaggedError<SystemdError>()("SystemdErr
 
 /** Settings of systemd.service(5), each with its reason. */
 export const serviceSettings: { readonly [setting: string]: string } = {
-  // Started means that the daemon answers. It reports that through systemd-notify, a child.
+  // a service of type notify counts as started when the daemon answers; it reports that through systemd-notify, a child
+  // process
   Type: "notify",
   NotifyAccess: "all",
   WatchdogSec: "60",
   TimeoutStartSec: "120",
-  // A crash restarts the daemon. A request to stop (130, 143) does not, nor does a configuration error, which no
-  // restart fixes (78).
+  // A crash restarts the daemon. A request to stop (130, 143) does not. A configuration error (78) does not either,
+  // because no restart fixes it.
   Restart: "on-failure",
   RestartSec: "5",
   SuccessExitStatus: "130 143",
   RestartPreventExitStatus: "78",
-  // The daemon ends its runs itself, each with a grace period. What is left then is killed.
+  // The daemon ends its runs itself, each with a grace period. Then systemd kills the remaining processes.
   KillMode: "mixed",
   TimeoutStopSec: "90",
   // A hanging daemon does not react to a request to abort.
@@ -47,7 +48,10 @@ export const unitSettings: { readonly [setting: string]: string } = {
   StartLimitBurst: "10"
 }
 
-/** `agentd` for the default state directory. Another state directory is independent, and has its own unit. */
+/**
+ * Name of the unit: `agentd` for the default state directory. Another state directory is independent, and has its own
+ * unit.
+ */
 export const unitName = (state: string, defaultState: string): string =>
   state === defaultState ? "agentd" : `agentd-${createHash("sha256").update(state).digest("hex").slice(0, 8)}`
 
@@ -70,14 +74,14 @@ export const passedOn = (env: { readonly [name: string]: string }): ReadonlyArra
     .map(([name]) => name)
     .toSorted()
 
-/** Whether there are no control characters except tabs and line breaks. */
+/** Whether the value contains no control characters except tabs and line breaks. */
 const isPlain = (value: string): boolean => !/\p{Cc}/u.test(value.replaceAll(/[\t\n]/g, ""))
 
 export interface Service {
   readonly unit: string
-  /** Absolute path of the program first. */
+  /** Command line of the program; first the program's absolute path. */
   readonly command: ReadonlyArray<string>
-  /** Absolute path. */
+  /** Absolute path of the working directory. */
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
 }
@@ -139,7 +143,7 @@ export const hasManager = (manager: Manager) =>
 
 export const hasUserManager = hasManager("user")
 
-/** None if systemd is missing, or knows no such unit. */
+/** Status of the unit; None if systemd is missing, or knows no such unit. */
 export const status = (unit: string, manager: Manager = "user") =>
   run(["systemctl", `--${manager}`, "show", `${unit}.service`, `--property=${STATUS_PROPERTIES}`]).pipe(
     Effect.map(({ code, stdout }) => (code === 0 ? parseStatus(unit, stdout) : Option.none<UnitStatus>())),
@@ -185,7 +189,7 @@ export const start = Effect.fn("Unit.start")(function* (service: Service) {
   if (code === 0) return
 
   const after = Option.getOrUndefined(yield* status(service.unit))
-  // Not `--user --unit`: the lines of a system account are not in a user's journal.
+  // not `--user --unit`, because the lines of a system account are not in a user's journal
   const last = yield* run(["journalctl", "--quiet", "--output=cat", "--lines=10", `--user-unit=${file}`]).pipe(
     Effect.match({ onFailure: () => "", onSuccess: ({ stdout }) => stdout.trim() })
   )
@@ -216,7 +220,7 @@ export const lastWords = (unit: string) =>
     return ""
   })
 
-/** Longer than `TimeoutStartSec`, which normally ends a start earlier. */
+/** Timeout of a start; longer than `TimeoutStartSec`, which normally ends a start earlier. */
 const START_WITHIN = Duration.seconds(150)
 
 interface RunOptions {
@@ -258,7 +262,7 @@ const run = (
     )
   )
 
-/** Reads everything, and returns the first part: an unread pipe would block its writer. */
+/** Reads a whole stream, and returns its first part. An unread pipe would block its writer. */
 const text = <E>(bytes: Stream.Stream<Uint8Array, E>): Effect.Effect<string, E> =>
   bytes.pipe(
     Stream.decodeText(),

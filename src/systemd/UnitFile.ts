@@ -11,7 +11,7 @@ import { serviceSettings, unitSettings } from "./Unit.ts"
 
 export interface Credential {
   readonly name: string
-  /** Absolute path. */
+  /** Absolute path of the file with the credential. */
   readonly file: string
 }
 
@@ -21,9 +21,9 @@ export interface UnitFile {
   readonly manager: "user" | "system"
   /** Absolute path of the control socket. */
   readonly socket: string
-  /** Command line of this program: its absolute path, then the words before the verb. */
+  /** Command line of this program: its absolute path, then the arguments before the verb. */
   readonly command: ReadonlyArray<string>
-  /** The service user. Only for the system's manager. */
+  /** The user that the service runs as. Only for the system's manager. */
   readonly user?: string | undefined
   /** PATH in which agents' programs are found. */
   readonly path: string
@@ -37,7 +37,7 @@ export interface UnitFile {
 /** First line of the files that this module writes. Other programs do not write it. */
 export const MARK = "# Written by `agentd service install`, which overwrites it. Your own settings go into a drop-in:"
 
-/** Quoting of systemd.service(5): a percent sign begins a specifier, a dollar sign a variable. */
+/** Quotes a word by the rules of systemd.service(5): a percent sign begins a specifier, a dollar sign a variable. */
 const quoted = (word: string, isCommand = false): string => {
   const text = word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n").replaceAll("%", "%%")
   const plain = isCommand ? text.replaceAll("$", "$$$$") : text
@@ -70,7 +70,10 @@ const PLAIN_HARDENING = {
   UMask: "0077"
 }
 
-/** Hardening that needs a namespace, or privileges. `ProtectHome` and `PrivateTmp` are missing: agents work there. */
+/**
+ * Hardening that needs a namespace, or privileges. Without `ProtectHome` and `PrivateTmp`, because agents work in those
+ * folders.
+ */
 const MOUNT_HARDENING = {
   ProtectSystem: "full",
   ProtectKernelModules: "yes",
@@ -113,7 +116,10 @@ const environment = ({ environmentFile, path }: UnitFile): ReadonlyArray<string>
   `EnvironmentFile=-${environmentFile.replaceAll("%", "%%")}`
 ]
 
-/** systemd listens for the daemon: the first connection starts it, and no connection is rejected while it restarts. */
+/**
+ * Text of the unit by which systemd listens for the daemon: the first connection starts the daemon, and no connection
+ * is rejected while it restarts.
+ */
 export const socketText = (of: UnitFile): string =>
   [
     ...mark({ ...of, unit: `${of.unit}.socket` }),
@@ -138,8 +144,8 @@ export const socketText = (of: UnitFile): string =>
 export const pageUnit = (unit: string): string => `${unit}-page`
 
 /**
- * systemd keeps the page's port, so that no other program can take it while the daemon restarts. The unit starts and
- * stops with the control socket's.
+ * Text of the unit by which systemd keeps the page's port, so that no other program can take it while the daemon
+ * restarts. The unit starts and stops with the control socket's unit.
  */
 export const pageText = (of: UnitFile): string =>
   [
@@ -189,7 +195,8 @@ export const serviceText = (of: UnitFile): string =>
     ...credentialsOf(of),
     ...lines({
       ...serviceSettings,
-      // the service user cannot start a unit for the keeper, which therefore runs in this one and must not be killed
+      // the service user cannot start a unit for the keeper: the keeper runs in this unit, and must not be killed with
+      // the daemon
       ...(of.manager === "system" ? { KillMode: "process" } : {})
     }),
     ...lines(LIMITS),

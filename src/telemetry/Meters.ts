@@ -15,7 +15,7 @@ const MAX_AGENTS = 200
 /** Maximum number of start times that are remembered. */
 const MAX_OPEN = 10_000
 
-/** Buckets in seconds: from a commit to a turn of a day. */
+/** Boundaries of the histograms' buckets, in seconds: from a commit to a turn of a day. */
 const SECONDS = [0.001, 0.005, 0.025, 0.1, 0.5, 2, 10, 60, 300, 1_800, 7_200, 86_400]
 
 const counter = (name: string, description: string) => Metric.counter(name, { description, incremental: true })
@@ -75,7 +75,10 @@ class Begun {
     this.at.set(id, at)
   }
 
-  /** Seconds since the beginning; undefined if that is unknown. If the clock was set back, the result is 0. */
+  /**
+   * Seconds since the start time of an id; undefined if the start is unknown. If the clock was set back, the result is
+   * 0.
+   */
   end(id: string, at: number): number | undefined {
     const begun = this.at.get(id)
     if (begun === undefined) return undefined
@@ -144,7 +147,7 @@ export class Meters {
         const { event } = known.payload
         if (event._tag !== "start_turn") return
         for (const id of event.messageIds) this.lasted(queued, this.messages.end(id, at))
-        // a run that begins with its turn has no rune of its own
+        // a run that begins with its turn has no rune of its own: count it here
         if (event.run !== undefined) this.ofAgent(runsStarted, actor, 1)
         return
       }
@@ -152,7 +155,7 @@ export class Meters {
         const seconds = this.turns.end(known.payload.turn_id, at)
         if (seconds !== undefined) this.count(turns, "end", known.kind.slice("turn.".length), seconds)
         const { event } = known.payload
-        // a run that ends with its turn has no rune of its own either
+        // a run that ends with its turn has no rune of its own: its end is recorded here
         if (event._tag === "response_done" && event.exit !== undefined)
           this.waiting.begin(`${rune.stream}/worker/${agentOf(actor)}`, at)
       }

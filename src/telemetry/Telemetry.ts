@@ -26,7 +26,7 @@ export class Telemetry extends Context.Service<
 const GATHER = "100 millis"
 
 export interface Options {
-  /** Where metrics are also sent; undefined for nowhere. */
+  /** The collector that also gets the metrics; undefined: there is none. */
   readonly collector: Collector | undefined
   /** The live tree, which is read each time metrics are sent. */
   readonly tree: Effect.Effect<ReadonlyArray<Seen>>

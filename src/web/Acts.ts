@@ -69,7 +69,7 @@ export const act = async (name: string, payload: object): Promise<boolean> => {
   return done !== undefined
 }
 
-/** Time after which a first press is forgotten, ms. */
+/** How long a first press counts, in ms. */
 const ARMED = 3_000
 let armed = { key: "", at: -Infinity }
 
@@ -92,7 +92,7 @@ export const ENDINGS: {
   stop: { key: "x", verb: "Stop", does: "permanently stop" }
 }
 
-/** Whether the row can be ended: a user's own session has no run of ours. */
+/** Whether the row's work can be ended: not for a user's own session, because it is not one of our runs. */
 export const takes = ({ kind }: BoardRow): boolean => kind === "agent"
 
 /** Interrupts, restarts or stops the row's agent at the second press. */

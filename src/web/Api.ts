@@ -23,7 +23,7 @@ export interface Me {
   readonly id: string | null
   readonly right: "view" | "act"
   readonly label: string
-  /** Tags of the page and of its service worker on the daemon. */
+  /** Tags of the daemon's current page and service worker. */
   readonly build: string
   readonly worker: string
 }
@@ -32,12 +32,12 @@ export const glimpse = (): Promise<Glimpse | null> => read("/glimpse")
 /** Reports foreign service workers to the daemon. */
 export const tellWorkers = (foreign: ReadonlyArray<string>) =>
   Pairing.ask("/access/workers", { method: "POST", body: JSON.stringify({ foreign }) })
-/** A file of the page, verified to come from the daemon. */
+/** Fetches a file of the page, with the daemon's proof that the file is its own. */
 export const proven = async (path: string, type: string): Promise<Response> => {
   const { bytes, policy } = await Pairing.ask(path)
   return new Response(bytes ?? null, { headers: { "content-type": type, "content-security-policy": policy } })
 }
-/** A file of the page as JSON. */
+/** Fetches a file of the page as JSON. */
 export const file = <A>(name: string): Promise<A> => read(`/page/${name}`)
 
 /** Removes a link's code from the address and pairs the page by it; without a code, restores the earlier pairing. */
@@ -159,7 +159,7 @@ export const listen = async <A>(
       if (out?.signal.aborted === true) continue
       const problem = error instanceof Refused ? error.problem : GONE
       listener.down(problem)
-      // a rejected page will be rejected again
+      // the daemon would reject the page again, so stop
       if (problem.status === 401 || problem.status === 403) return
     } finally {
       out?.abort()

@@ -48,5 +48,5 @@ const problemOf = async (): Promise<Api.Problem | undefined> => {
 const problem = await problemOf()
 render(<Frame />, document.getElementById("app")!)
 connect()
-// an expired link is reported
+// report an expired link
 if (problem !== undefined && link.peek().state === "locked") link.value = { ...link.peek(), problem }

@@ -146,7 +146,7 @@ const Bar = ({ name }: { readonly name: string }) => {
   )
 }
 
-/** `when`: changes when the agent might have changed something. */
+/** The changes of an agent. `when`: a value that changes when the agent might have changed something. */
 export const Changes = ({ name, when }: { readonly name: string; readonly when: unknown }) => {
   const { problem, value } = useAnswer<DiffInfo>("Diff", { name }, when)
   const [at, setAt] = useState<string | undefined>(undefined)

@@ -38,7 +38,7 @@ export const patchOf = (goes: string, comes: string): string => {
   ].join("\n")
 }
 
-/** The change of a file that a call makes; undefined: its input has none. */
+/** The change to a file in a call's input; undefined if there is none. */
 const changeIn = (input: string): string | undefined => {
   const goes = field(input, "old", "old_string", "oldText", "old_str")
   const comes = field(input, "new", "new_string", "newText", "new_str")
@@ -189,7 +189,7 @@ const Any: FunctionComponent<OneProps> = ({ item, name }) => {
   }
 }
 
-/** Rendered again only if the item is another object. */
+/** An item of the conversation, which is rendered again only if the item is another object. */
 class One extends Component<OneProps> {
   override shouldComponentUpdate(next: OneProps): boolean {
     return next.item !== this.props.item

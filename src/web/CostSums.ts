@@ -19,7 +19,7 @@ export const slotsOf = (span: Span, now: number): ReadonlyArray<string> =>
     ? Array.from({ length: DAYS }, (_, n) => Calendar.dayOf(now - (DAYS - 1 - n) * DAY))
     : Array.from({ length: HOURS }, (_, n) => Calendar.hourOf(now - (HOURS - 1 - n) * HOUR))
 
-/** "24 Nov", "07:00". */
+/** Readable name of a slot: "24 Nov", or "07:00". */
 export const spoken = (slot: string): string =>
   slot.length > 10 ? `${slot.slice(11)}:00` : `${Number(slot.slice(8))} ${MONTHS[Number(slot.slice(5, 7)) - 1]}`
 

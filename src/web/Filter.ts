@@ -64,7 +64,7 @@ export const items = computed<ReadonlyArray<Item>>(() => {
   return itemsOf(values(rows), { query: filter.value, hidden: folded.value, beyond: countsBeyond.value })
 })
 
-/** The id of the row `by` rows further; the first or the last if none is chosen. Pure. */
+/** The id of the row that is `by` rows further; the first or the last row if none is chosen. Pure. */
 export const moved = (list: ReadonlyArray<Item>, from: string | undefined, by: number): string | undefined => {
   const ids = list.flatMap((item) => (item.is === "row" ? [item.id] : []))
   if (ids.length === 0) return undefined

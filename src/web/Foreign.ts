@@ -45,7 +45,7 @@ const mark = ({ props: given, type }: VNode): void => {
   for (const name of LABELS) if (typeof props[name] === "string") props[name] = oneLine(marked(props[name]))
 }
 
-/** Marks everything that is rendered from now on. */
+/** Starts to mark suspicious characters in everything that is rendered. */
 export const begin = (): void => {
   const before = options.vnode
   options.vnode = (vnode) => {

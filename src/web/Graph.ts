@@ -49,7 +49,7 @@ const PLACE_SWEEPS = 16
 
 const cellIn = (layer: number, isReal: boolean): Cell => ({ isReal, up: [], down: [], layer, order: 0, y: 0 })
 
-/** Each task after its dependencies; tasks in a cycle are left out. */
+/** The tasks, each after its dependencies; tasks in a cycle are left out. */
 const sorted = (needs: ReadonlyMap<string, ReadonlyArray<string>>): ReadonlyArray<string> => {
   const open = new Map([...needs].map(([id, on]) => [id, on.length]))
   const next = new Map<string, Array<string>>()

@@ -10,9 +10,9 @@ import { useLayoutEffect, useRef } from "preact/hooks"
 /** The meaning of a key; each page decides whether it handles it. */
 export type Action =
   | { readonly is: Named }
-  /** A digit, from 1. */
+  /** A digit key, which chooses an option; from 1. */
   | { readonly is: "option"; readonly option: number }
-  /** The key after `g`. */
+  /** The key after `g`, which goes to a page. */
   | { readonly is: "go"; readonly to: string }
 export type Named =
   | "down"
@@ -134,7 +134,7 @@ const onKey = (event: KeyboardEvent): void => {
     prefixed = event.timeStamp
     return
   }
-  // a key that is held down repeats only movements
+  // only movement keys repeat while they are held down
   const action = actionOf(event.key, isAfterPrefix)
   if (action === undefined || (event.repeat && action.is !== "down" && action.is !== "up")) return
   if (tell(action)) event.preventDefault()

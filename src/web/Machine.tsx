@@ -53,7 +53,10 @@ const pathOf = ([x1, y1]: Point, [x2, y2]: Point): string => {
   return `M${x1 + across * 34} ${y1 + down * 12}L${x2 - across * 34} ${y2 - down * 13}`
 }
 
-/** Transitions to final states are drawn only from the current state: there are too many. */
+/**
+ * Whether a transition is drawn. Transitions to final states are drawn only from the current state, because there are
+ * too many.
+ */
 const isDrawn = ({ edges, states }: Table, lit: string) => {
   const isCrowded = edges.length > MOST_WAYS * states.length
   return ([from, to]: readonly [string, string]) =>

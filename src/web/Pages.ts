@@ -22,11 +22,11 @@ export interface PageProps {
 export interface Page {
   readonly route: string
   readonly title: string
-  /** The key after `g`; empty: none. */
+  /** The key that goes to the page after `g`; empty: none. */
   readonly key: string
-  /** An SVG path in a box of 16. */
+  /** The page's icon: an SVG path in a box of 16 by 16. */
   readonly icon: string
-  /** True: it is in the navigation. False: it is reached from a row. */
+  /** True: the page is in the navigation. False: it is reached from a row. */
   readonly isListed: boolean
   /** Route of the navigation entry to highlight; undefined: its own. */
   readonly under?: string

@@ -71,7 +71,7 @@ const word = () => base64(crypto.getRandomValues(new Uint8Array(16)).buffer)
 
 const STORE = "pages"
 const KEY = "key"
-/** Accesses the browser's own store, which returns a key only as an object to sign with. */
+/** Runs a request on the browser's own store, which returns a key only as an object that can sign. */
 const kept = <A>(mode: IDBTransactionMode, act: (store: IDBObjectStore) => IDBRequest<A>) =>
   new Promise<A>((resolve, reject) => {
     const open = indexedDB.open("agentd", 1)
@@ -97,7 +97,7 @@ export const begin = async (): Promise<void> => {
   held = await kept("readonly", (store) => store.get(KEY) as IDBRequest<Held | undefined>).catch(() => undefined)
 }
 
-/** Nothing between the page and the daemon may cache an answer or redirect it. */
+/** Options of every request: nothing between the page and the daemon may cache an answer or redirect it. */
 const PLAIN = { cache: "no-store", credentials: "omit", redirect: "error" } as const
 
 const reached = async (path: string, init: RequestInit): Promise<Response> => {
@@ -158,7 +158,7 @@ const sessionOf = (): Promise<Session> => {
 }
 
 export interface Answer {
-  /** The text of a complete answer; empty for a stream. */
+  /** The text of a complete answer; empty if the answer is a stream. */
   readonly text: string
   readonly bytes?: ArrayBuffer
   /** The content-security-policy header of a file of the page. */

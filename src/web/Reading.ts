@@ -43,7 +43,10 @@ export const ask = async <A>(key: string, question: () => Promise<A>): Promise<v
   }
 }
 
-/** The answer of a verb; requested again whenever `when` changes, and when the daemon is back. */
+/**
+ * The answer of a verb. It is requested again whenever `when` changes, and when the connection to the daemon is
+ * restored.
+ */
 export const useAnswer = <A>(verb: string, payload: object, when: unknown = 0): Answer<A> => {
   const key = `${verb} ${JSON.stringify(payload)}`
   const isLive = link.value.state === "live"

@@ -37,7 +37,7 @@ export const amend = (query: URLSearchParams): void => {
   place.value = parse(location.hash)
 }
 
-/** `#/agent/shop/builder` for `agent` and `shop/builder`. */
+/** The address of a page: `#/agent/shop/builder` for `agent` and `shop/builder`. */
 export const hrefTo = (page: string, rest = ""): string =>
   `#/${[page, ...(rest === "" ? [] : rest.split("/").map(encodeURIComponent))].join("/")}`
 

@@ -21,7 +21,7 @@ const note = (name: string, text: string) => {
   drafts.value = { ...drafts.peek(), [name]: text }
 }
 
-/** The way and the text of the input: `>` steers, `!` is urgent, as on the terminal. Pure. */
+/** The delivery and the text of a typed message: `>` steers, `!` is urgent, as on the terminal. Pure. */
 export const readWay = (typed: string, way: Way): { readonly how: Way; readonly text: string } => {
   if (typed.startsWith(">")) return { how: "steer", text: typed.slice(1).trim() }
   if (typed.startsWith("!")) return { how: "urgent", text: typed.slice(1).trim() }

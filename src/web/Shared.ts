@@ -33,11 +33,11 @@ export interface Options<A> {
 
 const isInSight = () => document.visibilityState === "visible"
 
-/** Lets one page listen at a time; when it goes, the next one does. */
+/** Lets one page listen at a time; when it is closed, the next page listens. */
 const turns = (lead: (until: AbortSignal) => Promise<void>, lost: () => void) => {
   let waiting = new AbortController()
   let takes = false
-  /** False: another page has taken over, or this page should take over. */
+  /** Waits for the lock, then listens. False: another page has taken over, or this page should take over. */
   const turn = async (options: LockOptions): Promise<boolean> => {
     const ends = new AbortController()
     try {
@@ -82,9 +82,9 @@ export const listen = <A>({ listener, path, whole }: Options<A>): void => {
   const tell = (message: Message<A>) => others.postMessage(message)
   let leads = false
   let unanswered = 0
-  /** True: the rows here are the daemon's. False between a reconnection and the first value. */
+  /** True: the rows here are complete. False between a reconnection and the first value. */
   let isWhole = false
-  /** Undefined: not known yet. */
+  /** The problem of the connection; null: connected. Undefined: not known yet. */
   let problem: Api.Problem | null | undefined
   let asking: ReturnType<typeof setInterval> | undefined
 
@@ -103,7 +103,7 @@ export const listen = <A>({ listener, path, whole }: Options<A>): void => {
     if (!leads || problem === undefined) return
     if (problem !== null) return tell({ is: "down", problem, to })
     tell({ is: "up", to })
-    // otherwise the first value that arrives is also the new page's first
+    // if the rows are not complete yet, the first value that arrives is also the new page's first
     if (isWhole) tell({ is: "heard", value: whole(), id: 0, to })
   }
   others.addEventListener("message", ({ data }: MessageEvent<Message<A>>) => {

@@ -19,7 +19,7 @@ export const ordered = signal(0)
 /** Increases with every update that contains rows. */
 export const changed = signal(0)
 export const head = signal<BoardHead | undefined>(undefined)
-/** True: rows can be shown. */
+/** True when rows can be shown. */
 export const loaded = signal(false)
 /** Rows that exist but have not arrived yet. */
 export const beyond = signal<ReadonlyArray<Crowd>>([])
@@ -27,7 +27,7 @@ export const beyond = signal<ReadonlyArray<Crowd>>([])
 export const isWhole = computed(() => loaded.value && beyond.value.length === 0)
 
 export interface Link {
-  /** `locked`: the page was not admitted, or its right was revoked. */
+  /** `locked`: the page was not admitted, or its right was revoked. `gone`: the daemon does not answer. */
   readonly state: "opening" | "live" | "gone" | "locked"
   /** When that state began, ms since the epoch. */
   readonly since: number
@@ -38,7 +38,7 @@ export const link = signal<Link>({ state: "opening", since: Date.now() })
 export const right = signal<"view" | "act" | undefined>(undefined)
 export const mayAct = computed(() => right.value === "act")
 
-/** Stores a row; true: the order might have changed. */
+/** Stores a row. Returns true if the order of the rows might have changed. */
 const take = (row: BoardRow): boolean => {
   const held = rows.get(row.id)
   if (held === undefined) {
@@ -123,7 +123,7 @@ export const connect = (): void => {
   Shared.listen<BoardNews>({ path: "/board", listener, whole })
 }
 
-/** Each row, and those that have not arrived yet. */
+/** Counts of each row, and of the rows that have not arrived yet. */
 const crowds = function* (): Generator<Crowd> {
   void ordered.value
   for (const row of rows.values()) {

@@ -11,13 +11,13 @@ export interface Said {
   readonly is: "said"
   readonly key: string
   readonly at: number
-  /** Empty: the agent itself. */
+  /** Name of the author; empty: the agent itself. */
   readonly by: string
   readonly text: string
   readonly how: "" | "steered" | "urgent"
-  /** A message that no turn has carried yet. */
+  /** True for a message that no turn has carried yet. */
   readonly isWaiting: boolean
-  /** More text is still arriving. */
+  /** True while more text is arriving. */
   readonly isOpen: boolean
 }
 export interface ToolUse {
@@ -29,7 +29,7 @@ export interface ToolUse {
   readonly input: unknown
   readonly status: "running" | "asks" | "done" | "failed" | "denied" | "stopped"
   readonly output: string
-  /** ms; undefined: not over. */
+  /** Duration of the call in ms; undefined: the call has not ended. */
   readonly took?: number
   /** Name of the user who approved or denied the call; empty: no approval was needed. */
   readonly by: string
@@ -53,9 +53,9 @@ export interface Thought {
   readonly key: string
   readonly at: number
   readonly text: string
-  /** More text is still arriving. */
+  /** True while more text is arriving. */
   readonly isOpen: boolean
-  /** ms from its first to its last text. */
+  /** Time in ms from the first to the last text of the thought. */
   readonly took: number
 }
 export type Item = Said | ToolUse | Note | Printed | Thought
@@ -71,7 +71,7 @@ export interface RunOf {
   readonly tokens: number
 }
 
-/** Kinds about the agent's state, which the page shows elsewhere. */
+/** Kinds of runes about the agent's state, which the page shows elsewhere. */
 const LIFE: ReadonlySet<string> = new Set([
   ...["ready", "terminated", "failed", "budget_exhausted", "spawned"].map((name) => `agent.${name}`),
   "run.started",
@@ -101,12 +101,12 @@ export class Talk {
   private open: string | undefined
   private run = ""
 
-  /** Oldest first. */
+  /** The items of the conversation, oldest first. */
   get items(): ReadonlyArray<Item> {
     return [...this.byKey.values()]
   }
 
-  /** Newest first. */
+  /** The agent's runs, newest first. */
   get runs(): ReadonlyArray<RunOf> {
     return [...this.runsById.values()].toReversed()
   }

@@ -17,7 +17,7 @@ document.addEventListener("visibilitychange", tick)
 
 const two = (n: number): string => String(n).padStart(2, "0")
 
-/** `2026-11-26 04:05:06`, local time. */
+/** Date and time: `2026-11-26 04:05:06`, local time. */
 export const stamp = (at: number): string => {
   const date = new Date(at)
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`

@@ -72,7 +72,7 @@ export const Phrase = ({ row }: { readonly row: Pick<BoardRow, "word" | "until" 
   <span class={`phrase c-${LOOKS[row.word].colour}`}>{phrase(row, row.until === null ? 0 : now.value)}</span>
 )
 
-/** The header of a page about one row: the way back, its name, its word. */
+/** The header of a page about one row: the link back, the row's name, and its status word. */
 export const RowTitle = ({ row }: { readonly row: BoardRow }) => (
   <>
     <a href={hrefTo("")} class="back" aria-label="Board">
@@ -87,7 +87,7 @@ export const RowTitle = ({ row }: { readonly row: BoardRow }) => (
   </>
 )
 
-/** The age of something, updated by itself; nothing around it is rendered again. */
+/** The age of something. It updates itself; nothing around it is rendered again. */
 export const Since = ({ at }: { readonly at: number }) =>
   at === 0 ? (
     <span class="num faint" />
@@ -106,10 +106,10 @@ export const Clock = ({ at }: { readonly at: number }) =>
 
 /** Groups thousands with thin spaces; Intl would cost 20 ms at its first use. */
 export const grouped = (n: number): string => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, "\u202f")
-/** `122 k`, `1.4 M`. */
+/** A number in short form: `122 k`, `1.4 M`. */
 export const big = (n: number): string =>
   n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${Math.round(n / 1e3)} k` : String(Math.round(n))
-/** USD without its sign; empty for zero. */
+/** An amount in USD without its sign; empty for zero. */
 export const usd = (n: number): string =>
   n === 0 ? "" : n < 0.01 ? "<0.01" : n < 100 ? n.toFixed(2) : String(Math.round(n))
 
@@ -193,14 +193,14 @@ export const Failed = ({ problem }: { readonly problem: Problem }) => (
   </div>
 )
 
-/** A page that has only its name and the way back to show: it waits, or was refused. */
+/** A page that shows only its name and the link back: its data is loading, or was refused. */
 export const Bare = ({
   back,
   children,
   title
 }: {
   readonly title: string
-  /** Route of the page that the way back leads to; empty: the board; undefined: no way back. */
+  /** Route of the page that the link back leads to; empty: the board; undefined: no link back. */
   readonly back?: string
   readonly children: ComponentChildren
 }) => (
@@ -228,7 +228,7 @@ export const Loading = () =>
     <div class="skeleton" role="status" aria-label="Loading" />
   )
 
-/** A page about a row that the board does not have; `says`: why, once the whole board is known. */
+/** The page for a row that the board does not have. `says`: the reason, shown when the whole board has arrived. */
 export const NoRow = ({ name, says }: { readonly name: string; readonly says: string }) => (
   <Bare title={name} back="">
     {isWhole.value ? (

@@ -29,7 +29,7 @@ export interface Read {
   readonly goOn: () => void
 }
 
-/** `shown`: identifies the text; undefined: there is none yet. */
+/** Tracks whether the text was read. `shown`: identifies the text; undefined: there is none yet. */
 export const useWhole = (shown: string | undefined): Read => {
   const box = useRef<HTMLDivElement>(null)
   const [whole, setWhole] = useState<string | undefined>(undefined)

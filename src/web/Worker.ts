@@ -17,7 +17,7 @@ const FILES: { readonly [path: string]: string } = {
   "/page/icon.svg": "image/svg+xml",
   "/page/manifest.webmanifest": "application/manifest+json"
 }
-/** Only a page that was started more recently than this is reloaded by itself, ms. */
+/** Maximum age of a page, in ms, that may be reloaded automatically. */
 const JUST_BEGUN = 10_000
 
 /** Caches the daemon's page; true: another version was cached before. */
@@ -67,7 +67,10 @@ const check = async (own: ServiceWorkerRegistration): Promise<void> => {
   if (ours === undefined || !isNew || !scripts(own).includes(ours)) await found(own)
 }
 
-/** Ensures that this page is available when the daemon is gone, and that no other page takes its place. */
+/**
+ * Ensures that this page can be loaded while the daemon does not answer, and that no other program's page takes its
+ * place.
+ */
 export const keep = async ({ build, worker }: Api.Me): Promise<void> => {
   if (!("serviceWorker" in navigator) || worker === "") return
   try {

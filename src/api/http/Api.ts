@@ -63,7 +63,7 @@ const originOf = (headers: Headers): Origin => ({
   pid: undefined
 })
 
-/** The input of an allowed call: unchanged, with the answers to its questions added. */
+/** The fields of the answer for an allowed call: its input, unchanged, with the answers to its questions. */
 const inputOf = (body: unknown, answers: ReadonlyArray<string> | undefined): object =>
   typeof body === "object" && body !== null && "tool_input" in body
     ? { updatedInput: answers === undefined ? body.tool_input : answered(inner({ ...body }, "tool_input"), answers) }
@@ -85,9 +85,9 @@ const toAnswer = (decision: Decision | undefined, body: unknown) =>
 
 /** The daemon's reports about itself. */
 export interface About {
-  /** Any JSON value. */
+  /** The daemon's status, as any JSON value. */
   readonly status: Effect.Effect<unknown>
-  /** In the text format of Prometheus. */
+  /** The metrics in the text format of Prometheus. */
   readonly metrics: Effect.Effect<string>
   /** Records the time in seconds that the answer to a hook took. */
   readonly hook: (seconds: number) => void
@@ -171,7 +171,10 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
 
 const needsOf = ({ needs }: Route, id: string): Needs => (typeof needs === "function" ? needs(id) : needs)
 
-/** The `:id` of a path that matches the pattern, "" if the pattern has none; undefined: no match. */
+/**
+ * The value of `:id` in a path that matches the pattern; "" if the pattern has no `:id`; undefined if the path does not
+ * match.
+ */
 const match = (pattern: string, path: string): string | undefined => {
   if (!pattern.endsWith("/:id")) return pattern === path ? "" : undefined
   const prefix = pattern.slice(0, -":id".length)
@@ -345,7 +348,7 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
       Effect.flatMap(pairedOf(request, door), (paired) => answered(request, door, admit, paired))
     ).pipe(
-      // A span for each hook would cost more than the hook.
+      // no tracing: a span for each hook would cost more than the hook
       Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true)
     )
   return api

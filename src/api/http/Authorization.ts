@@ -18,10 +18,10 @@ export type Authorization =
   | { readonly _tag: "Unix" }
   | {
       readonly _tag: "Tcp"
-      /** The port that is bound. */
+      /** The port that the server listens on. */
       readonly port: number
       readonly tokens: Tokens
-      /** Further host names that lead here, through a proxy that speaks https for them. */
+      /** Further host names of this server, for a proxy that provides https for them. */
       readonly names: ReadonlyArray<string>
     }
 
@@ -29,7 +29,10 @@ export interface Headers {
   readonly [name: string]: string | undefined
 }
 
-/** The third form is a page's own name (`Access.nameOf`): browsers resolve names below localhost to this machine. */
+/**
+ * Host names of this server. The third form is a page's own name (`Access.nameOf`): browsers resolve names below
+ * localhost to this machine.
+ */
 const NAMES = /^(127\.0\.0\.1|localhost|agentd-[a-f\d]{20}\.localhost|\[::1\])(?::(\d+))?$/
 
 const isOurs = (host: string | undefined, port: number, names: ReadonlyArray<string>): boolean =>
@@ -46,11 +49,16 @@ export const bearer = (header: string | undefined): string | undefined => /^Bear
 const opens = (right: Right | undefined, needs: Needs): boolean =>
   needs === "view" ? right !== undefined : needs === "act" && right === "act"
 
-/** Status 401: the token is missing or unknown. 403: the token does not grant the required right. */
+/**
+ * A refusal for a missing right. Status 401: the token is missing or unknown. 403: the token does not grant the right.
+ */
 const noRight = (error: string, remedy: string, status: 401 | 403 = 403) =>
   refusal("not_allowed", error, remedy, "authorization", status)
 
-/** Undefined: the request is accepted. `right`: the right of the granted token, or of the page that proved itself. */
+/**
+ * Checks a request. Undefined: the request is accepted. `right`: the right of the token, or of the page with a valid
+ * proof.
+ */
 export const turnAway = (
   door: Authorization,
   headers: Headers,
@@ -84,7 +92,8 @@ export const turnAway = (
   if (given === undefined) {
     return noRight("A bearer token is missing.", "Send the token in the state folder.", 401)
   }
-  // a program that listens in the daemon's place would receive the token that a browser sends
+  // a program that listens on the daemon's port would receive a token that a browser sends, so browsers must not send
+  // one
   if (origin !== undefined || headers["sec-fetch-site"] !== undefined)
     return noRight("A token is for programs, not for pages.", "Open the page again: agentd open", 401)
   // always compare both tokens, so that the time does not reveal which of them was nearly right

@@ -12,7 +12,7 @@ export interface Answer {
   readonly body: string
 }
 
-/** Maximum length of an answer; real answers are far shorter. */
+/** Maximum length of an answer, in characters; real answers are far shorter. */
 const MAX_ANSWER = 1024 * 1024
 
 const send = (socket: string, path: string, body: unknown): Effect.Effect<Answer, NoAnswer> =>

@@ -27,7 +27,7 @@ export interface Doors {
 
 type Response = HttpServerResponse.HttpServerResponse
 
-/** Interval of a comment in a stream, so that proxies see that the stream is alive. */
+/** Interval of the comments in an event stream, by which proxies see that the stream is alive. */
 const BEAT = "20 seconds"
 
 const json = (value: unknown): Response =>
@@ -47,7 +47,7 @@ export const refused = (problem: Problem): Refusal => {
 const unknown = (id: string, verbs: Verbs): Refusal =>
   refusal("unsupported", `There is no verb "${id}".`, `There are: ${[...verbs.keys()].join(", ")}.`, null, 404)
 
-/** The payload; undefined for a request without a body. */
+/** The payload of a request; undefined if the request has no body. */
 const bodyOf = ({ body, headers }: Call): Effect.Effect<unknown, Refusal> =>
   headers["content-length"] === "0" || (headers["content-length"] ?? headers["transfer-encoding"]) === undefined
     ? Effect.undefined
@@ -73,7 +73,7 @@ const events = (values: Stream.Stream<Told, Problem>): Response => {
     Stream.map(({ data, id }) => `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`),
     Stream.catch((problem) => Stream.succeed(`event: refused\ndata: ${JSON.stringify(toBody(refused(problem)))}\n\n`))
   )
-  // the first beat goes out at once, so that the client knows that its request was received
+  // the first comment is sent at once, so that the client knows that its request was received
   const beats = Stream.concat(Stream.succeed(": agentd\n\n"), Stream.as(Stream.drop(Stream.tick(BEAT), 1), ": \n\n"))
   return HttpServerResponse.stream(Stream.encodeText(Stream.merge(told, beats, { haltStrategy: "left" })), {
     contentType: "text/event-stream",
@@ -102,7 +102,7 @@ const called = Effect.fnUntraced(function* ({ access, verbs }: Doors, call: Call
 const numberIn = (text: string | null | undefined): number | undefined =>
   text !== null && text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 
-/** The runes after a cursor, then later ones: `?after=N&kinds=a,b&agent=NAME&stream=ID&internal=true`. */
+/** The runes after a position, then later ones. Query: `?after=N&kinds=a,b&agent=NAME&stream=ID&internal=true`. */
 const runes = ({ access, verbs }: Doors, { grant, headers, query }: Call): Response => {
   const after = numberIn(headers["last-event-id"]) ?? numberIn(query.get("after"))
   const text = (name: string) => {
@@ -137,7 +137,7 @@ const board = ({ access, verbs }: Doors, { grant }: Call): Response =>
     )
   )
 
-/** The beginning of the board, from the state that subscribers see; null: there is no board yet. */
+/** The first rows of the board, from the state that subscribers see; null: there is no board yet. */
 const glimpse = Effect.fnUntraced(function* ({ verbs }: Doors, { grant }: Call) {
   const whole = verbs.get("BoardNews")!.stream({ follow: false }, askerOf(grant))
   const board = yield* Effect.mapError(Stream.runHead(whole), refused)

@@ -60,7 +60,7 @@ print substr $answer, 4 + index $answer, "\r\n\r\n" if $answer =~ m{^HTTP/1\.[01
 exit 0;
 `
 
-/** The beginning of both scripts for sh. */
+/** The first part of both scripts for sh: reads the hook's input. */
 export const reading = String.raw`PATH=/usr/bin:/bin:$PATH LC_ALL=C; export PATH LC_ALL
 clean() { printf '%s' "$1" | tr -cd 'A-Za-z0-9_.:/-' | head -c 256; }
 # An object that is whole goes at once: the session may leave its end open. The daemon says what is cut.
@@ -135,11 +135,11 @@ const send = () => {
 }
 `
 
-/** The programs that can run the command, the best first. */
+/** The programs that can run the hook command, the best first. */
 export const WAYS = ["perl", "curl", "node"] as const
 export type Way = (typeof WAYS)[number]
 
-/** The program of the command, and its files. */
+/** The program that runs the hook command, and the files that it uses. */
 export interface Reporter {
   readonly way: Way
   /** Absolute path of the script. */
@@ -154,7 +154,7 @@ const scripts: { readonly [way in Way]: { readonly name: string; readonly text: 
   node: { name: "report.cjs", text: node }
 }
 
-/** How each program is called; `node` is the one that runs agentd. */
+/** The command for each program; `node` is the Node that runs agentd. */
 const programs: { readonly [way in Way]: string } = { perl: "perl", curl: "sh", node: quote(process.execPath) }
 /** The program that must be installed for each way of reporting. */
 const needed: { readonly [way in Way]: string } = { perl: "perl", curl: "curl", node: quote(process.execPath) }
@@ -168,12 +168,12 @@ export const MARK = "AGENTD_HOOK=1"
 const SILENCERS =
   "PERL5OPT PERL5LIB PERLLIB PERL5DB PERL_UNICODE PERLIO PERLIO_DEBUG NODE_OPTIONS NODE_PATH NODE_CHANNEL_FD NODE_V8_COVERAGE OPENSSL_CONF TIME_STYLE BASH_ENV ENV"
 
-/** The line for `sh -c`. `seconds: 0`: no timeout other than Claude Code's. */
+/** The command line of a hook, for `sh -c`. `seconds: 0`: no timeout other than Claude Code's. */
 export const line = ({ script, socket, way }: Reporter, route: string, seconds: number): string =>
   `${MARK}; PATH=/usr/bin:/bin:$PATH; [ -r ${quote(script)} ] && command -v ${needed[way]} >/dev/null || exit 0; ` +
   `unset ${SILENCERS}; exec ${programs[way]} ${quote(script)} ${quote(socket)} ${route} ${seconds} 2>/dev/null`
 
-/** The first way whose program is in a folder of the PATH; otherwise `node`. */
+/** The first way whose program is in a folder of the PATH; `node` if neither program is found. */
 const wayOf = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   for (const way of ["perl", "curl"] as const) {
@@ -209,6 +209,6 @@ export const writeScript = Effect.fnUntraced(function* (path: string, text: stri
   yield* fs.rename(made, path)
 })
 
-/** Writes the scripts of all ways into the folder. */
+/** Writes the scripts of all ways of reporting into the folder. */
 export const write = (folder: string) =>
   Effect.forEach(Object.values(scripts), ({ name, text }) => writeScript(join(folder, name), text), { discard: true })

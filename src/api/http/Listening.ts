@@ -10,18 +10,18 @@ export const Report = Schema.Struct({
   /** The port on 127.0.0.1; null: none is configured. */
   port: Schema.NullOr(Schema.Int),
   listening: Schema.Boolean,
-  /** Why it does not listen on the port, with a remedy; null: it listens, or is not configured to. */
+  /** Why the server does not listen on the port, with a remedy; null: it listens, or no port is configured. */
   problem: Schema.NullOr(
     Schema.Struct({
       message: Schema.String,
       remedy: Schema.String,
       /** True: another user's program occupies the port. */
       foreign: Schema.optionalKey(Schema.Boolean),
-      /** ms since the epoch */
+      /** Time since which the problem exists, ms since the epoch. */
       since: Schema.optionalKey(Schema.Finite)
     })
   ),
-  /** Foreign service workers, each with the page that found it at its own origin. */
+  /** Service workers of other programs, each with the page that found it at its own origin. */
   workers: Schema.optionalKey(Schema.Array(Schema.String))
 })
 export type Report = typeof Report.Type
@@ -32,13 +32,13 @@ export class Listening extends Context.Service<
   {
     readonly report: Effect.Effect<Report>
     readonly update: (change: Partial<Report>) => Effect.Effect<void>
-    /** Requests the port, if the config names none. */
+    /** Requests that the server listens on a port, if the config names none. */
     readonly ask: Effect.Effect<void>
     /** Waits for the first request for a port (`ask`). */
     readonly asked: Effect.Effect<void>
     /** Opens a free port for one page. */
     readonly openPage: Effect.Effect<number, Problem>
-    /** Sets how `openPage` works; the server calls it when it is ready. */
+    /** Sets the effect that `openPage` runs; the server calls it when it is ready. */
     readonly opensPages: (open: Effect.Effect<number, Problem>) => Effect.Effect<void>
     /** Records why the daemon cannot listen on a page's port; null: it can. */
     readonly page: (port: number, problem: Problem | null) => Effect.Effect<void>

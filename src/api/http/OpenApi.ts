@@ -9,7 +9,7 @@ import { Code } from "../../domain/Messages.ts"
 import type { VerbForm } from "../../domain/Verb.ts"
 import * as ApiWords from "./ApiWords.ts"
 
-/** The versions that the description names. */
+/** The versions that the OpenAPI description contains. */
 export interface Versions {
   readonly version: string
   readonly protocol: number
@@ -72,7 +72,7 @@ const query = (name: string, type: string, description: string) => ({
   schema: { type }
 })
 
-/** A stream of server-sent events whose data has the schema `of`. */
+/** The description of a stream of server-sent events. `of`: the schema of the events' data. */
 const stream = (operationId: string, description: string, of: string, parameters: ReadonlyArray<object>) => ({
   get: {
     operationId,
@@ -133,7 +133,7 @@ const worded = (value: unknown): unknown => {
   return { ...others, properties: Object.fromEntries(named) }
 }
 
-/** All schemas by name, in one table. */
+/** All schemas by name, in one table, as the OpenAPI description needs them. */
 const schemasOf = (named: ReadonlyArray<readonly [string, Schema.Codec<unknown, unknown>]>) => {
   const asts = named.map(([, schema]) => Schema.toCodecJson(schema).ast)
   const made = JsonSchema.toMultiDocumentOpenApi3_1(

@@ -12,7 +12,7 @@ import { type Refusal, refusal } from "./Refusal.ts"
 
 export interface PageFiles {
   readonly fs: FileSystem.FileSystem
-  /** Candidate folders: the first one that has the file is used. */
+  /** Folders in which a file is searched. The first folder that has the file is used. */
   readonly folders: ReadonlyArray<string>
 }
 
@@ -26,7 +26,10 @@ const TYPES: { readonly [ending: string]: string } = {
   ".webmanifest": "application/manifest+json"
 }
 
-/** Allows scripts, styles and connections of the page's own origin only; no framing, and no forms to elsewhere. */
+/**
+ * Headers that allow only scripts, styles and connections of the page's own origin. They forbid framing, and forms that
+ * send data elsewhere.
+ */
 const GUARDS = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -52,7 +55,7 @@ const contentOf = Effect.fnUntraced(function* ({ folders, fs }: PageFiles, name:
   return undefined
 })
 
-/** The tag of a content; different contents have different tags. */
+/** The tag of a file's content: a hash, so that different contents have different tags. */
 export const tagOf = (content: Uint8Array | string): string =>
   createHash("sha256").update(content).digest("base64url").slice(0, 22)
 
@@ -74,7 +77,7 @@ const respond = (content: Uint8Array, name: string, cache: string) =>
   })
 
 /**
- * A file. `tag`: the tag of the content that the page expects; if it matches, the browser may cache the file
+ * Serves a file. `tag`: the tag of the content that the page expects; if it matches, the browser may cache the file
  * permanently.
  */
 export const file = (

@@ -18,7 +18,7 @@ type Response = HttpServerResponse.HttpServerResponse
 
 /** Maximum number of known sessions per page; requests of an older session are refused. */
 const SESSIONS = 64
-/** How far a request's number may be behind the newest of its session. */
+/** How far a request's number may be behind the newest number of its session. */
 const BEHIND = 1_000
 
 const mac = (key: string | Buffer, text: string): Buffer => createHmac("sha256", key).update(text).digest()
@@ -32,7 +32,7 @@ class Seen {
   private newest = 0
   private readonly numbers = new Set<number>()
 
-  /** False: the request was seen before, or its number is too old to tell. */
+  /** Records a request's number. False: the request was seen before, or its number is too old to tell. */
   take(n: number): boolean {
     if (n <= this.newest - BEHIND || this.numbers.has(n)) return false
     this.numbers.add(n)
@@ -46,7 +46,7 @@ class Seen {
 /** Sessions of one page, by the number that the daemon assigned. */
 class Sessions {
   private readonly known = new Map<number, { readonly page: string; readonly seen: Seen }>()
-  /** Sessions up to this number are no longer valid. */
+  /** Sessions with a number up to this one are no longer valid. */
   private floor = 0
 
   of(number: number, page: string): Seen | undefined {
@@ -65,9 +65,9 @@ class Sessions {
 
 /** A request with a valid proof of its page. */
 export interface Paired {
-  /** Undefined: the page's right was revoked. */
+  /** The page's right; undefined if it was revoked. */
   readonly grant: Grant | undefined
-  /** Undefined: the request may be carried out; otherwise nothing is done. */
+  /** Why the request must not be carried out; undefined if it may be carried out. */
   readonly refused: Refusal | undefined
   /** SHA-256 of the body that the page sent. */
   readonly body: string
@@ -121,13 +121,13 @@ export interface Pairing {
   readonly hello: (id: string, page: string) => Effect.Effect<object, Refusal>
   /** Records the foreign service workers that a page found at its origin. */
   readonly tell: (id: string, workers: ReadonlyArray<string>) => Effect.Effect<void>
-  /** Undefined: the request is not from one of our pages. */
+  /** Verifies the proof of a request. Undefined: the request is not from one of our pages. */
   readonly open: (asks: Asks) => Effect.Effect<Paired | undefined, Refusal>
 }
 
 const WORD = /^[\w-]{22,64}$/
 
-/** `secret`: the keys of all pages are derived from it. */
+/** `secret`: the secret from which the keys of all pages are derived. */
 export const make = (
   access: Access["Service"],
   secret: Effect.Effect<string, Refusal>,

@@ -8,7 +8,7 @@ const TABLES = ["/proc/net/tcp", "/proc/net/tcp6"]
 /** The kernel's code for a listening socket. */
 const LISTENS = "0A"
 
-/** Undefined: the table has no listener on that port. Pure. */
+/** The user id of the listener on the port, from the kernel's table; undefined if there is none. Pure. */
 export const ownerIn = (table: string, port: number): number | undefined => {
   const hex = port.toString(16).toUpperCase().padStart(4, "0")
   for (const row of table.split("\n").slice(1)) {

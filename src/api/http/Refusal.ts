@@ -10,14 +10,14 @@ export interface Refusal {
   readonly status: number
   readonly code: RefusalCode
   readonly error: string
-  /** Null: no field in particular. */
+  /** The field of the request that is wrong; null: no particular field. */
   readonly field: string | null
   readonly remedy: string
-  /** Methods that the route has, if the request used another one. */
+  /** Methods that the route supports, if the request used another method. */
   readonly allow?: string
 }
 
-/** `status`: defaults to the status of the code. */
+/** Creates a refusal. `status`: if omitted, the status of the code. */
 export const refusal = (
   code: RefusalCode,
   error: string,

@@ -7,7 +7,7 @@ import type { Refusal } from "./Refusal.ts"
 
 export interface Call {
   readonly headers: Headers
-  /** The grant of the request's token; undefined: no token, or not a granted one. */
+  /** The grant of the request's token; undefined if there is no token, or it was not granted. */
   readonly grant: Grant | undefined
   readonly query: URLSearchParams
   /** The value of `:id` in the path. */
@@ -17,10 +17,10 @@ export interface Call {
 
 export interface Route {
   readonly method: "GET" | "POST" | "DELETE"
-  /** At most one segment is `:id`. */
+  /** Path pattern of the route. At most one segment is `:id`. */
   readonly path: string
   readonly needs: Needs | ((id: string) => Needs)
-  /** True for hooks: a body that is too long is truncated. Other routes refuse it. */
+  /** True for hooks: a body that is too long is truncated. Other routes refuse a body that is too long. */
   readonly cuts?: true
   readonly handle: (call: Call) => Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>
 }

@@ -29,7 +29,10 @@ import * as Tokens from "./Tokens.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 
 export const HOST = "127.0.0.1"
-/** Browsers also try this address for a name below localhost. If another program has it, the port counts as taken. */
+/**
+ * The IPv6 loopback address, which browsers also try for a name below localhost. If another program has it, the port
+ * counts as taken.
+ */
 const HOST6 = "::1"
 const NO_IPV6 = ["EADDRNOTAVAIL", "EAFNOSUPPORT"]
 
@@ -62,25 +65,25 @@ export interface Options<E, R> {
   readonly socket: string
   /** Frees the path of the socket for listening. Fails if something else is at that path. */
   readonly claim: (path: string) => Effect.Effect<void, E, R>
-  /** The TCP port; undefined: only the socket, until the port is requested (`Listening.ask`). */
+  /** The TCP port; undefined: the server listens only on the socket, until a port is requested (`Listening.ask`). */
   readonly port: number | undefined
   /** The port to use when a port is requested (`Listening.ask`). Undefined: the config forbids a port. */
   readonly spare?: number | undefined
-  /** Ports that systemd listens on for the daemon. */
+  /** Ports that systemd listens on in place of the daemon. */
   readonly given?: ReadonlyArray<GivenPort>
-  /** Further host names that lead to the port, through a proxy that speaks https for them. */
+  /** Further host names of the port, for a proxy that provides https for them. */
   readonly names?: ReadonlyArray<string>
-  /** For pages and programs; undefined: only hooks are answered. */
+  /** The entry points for pages and programs; undefined: only hooks are answered. */
   readonly doors?: Doors.Doors
   /** The answers of `GET /status` and `GET /metrics`. */
   readonly about: Api.About
-  /** Undefined: the defaults for a daemon. */
+  /** Timeouts of clients; undefined: the defaults for a daemon. */
   readonly patience?: Patience
   /** Called when another program has the port, and again when that program's owner changes. */
   readonly taken: (by: Taken) => Effect.Effect<void>
 }
 
-/** A port on a loopback address on which another process listens for the daemon. */
+/** A loopback address and port on which another process (systemd) listens for the daemon. */
 export interface GivenPort {
   readonly host: string
   readonly port: number
@@ -91,7 +94,7 @@ export interface GivenPort {
 }
 
 /**
- * Timeouts in ms for a client's headers and for its request, and the interval of the check, which wakes an idle daemon.
+ * Timeouts in ms for a client's headers and for its request. `look`: interval of the check, which wakes an idle daemon.
  */
 export interface Patience {
   readonly headers: number
@@ -126,11 +129,11 @@ class Rooms {
       this.guests.delete(conn)
       this.waiting.delete(conn)
     })
-    // after these two turns of the event loop, everything that had arrived has been read once
+    // by the second turn of the event loop, everything that had arrived has been read once
     setImmediate(() => setImmediate(() => this.strangers.settle(conn)))
   }
 
-  /** False: the request is authorized, but there is no room for its connection. */
+  /** Admits an authorized request. False: there is no room for its connection. */
   admit({ socket: conn, url = "" }: IncomingMessage): boolean {
     const waits = WAITS.test(url)
     if (waits && !this.waiting.has(conn) && this.waiting.size >= WAITING) return false
@@ -173,7 +176,8 @@ const listen = Effect.fnUntraced(function* (
   node.on("connection", (conn) => rooms.enter(conn))
   const makes = () => (given === undefined ? node : unlistened(node, given))
   const server = yield* NodeHttpServer.make(makes, { ...at, gracefulShutdownTimeout: GRACE })
-  // This runs between the grace period and the wait for the last connection, which a silent client would never end.
+  // closes connections between the grace period and the wait for the last connection, which a silent client would never
+  // end
   yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
   const answers = api(doorOf(node), (request) => rooms.admit(request as IncomingMessage))
   // from the connection, handlers can find the process of a local caller
@@ -240,7 +244,10 @@ const takenBy = Effect.fnUntraced(function* (port: number, error: HttpServerErro
   return { port, uid, foreign: uid !== null && uid !== process.getuid?.() } satisfies Taken
 })
 
-/** Serves until the scope closes; `tried` completes when the first attempt to take the port has succeeded or failed. */
+/**
+ * Serves on the port until the scope closes. `tried` completes when the first attempt to take the port has succeeded or
+ * failed.
+ */
 const onPort = Effect.fnUntraced(function* <E, R>(
   port: number,
   { taken, ...options }: Options<E, R>,
@@ -307,8 +314,8 @@ const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api
 })
 
 /**
- * Ports of single pages: each is the origin of one page, for a browser that does not resolve names below localhost to
- * this machine. The daemon keeps the port while the page has its right.
+ * Opens ports for single pages. Each is the origin of one page, for a browser that does not resolve names below
+ * localhost to this machine. The daemon keeps the port while the page has its right.
  */
 const onPagePorts = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api: Api.Api, { access }: Doors.Doors) {
   const scope = yield* Effect.scope
@@ -393,7 +400,7 @@ const pairingOf = Effect.fnUntraced(function* (state: string, { access }: Doors.
   )
 })
 
-/** Serves from now on: always on the socket, and on the port if it is available. */
+/** Serves while the scope is open: always on the socket, and on the port if it is available. */
 export const layer = <E, R>(options: Options<E, R>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {

@@ -14,14 +14,14 @@ import { isTooDeep } from "../../plates/Nesting.ts"
 import { type Kept, Plates } from "../../plates/Plates.ts"
 import * as HookCommand from "./HookCommand.ts"
 
-/** Maximum number of files per pass; the next pass finds the others. */
+/** Maximum number of files per pass; the next pass handles the others. */
 const MAX_FILES = 1000
 const MAX_ASIDE = 100
 /** Interval of the passes that find files which the watch has missed. */
 const LOOK = "30 seconds"
 /** Interval of the passes if the folder cannot be watched: a machine can have no watches left. */
 const LOOK_UNWATCHED = "5 seconds"
-/** A partial file of this age will never be completed, and is deleted. */
+/** Age at which a partial file is deleted, because it will never be completed. */
 const STILLBORN = Duration.hours(1)
 
 const WHOLE = ".hook"
@@ -30,7 +30,7 @@ const PART = ".part"
 export interface Folders {
   /** The folder of the hook scripts. */
   readonly hooks: string
-  /** The script of SessionStart. */
+  /** Path of the script for SessionStart hooks. */
   readonly script: string
   readonly spool: string
   readonly aside: string
@@ -63,7 +63,9 @@ export const entryOf = (event: unknown): string => `as=event\n\n${JSON.stringify
 
 const FIELDS = new Set(["as", "pid", "plate", "run"])
 
-/** `at`: when the file was written, ms since the epoch. Undefined: the text is not a spool entry. */
+/**
+ * Parses a spool file. `at`: when the file was written, ms since the epoch. Undefined: the text is not a spool entry.
+ */
 export const parse = (text: string, at: number): Kept | undefined => {
   const gap = text.indexOf("\n\n")
   if (gap < 0) return undefined
@@ -113,7 +115,7 @@ const filesOf = Effect.fnUntraced(function* (folder: string) {
             ]
           : []
       ),
-      // the writer might just have renamed it
+      // the writer might just have renamed the file
       Effect.orElseSucceed((): ReadonlyArray<Entry> => [])
     )
   )
@@ -174,7 +176,7 @@ export const prepare = Effect.fnUntraced(function* (state: string) {
   return folders
 })
 
-/** Processes files that exist now, and those that arrive later. */
+/** Processes files in the spool that exist now, and those that arrive later. */
 export const layer = ({ state }: { readonly state: string }) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -184,7 +186,7 @@ export const layer = ({ state }: { readonly state: string }) =>
       const watched = Stream.map(fs.watch(folders.spool), () => 0).pipe(Stream.catchCause(() => every(LOOK_UNWATCHED)))
       yield* Stream.make(0).pipe(
         Stream.concat(Stream.merge(watched, every(LOOK))),
-        // one pass handles everything that happened before it
+        // one pass handles all changes that happened before the pass
         Stream.buffer({ capacity: 1, strategy: "sliding" }),
         Stream.runForEach(() =>
           Effect.catch(drain(folders), (error) => Effect.logWarning(`the hooks' spool: ${error.message}`))

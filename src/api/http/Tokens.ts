@@ -9,12 +9,12 @@ import { join } from "node:path"
 import { Effect, FileSystem, type PlatformError, Schema } from "effect"
 import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
 
-/** `hooks` allows only reports, so it can be stored in the settings of other programs. */
+/** Levels of access. `hooks` allows only reports, so its token can be stored in the settings of other programs. */
 export type Level = "hooks" | "full"
 
 export type Tokens = { readonly [level in Level]: string }
 
-/** The secrets that have a file. The secret `pages` is never sent. */
+/** Secrets that are stored in a file. The secret `pages` is never sent. */
 type Secret = Level | "pages"
 
 /** A token cannot be read or created. */
@@ -35,10 +35,10 @@ const failed = (path: string) => (error: PlatformError.PlatformError) =>
     remedy: remedyOf(error, "Make sure that the state folder is yours: agentd doctor")
   })
 
-/** Random bytes from the operating system, not from Effect's Random, whose seed a test can choose. */
+/** A new secret from the operating system's random bytes, not from Effect's Random, whose seed a test can choose. */
 const fresh = Effect.sync(() => randomBytes(BYTES).toString("base64url"))
 
-/** Creates the file by a link, so that two processes that create it at once end up with the same token. */
+/** Creates the token's file by a link, so that two processes that create it at once end up with the same token. */
 const create = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const token = yield* fresh

@@ -12,7 +12,7 @@ export const AccessRow = Schema.Struct({
   right: Right,
   label: Schema.String,
   by: Schema.String,
-  /** ms since the epoch */
+  /** When the right was granted, ms since the epoch. */
   since: Schema.Finite
 })
 export type AccessRow = typeof AccessRow.Type
@@ -39,11 +39,11 @@ export const access = [
           return { url: `http://127.0.0.1:${port}/#open=${code}` }
         }
         const code = yield* access.invite({ right, label }, caller)
-        // a browser sends the fragment to no server
+        // a browser does not send the fragment of an address to any server
         return { url: `${address.replace("127.0.0.1", nameOf(code))}/#open=${code}` }
       })
   ),
-  /** A token for a program; the daemon returns it only once. */
+  /** Creates a token for a program; the daemon returns the token only once. */
   procedure(
     Rpc.make("Grant", {
       payload: input(wanted),

@@ -14,7 +14,7 @@ const full = (count: number, remedy: string) => refuse("not_now", `${count} call
 const admitting = (acquire: Effect.Effect<Effect.Effect<void>, CommandRefused>) =>
   Effect.map(Effect.scope, (scope) => ({
     call: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-      // a command of several steps must not be left half done
+      // an interrupt must not leave a command of several steps half done
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {
           const release = yield* acquire
@@ -49,7 +49,10 @@ export const make = Effect.suspend(() => {
   )
 })
 
-/** `run`: the run that calls. A run without a current call always gets a slot, however many calls other runs make. */
+/**
+ * Limits the calls of runs. `run`: the run that calls. A run without a current call always gets a slot, however many
+ * calls other runs make.
+ */
 export const ofRuns = (run: Effect.Effect<string>) =>
   Effect.suspend(() => {
     const { all, each } = Limits.runs.calls

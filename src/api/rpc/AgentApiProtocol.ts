@@ -37,7 +37,7 @@ export type VoiceInfo = typeof VoiceInfo.Type
 
 /** The part of an inbox that fits into one answer. */
 export const VoiceInboxReply = Schema.Struct({
-  /** Oldest first. */
+  /** The messages, oldest first. */
   messages: Schema.Array(
     Schema.Struct({
       messageId: Schema.String,
@@ -50,7 +50,7 @@ export const VoiceInboxReply = Schema.Struct({
       files: Schema.optional(Schema.Array(GivenFile))
     })
   ),
-  /** Number of further messages that did not fit. */
+  /** Number of further messages, which did not fit into the answer. */
   more: Schema.Int
 })
 export type VoiceInboxReply = typeof VoiceInboxReply.Type
@@ -58,7 +58,7 @@ export type VoiceInboxReply = typeof VoiceInboxReply.Type
 /** Maximum size of the messages' texts in one answer, in bytes. */
 const INBOX_BYTES = 2 * Limits.textBytes
 
-/** As many messages as fit, oldest first, and at least one. */
+/** As many messages as fit into one answer, oldest first, and at least one. */
 export const fitting = (messages: ReadonlyArray<InboxMessage>): VoiceInboxReply => {
   let [size, count] = [0, 0]
   for (const { text } of messages) {

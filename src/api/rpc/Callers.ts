@@ -20,13 +20,13 @@ import type { Voice } from "./Procedure.ts"
 
 interface Looking {
   readonly search: (socket: Socket) => Effect.Effect<Peer>
-  /** Looks up the process that the client says it is. */
+  /** Looks up the process with the id that the client states. */
   readonly believe: (pid: number) => Effect.Effect<Peer>
 }
 
 const untold = Effect.succeed<Peer>({ _tag: "Untold" })
 
-/** By default no caller is looked up, for example if the daemon has no socket. */
+/** The look-up of callers. By default no caller is looked up, for example if the daemon has no socket. */
 export const Look = Context.Reference<Looking>("agentd/rpc/Look", {
   defaultValue: () => ({ search: () => untold, believe: () => untold })
 })
@@ -56,7 +56,7 @@ export const make = Effect.fnUntraced(function* (agents: Agents["Service"], log:
 
   const connection = Effect.map(Effect.serviceOption(NodeSocket.NetSocket), Option.getOrUndefined)
 
-  /** The process of the caller. An unknown result is not cached: the process might be found the next time. */
+  /** The process of the caller. An unknown result is not cached, because the process might be found the next time. */
   const peer = Effect.fnUntraced(function* (isBelieved: boolean): Effect.fn.Return<Peer> {
     const socket = yield* connection
     if (socket === undefined) return { _tag: "Untold" }

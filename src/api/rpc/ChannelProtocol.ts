@@ -47,8 +47,8 @@ const orOver = <A, E>({ agents, channels }: Features, { caller, name }: Named, r
   )
 
 /**
- * Warns about agents that do not exist. A seat can wait for a future agent, but with a misspelt name it would wait for
- * ever.
+ * Adds a warning about agents that do not exist. A seat can wait for a future agent, but with a misspelt name it would
+ * wait for ever.
  */
 const withAbsent = Effect.fnUntraced(function* (
   { agents, channels }: Features,
@@ -68,7 +68,7 @@ const withAbsent = Effect.fnUntraced(function* (
   return { ...done, message: `${done.message} ${who}: the seat stays empty until there is one.` }
 })
 
-/** An agent speaks in its own turn; `channel` can be empty if the agent has the floor of only one channel. */
+/** An agent posts or signals in its own turn. `channel` can be empty if the agent has the floor of only one channel. */
 export const voiceChannel = procedure(
   Rpc.make("VoiceChannel", {
     payload: input({ runId: Bounds.name, channel: Bounds.name, utterance }),

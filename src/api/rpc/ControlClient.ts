@@ -21,7 +21,7 @@ export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("
   remedy: Schema.String,
   /** One of "not-running", "forbidden", "lost", "older", "protocol". */
   reason: Schema.String,
-  /** Process id of a daemon that runs nevertheless, according to its lock. */
+  /** Process id of the daemon that is running although it does not answer, according to the store's lock. */
   pid: Schema.optionalKey(Schema.Int)
 }) {}
 
@@ -106,14 +106,14 @@ const transport = (socket: string) =>
     Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: Limits.lineBytes * 8 }))
   )
 
-/** Connects, calls, and closes. */
+/** Connects to the daemon, runs the calls, and closes the connection. */
 export const call = <A, E, R>(
   socket: string,
   use: (client: Client) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>> =>
   Effect.flatMap(greeted, use).pipe(
     Effect.scoped,
-    // a daemon that stops interrupts its calls; an interrupt of this client never gets here
+    // a daemon that stops interrupts its calls; an interrupt of this client does not reach this handler
     Effect.catchCauseIf(
       (cause) => Cause.hasInterruptsOnly(cause) || isUnwritten(cause),
       () => Effect.fail(new DaemonUnreachable(lostAnswer(socket)))

@@ -79,7 +79,8 @@ const spoken = (given: Features, { introduce, sign }: Signing, { rpc, run }: Any
 }
 
 /**
- * The handler of each procedure is its own `run`. A declaration contains both, so the types need not be repeated here.
+ * The handlers of all procedures. The handler of a procedure is its own `run`: a declaration contains both, so the
+ * types are not repeated here.
  */
 const handlersOf = <Group>(all: ReadonlyArray<AnyProcedure>) =>
   Effect.gen(function* () {
@@ -92,7 +93,7 @@ const handlersOf = <Group>(all: ReadonlyArray<AnyProcedure>) =>
 
 export const layer = Control.toLayer(handlersOf<typeof Control>(procedures)).pipe(Layer.provideMerge(LiveGate.layer()))
 
-/** `run`: the run whose socket the call came through. */
+/** Handlers for the runs' own sockets. `run`: the run whose socket the call came through. */
 export const ofRuns = (run: Effect.Effect<string>) =>
   AgentApi.toLayer(handlersOf<typeof AgentApi>(agentApi)).pipe(
     Layer.provideMerge(LiveGate.layer(Admission.ofRuns(run)))

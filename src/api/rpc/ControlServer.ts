@@ -33,7 +33,7 @@ export interface Options {
   readonly given?: GivenSocket | undefined
 }
 
-/** Both servers as one. */
+/** Combines two socket servers into one. */
 const both = (
   one: SocketServer.SocketServer["Service"],
   other: SocketServer.SocketServer["Service"]
@@ -71,7 +71,7 @@ const listen = Effect.fnUntraced(function* (path: string) {
 
 const lookAt = (store: string) => Layer.sync(Look, () => PeerProcess.make(store))
 
-/** Serves on the socket from now on; requires what the handlers require. */
+/** Serves on the control socket while the scope is open; requires what the handlers require. */
 export const layer = (options: Options) =>
   RpcServer.layer(Control, {
     disableFatalDefects: true,

@@ -15,17 +15,20 @@ export const spawnRequest = Schema.Struct({
 })
 
 export const conversations = [
-  /** Calls without a result, those that wait for approval first, then oldest first. */
+  /** Lists calls without a result: those that wait for approval first, then oldest first. */
   procedure(
     Rpc.make("Calls", { success: Schema.Array(CallInfo) }).annotate(AtOnce, true),
     ({ agents }) => agents.calls
   ),
-  /** All conversations, including closed and archived ones. */
+  /** Lists all conversations, including closed and archived ones. */
   procedure(
     Rpc.make("Conversations", { success: Schema.Array(ConversationInfo) }).annotate(AtOnce, true),
     ({ agents }) => agents.conversations
   ),
-  /** `name`: the id, a unique prefix of it, or the project's name; empty: the caller's own conversation. */
+  /**
+   * Shows a conversation. `name`: the id, a unique prefix of it, or the project's name; empty: the caller's own
+   * conversation.
+   */
   procedure(question("Conversation", ConversationInfo, "conversation"), ({ agents }, { caller, name }) =>
     agents.conversation(name, caller)
   ),
@@ -68,7 +71,7 @@ export const conversations = [
   procedure(command("Archive", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
     agents.archive(name, caller)
   ),
-  /** `name`: the parent. */
+  /** Starts a sub-agent. `name`: the agent that becomes its parent. */
   procedure(command("Spawn", { request: spawnRequest }, "acts", "agent"), ({ agents }, { caller, name, request }) =>
     agents.spawn(name, request, caller)
   )

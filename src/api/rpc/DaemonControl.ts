@@ -19,8 +19,8 @@ export class DaemonControl extends Context.Service<
   {
     readonly status: Effect.Effect<DaemonStatus>
     /**
-     * Requests an orderly end; not an OperatorStop. Current runs start again after the next start, or, if kept,
-     * continue without the daemon.
+     * Requests an orderly end of the daemon; this is not an OperatorStop. Current runs start again after the next
+     * start, or, if kept, continue without the daemon.
      */
     readonly shutdown: (reason: string, by: string, keep: boolean) => Effect.Effect<void>
     /**
@@ -31,7 +31,7 @@ export class DaemonControl extends Context.Service<
     readonly notifyList: Effect.Effect<ReadonlyArray<NotifyRow>, CommandRefused | StorageError>
     /** Sends a message through a channel and returns the receiver's answer. */
     readonly notifyTest: (name: string) => Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
-    /** Newest first. */
+    /** Lists the alerts, newest first. */
     readonly alerts: (options: {
       readonly count: number
       readonly failed: boolean

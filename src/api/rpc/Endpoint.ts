@@ -9,7 +9,7 @@ import { Effect, FileSystem, Option, type PlatformError, Schema } from "effect"
 import * as NodePath from "node:path"
 import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
 
-/** The length of `sun_path` without its closing zero. */
+/** Maximum length of a socket's path: the length of `sun_path` without its closing zero. */
 export const MAX_PATH_BYTES = 107
 
 /** The socket cannot be opened at this path. */
@@ -68,7 +68,7 @@ export const checkLength = (path: string): Effect.Effect<void, EndpointRefused> 
         "Choose a shorter state folder with --state DIR, or set XDG_RUNTIME_DIR (usually /run/user/<uid>)."
       )
 
-/** Creates the folder as 0700, or checks the existing one. */
+/** Creates the folder with mode 0700, or checks the existing folder. */
 export const claimFolder = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 }).pipe(Effect.mapError(io(folder)))

@@ -28,7 +28,7 @@ export class FairShare<Owner, A> {
     return this.total
   }
 
-  /** The size of a piece; 0: unknown. */
+  /** The size of an owner's piece; 0: unknown. */
   of(owner: Owner, piece: A): number {
     return this.owners.get(owner)?.pieces.get(piece) ?? 0
   }
@@ -47,7 +47,7 @@ export class FairShare<Owner, A> {
     return gone
   }
 
-  /** Returns false if the piece was unknown. */
+  /** Forgets a piece. Returns false if the piece was unknown. */
   drop(owner: Owner, piece: A): boolean {
     const held = this.owners.get(owner)
     const size = held?.pieces.get(piece)
@@ -65,7 +65,7 @@ export class FairShare<Owner, A> {
     return gone
   }
 
-  /** The owner with most; if several are equal, the one that came last. */
+  /** The owner with the largest sum; if several are equal, the one that came last. */
   private fullest(): [Owner, Held<A>] {
     let found: [Owner, Held<A>] | undefined
     for (const entry of this.owners) if (found === undefined || entry[1].sum >= found[1].sum) found = entry

@@ -121,7 +121,7 @@ export class GivenSocket {
   private listen(): void {
     if (this.server !== undefined || this.isOver) return
     this.server = createServer(this.options, (conn) => {
-      // nothing is lost before the connection has a reader
+      // pause the connection, so that no data is lost before it has a reader
       conn.pause()
       conn.on("error", () => {})
       if (this.waiting.size === Limits.connections) return void conn.destroy()

@@ -8,7 +8,7 @@ import { AtOnce, error, input, procedure } from "./Procedure.ts"
 import { Causes, question, TimelinePage } from "../../board/TimelineMessages.ts"
 
 export const histories = [
-  /** The alerts, newest first; `failed`: only those that were not delivered. */
+  /** Lists the alerts, newest first; `failed`: only those that were not delivered. */
   procedure(
     Rpc.make("Alerts", {
       payload: input({ count: Bounds.between(1, MOST_ALERTS, "Ask for fewer."), failed: Schema.Boolean }),

@@ -29,7 +29,7 @@ import { partsOf } from "../../board/TreeMessages.ts"
 import * as Timeline from "../../board/Timeline.ts"
 import * as Version from "./Version.ts"
 
-/** Services that the answers are made of. */
+/** Services that the answers need. */
 export type Needs = Agents | Channels | DaemonControl | EventLog | Goals | Plates
 
 /** Number of agents for each status word, in the order in which a user looks for them. */
@@ -92,7 +92,7 @@ const why = Effect.fnUntraced(function* (name: string, caller: Caller) {
   return { agent, ...(yield* explain(agent)) }
 })
 
-/** `g3` is a goal, unless an agent has this name. */
+/** Explains a goal or an agent. `g3` is a goal, unless an agent has this name. */
 const explainAny = Effect.fnUntraced(function* (name: string, caller: Caller) {
   if (!GoalWhy.isName(name)) return yield* why(name, caller)
   const isAgent = yield* Effect.option((yield* Agents).agent(name, caller))
@@ -122,7 +122,7 @@ const report = Effect.gen(function* () {
 const soon = <A>(rows: Effect.Effect<ReadonlyArray<A>>) =>
   Effect.map(Effect.timeoutOption(rows, "1 second"), (found) => (found._tag === "Some" ? found.value : []))
 
-/** The facts that do not belong to agents. */
+/** The facts of the board and of the list of waiting matters that do not belong to agents. */
 const others = Effect.fnUntraced(function* (closed: boolean) {
   const agents = yield* Agents
   const daemon = yield* DaemonControl
@@ -202,8 +202,8 @@ const partsNamed = Effect.fnUntraced(function* (name: string | null) {
 })
 
 /**
- * `keep`: another daemon will follow. An agent may not request that if its own run would end: nobody might start the
- * next daemon, or the turn would restart it again and again.
+ * Ends the daemon. `keep`: another daemon will follow. An agent may not request that if its own run would end: nobody
+ * might start the next daemon, or the turn would restart it again and again.
  */
 const shutdown = Effect.fnUntraced(function* (reason: string, by: string, keep: boolean) {
   const daemon = yield* DaemonControl
@@ -268,8 +268,8 @@ const callsIn = (value: unknown): ReadonlyArray<string> =>
       )
 
 /**
- * Files outside the log hold the whole input of a waiting call, and the files of a message. They are deleted first. If
- * the erasure is interrupted then, the call can still be denied, and no copy outlives the log's.
+ * Erases a rune's payload. Files outside the log contain the input of a waiting call, and the files of a message. They
+ * are deleted first, so that no copy remains if the erasure is interrupted. The call can then still be denied.
  */
 const erase = Effect.fnUntraced(function* (eventId: number, also: boolean, by: string) {
   const agents = yield* Agents
@@ -295,7 +295,7 @@ const erase = Effect.fnUntraced(function* (eventId: number, also: boolean, by: s
   return { ...found, also: gone.flat(), more: also && (yield* repeatsOf(log, eventId)).more }
 })
 
-/** Answers that need no further service. */
+/** Answers about the daemon and its log, with all their services provided. */
 export const make = Effect.gen(function* () {
   const context = yield* Effect.context<Needs>()
   const here = <A, E>(effect: Effect.Effect<A, E, Needs>) => Effect.provideContext(effect, context)

@@ -14,7 +14,7 @@ import type { Features } from "./Features.ts"
 
 export interface Procedure<R extends Rpc.Any> {
   readonly rpc: R
-  /** Runs with a payload that has passed the gate: it is valid, and the call was admitted and counted. */
+  /** Carries out the procedure. The payload has passed the gate: it is valid, and the call was admitted and counted. */
   readonly run: (features: Features, payload: Rpc.Payload<R>) => Rpc.ResultFrom<R, never>
 }
 
@@ -36,7 +36,7 @@ export const procedure = <R extends Rpc.Any>(rpc: R, run: Procedure<R>["run"]): 
   run
 })
 
-/** A procedure of unknown type. */
+/** A procedure whose payload and reply have an unknown type. */
 export interface AnyProcedure {
   readonly rpc: Rpc.Any
   readonly run: (features: Features, payload: never) => unknown
@@ -53,8 +53,9 @@ export interface Input {
 }
 
 /**
- * A payload with these fields, which are plain JSON. It is not decoded in transit, because a codec that fails makes a
- * defect. Instead the gate validates it, so refusals come from one place with one form of text.
+ * The schema of a payload with these fields, which are plain JSON. The payload is not decoded in transit, because a
+ * codec that fails causes a defect. Instead the gate validates it, so all refusals come from one place and have one
+ * form.
  */
 export const input = <const Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Object.assign(Schema.Any.annotate({}), { bounds: Schema.Struct(fields) }) as unknown as Schema.Struct<Fields> & Input
@@ -77,7 +78,10 @@ export const About = Context.Reference<Named>("agentd/rpc/About", {
  */
 export type Voice = "decides" | "acts" | "speaks"
 
-/** Undefined: the procedure only reads. `introduces`: the payload states the caller's process. */
+/**
+ * How a procedure acts for its caller. Undefined: the procedure only reads. `introduces`: the payload states the
+ * caller's process.
+ */
 export const Speaks = Context.Reference<Voice | "introduces" | undefined>("agentd/rpc/Speaks", {
   defaultValue: () => undefined
 })

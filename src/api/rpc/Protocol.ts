@@ -56,7 +56,7 @@ const hello = procedure(
     payload: input({
       protocol: Schema.Int,
       version: Bounds.name,
-      /** The caller's process id; an older agentd does not send it. */
+      /** Process id of the caller; an older agentd does not send it. */
       pid: Schema.optionalKey(Bounds.pid)
     }),
     success: Greeting,
@@ -67,7 +67,7 @@ const hello = procedure(
   ({ inquiries }, peer) => inquiries.greeting(peer)
 )
 
-/** The daemon, single agents, sessions, and the log. */
+/** Procedures for the daemon, single agents, sessions, and the log. */
 const daemon = [
   hello,
   procedure(Rpc.make("Status", { success: StatusReply }).annotate(AtOnce, true), ({ inquiries }) => inquiries.status),
@@ -77,8 +77,8 @@ const daemon = [
         config: Bounds.path,
         caller: Bounds.caller,
         /**
-         * Hash of the text that the caller agrees to; null: none. Undefined, as an older agentd sends it: the current
-         * file.
+         * Hash of the text that the caller agrees to; null: the caller agrees to none. Undefined, as an older agentd
+         * sends it: the current file.
          */
         trust: Schema.optionalKey(Schema.NullOr(Bounds.name))
       }),
@@ -139,10 +139,10 @@ const daemon = [
     command(
       "Set",
       {
-        /** Null: unchanged. */
+        /** The new model; null: unchanged. */
         model: Schema.NullOr(Bounds.name),
         mode: Schema.NullOr(Bounds.name),
-        /** Forgets earlier choices first. */
+        /** True: forgets earlier choices first. */
         reset: Schema.Boolean
       },
       "acts",
@@ -209,11 +209,11 @@ const daemon = [
     }).annotate(AtOnce, true),
     ({ board }, { all }) => board.now(all)
   ),
-  /** The board, and then its changes. */
+  /** The board first, and then its changes. */
   procedure(
     Rpc.make("BoardNews", {
       payload: input({
-        /** False: ends after the first value. */
+        /** False: the stream ends after the first value. */
         follow: Schema.Boolean
       }),
       success: BoardNews,
@@ -243,13 +243,16 @@ const daemon = [
     }).annotate(AtOnce, true),
     ({ plates }, { all }) => plates.list({ closed: all })
   ),
-  /** `name`: the id, a unique prefix of it, or the session's own id. */
+  /** Shows a session. `name`: the id, a unique prefix of it, or the id in the session's own program. */
   procedure(
     Rpc.make("Plate", { payload: input({ name: Bounds.name }), success: PlateInfo, error: CommandRefused }),
     ({ plates }, { name }) => plates.find(name)
   ),
   procedure(command("ForgetPlate", {}, "acts"), ({ plates }, { caller, name }) => plates.forget(name, caller)),
-  /** `name`: a tool call's id or a unique prefix of it; otherwise a session's permission request, or its plate. */
+  /**
+   * Answers a call. `name`: a tool call's id or a unique prefix of it; otherwise a session's permission request, or its
+   * plate.
+   */
   procedure(
     command(
       "Answer",
@@ -268,7 +271,7 @@ const daemon = [
     ({ inquiries }, { caller, name, ...input }) =>
       inquiries.answer(name, { ...input, behavior: input.decision }, caller)
   ),
-  /** The call that an answer with that name would decide, in full. */
+  /** The call that an answer with this name would decide, in full. */
   procedure(
     Rpc.make("Asked", { payload: input(Bounds.named), success: AskedCall, error }),
     ({ inquiries }, { caller, name }) => inquiries.asked(name, caller)
@@ -296,7 +299,7 @@ const daemon = [
       payload: input({
         eventId: Schema.Int,
         caller: Bounds.caller,
-        /** True: also erases runes of its stream that repeat its texts. */
+        /** True: also erases runes of the same stream that repeat the rune's texts. */
         also: Schema.optionalKey(Schema.Boolean)
       }),
       success: Erasable,
@@ -311,7 +314,7 @@ const daemon = [
   /** Answers before the daemon ends; the caller can watch its pid. */
   procedure(
     Rpc.make("Shutdown", {
-      /** `keep`: runs are left to the next daemon. */
+      /** `keep`: runs continue, and are left to the next daemon. */
       payload: input({ reason: Bounds.reason, by: Bounds.name, keep: Schema.optional(Schema.Boolean) }),
       success: Schema.Struct({ pid: Schema.Int }),
       error: CommandRefused
@@ -352,8 +355,8 @@ export const procedures = [
 export const Control: Gated<typeof procedures> = groupOf(procedures).middleware(Gate)
 
 /**
- * The procedures of a run's own socket: a greeting, and those by which the run speaks as itself. None can read other
- * data or act for another caller.
+ * The procedures of a run's own socket: a greeting, and the procedures by which the run speaks as itself. No procedure
+ * can read other data or act for another caller.
  */
 export const agentApi = [hello, voiceChannel, ...voices] as const
 

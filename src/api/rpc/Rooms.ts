@@ -38,20 +38,23 @@ interface Bounds {
   /** The owner whose share the connection uses: its run; on the control socket one owner for all connections. */
   readonly ownerOf: (conn: Socket) => string
   readonly connections: FairShare<string, Socket>
-  /** Bytes of incomplete lines. */
+  /** Number of bytes of incomplete lines, by connection. */
   readonly halfLines: FairShare<string, Socket>
-  /** Connections that have not sent a line yet. If omitted, these count as connections from the start. */
+  /**
+   * Connections that have not sent a line yet. If omitted, every connection counts as a normal connection from the
+   * start.
+   */
   readonly strangers?: Strangers<Socket>
-  /** Pace of an owner. After a burst, lines that come faster wait unread. */
+  /** Maximum pace of an owner's lines. After a burst, lines that come faster wait unread. */
   readonly lines?: { readonly perSecond: number; readonly burst: number }
 }
 
 /** Decides which connections stay, and closes the others. */
 export class ConnectionRooms {
   private readonly bounds: Bounds
-  /** Since when each connection must complete a line: its first one, or one that it has begun. */
+  /** Time since which each connection must complete a line: its first one, or one that it has begun. */
   private readonly since = new Map<Socket, number>()
-  /** By owner: the time at which its lines so far would have been sent at the allowed pace. */
+  /** By owner: the time at which the owner's lines so far would have been sent at the allowed pace. */
   private readonly paces = new Map<string, number>()
 
   constructor(bounds: Bounds) {
@@ -177,7 +180,7 @@ const next = (conn: Socket, ...events: ReadonlyArray<"close" | "drain">) =>
     })
   })
 
-/** Waits until the client has read its answers and its waiting time is over, or until it has disconnected. */
+/** Waits until the client has read its answers and its waiting time is over, or until the client has disconnected. */
 const ready = (conn: Socket, rooms: Rooms) =>
   Effect.gen(function* () {
     if (conn.writableNeedDrain && !conn.destroyed) yield* next(conn, "drain", "close")
@@ -201,7 +204,7 @@ const heard = (
   }))
 })
 
-/** Closes connections that send too much or take too long; they are not read further. */
+/** Applies the limits to a server: connections that send too much or take too long are closed, and not read further. */
 export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketServer["Service"], rooms: Rooms) {
   const watching = Latch.makeUnsafe(false)
   const look = () => void (rooms.isWatching() ? watching.openUnsafe() : watching.closeUnsafe())
@@ -224,7 +227,7 @@ export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketS
           // every connection of a real server has a NetSocket
           if (found._tag === "None") return
           const conn = found.value
-          // each answer that waits for the client to read adds a listener: up to the number of calls
+          // each answer that waits for the client to read it adds a listener: up to the number of calls
           conn.setMaxListeners(2 * Limits.calls)
           rooms.enter(conn, yield* Monotonic.now)
           look()
@@ -239,7 +242,7 @@ export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketS
               rooms.take(conn, part, now)
               look()
             })
-          // whatever breaks a connection concerns only that connection
+          // an error of a connection concerns only that connection
           yield* Effect.catchCause(Effect.asVoid(handler(heard(socket, ready(conn, rooms), tell))), (cause) =>
             Effect.logDebug("a control connection broke", cause)
           ).pipe(Effect.ensuring(Effect.sync(() => rooms.leave(conn))))

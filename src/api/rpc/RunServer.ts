@@ -43,7 +43,7 @@ const connectionsOf = (sockets: RunSockets["Service"], origins: Origins) =>
     })
   )
 
-/** Serves from now on; requires what the handlers require. */
+/** Serves the runs' sockets while the scope is open; requires what the handlers require. */
 export const layer = Layer.unwrap(
   Effect.sync(() => {
     const origins = new Origins()

@@ -49,7 +49,7 @@ export const schedules = [
     }).annotate(Speaks, "decides"),
     ({ schedules }, { caller, ...request }) => schedules.add(request, caller)
   ),
-  /** Schedules of the caller's project, or of all projects; the next one due first. */
+  /** Lists the schedules of the caller's project, or of all projects; the next one due first. */
   procedure(
     Rpc.make("Schedules", {
       payload: input({ all: Schema.Boolean, caller: Bounds.caller }),

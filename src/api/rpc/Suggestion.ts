@@ -13,7 +13,7 @@ const added = (refused: CommandRefused, meant: string | undefined): CommandRefus
         remedy: `Did you mean "${meant}"? ${refused.remedy}`
       })
 
-/** The most similar name, as the caller would write it. */
+/** The most similar name, in the form that the caller would write. */
 const nearest = (name: string, spellings: ReadonlyMap<string, string>): string | undefined => {
   const found = didYouMean(name, [...spellings.keys()])
   return found === undefined ? undefined : spellings.get(found)

@@ -15,7 +15,7 @@ import { agentApi, Control } from "./Protocol.ts"
 
 const HIDDEN: ReadonlySet<string> = new Set([...agentApi, ...access].map(({ rpc }) => rpc._tag))
 
-/** Procedures that change no agent, but send a notification. */
+/** Procedures that count as actions because they send a notification. */
 const MAILS: ReadonlySet<string> = new Set(["AlertTest", "NotifyTest"])
 
 export const isObject = (value: unknown): value is { readonly [field: string]: unknown } =>
@@ -30,7 +30,10 @@ const CALLER = Schema.Struct({ config: Schema.optionalKey(Schema.NullOr(path)) }
   description: "The config in which names are looked up, if a name alone is ambiguous. The token identifies the caller."
 })
 
-/** The field that names the caller. A procedure that only reads can have a field `by` with another meaning. */
+/**
+ * The name of the field that contains the caller's name. A procedure that only reads can have a field `by` with another
+ * meaning.
+ */
 type Signed = "caller" | "by" | undefined
 
 const signedIn = (fields: Schema.Struct.Fields, reads: boolean): Signed =>

@@ -43,7 +43,7 @@ const verbOf = (declared: Declared, call: Call): Verb => {
 
 /** A client and a server that are connected directly. */
 const joined = Effect.gen(function* () {
-  // each needs a reference to the other
+  // client and server each need a reference to the other
   const ends: { toClient?: Effect.Success<ReturnType<typeof RpcClient.makeNoSerialization<never, never>>>["write"] } =
     {}
   const server = yield* RpcServer.makeNoSerialization(Control, {
@@ -66,7 +66,7 @@ const made: Effect.Effect<Verbs, never, Scope.Scope | Effect.Services<typeof joi
   (call) => new Map(declared.map((each) => [each.form.name, verbOf(each, call)]))
 )
 
-/** Requires what the handlers require; ends with its scope. */
+/** The verbs. Requires what the handlers require; ends with its scope. */
 export const make = Effect.flatMap(Layer.build(ControlHandlers.layer), (handlers) =>
   Effect.provideContext(made, handlers)
 )

@@ -8,7 +8,7 @@ export const PROTOCOL = 2
 /** The oldest version that the daemon supports. */
 export const OLDEST_PROTOCOL = 1
 
-/** How either side introduces itself in its first frame. */
+/** The versions that either side sends in its first frame. */
 export interface Peer {
   readonly protocol: number
   readonly version: string
@@ -16,10 +16,13 @@ export interface Peer {
 
 export const ourselves: Peer = { protocol: PROTOCOL, version: VERSION }
 
-/** A client also sends its process id, so that the daemon need not search for the caller's process. */
+/**
+ * The introduction of a client. It also contains the process id, so that the daemon need not search for the caller's
+ * process.
+ */
 export const introduction = (): Peer & { readonly pid: number } => ({ ...ourselves, pid: process.pid })
 
-/** Why the daemon cannot talk to a client of these versions; undefined: it can. */
+/** Why the daemon cannot talk to a client with these versions; undefined if it can. */
 export const mismatch = ({
   protocol,
   version

@@ -23,7 +23,7 @@ const commandsIn = ({ agent, kind, remedy }: AlertRow): ReadonlyArray<string> =>
   return found.length === 0 && kind === "agent.stopped" && agent !== null ? [`agentd why ${agent}`] : found.slice(0, 3)
 }
 
-/** The delivery state of an alert's mail. */
+/** The delivery state of an alert. */
 const Way = ({ row: { attempts, error, nextAt, rejected, sentAt, state, to } }: { readonly row: AlertRow }) => {
   const when =
     nextAt === null ? "after the previous one" : nextAt <= now.value ? "now" : `in ${span(nextAt - now.value)}`

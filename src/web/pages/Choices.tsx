@@ -19,7 +19,7 @@ interface Props {
 interface AskProps {
   readonly question: Question
   readonly chosen: ReadonlyArray<number>
-  /** True: keys go to this question. */
+  /** True: this is the question that keys answer. */
   readonly isCurrent: boolean
   readonly pick: (option: number) => void
   readonly say: (text: string) => void

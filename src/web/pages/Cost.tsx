@@ -26,7 +26,7 @@ const Figure = ({ label, note, value }: { readonly label: string; readonly value
   </p>
 )
 
-/** "USD of 60". */
+/** The unit with its limit: "USD of 60". */
 const ofLimit = (unit: string, limit: LimitRow | undefined): string =>
   limit === undefined ? unit : `${unit} of ${limitOf(limit.resource, limit.limit)}`
 

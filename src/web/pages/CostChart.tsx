@@ -36,7 +36,7 @@ interface Props {
   readonly at: number
   readonly point: (n: number) => void
   readonly isMoney: boolean
-  /** The unit, and the slots: "USD by day". */
+  /** The unit and the slots, for screen readers: "USD by day". */
   readonly label: string
 }
 

@@ -22,7 +22,7 @@ const amount = (resource: LimitRow["resource"], value: number): string => {
 }
 const UNITS = { usd: "USD", tokens: "tokens", tool_calls: "tool calls", wall_time: "of turns" } as const
 
-/** "44.26 of 60 USD". Pure. */
+/** How much of a limit is spent: "44.26 of 60 USD". Pure. */
 export const wordsOf = ({ limit, resource, spent }: LimitRow): string =>
   `${amount(resource, spent)} of ${limitOf(resource, limit)} ${UNITS[resource]}`
 

@@ -20,7 +20,7 @@ interface Step {
   readonly verb: string
   readonly more?: object
 }
-/** Verbs that settle a matter of the kind, called with the name of its row. */
+/** Verbs that settle a matter, by its kind. They are called with the name of the matter's row. */
 const STEPS: { readonly [kind in WaitingRow["kind"]]?: ReadonlyArray<Step> } = {
   dropped: [
     { does: "Ask again", verb: "Retry" },

@@ -23,10 +23,10 @@ import { Choices } from "./Choices.tsx"
 import { Matter } from "./Matter.tsx"
 import { Who } from "./Board.tsx"
 
-/** ms during which a press is ignored, because it was meant for the previous call. */
+/** Time in ms during which a press is ignored, because it was meant for the previous call. */
 const SETTLE = 350
 
-/** The id that a decision needs; undefined: it cannot be decided here. */
+/** The id of the call or request to decide; undefined: the matter cannot be decided here. */
 export const askOf = ({ id, kind }: WaitingRow): string | undefined => {
   if (kind !== "approval" && kind !== "question") return undefined
   const [what, name] = id.split("/")

@@ -17,9 +17,9 @@ import { Failed, Kbd, Loading } from "../Ui.tsx"
 
 interface Draft {
   readonly goal: string
-  /** A command per line. */
+  /** The commands that must succeed, one per line. */
   readonly checks: string
-  /** Config file of its project; empty: the first project. */
+  /** Config file of the goal's project; empty: the first project. */
   readonly config: string
   /** Name of the planner; empty: the planner of the project's config. */
   readonly planner: string

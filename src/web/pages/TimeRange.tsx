@@ -17,12 +17,12 @@ const CHOSEN = "chosen"
 const FIELDS = ["last", "from", "to"] as const
 
 export interface Range {
-  /** ms since the epoch. */
+  /** Start of the range, ms since the epoch; undefined: no start. */
   readonly since?: number
   readonly until?: number
 }
 
-/** A local time, to the minute. */
+/** The local time, to the minute, for an input field. */
 const local = (at: number): string => stamp(at).slice(0, 16).replace(" ", "T")
 
 const timeIn = (text: string | null): number | undefined => {
@@ -30,7 +30,7 @@ const timeIn = (text: string | null): number | undefined => {
   return Number.isNaN(at) ? undefined : at
 }
 
-/** Pure except for the time zone. */
+/** The range in an address. Pure except for the time zone. */
 export const rangeOf = (query: URLSearchParams, now: number): Range => {
   const last = LAST[query.get("last") ?? ""]
   if (last !== undefined) return { since: now - last[1] }
@@ -45,7 +45,7 @@ const nameOf = (query: URLSearchParams): string => {
   return query.has("from") || query.has("to") ? CHOSEN : ""
 }
 
-/** The range as of the moment when it was chosen. */
+/** The range, calculated at the moment when it was chosen. */
 export const useRange = (query: URLSearchParams): Range => {
   const key = FIELDS.map((name) => query.get(name) ?? "").join(" ")
   return useMemo(() => rangeOf(query, Date.now()), [key])

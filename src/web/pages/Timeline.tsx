@@ -21,14 +21,17 @@ import { type Range, TimeRange, useRange } from "./TimeRange.tsx"
 const HIGH = 26
 /** Number of rows outside the visible part that are rendered, too. */
 const MORE = 8
-/** Browsers support heights up to some 33 million pixels: if there are more runes, only the newest are listed. */
+/**
+ * Maximum number of listed runes; if there are more, only the newest are listed. Browsers support heights up to some 33
+ * million pixels.
+ */
 const MOST = 1_200_000
 const WIDE = 72
 const KNOT = WIDE - 6
 
 /**
- * `agent:builder kind:tool. kind:turn.started stream:shop-1 is:internal`; a single word is an agent, or a kind if it
- * has a dot. Pure.
+ * Parses a filter: `agent:builder kind:tool. kind:turn.started stream:shop-1 is:internal`. A word without a colon is an
+ * agent, or a kind if it contains a dot. Pure.
  */
 export const readQuery = (text: string) => {
   const words = text.split(/\s+/).filter(Boolean)
@@ -101,7 +104,7 @@ const useRunes = (query: string, range: Range, news: number) => {
   return { known, rows: places.current.rows, need }
 }
 
-/** Arcs between the runes in sight; the arc to a cause further up ends above the top. */
+/** Arcs between the runes in sight. An arc to a cause above the visible part ends above its top. */
 const Arcs = ({
   first,
   lit,

@@ -12,7 +12,7 @@ import { Bare, Failed, Glyph, Loading } from "../Ui.tsx"
 /** Number of messages that fill the bar. */
 const FULL = 16
 
-/** For each row and each depth above it: whether a later row has the same depth. Pure. */
+/** For each row and each depth above the row: whether a later row has the same depth. Pure. */
 const stemsOf = (rows: ReadonlyArray<TreeRow>): ReadonlyArray<ReadonlyArray<"bar" | "mid" | "end" | "none">> => {
   const open: Array<boolean> = []
   return rows
