@@ -39,7 +39,7 @@ const headerOf = (name: string, size: number, type: "0" | "x"): Buffer => {
   return header
 }
 
-/** One record of an extended header, such as `17 path=a/long/name\n`. Its length includes the length itself. */
+/** A record of an extended header, such as `17 path=a/long/name\n`. Its length includes the length itself. */
 const recordOf = (key: string, value: string): string => {
   const rest = ` ${key}=${value}\n`
   let length = Buffer.byteLength(rest)

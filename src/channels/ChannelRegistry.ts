@@ -102,7 +102,7 @@ export class ChannelRegistry {
     return (
       [...this.homes.values()].find((home) => home.config === config) ??
       [...this.homes.values()].find((home) => ProjectName.isOf(config, home.conversation)) ??
-      refuse("not_found", "The daemon does not keep this project.", "Let it: agentd start")
+      refuse("not_found", "The daemon does not keep this project.", "Start it: agentd start")
     )
   }
 

@@ -62,7 +62,7 @@ export const Event = Schema.Union([
     to: Schema.Literals(["QUEUED", "ACTIVE"]),
     at: Schema.Finite
   }),
-  /** There is a new post in the channel. The event does not contain its text. */
+  /** A new post has arrived in the channel. The event does not contain its text. */
   Schema.TaggedStruct("MessageArrived", { messageId: Schema.String })
 ])
 export type Event = typeof Event.Type
@@ -174,7 +174,7 @@ export const readAnswer = (text: string): { readonly complete: boolean; readonly
   return body.endsWith(SIGNAL) && isAlone ? { complete: true, text: rest } : { complete: false, text }
 }
 
-/** One line of the readable log for a move. */
+/** A line of the readable log for one move. */
 export const logLine = (
   data: Pick<Data, "agentId" | "channel">,
   move: {

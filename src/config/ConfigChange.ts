@@ -9,7 +9,7 @@ import { Schema, TextDiff } from "effect"
 import type { AgentConfig } from "./AgentConfig.ts"
 import type { Project } from "./ConfigFile.ts"
 
-/** One difference between two configs, in plain words. */
+/** A single difference between two configs, in plain words. */
 export const Consequence = Schema.Struct({
   /** True if the new value allows more than before: another program, another key, fewer approvals. */
   dangerous: Schema.Boolean,

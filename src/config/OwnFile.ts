@@ -19,7 +19,7 @@ export class OwnFileRefused extends Schema.TaggedError<OwnFileRefused>()("OwnFil
   reason: Schema.Literals(["missing", "unreadable", "noFile", "tooLarge", "foreign"]),
   /** The problem, without the file's path: `is not a file`. */
   message: Schema.String,
-  /** What to do; empty if that depends on the purpose of the file. */
+  /** The remedy; empty if that depends on the purpose of the file. */
   remedy: Schema.String
 }) {}
 

@@ -225,7 +225,7 @@ export class ScheduleBook {
       const due = dueOf(plan.times, plan.catchUp, { upTo: entry.upTo, now })
       if (due._tag === "Wait") return { until: due.until ?? Number.POSITIVE_INFINITY, waits: false }
       if (due._tag === "Missed") {
-        const reason = "nobody could act at that time"
+        const reason = "the schedule could not run at that time"
         yield* this.append("schedule.skipped", { name, due: due.due, count: due.count, reason }, "missed")
         continue
       }

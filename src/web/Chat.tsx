@@ -45,7 +45,7 @@ const changeIn = (input: string): string | undefined => {
   return goes === undefined || comes === undefined ? undefined : patchOf(goes, comes)
 }
 
-/** One line that describes a tool's input. */
+/** A single line that describes a tool's input. */
 const lineOf = (input: string): string =>
   field(input, "command", "path", "file_path", "pattern", "url", "query") ?? briefOf(input)
 

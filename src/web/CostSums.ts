@@ -92,7 +92,7 @@ export interface Line {
   readonly usd: number
 }
 
-/** One line per agent, the most expensive first. Its bars show USD, or tokens if none of its usage has a price. */
+/** A line for each agent, the most expensive first. Its bars show USD, or tokens if none of its usage has a price. */
 export const linesOf = (rows: ReadonlyArray<CostRow>, slots: ReadonlyArray<string>): ReadonlyArray<Line> => {
   const byAgent = new Map<string, Array<CostRow>>()
   for (const row of rows) byAgent.set(row.agent ?? "", [...(byAgent.get(row.agent ?? "") ?? []), row])

@@ -9,7 +9,7 @@ const HOUR = 60 * MINUTE
 const send = { agent: "bob", text: "good night" }
 const nightly = (more: object = {}) => ({ nightly: { cron: "30 2 * * *", timeZone: "Europe/Berlin", send, ...more } })
 const hourly = (more: object = {}) => ({ hourly: { cron: "0 * * * *", timeZone: "UTC", send, ...more } })
-const SLEPT = "nobody could act at that time"
+const SLEPT = "the schedule could not run at that time"
 const UNDER_WAY = "the previous run is still under way"
 
 const runs = Effect.fnUntraced(function* (world: World, ...expected: ReadonlyArray<string>) {

@@ -19,7 +19,7 @@ import { introduction } from "./Version.ts"
 export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("DaemonUnreachable", {
   message: Schema.String,
   remedy: Schema.String,
-  /** One of "not-running", "forbidden", "lost", "older", "protocol". */
+  /** The cause: "not-running", "forbidden", "lost", "older" or "protocol". */
   reason: Schema.String,
   /** Process id of the daemon that is running although it does not answer, according to the store's lock. */
   pid: Schema.optionalKey(Schema.Int)

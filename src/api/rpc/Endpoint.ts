@@ -16,7 +16,7 @@ export const MAX_PATH_BYTES = 107
 export class EndpointRefused extends Schema.TaggedError<EndpointRefused>()("EndpointRefused", {
   message: Schema.String,
   remedy: Schema.String,
-  /** One of "long", "folder", "in-use", "not-a-socket", "io". */
+  /** The cause: "long", "folder", "in-use", "not-a-socket" or "io". */
   reason: Schema.String
 }) {}
 
