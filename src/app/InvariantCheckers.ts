@@ -193,7 +193,7 @@ export const floors: Checker<Floors> = {
     const channel = readSeat(seen)?.payload.channel
     const holder = channel === undefined ? undefined : lookup(state, channel)
     return seen.to === "ACTIVE" && holder !== undefined && holder !== seen.actor
-      ? violation("INV-FLOOR-SINGLE", `the floor of ${channel} is with ${holder}`)
+      ? violation("INV-FLOOR-SINGLE", `${holder} has the floor of ${channel}`)
       : undefined
   },
   apply: (state, seen) => {

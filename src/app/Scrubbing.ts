@@ -30,7 +30,7 @@ export const once = Effect.fnUntraced(function* (every: Duration.Duration) {
   if (due > 0) return Duration.min(LOOK, Duration.millis(due))
   const { problems, runes } = yield* (yield* EventLog).scrub
   if (problems > 0)
-    yield* Effect.logError(`the whole log was checked: ${problems} of ${runes} runes are not as written`)
+    yield* Effect.logError(`the whole log was checked: ${problems} of ${runes} runes differ from what was written`)
   return LOOK
 })
 

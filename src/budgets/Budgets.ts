@@ -116,7 +116,7 @@ class BudgetTable implements Allowances {
     for (const { stream } of streams.toSorted((a, b) => Number(a.isSealed) - Number(b.isSealed))) {
       if (stream !== DAEMON_STREAM && !ConversationId.mayBe(stream)) continue
       yield* Effect.catch(this.read(stream), ({ message }) =>
-        this.log.setAside({ stream, part: "all that was spent", message })
+        this.log.setAside({ stream, part: "its spending", message })
       )
       const known = this.known.get(stream)
       if (known?.isLive === false) {

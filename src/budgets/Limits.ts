@@ -103,7 +103,12 @@ export const unusual = ({ turn, usual = [] }: Account): Reach | undefined => {
   const median = costs.toSorted((a, b) => a - b)[Math.floor(costs.length / 2)]
   if (median === undefined || costs.length < LEAST || turn.sum[resource] < TIMES * median) return undefined
   const of = { whose: "agent", period: "turn", label: turn.label, resource, until: null, stops: false } as const
-  return { ...of, spent: turn.sum[resource], limit: TIMES * median, mark: `the turn has cost ${TIMES} times the usual` }
+  return {
+    ...of,
+    spent: turn.sum[resource],
+    limit: TIMES * median,
+    mark: `the turn has cost ${TIMES} times the usual amount`
+  }
 }
 
 export const isSpent = ({ limit, spent }: Reach): boolean => spent >= limit

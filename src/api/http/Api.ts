@@ -207,7 +207,12 @@ const find = (routes: ReadonlyArray<Route>, method: string, path: string, isUnix
 const isTooLarge = (error: HttpServerError.HttpServerError): boolean =>
   error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
 
-const TOO_DEEP = refusal("invalid", `The body has more than ${MAX_NESTING} levels.`, "Leave out the deep part.", "body")
+const TOO_DEEP = refusal(
+  "invalid",
+  `The body has more than ${MAX_NESTING} levels of nesting.`,
+  "Leave out the deep part.",
+  "body"
+)
 
 const CHANGED = refusal(
   "invalid",

@@ -25,7 +25,11 @@ const run = { runId: Bounds.name }
 const report = Schema.Struct({
   ...Report.fields,
   summary: Bounds.text(),
-  evidence: Bounds.list(Bounds.line(Limits.evidence.length), Limits.evidence.count, "Name the ones that prove it.")
+  evidence: Bounds.list(
+    Bounds.line(Limits.evidence.length),
+    Limits.evidence.count,
+    "Name only those that prove the result."
+  )
 })
 
 export const VoiceInfo = Schema.Struct({

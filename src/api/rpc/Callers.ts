@@ -44,7 +44,7 @@ const refusal = (who: string) =>
   refuse(
     "not_allowed",
     `${who} may not decide what waits for a person.`,
-    "A person answers it, in a terminal that no agent started: agentd approve"
+    "A person must answer it, in a terminal that no agent started: agentd approve"
   )
 
 export const make = Effect.fnUntraced(function* (agents: Agents["Service"], log: EventLog["Service"]) {

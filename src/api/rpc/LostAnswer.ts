@@ -2,5 +2,5 @@
 export const lostAnswer = (socket: string) => ({
   reason: "lost",
   message: `The daemon at ${socket} stopped before it answered.`,
-  remedy: "Start it again: agentd start. What it had done already is in its log: agentd log"
+  remedy: "Start it again: agentd start. Its log shows what it has done: agentd log"
 })

@@ -164,7 +164,7 @@ const daemon = [
           Bounds.list(
             Schema.Struct({ filename: Bounds.filename, sha256: Bounds.sha256 }),
             MAX_FILES,
-            "Send some of them with a message of their own."
+            "Send some of them with another message."
           )
         )
       },
