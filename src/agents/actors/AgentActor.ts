@@ -1,9 +1,9 @@
 /**
- * AgentActor: the actor for the life of one agent: its successive incarnations, and what the current one has spent.
+ * AgentActor: the actor for the life of one agent: its successive incarnations, and the usage of the current one.
  *
- * Guarantees: usage is durable together with its consequences. An exceeded budget ends the turn, then the agent. The
- * time of a turn is counted while it runs; a crash loses at most a minute of it. The append that records an agent's end
- * also tells its worker.
+ * Guarantees: Usage and its consequences are durable together. When a budget is exceeded, the turn ends first, then the
+ * agent. A turn's time is counted while the turn runs; a crash loses at most a minute of it. The append that records an
+ * agent's end also informs the agent's worker.
  */
 import { reader } from "../../core/event-log/EventKinds.ts"
 import { readUsage, type Usage } from "../../domain/UsageKinds.ts"
@@ -46,7 +46,9 @@ import type * as TurnMachine from "../machines/TurnMachine.ts"
 type Inner =
   /** Something changed that may give the agent work. */
   | { readonly _tag: "Look" }
-  /** The agent has ended, and an older daemon may not have told its worker. */
+  /**
+   * Sent at a restart if the agent has ended. A daemon of an older version may have died before it informed the worker.
+   */
   | { readonly _tag: "HasEnded" }
 
 type Act =
@@ -55,7 +57,7 @@ type Act =
   | { readonly _tag: "Announce" }
   | { readonly _tag: "CountUsage"; readonly usage: Usage; readonly ref: RuneRef }
 
-/** Interval at which the time of a turn is written, ms. */
+/** Interval at which a turn's elapsed time is written to the log, ms. */
 const TICK = 60_000
 
 const unborn = { state: "[*]", data: AgentMachine.initial(), entered: 0, seq: 0, at: 0 } as const
@@ -76,7 +78,7 @@ const used = (state: LifeState, usage: Usage, at: number): LifeState => {
   }
 }
 
-/** The goal whose task or question a turn carries. The ids of its messages name the goal. */
+/** Id of the goal that a turn works on, read from the ids of its messages. Undefined if the turn belongs to no goal. */
 const goalOf = (messageIds: ReadonlyArray<string>): string | undefined =>
   messageIds.flatMap((id) => /^plan\/([^/]+)\//.exec(id)?.[1] ?? [])[0]
 
@@ -90,14 +92,14 @@ const modelIn = ({ cacheRead, cacheWrite, input, model, output, usd }: Budget.Mo
   ...(usd === 0 ? {} : { usd })
 })
 
-/** The part of a state that outlives its incarnation. */
+/** The part of a state that the next incarnation keeps. */
 const kept = ({ chosen }: LifeState): Pick<LifeState, "chosen"> => (chosen === undefined ? {} : { chosen })
 
 /** A new incarnation starts with nothing spent. */
 const before = (state: LifeState, event: { readonly _tag: string }): LifeState =>
   event._tag === "spawn_requested" ? { ...fresh, countedTo: state.countedTo, ...kept(state) } : state
 
-/** When a turn begins, its time counts from that rune. */
+/** Completes the state after a transition. A turn's time counts from the rune that starts the turn. */
 const after = (moved: Omit<LifeState, "chosen" | "spent" | "countedTo">, of: LifeState, at: number): LifeState => {
   const isNew = moved.state === "running_turn" && of.state !== "running_turn"
   const { inTurn } = isNew ? {} : of
@@ -135,24 +137,27 @@ export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event |
 /** Measures the time since a timestamp of the wall clock. Setting the wall clock does not change the result. */
 export const stopwatch = (clock: Clock.Clock, most: number) => {
   let read: { readonly now: number; readonly at: number } | undefined
-  /** Returns the same value for all decisions made at the same `now`. */
+  /** Monotonic time, ms. Decisions with the same `now` get the same value. */
   const elapsed = (now: number): number => {
     if (read?.now !== now) read = { now, at: Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n) }
     return read.at
   }
   let mark: { readonly stamp: number; readonly began: number } | undefined
   return {
-    /** The timestamp must be of the current moment. */
+    /** `stamp`: the current time of the wall clock, ms. */
     set: (stamp: number) => {
       mark = { stamp, began: elapsed(stamp) }
     },
-    /** For a timestamp of an earlier daemon, returns at most `most`: how long a run can work without a daemon. */
+    /**
+     * Elapsed ms since `stamp`. If an earlier daemon wrote `stamp`, at most `most`: the longest time that a run works
+     * without a daemon.
+     */
     since: (stamp: number, now: number): number =>
       mark?.stamp === stamp ? elapsed(now) - mark.began : Math.min(most, Math.max(0, now - stamp))
   }
 }
 
-// This function holds all parts of one definition; they share its services.
+// All parts of this actor's definition are in one function, because they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
@@ -215,12 +220,12 @@ export const make = Effect.gen(function* () {
     least = 0
   ): Decision<LifeState, Act> => {
     const { tools, turn } = new Siblings(agent, context)
-    // If this daemon adopted the turn of an earlier daemon, the turn's time is counted up to now too.
+    // The turn's time also counts if this daemon adopted the turn from an earlier daemon.
     const isOurs = state.entered > recoveredTo || live.resumed === turnId
     const runs = isOurs && state.state === "running_turn" && state.data.turnId === turnId
     const isLive = runs && (isActive(turn) || turn.data.turnId === turnId)
     const elapsed = isLive ? Math.max(least, watch.since(state.countedTo, context.now)) : 0
-    // the time of a wait is reported when the wait is over
+    // the time spent waiting for the user is reported when the wait ends
     const isWait = waited ?? (isLive && isStalled(tools, turnId))
     const wallTime = isWait ? 0 : elapsed
     const wait = isWait ? elapsed : 0
@@ -252,7 +257,7 @@ export const make = Effect.gen(function* () {
     if (exhausted === undefined) return decided
     const event: AgentMachine.Event = { _tag: "budget_exhausted", ...exhausted }
     if (state.state !== "running_turn") return { ...decided, tells: [tell(context.self as never, event)] }
-    // must come before the turn's end, which may be the next message
+    // the budget rune must precede the rune of the turn's end, which may be the next message
     const moved = move(AgentMachine.Agent, counted, event, context, 1)
     if (typeof moved === "string") return decided
     const spentOut = after(moved.after, counted, context.now)
@@ -302,7 +307,7 @@ export const make = Effect.gen(function* () {
       }
       case "ForceStopTurn":
         return live.run === undefined ? Effect.void : slot.kill(live.run.runId)
-      // the turn receives its message in the same macrostep
+      // the turn's actor receives its message in the same macrostep
       case "StartTurn":
       case "InterruptTurn":
         return Effect.void
@@ -317,8 +322,8 @@ export const make = Effect.gen(function* () {
       const of = { conversation, agent, eventId: ref.eventId, cause: causeOf(ref), at: yield* Clock.currentTimeMillis }
       const reason = home.barred()
       if (reason !== undefined) return yield* report({ ...of, _tag: "Offline", reason, how: "stopped" })
-      // a disconnected agent was reported offline at its turn's end; its worker announces when it is ready for the next
-      // run
+      // a disconnected agent was reported offline when its turn ended; its worker sends `Announce` when the next run
+      // can start
       if (isDisconnected(place.now())) return
       yield* report({ ...of, _tag: "Online" })
       if (state.state === "idle") yield* report({ ...of, _tag: "Idle" })
@@ -341,7 +346,7 @@ export const make = Effect.gen(function* () {
         case "Used":
           return use(state, message, context)
         case "Tick":
-          // the timer has fired, so at least 1 ms counts, however clocks round
+          // at least 1 ms is counted: the timer has fired, but rounding may make the elapsed time 0
           return use(state, { turnId: message.turnId, spent: {} }, context, 1)
         case "Announce":
           return { runes: [], acts: [message] }
@@ -363,7 +368,7 @@ export const make = Effect.gen(function* () {
       const limit = config().budget.wallTime
       const whole = limit === undefined ? TICK : Duration.toMillis(limit) - spent.wallTime
       const left = Math.min(whole, (Budget.turnTime(config()) ?? Number.POSITIVE_INFINITY) - (inTurn ?? 0))
-      // clocks round: a timer that fires slightly early is set again
+      // because of rounding, a timer can fire slightly early; it is then set again
       const after = Math.max(1, Math.min(left, TICK))
       return [
         {
@@ -388,11 +393,11 @@ export const make = Effect.gen(function* () {
             ? release(state)
             : Effect.andThen(release(state), self.tell({ _tag: "HasEnded" }))
         case "WatchTurn": {
-          // an older daemon reported a turn's end in a separate append, which may not have been written
+          // a daemon of an older version reported a turn's end in a separate append, which may be missing
           const { turn } = place.now()
           const turnId = state.data.turnId ?? ""
           if (isActive(turn)) {
-            // a timer that was due before the run was adopted has counted nothing
+            // a timer that fired before the run was adopted counted no time
             const counts = Effect.andThen(whenAdopted(place, recoveredTo), self.tell({ _tag: "Tick", turnId }))
             return state.entered > recoveredTo ? Effect.void : counts
           }
@@ -400,13 +405,13 @@ export const make = Effect.gen(function* () {
           return ended === undefined ? Effect.void : self.tell(ended)
         }
         default:
-          // its worker reports when there is a place to work in, or that there cannot be one
+          // the worker reports that the working folder is ready, or that it cannot be created
           return Effect.void
       }
     }
   })
 
-  /** Safe to repeat. */
+  /** Reports that the agent has ended. Safe to repeat. */
   const release = (life: LifeState) => {
     const { at, data, state } = life
     const ref = enteredBy(life, conversation)

@@ -1,5 +1,5 @@
 /**
- * AgentAllowance: what one agent may still spend. The agent asks before each turn, and reports what it has spent.
+ * AgentAllowance: the remaining budget of one agent. The agent asks before each turn, and reports its usage.
  */
 import { Effect } from "effect"
 import { type Allowances, type Reach, type Standing, spentWords, unlimited } from "../../domain/Allowance.ts"
@@ -9,7 +9,10 @@ import type { RuneRef } from "../../core/event-log/Rune.ts"
 import type * as Budget from "../machines/Budget.ts"
 
 export interface AgentAllowance {
-  /** The limit that blocks a turn now. `wake` is called when asking again may succeed. */
+  /**
+   * The reached limit that prevents a turn now; undefined if a turn may start. `wake` is called when a retry may
+   * succeed.
+   */
   readonly admits: (spent: Budget.Spent, wake: () => void) => Reach | "unread" | undefined
   readonly used: (usage: Usage, ref: RuneRef) => Effect.Effect<void>
   readonly began: (ref: RuneRef) => Effect.Effect<void>
@@ -25,6 +28,6 @@ export const make = (allowances: Allowances, who: Address): AgentAllowance => ({
 
 export const free: AgentAllowance = make(unlimited, { conversation: "", agent: "" })
 
-/** Why the agent takes no turn now, and when it continues by itself. */
+/** Why the agent starts no turn now, and when it continues by itself. */
 export const words = (reach: Reach): string =>
   reach.until === null ? `${spentWords(reach)}; raise it to go on` : spentWords(reach)

@@ -1,16 +1,16 @@
 /**
- * AgentChoice: the command by which a person chooses an agent's model and mode.
+ * AgentChoice: the command with which a user chooses an agent's model and mode.
  *
- * Guarantees: if the live run can change its model or mode, it is asked first; if it refuses, nothing is written and
- * the caller gets the reason. A reported choice is durable. An idle run that cannot change is ended, so that the next
- * turn uses the choice.
+ * Guarantees: If the live run can change its model or mode, the run is asked first. If it refuses, nothing is written
+ * and the caller gets the reason. A choice is durable when the command returns. An idle run that cannot change is
+ * ended, so that the next turn uses the choice.
  */
 import { Effect } from "effect"
 import { type Caller, CommandRefused, type OffersInfo } from "../../domain/Messages.ts"
 import { type AgentScope, refuse } from "./AgentScope.ts"
 import * as Choice from "./Choice.ts"
 
-/** The models, modes and commands that a person can name for an agent, and the current choice. */
+/** The models, modes and commands that a user can choose for an agent, and the current choice. */
 export const offered = (agentScope: AgentScope): OffersInfo => {
   const { backend } = agentScope.config()
   const { offers, run } = agentScope.live

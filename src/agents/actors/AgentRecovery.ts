@@ -1,6 +1,6 @@
 /**
- * AgentRecovery: rebuilds the state of one agent's actors from the log. A pure fold, one rune at a time. Throws if the
- * runes of a machine do not fold.
+ * AgentRecovery: rebuilds the state of one agent's actors from the log. A pure fold, one rune at a time. Throws if a
+ * rune does not fit the state of its machine.
  */
 import type { Rune } from "../../core/event-log/Rune.ts"
 import * as AgentActor from "./AgentActor.ts"
@@ -20,10 +20,10 @@ export interface AgentRecord {
   inbox: InboxState
   turn: TurnState
   worker: WorkerState
-  /** The agent's newest incarnation, and its spending. */
+  /** State of the agent's newest incarnation, and its usage. */
   life: LifeState
   tools: ToolsState.ToolsState
-  /** Why its runes do not fold; undefined if they do. */
+  /** Why the agent's runes could not be folded; undefined if they were. */
   broken: string | undefined
 }
 
@@ -50,7 +50,7 @@ export const freshAgent = (name: string): AgentRecord => ({
   broken: undefined
 })
 
-/** Applies a rune of the agent. `machine`: first part of the name of the actor that wrote or joined it. */
+/** Applies a rune of the agent. `machine`: first part of the name of the actor that wrote or joined the rune. */
 export const apply = (record: AgentRecord, machine: string, rune: Rune, isJoined: boolean): void => {
   if (rune.kind === "worker.started") record.broken = undefined
   if (machine === "inbox") record.inbox = InboxActor.apply(record.inbox, rune, isJoined)

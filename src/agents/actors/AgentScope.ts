@@ -1,10 +1,10 @@
 /**
- * AgentScope: one agent: its actors as one commit scope, its run, and the commands that people, its conversation and
- * other agents can give it.
+ * AgentScope: one agent: its actors in one commit scope, its run, and its commands for users, the conversation and
+ * other agents.
  *
- * Guarantees: a decision of one actor and its consequences in the others are one append. Commands on one agent run one
- * after the other. What a reply reports is durable. After `stop` no process of the agent is left. The run outlives
- * crashes of the actors.
+ * Guarantees: A decision of one actor and its consequences in the others are one append. Commands on one agent run one
+ * after another. Everything that a reply reports is durable. After `stop`, no process of the agent is left. The run
+ * survives crashes of the actors.
  */
 import { Clock, Duration, Effect, Semaphore } from "effect"
 import * as ActorSystem from "../../core/event-actor/ActorSystem.ts"
@@ -91,11 +91,11 @@ interface Parts {
   readonly announce: (state: LifeState) => Effect.Effect<void>
 }
 
-/** Turns an actor's refusal into a refused command. Only the wording changes. */
+/** Converts an actor's refusal to a refused command. Only the text changes. */
 export const refuse = (error: AskError | CommandRefused): Effect.Effect<never, CommandRefused | StorageError> =>
   Effect.fail(error instanceof StorageError || error instanceof CommandRefused ? error : refusedBy(error))
 
-/** How long a run may continue after its agent's budget was exceeded, on top of the grace period, ms. */
+/** How long a run may continue after its agent's budget was exceeded, in addition to the grace period, ms. */
 const PATIENCE = 60_000
 
 export class AgentScope {
@@ -122,7 +122,7 @@ export class AgentScope {
     this.tell = announce
   }
 
-  /** Restores the agent from its record. The agent lives until the Effect scope closes, which ends its run. */
+  /** Restores the agent from its record. When the Effect scope closes, the agent's run ends. */
   static readonly make = Effect.fnUntraced(function* (record: AgentRecord) {
     const setting = yield* AgentSetting
     const log = yield* EventLog
@@ -187,12 +187,12 @@ export class AgentScope {
     return this.setting.config()
   }
 
-  // Plain reads of the committed state of its actors.
+  // Committed state of the agent's actors.
 
   worker(): WorkerSnapshot | undefined {
     return this.actors.worker.state.now
   }
-  /** The first rune of its newest incarnation; 0 before the first. */
+  /** Event id of the first rune of the newest incarnation; 0 before the first start. */
   began(): number {
     return this.actors.worker.state.began
   }
@@ -206,7 +206,7 @@ export class AgentScope {
     return this.actors.life.state
   }
 
-  // --- its life
+  // --- start and stop
 
   private begin({ by }: Caller): Command<number> {
     return Effect.suspend(() => {
@@ -232,14 +232,14 @@ export class AgentScope {
     )
   }
 
-  /** Begins the agent, which now has a place, unless it was ended while it waited. */
+  /** Starts an agent that waited for a free slot, unless it was stopped in the meantime. */
   admit(caller: Caller): Command<void> {
     return this.lock.withPermit(
       Effect.suspend(() => (this.setting.queued() ? Effect.asVoid(this.begin(caller)) : Effect.void))
     )
   }
 
-  /** Ends an agent that is still waiting for a free place. It never starts, and its log records that. */
+  /** Ends an agent that still waits for a free slot. The agent never starts, and the log records that. */
   private forgo(by: string, reason: string) {
     return Effect.gen({ self: this }, function* () {
       const spawn = WorkerActor.spawnRequested(this.setting)
@@ -259,7 +259,7 @@ export class AgentScope {
         if (this.setting.queued()) return yield* this.forgo(caller.by, reason ?? "stopped")
         const before = this.worker()
         if (before === undefined || before.state === "Stopped") {
-          // its run and its life may still be ending
+          // the agent's run and life may still be ending
           yield* this.gone
           return { eventId: before?.entered ?? 0, message: `${fullName} is stopped already.` }
         }
@@ -268,7 +268,7 @@ export class AgentScope {
           .ask({ _tag: "OperatorStop", by, ...(reason === undefined ? {} : { reason }) })
           .pipe(
             Effect.map(({ state }) => state.now!.entered),
-            // it may have stopped by itself just before
+            // the worker may have stopped by itself just before
             Effect.catch((error) =>
               this.worker()?.state === "Stopped" ? Effect.succeed(this.worker()!.entered) : refuse(error)
             )
@@ -279,7 +279,7 @@ export class AgentScope {
     )
   }
 
-  /** Waits for the end of its run, then of its life. Also stops a run that started at the moment of the stop. */
+  /** Waits until the agent's run and then its life have ended. Also stops a run that started during the stop. */
   private get gone(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { dead, slot } = this
@@ -296,7 +296,7 @@ export class AgentScope {
     })
   }
 
-  /** Waits for the end of its life, after the end of its worker and turn. Forces the end if it takes too long. */
+  /** Waits for the end of the agent's life, after its worker and turn. Forces the end if that takes too long. */
   private get dead(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const reason = "it did not end within its grace"
@@ -322,7 +322,7 @@ export class AgentScope {
       yield* Effect.ignore(actors.life.ask({ _tag: "kill_forced", by, reason }))
     })
 
-  /** Applies a changed config: recalculates the wait for the next run, which may be over. */
+  /** Applies a changed config: recalculates the wait before the next run, which may already be over. */
   get look(): Effect.Effect<void> {
     return Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const worker = this.worker()
@@ -353,9 +353,9 @@ export class AgentScope {
     }
   }
 
-  // --- its messages
+  // --- messages
 
-  /** Refuses if the agent takes no messages now. */
+  /** Fails if the agent accepts no messages now. */
   private get takes(): Effect.Effect<void, CommandRefused> {
     return Effect.suspend(() => {
       const { fullName } = this
@@ -370,7 +370,7 @@ export class AgentScope {
     })
   }
 
-  /** Puts a message into the inbox; durable with all its consequences. A message whose id is known changes nothing. */
+  /** Adds a message to the inbox, durable with its consequences when this returns. A known id changes nothing. */
   private receive(
     of: Pick<Inbox.Message, "messageId" | "from" | "text" | "alone" | "hops" | "files">,
     how: How
@@ -389,7 +389,7 @@ export class AgentScope {
       return yield* this.actors.inbox
         .ask<InboxActor.Received>({ _tag: "Receive", message, how })
         .pipe(Effect.catch(refuse))
-      // the message in the inbox is worked on even if the sender disconnects
+      // uninterruptible: an accepted message is processed even if its sender disconnects
     }).pipe(Effect.uninterruptible)
   }
 
@@ -419,7 +419,7 @@ export class AgentScope {
     })
   }
 
-  /** Takes a message of agentd itself, even while the conversation takes no messages. */
+  /** Accepts a message from agentd itself, even while the conversation accepts no messages. */
   hear(message: Pick<Inbox.Message, "messageId" | "from" | "text" | "hops">): Command<void> {
     return Effect.asVoid(this.receive(message, "queue"))
   }
@@ -435,7 +435,7 @@ export class AgentScope {
     return Effect.andThen(this.takes, Effect.asVoid(this.receive(message, "steer")))
   }
 
-  /** A person's decision on messages that got no answer. */
+  /** Sends a command to the inbox, for example a user's decision about unanswered messages. */
   tellInbox(message: Messages.InboxMessage): Command<InboxActor.Settled> {
     return Effect.catch(this.actors.inbox.ask<InboxActor.Settled>(message), refuse)
   }
@@ -469,16 +469,16 @@ export class AgentScope {
     })
   }
 
-  // --- its turn
+  // --- current turn
 
-  /** `drops`: the only messages of the turn that are dropped; if omitted, all are. */
+  /** `drops`: ids of the only messages to drop; if omitted, all messages of the turn are dropped. */
   private interruptTurn(by: string, reason: string, drops?: ReadonlyArray<string>) {
     const turnId = this.turn().data.turnId!
     const some = drops === undefined ? {} : { drops }
     return this.actors.turn.ask({ _tag: "interrupt", turnId, by, reason, ...some, ...this.live.partial })
   }
 
-  /** Ends the turn, or the run if the run has no turns. */
+  /** Ends the current turn. If the run has no turns, ends the run. */
   interrupt({ by }: Caller) {
     return Effect.gen({ self: this }, function* () {
       const { fullName, live } = this
@@ -513,13 +513,13 @@ export class AgentScope {
     })
   }
 
-  /** Ends the turn that carries the message, and drops only this message. A turn that has ended is left alone. */
+  /** Ends the turn that carries the message, and drops only this message. A turn that has ended does not change. */
   interruptMessage(messageId: string, reason: string) {
     return Effect.gen({ self: this }, function* () {
       const turn = this.turn()
       if (isActive(turn) && turn.data.messageIds.includes(messageId)) {
         return yield* Effect.catch(Effect.asVoid(this.interruptTurn("agentd", reason, [messageId])), (error) =>
-          // the turn has ended by itself; if it was lost, the message is waiting again
+          // the turn has ended by itself; if it was lost, its message is queued again
           error._tag === "Refused" ? Effect.asVoid(this.withdraw([messageId])) : refuse(error)
         )
       }
@@ -534,9 +534,9 @@ export class AgentScope {
     })
   }
 
-  // --- its calls
+  // --- tool calls
 
-  /** Calls without a result. */
+  /** Tool calls that have no result yet. */
   calls(): ReadonlyArray<CallInfo> {
     const { conversation, project } = this.setting
     const of = { agent: this.name, conversation, project: project() }
@@ -549,7 +549,7 @@ export class AgentScope {
     })
   }
 
-  /** A call that waits for a person, with its whole input. */
+  /** A call that waits for the user's approval or answer, with its complete input. */
   asked(callId: string): AskedCall | CommandRefused {
     const { conversation, project, waiting } = this.setting
     const { ended, open } = this.actors.tools.state
@@ -558,7 +558,7 @@ export class AgentScope {
       const became = ended.find(([id]) => id === callId)?.[1]
       return tooLate(callId, became, call)
     }
-    // its run is live: the call can be requested before its input is stored
+    // for a live run: a call can ask for approval before its input is stored
     const told = inputOf(this.setting, this.live, callId)
     const hash = told === undefined ? undefined : hashOfInput(told)
     const whole = waiting.get(callId) ?? (told === undefined || hash === undefined ? undefined : { ...told, hash })
@@ -573,7 +573,7 @@ export class AgentScope {
     return ToolsState.knows(this.actors.tools.state, callId)
   }
 
-  /** Records a person's answer; durable when this returns. */
+  /** Records the user's answer to a tool call; durable when this returns. */
   answer(callId: string, said: Answer, { by }: Caller) {
     return Effect.gen({ self: this }, function* () {
       const { answers, eventId, late, tool } = yield* Effect.catch(
@@ -591,9 +591,9 @@ export class AgentScope {
     })
   }
 
-  // --- its voice, and its rows
+  // --- voice and lists
 
-  /** Undefined if the run is not the agent's live run. */
+  /** The agent that uses agentd through the run; undefined if the run is not the agent's live run. */
   voice(runId: string): VoiceOf | undefined {
     const { conversation } = this.setting
     return this.slot.current() === runId
@@ -609,7 +609,7 @@ export class AgentScope {
     ]
   }
 
-  /** The agent as other agents see it. */
+  /** The agent's public state, which other agents see. */
   member(now: number): AgentMember {
     const { can, role, budget } = this.config()
     const { conversation, home, parent } = this.setting
@@ -640,10 +640,10 @@ export class AgentScope {
     return { stream, kind: "invariant.violated", actor: "sweep", trigger: "sweep", payload }
   }
 
-  /** The run first seen to continue after the agent's budget was exceeded. `since`: ms on the monotonic clock. */
+  /** A run that continues over its agent's budget. `since`: when first noticed, ms on the monotonic clock. */
   private overspent: { readonly runId: string; readonly since: number } | undefined = undefined
 
-  /** Whether the run has continued for too long after the agent ended for its budget. */
+  /** Whether the run has continued for too long since the agent exceeded its budget. */
   private overspends(elapsed: number): boolean {
     const runId = this.life().data.spent === null ? undefined : this.slot.current()
     if (runId === undefined) this.overspent = undefined
@@ -652,7 +652,7 @@ export class AgentScope {
     return elapsed - this.overspent.since > this.turn().data.graceMillis + PATIENCE
   }
 
-  /** The open turn that no run works on. Checked twice, because a slow disk may delay the turn's end. */
+  /** Id of the open turn that no run works on, if any. Checked twice, because a slow disk may delay the turn's end. */
   private lostTurn(now: number) {
     return Effect.gen({ self: this }, function* () {
       const lost = (): string | undefined => {
@@ -664,7 +664,7 @@ export class AgentScope {
       }
       const turnId = lost()
       if (turnId === undefined) return undefined
-      // answers when all earlier decisions are durable
+      // the actor replies when all its earlier decisions are durable
       yield* Effect.ignore(this.actors.turn.ask({ _tag: "Look" }))
       return lost() === turnId ? turnId : undefined
     })

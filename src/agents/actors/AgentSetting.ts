@@ -23,33 +23,33 @@ export class AgentSetting extends Context.Service<
     readonly conversation: string
     readonly project: () => string
     readonly parent: string | null
-    /** How many messages agents may exchange without a person, from the current config. */
+    /** Maximum number of messages that agents may exchange without a user's message, from the current config. */
     readonly rest: () => Rest
-    /** Whether the agent was requested and waits for a place: it has not begun. */
+    /** True if the agent was requested but has not started, because it waits for a free slot. */
     readonly queued: () => boolean
-    /** The current config: a reload takes effect at the next use. */
+    /** The current config. After a reload, the next call returns the new config. */
     readonly config: () => AgentConfig
     /** The backend by its index: 0 is the agent's own, the others are its fallbacks. */
     readonly backend: (index: number) => Effect.Effect<Backend>
-    /** Undefined if the model has no price. */
+    /** The price of a model; undefined if the model has no price. */
     readonly priceOf: (model: string) => Price | undefined
     /** The folder that the agent works in, created if it does not exist. */
     readonly place: Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, WorktreeError>
-    /** The end of the log when this daemon took it over. Runs from before that point are lost unless adopted. */
+    /** Last event id of the log when this daemon started. Older runs are lost unless this daemon adopts them. */
     readonly recoveredTo: number
     readonly home: ConversationPort
-    /** The state of the agent's providers, by the current config. */
+    /** Availability of the agent's providers, according to the current config. */
     readonly weather: AgentWeather
-    /** How much the agent, its project and the machine may still spend. */
+    /** Remaining budgets of the agent, its project and the machine. */
     readonly allowance: AgentAllowance
-    /** The parent that gets the turn's answer to these messages; undefined if there is none. */
+    /** The parent agent that gets the turn's answer to these messages; undefined if there is none. */
     readonly hearer: (turnId: string, asked: ReadonlyArray<Message>) => string | undefined
     /** Called when the rune `agent.answered` is durable. */
     readonly answered: (eventId: number) => Effect.Effect<void>
     readonly report: (report: AgentReport) => Effect.Effect<void>
-    /** Inputs of calls that wait for a person, of all agents. */
+    /** Stored inputs of calls that wait for the user, for all agents. */
     readonly waiting: WaitingInputs
-    /** Contents of files that come with messages, of all agents. */
+    /** Contents of the files that are attached to messages, for all agents. */
     readonly files: MessageFiles
     /** MCP servers of agentd itself for a run, by name. */
     readonly mcp: (runId: string) => RunSpec["mcp"]

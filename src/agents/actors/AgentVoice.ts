@@ -1,8 +1,10 @@
-/** AgentVoice: an agent that uses agentd itself through `agentd mcp`, and the messages that it reads there. */
+/**
+ * AgentVoice: an agent that calls agentd's own tools through `agentd mcp`, and the messages that it reads there.
+ */
 import type { GivenFile } from "../../runs/GivenFile.ts"
 import type { Voice } from "../../config/AgentConfig.ts"
 
-/** An agent that uses agentd through `agentd mcp`. */
+/** An agent that calls agentd's own tools through `agentd mcp`. */
 export interface VoiceOf {
   readonly conversation: string
   readonly agent: string

@@ -1,9 +1,9 @@
 /**
- * AgentWeather: the state ("weather") of the providers that one agent may ask: which of its backends may ask now, and
- * the results of asking. A backend that asks no provider is always available.
+ * AgentWeather: the availability ("weather") of one agent's providers. It selects the backend for the next request, and
+ * records the results of requests. A backend without a provider is always available.
  *
- * Guarantees: the agent's own backend goes first, whenever it may ask. A fallback takes its place only while its
- * provider is unavailable, or has reached its limit and the config lets the agent move.
+ * Guarantees: The agent's own backend is used whenever it is available. A fallback replaces it only while its provider
+ * is unavailable or needs a login, or has reached its limit and the config permits the move.
  */
 import { Effect } from "effect"
 import { accountOf } from "../run/AccountOf.ts"
@@ -11,20 +11,20 @@ import type { AgentConfig } from "../../config/AgentConfig.ts"
 import type { Noted } from "../../domain/UsageWindow.ts"
 import { type Account, type Forecast, nameOf, type News, type Standing, troubles } from "../../domain/Weather.ts"
 
-/** The backend that may ask, by its index. `why`: the trouble of the agent's own backend. */
+/** Index of the backend to use. `why`: the reason why the agent's own backend cannot be used. */
 export interface Picked {
   readonly index: number
   readonly why?: string
 }
 
 export interface AgentWeather {
-  /** Undefined if no backend may ask: `wake` is then called as soon as asking again may succeed. */
+  /** Undefined if no backend can be used now; `wake` is then called when a retry may succeed. */
   readonly pick: (wake: () => void) => Picked | undefined
-  /** `index`: the backend that asked. */
+  /** `index`: the backend that made the request. */
   readonly tell: (news: News, index: number) => Effect.Effect<void>
-  /** The usage windows of the backend's account that are nearly used up. */
+  /** Usage windows of the backend's account that are nearly exhausted. */
   readonly near: (index: number) => ReadonlyArray<Noted>
-  /** Undefined if all is well, or if a fallback is available. */
+  /** The problem of the agent's own provider; undefined if there is none, or if a fallback is available. */
   readonly trouble: () => Standing | undefined
 }
 
@@ -39,16 +39,16 @@ type Settings = Pick<AgentConfig, "backend" | "fallback" | "onLimit">
 
 const wordsOf = (standing: Standing): string => `${nameOf(standing)} ${troubles[standing.state]}: ${standing.message}`
 
-/** Whether a fallback takes the place of the agent's own backend. */
+/** Whether a fallback may replace the agent's own backend. */
 const moves = ({ state }: Standing, { onLimit }: Settings): boolean =>
   state === "Unavailable" || state === "LoginNeeded" || (state === "LimitedUntil" && onLimit === "move")
 
-/** `who`: a unique name of the agent. */
+/** `who`: a unique name of the agent. `settings`: the agent's current backend config. */
 export const make = (
   forecast: Forecast,
   who: string,
   settings: () => Settings,
-  /** Duration of an outage before a person is notified, ms. Undefined: nobody is notified. */
+  /** Duration of an outage before the user is notified, ms. If undefined, the user is not notified. */
   lasts: () => number | undefined
 ): AgentWeather => {
   let known: Settings | undefined

@@ -1,8 +1,8 @@
 /**
- * Approval: decides whether a tool call waits for a person. Pure.
+ * Approval: decides whether a tool call waits for the user's approval. Pure.
  *
- * A tool's entry in `always` or `never` wins over the agent's mode; `always` wins if both name it. A tool that is not
- * known to be free of side effects counts as having some. A name alone does not make a call one of agentd's own.
+ * `always` and `never` override the agent's mode, and `always` overrides `never`. A tool has side effects unless it is
+ * known to have none. A call is not trusted as agentd's own because of its name alone.
  */
 import { createHash } from "node:crypto"
 import type { ApprovalPolicy } from "../../config/AgentConfig.ts"
@@ -15,21 +15,21 @@ export type Verdict =
 export interface Call {
   readonly tool: string
   readonly readOnly: boolean
-  /** True for a tool of agentd itself: the agent's `may` limits its use. */
+  /** True for a tool of agentd itself. The agent's setting `may` limits the use of these tools. */
   readonly voice?: boolean
   /** True if no sandbox confines the call. */
   readonly asksAlways?: boolean
-  /** True if the call asks a person a question: an approval does not answer it. */
+  /** True if the call asks the user a question, which an approval alone does not answer. */
   readonly asksToChoose?: boolean
 }
 
-/** The approval mode given to the agent's CLI. Tools in `always` must ask in every mode. */
+/** The approval mode for the agent's CLI. In every mode, the CLI must ask before it uses a tool in `always`. */
 export const toldMode = ({ always, mode }: ApprovalPolicy): ApprovalPolicy["mode"] =>
   mode === "full_access" && always.length > 0 ? "auto" : mode
 
 /**
- * Matches a pattern such as `mcp__shop__*`, in which a star stands for any text. Linear time, since no pattern is
- * compiled to a regular expression.
+ * Matches a pattern such as `mcp__shop__*`, in which `*` matches any text. Takes linear time, because it uses no
+ * regular expression.
  */
 const matches = (pattern: string, name: string): boolean => {
   const [head = "", ...parts] = pattern.split("*")
@@ -61,7 +61,7 @@ export const decide = (policy: ApprovalPolicy, { asksAlways, asksToChoose, readO
     : { _tag: "Deny", reason: `${tool} may have side effects, and the agent may only read (approvals.mode read_only)` }
 }
 
-/** Equal for equal calls in the same folder: a late answer to one call then holds for the next. */
+/** Hash of a call. Equal calls in the same folder have equal hashes, so a late answer applies to the repeated call. */
 export const keyOf = (tool: string, input: unknown, folder?: string): string =>
   createHash("sha256")
     .update(JSON.stringify([tool, input ?? null, ...(folder === undefined ? [] : [folder])]))

@@ -1,8 +1,8 @@
 /**
- * Choice: the model and mode that a person chose for an agent, on top of the config. Pure.
+ * Choice: the model and mode that the user chose for an agent; they override the config. Pure.
  *
- * Guarantees: a choice that the agent cannot follow is refused with an alternative. Rights that only a trusted config
- * gives cannot be chosen.
+ * Guarantees: A choice that the agent cannot use is rejected with an alternative. The user cannot choose rights that
+ * only a trusted config grants.
  */
 import { Schema } from "effect"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
@@ -11,7 +11,7 @@ import type { Offer } from "../../runs/Offers.ts"
 import { kind, reader } from "../../core/event-log/EventKinds.ts"
 
 export interface Choice {
-  /** Null: the config's value. */
+  /** Null: use the value in the config. */
   readonly model: string | null
   readonly mode: string | null
 }
@@ -20,7 +20,7 @@ export const NONE: Choice = { model: null, mode: null }
 
 const textOrNull = Schema.NullOr(Schema.String)
 
-/** Kinds of choice runes. Each states the whole choice from then on. */
+/** Runes of choices. Each rune contains the complete new choice. */
 export const choiceKinds = {
   "agent.chosen": kind(
     Schema.Struct({ agent_id: Schema.String, model: textOrNull, mode: textOrNull, by: Schema.String })
@@ -28,20 +28,20 @@ export const choiceKinds = {
 }
 export const readChoice = reader(choiceKinds)
 
-/** Modes of Claude Code that ask a person at least as often as the config requires. */
+/** Modes in which Claude Code asks the user at least as often as the config requires. */
 const CLAUDE_MODES = ["default", "acceptEdits", "plan"] as const
 type ClaudeMode = (typeof CLAUDE_MODES)[number]
 
 const isClaudeMode = (mode: string): mode is ClaudeMode => CLAUDE_MODES.some((one) => one === mode)
 
-/** The modes that a backend always has, whatever its agent offers. */
+/** The modes that a backend always supports, whatever its agent reports. */
 export const modesOf = ({ type }: BackendConfig): ReadonlyArray<Offer> =>
   type === "claude" ? CLAUDE_MODES.map((id) => ({ id, name: id })) : []
 
-/** Names of modes in which an agent no longer asks for approval. Only a config can allow them. */
+/** Names of modes in which an agent does not ask for approval. Only the config can select them. */
 const UNASKED = /yolo|bypass|dangerous|dont-?ask|full-?auto|full-?access/i
 
-/** Whether a person may choose the mode without a change of the config. */
+/** Whether the user may choose the mode without changing the config. */
 export const isOffered = ({ type }: BackendConfig, mode: string): boolean => type !== "acp" || !UNASKED.test(mode)
 
 export const words = ({ mode, model }: Choice): string =>
@@ -49,7 +49,7 @@ export const words = ({ mode, model }: Choice): string =>
     ? "as agentd.jsonc says"
     : [...(model === null ? [] : [`model ${model}`]), ...(mode === null ? [] : [`mode ${mode}`])].join(", ")
 
-/** A valid name of a model or mode. Names are passed in arguments and requests. */
+/** Pattern of a valid model or mode name. Limited, because names are passed in arguments and requests. */
 const NAME = /^[\w@][\w.:/@[\]+-]{0,199}$/
 
 export interface Refusal {
@@ -93,7 +93,7 @@ export const objection = (backend: BackendConfig, { mode, model }: Choice): Refu
   }
 }
 
-/** The backend with the choice applied. A choice that no longer fits, because the config changed, is ignored. */
+/** Returns the backend with the choice applied. A choice that no longer fits the changed config is ignored. */
 export const inBackend = (backend: BackendConfig, choice: Choice | undefined): BackendConfig => {
   if (choice === undefined || objection(backend, choice) !== undefined) return backend
   const { mode, model } = choice

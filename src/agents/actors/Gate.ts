@@ -1,7 +1,7 @@
 /**
- * Gate: a latch of which each agent has several. Usually nothing waits at it, so it is one small object.
+ * Gate: a latch. Each agent has several, and usually nothing waits at them, so a gate is one small object.
  *
- * Guarantees: when it opens, everything that waits continues, even if it closes again at once.
+ * Guarantees: When a gate opens, every waiting fiber continues, even if the gate closes again at once.
  */
 import { Effect, Latch } from "effect"
 

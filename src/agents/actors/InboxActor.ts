@@ -1,10 +1,10 @@
 /**
- * InboxActor: the actor for the inbox of one agent. An incoming message is stored; if the agent is idle, its turn
- * begins in the same append.
+ * InboxActor: the actor for the inbox of one agent. It stores each incoming message. If the agent is idle, the
+ * message's turn starts in the same append.
  *
- * Guarantees: a message id is accepted once. A message that a turn carries, or that a turn has finished, cannot be
- * withdrawn. An urgent message ends only the run that is live when it arrives. A steer ends only a turn that its run
- * has received; otherwise it waits, first in the queue.
+ * Guarantees: A message id is accepted once. A message cannot be withdrawn while a turn carries it, or after a turn has
+ * finished it. An urgent message ends only the run that is live when it arrives. A steer ends a turn only if the run
+ * has received the input of that turn; otherwise the steer waits, first in the queue.
  */
 import { Effect } from "effect"
 import {
@@ -34,9 +34,9 @@ type Inner =
       readonly received: Extract<InboxMessage, { _tag: "Receive" }>
       readonly eventId: number
     }
-  /** Waiting messages may begin now. */
+  /** Waiting messages may be processed now. */
   | { readonly _tag: "Begin" }
-  /** An older daemon reported a turn's start in a separate append, which may not have been written. */
+  /** Repairs the inbox: an older version recorded a turn's start in a separate append, which may be missing. */
   | { readonly _tag: "Align" }
 
 /** The outcome of a message that was sent. */
@@ -45,8 +45,8 @@ export interface Received {
   /** True for the first message under its id. */
   readonly isNew: boolean
   /**
-   * `urgent`: a run ends for it. `steered`: a turn is steered. `waits`: it is queued. `rests`: it is queued until a
-   * person continues.
+   * `urgent`: a run is ended for the message. `steered`: the turn is steered. `waits`: the message is queued. `rests`:
+   * the message is queued until the user continues.
    */
   readonly heard: "urgent" | "steered" | "waits" | "rests"
 }
@@ -60,7 +60,7 @@ const boundOf = (text: string, turnId: string | undefined, eventId: number, at: 
   ...(turnId === undefined ? {} : { holds: true })
 })
 
-/** `isJoined`: a rune of a turn, which names the messages that the turn carries. */
+/** `isJoined`: the rune belongs to a turn, and names the messages that the turn carries. */
 export const apply = (state: InboxState, rune: Rune, isJoined: boolean): InboxState => {
   if (rune.kind === "agent.bound_reached") {
     const { text, turn_id: turnId } = rune.payload as { readonly text: string; readonly turn_id?: string }
@@ -78,7 +78,7 @@ export const apply = (state: InboxState, rune: Rune, isJoined: boolean): InboxSt
 
 type Act = { readonly _tag: "FirstMessage"; readonly messageId: string; readonly ref: RuneRef }
 
-/** Whether a message is carried or waiting; undefined if it is neither. */
+/** Whether a turn carries the message or the message is queued; undefined if neither. */
 export const standing = (
   messageId: string,
   { inbox, turn, worker }: Pick<Siblings, "inbox" | "turn" | "worker">
@@ -95,13 +95,13 @@ export const standing = (
   return waits ? { _tag: "Waiting" } : undefined
 }
 
-/** The ids of the dropped messages that a person selected: all, or the one with this id. */
+/** Ids of the dropped messages that the user selected: all, or the message with the id `which`. */
 const meant = (data: Inbox.Data, which: string | undefined): ReadonlyArray<string> =>
   Inbox.droppedOf(data)
     .dropped.map(({ message }) => message.messageId)
     .filter((id) => which === undefined || id === which)
 
-/** How many dropped messages were settled, and the rune that says so; both 0 if there were none. */
+/** The number of dropped messages that were settled, and the event id of the rune. Both are 0 if there were none. */
 export interface Settled {
   readonly count: number
   readonly eventId: number
@@ -112,14 +112,14 @@ const NOTHING: Settled = { count: 0, eventId: 0 }
 const full = (name: string): CommandRefused =>
   refuse("full", `${name} has ${Inbox.MAX_WAITING} messages waiting already.`, `See what keeps it: agentd why ${name}`)
 
-// This function holds all parts of one definition; they share its services.
+// All parts of this actor's definition are in one function, because they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
   const place = yield* RunPlace
   const { agent, conversation, home, project } = setting
 
-  /** Decides which actors must act on a new message. */
+  /** Decides which actors must handle a new message. */
   const follow = (
     { message, how }: Extract<InboxMessage, { _tag: "Receive" }>,
     siblings: Siblings,
@@ -164,13 +164,13 @@ export const make = Effect.gen(function* () {
     return {
       runes: [moved.draft],
       state: moved.after,
-      // the receivers must see the inbox with this message
+      // sent as a separate message, because the receivers must see the inbox with the new message
       tells: [tell(context.self as never, { _tag: "Follow", received, eventId: context.nextId })],
       acts: [{ _tag: "FirstMessage", messageId, ref: refOf(context, conversation) }]
     }
   }
 
-  /** Withdraws messages. A message that was withdrawn earlier counts as withdrawn. */
+  /** Withdraws messages. Messages that are already withdrawn are accepted. */
   const withdraw = (
     state: InboxState,
     messageIds: ReadonlyArray<string>,
@@ -201,7 +201,7 @@ export const make = Effect.gen(function* () {
     return { runes: [moved.draft], state: moved.after, reply: { count, eventId: context.nextId } satisfies Settled }
   }
 
-  /** Queues dropped messages again, under new ids: work that ended with the old ids stays ended. */
+  /** Queues dropped messages again under new ids, because work that waited for the old ids has ended. */
   const askAgain = (
     state: InboxState,
     { as, by, which }: Extract<InboxMessage, { _tag: "AskAgain" }>,

@@ -1,8 +1,8 @@
 /**
  * Interrupting: ends a run's turn, and the processes that its open calls have started.
  *
- * Guarantees: processes that an earlier call started continue. If the agent reports its own background work, all
- * processes continue. Every process that had to be ended is reported.
+ * Guarantees: Processes that earlier calls started continue. If the agent reports background work of its own, no
+ * process is ended. Every process that had to be ended is reported.
  */
 import { Clock, Effect } from "effect"
 import type { Run } from "../../runs/Backend.ts"
@@ -11,7 +11,7 @@ import { workerName } from "../machines/AgentStates.ts"
 import type { LiveRun } from "../run/LiveRun.ts"
 import { get, type ToolsState } from "../machines/ToolsState.ts"
 
-/** A call may be reported this long after it started a process, ms. */
+/** Maximum delay between a call's start of a process and the report of the call, ms. */
 const LATE = 1_000
 
 export const make = (of: {

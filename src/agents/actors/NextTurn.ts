@@ -1,8 +1,8 @@
 /**
- * NextTurn: decides what an agent does next: the next turn of its live run, the prompt of its next run, or nothing.
- * Pure, except for reads of the state outside the log.
+ * NextTurn: decides what an agent does next: a turn in its live run, a new run, or nothing. Pure, except for reads of
+ * state outside the log.
  *
- * Order: interrupted work first, then messages that steer, then messages that wait.
+ * Order: interrupted work first, then steering messages, then waiting messages.
  */
 import { Duration, Equal } from "effect"
 import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
@@ -37,14 +37,17 @@ export const termsOf = ({ backoff, maxRunsPerHour, ...config }: AgentConfig): Wo
   maxRunsPerHour: maxRunsPerHour ?? null
 })
 
-/** The terms of the current config, if they differ from the worker's. */
+/** The terms of the current config, if they differ from the worker's terms. */
 const newTerms = (data: WorkerMachine.Data, config: AgentConfig): { readonly terms?: WorkerMachine.Terms } => {
   const terms = termsOf(config)
   const { backoff, limits, maxRunsPerHour } = data
   return Equal.equals(terms, { limits, backoff, maxRunsPerHour }) ? {} : { terms }
 }
 
-/** Time until the next run may begin, ms. If the clock was set back, at most the length of the limits. */
+/**
+ * Time until the next run may start, ms. If the clock was set back, the result is at most the configured interval or
+ * one hour.
+ */
 export const untilDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacing, now: number): number => {
   const { interval, maxRunsPerHour } = spacing
   return Math.min(
@@ -53,18 +56,24 @@ export const untilDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacin
   )
 }
 
-/** Whether the next run may begin. True if the clock was set back: the due time is then meaningless. */
+/**
+ * Whether the next run may start. True if the clock was set back, because the calculated start time is then
+ * meaningless.
+ */
 export const isDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacing, now: number): boolean =>
   (data.lastRunAt !== null && now < data.lastRunAt) || untilDue(data, spacing, now) <= 0
 
-/** Ends the agent if its config says that a reached limit stops it. Otherwise it waits for the next day or month. */
+/**
+ * Ends the agent if the config says that a reached limit stops the agent. Otherwise the agent waits until the limit
+ * resets.
+ */
 const spentOut = (reached: Reach | "unread", { toLife }: Siblings): ReadonlyArray<Tell> => {
   if (reached === "unread" || !reached.stops) return []
   const { limit, resource, spent } = reached
   return [tell(toLife, { _tag: "budget_exhausted", resource, spent, limit })]
 }
 
-/** Whether the agent has slash commands. */
+/** Whether the agent's backend has slash commands. */
 const takesCommands = ({ backend }: AgentConfig): boolean => backend.type === "claude" || backend.type === "acp"
 
 const nextRun = (
@@ -79,7 +88,7 @@ const nextRun = (
   const { inbox, toWorker, turn } = siblings
   const unfinished = Prompt.unfinishedOf(inbox.data, turn.data)
   const waiting = Prompt.queued(inbox.data, turn.data)
-  // the run may have been cut short before its turn began
+  // the previous run may have been cut off before its turn started
   const wasCarried = waiting.some(({ messageId }) => data.messageIds.includes(messageId))
   const isLeft = mode === "loop" || unfinished.length > 0 || wasCarried
   const runId = newId(now, nextId)
@@ -137,7 +146,7 @@ const nextTurn = (
   if (reached !== undefined) return spentOut(reached, siblings)
   const picked = weather.pick(look)
   if (picked === undefined) return []
-  // another provider needs another run, which carries the messages
+  // a change of the provider needs a new run, which carries the messages
   const { fallback = 0, runId } = worker.now!.data
   if (picked.index !== fallback)
     return [tell(toWorker, { _tag: "UrgentMessage", messageId: messageIds[0]!, runId: runId! })]
@@ -145,7 +154,7 @@ const nextTurn = (
   return [tell(toTurn, { _tag: "start_turn", turnId, agentId: agent, input, messageIds, source, graceMillis, at: now })]
 }
 
-/** The next step if nothing is under way. */
+/** Decides the next step of an idle agent. */
 export const next = (
   setting: AgentSetting["Service"],
   place: RunPlace["Service"],
@@ -154,7 +163,7 @@ export const next = (
   const siblings = new Siblings(setting.agent, context)
   const { life, toLife, turn, worker } = siblings
   if (life.state !== "idle" || turn.state !== "idle" || worker.now === undefined) return []
-  // an earlier daemon, or a changed config, may leave an exceeded budget
+  // an earlier daemon or a changed config can leave an agent whose budget is already exceeded
   const exhausted = Budget.exhausted(setting.config().budget, life.spent)
   if (exhausted !== undefined) return [tell(toLife, { _tag: "budget_exhausted", ...exhausted })]
   if (setting.home.barred() !== undefined || Inbox.heldBy(siblings.inbox.data) !== undefined) return []

@@ -1,6 +1,6 @@
 /**
- * RunPlace: the one run of an agent, as its actors reach it: its known state, the operations on it, and the ids of runs
- * and turns.
+ * RunPlace: the run of one agent, for the agent's actors: the known state of the run, its operations, and new ids for
+ * runs and turns.
  */
 import { Context, Effect, Random } from "effect"
 import type { Run } from "../../runs/Backend.ts"
@@ -15,24 +15,26 @@ export class RunPlace extends Context.Service<
   {
     readonly live: LiveRun
     readonly slot: RunSupervisor
-    /** An id for what begins with the rune `eventId`: unique, and the same for the same decision. */
+    /**
+     * Returns a unique id for a turn or run that starts with the rune `eventId`. A repeated decision gets the same id.
+     */
     readonly newId: (at: number, eventId: number) => string
     /** Makes the agent's actors look for work. */
     readonly look: () => void
     /** Ends the turn of the live run, and the processes that its calls started. */
     readonly interrupt: (run: Run) => Effect.Effect<void>
-    /** Open while the agent has no life, or its life has ended and the end is reported. */
+    /** Open when the agent has no life, or when its life has ended and the end was reported. */
     readonly over: Gate
-    /** Open while no turn is under way. */
+    /** Open when no turn is in progress. */
     readonly idle: Gate
-    /** Open once the run of an earlier daemon is adopted, or is known to be lost. */
+    /** Open when the run of an earlier daemon is adopted or known to be lost. */
     readonly adopted: Gate
     /** The committed states of the agent's other actors, for code outside the actors. */
     readonly now: () => { readonly inbox: InboxState; readonly turn: TurnState; readonly worker: WorkerState }
   }
 >()("agentd/agents/RunPlace") {}
 
-/** Whether the fate of an earlier daemon's run is still unknown. */
+/** Whether it is still unknown if an earlier daemon's run can be adopted. */
 export const isAwaited = (
   { adopted, slot }: Pick<RunPlace["Service"], "adopted" | "slot">,
   { now: worker }: WorkerState,
@@ -47,11 +49,11 @@ export const isAwaited = (
   return isUnknown || slot.current() !== undefined
 }
 
-/** Waits until the fate of an earlier daemon's run is known, if there is one. */
+/** Waits until the run of an earlier daemon, if any, is adopted or known to be lost. */
 export const whenAdopted = (place: RunPlace["Service"], recoveredTo: number): Effect.Effect<void> =>
   Effect.suspend(() => (isAwaited(place, place.now().worker, recoveredTo) ? place.adopted.await : Effect.void))
 
-/** Randomness is drawn once, here: decisions must be deterministic. */
+/** The random salt is drawn only once, because decisions must be deterministic. */
 export const ids = Effect.map(
   Effect.all([Random.nextInt, Random.nextInt, Random.nextInt]),
   (salt) =>

@@ -1,5 +1,5 @@
 /**
- * RunWeather: derives a provider's news from the end of a run that asked it, and the end as its worker sees it. Pure.
+ * RunWeather: at the end of a run, derives the news about its provider, and the outcome for the worker. Pure.
  */
 import type { RunEvent } from "../../runs/Backend.ts"
 import type { Outcome } from "../../runs/Outcome.ts"
@@ -7,20 +7,20 @@ import type { AgentConfig } from "../../config/AgentConfig.ts"
 import type { ToldWindows } from "../../runs/gateway/LimitHeaders.ts"
 import type { News } from "../../domain/Weather.ts"
 
-/** If a limit does not say when it is lifted, the provider is asked again after this time, ms. */
+/** Time until the next request if a provider reports a limit without its end, ms. */
 const LIMIT_UNKNOWN = 60_000
 
-/** The requests of a run. Times are in ms since the epoch; `beganAt` is the start of the newest request. */
+/** A run's requests to its provider. Times are in ms since the epoch. `beganAt`: start of the newest request. */
 export interface Asked {
   readonly beganAt: number
   readonly now: number
   readonly trouble: string
 }
 
-/** Beginnings of an agent's own notices, which it sends in place of an answer. */
+/** First words of notices that an agent's CLI prints instead of a model's answer. */
 const ASIDE = /^(Info|Warning|(API )?Error): /
 
-/** Whether the event shows that the model behind the run has answered. */
+/** Whether the event proves that the model has answered. */
 export const isAnswer = (event: RunEvent): boolean => {
   switch (event._tag) {
     case "Delta":
@@ -38,11 +38,11 @@ export const isAnswer = (event: RunEvent): boolean => {
 }
 
 /**
- * Whether the provider answered, was unavailable, or has reached its limit; undefined if the outcome says nothing of
- * it.
+ * Whether the provider answered, was unavailable, or has reached its limit; undefined if the outcome does not show
+ * that.
  */
 export const newsOf = (outcome: Outcome, { beganAt: began, now, trouble }: Asked): News | undefined => {
-  // for a command, a successful run counts as the answer
+  // for a command, a successful run proves an answer
   if (outcome._tag === "Success") return { _tag: "answered", began }
   if (outcome._tag !== "Uncounted") return undefined
   const { detail: message = trouble, reason, until } = outcome
@@ -52,18 +52,21 @@ export const newsOf = (outcome: Outcome, { beganAt: began, now, trouble }: Asked
 }
 
 /**
- * The news in the usage windows of the account. A rejected window has reached its limit, whatever the run does about
- * it.
+ * Derives news from the usage windows of the account. A rejected window has reached its limit, whether or not the run
+ * continues.
  */
 export const toldOf = ({ rejected, windows }: ToldWindows, now: number): ReadonlyArray<News> => {
   const used: ReadonlyArray<News> = windows.length === 0 ? [] : [{ _tag: "used", windows }]
-  // if a window's end is unknown, the end of the run shows the limit
+  // if the window's end is unknown, the end of the run reports the limit
   if (rejected?.until === undefined || rejected.until <= now) return used
   const message = rejected.name === "" ? "what may be used is used up" : `its window ${rejected.name} is used up`
   return [...used, { _tag: "limited", message, until: rejected.until }]
 }
 
-/** The outcome for the worker. A limit does what `onLimit` says; if a fallback can take over, there is no wait. */
+/**
+ * Converts the outcome for the worker. For a limit, `onLimit` decides. If a fallback can be used, the worker does not
+ * wait.
+ */
 export const endOf = (outcome: Outcome, { fallback, onLimit }: Pick<AgentConfig, "fallback" | "onLimit">): Outcome => {
   if (outcome._tag !== "Uncounted") return outcome
   const { reason, until } = outcome

@@ -1,11 +1,11 @@
 /**
- * ToolCalls: the tool calls of one agent, as one actor. Each call is a part of it with its own state machine, and the
- * rune of a move names the call.
+ * ToolCalls: the tool calls of one agent, as one actor. Each call has its own state machine, and each transition's rune
+ * names the call.
  *
- * Guarantees: each call gets exactly one result, whatever happens to its run. The last result of a turn and its
- * consequence for the turn are one append; so are a turn's end and the results that it causes. A question outlives the
- * daemon: a late answer holds for the same call when it is made again. While all open calls wait for a person, nothing
- * executes: a steer then cancels them.
+ * Guarantees: Each call gets exactly one result, even if its run dies. A turn's last result and its consequence for the
+ * turn are one append. A turn's end and the results that it causes are one append too. An open question survives a
+ * restart of the daemon: a late answer applies when the agent repeats the call. While all open calls wait for the user,
+ * nothing executes, so a steer cancels them.
  */
 import { Effect, HashMap } from "effect"
 import type { Ref } from "../../core/event-actor/ActorHandle.ts"
@@ -52,17 +52,20 @@ import {
 
 type Act =
   | ToolMachine.Action
-  /** Sends the decision to the call's run. */
+  /** Sends the decision on a call to the call's run. */
   | {
       readonly _tag: "Tell"
       readonly callId: string
       readonly decision: Backend.Decision
-      /** True if agentd itself refuses the call, not a person. */
+      /** True if agentd itself denies the call, not the user. */
       readonly isOurs?: boolean
     }
-  /** The run requests approval for a call that was considered running. */
+  /** The run requests approval for a call that was recorded as running. */
   | { readonly _tag: "Late"; readonly message: Extract<ToolsMessage, { _tag: "Asked" }> }
-  /** The call waits for no person any more: its stored input is dropped. RunEvents stores it while the call waits. */
+  /**
+   * Deletes the stored input of a call that no longer waits for the user. RunEvents stores the input while the call
+   * waits.
+   */
   | { readonly _tag: "Drop"; readonly callId: string }
 
 export interface Answered {
@@ -73,7 +76,7 @@ export interface Answered {
   readonly late: boolean
 }
 
-/** Maximum number of calls that one append ends; the next append ends the rest. */
+/** Maximum number of calls that one append ends. The next append ends the others. */
 const AT_ONCE = 1_000
 /** Messages to the agent. */
 const TOO_LARGE = `the call holds more than a person is shown (${CallHash.MAX_INPUT} bytes): do it in smaller pieces`
@@ -83,12 +86,12 @@ const OVER = "the run that made the call is over; what it did is not known"
 const unanswered = ({ arguments: input, snapshot: { data } }: Call): string =>
   `nobody answered within ${span(data.limits.approvalTimeout ?? 0)}: ${named(data.toolName ?? "", input)} expired, and was refused`
 
-/** Successive moves of calls, collected as one decision. */
+/** Collects transitions of calls into one decision. */
 class Moves {
   readonly runes: Array<Draft> = []
   readonly acts: Array<Act> = []
   readonly tells: Array<Tell> = []
-  /** Calls of a live run that now have their result. */
+  /** Calls of a live run that got their result in this decision. */
   readonly settled: Array<Call> = []
   state: ToolsState
   private readonly agent: string
@@ -118,7 +121,7 @@ class Moves {
     const made = move(ToolMachine.Tool, before?.snapshot ?? unborn, event, this.context, this.runes.length)
     if (typeof made === "string") return false
     this.runes.push({ ...made.draft, actor: toolName(this.agent, callId) })
-    // a run that waits for approval must hear of the call's result
+    // a run that waits for approval must be informed of the call's result
     if (before !== undefined && waits(before) && made.draft.kind === "tool.result") {
       const isLate = event._tag === "approval_timeout"
       const message = isLate ? "nobody answered in time" : "the question was called off"
@@ -133,7 +136,7 @@ class Moves {
     return true
   }
 
-  /** Ends a call with its result: the one that its run reported, or the one that the run's end causes. */
+  /** Ends a call with the result that its run reported, or with the result that the run's end implies. */
   end(call: Call, status: ToolMachine.Status, output: unknown): void {
     const { callId, snapshot } = call
     const of = { callId, asks: snapshot.state !== "pending_call", waits: waits(call) }
@@ -143,7 +146,7 @@ class Moves {
   }
 }
 
-// This function holds all parts of one definition; they share its services.
+// All parts of this actor's definition are in one function, because they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
@@ -151,7 +154,7 @@ export const make = Effect.gen(function* () {
   const { agent, config, recoveredTo } = setting
   const { live } = place
 
-  /** News for the turn: all its calls have results, or, if a steer waits, nothing executes. */
+  /** Messages to the turn: all its calls have results, or a steer waits and no call executes. */
   const told = (moves: Moves, siblings: Siblings, alsoLost = false, ending?: Ending): ReadonlyArray<Tell> => {
     const { inbox, toTurn, turn } = siblings
     const turnId = turn.data.turnId ?? ""
@@ -160,7 +163,7 @@ export const make = Effect.gen(function* () {
     const tells: Array<Tell> = []
     const finish = () => {
       const { results } = moves.state
-      // if the run has ended the turn with these results, there are no more calls
+      // if the run has ended the turn with these results, it will make no more calls
       const end =
         ending?._tag === "response_done" ? { finalOutput: ending.finalOutput, usage: ending.usage } : undefined
       tells.push(tell(toTurn, { _tag: "tools_finished", turnId, results, continue: end === undefined, ...end }))
@@ -173,7 +176,7 @@ export const make = Effect.gen(function* () {
     return tells
   }
 
-  /** Steers the turn away. Calls that wait for a person are cancelled first. */
+  /** Ends the turn for a steer. Calls that wait for the user are cancelled first. */
   const boundary = (moves: Moves, turnId: string, { toTurn }: Siblings): ReadonlyArray<Tell> => {
     const open = moves.of(turnId)
     if (open.every(waits)) {
@@ -229,13 +232,16 @@ export const make = Effect.gen(function* () {
     ])
   }
 
-  /** Passes the message on, so that it comes after everything that its run reported before. */
+  /** Forwards the message, so that it arrives after everything that the run reported before. */
   const open = (message: Extract<ToolsMessage, { _tag: "Open" }>, context: Context): Decision<ToolsState, Act> => ({
     runes: [],
     tells: [tell(new Siblings(agent, context).toTurn, message)]
   })
 
-  /** A call that was considered running requests approval. A new call continues it, and runs only if approved. */
+  /**
+   * Handles a request for approval from a call that was recorded as running. A new call replaces it, and runs only if
+   * approved.
+   */
   const begunAnew = (moves: Moves, callId: string, was: string): void => {
     const before = moves.call(was)
     if (before === undefined) return
@@ -279,7 +285,7 @@ export const make = Effect.gen(function* () {
       moves.step(callId, { _tag: "auto_approved", callId, policyReason: verdict.reason })
       moves.acts.push(allow(moves.call(callId)!))
     } else {
-      // the same question may be open from before a restart: only the new one stays
+      // the same question may still be open from before a restart; only the new question is kept
       for (const other of HashMap.values(state.open)) {
         if (other.callId === callId || other.key !== key || live.origin(other.callId) !== undefined) continue
         moves.step(other.callId, { _tag: "cancelled", callId: other.callId, reason: `asked again as ${callId}` })
@@ -302,7 +308,7 @@ export const make = Effect.gen(function* () {
     decision: data.answers === null ? { behavior: "allow" } : { behavior: "allow", answers: data.answers }
   })
 
-  /** Denies a call: its run gets the reason, and the call has its result. */
+  /** Denies a call: its run receives the reason, and the call gets its result. */
   const denied = (moves: Moves, callId: string, approver: string, reason: string, words?: boolean): boolean => {
     if (!moves.step(callId, { _tag: "denied", callId, approver, reason })) return false
     moves.acts.push({
@@ -346,17 +352,19 @@ export const make = Effect.gen(function* () {
     return decided(moves, told(moves, new Siblings(agent, context)), reply)
   }
 
-  /** Whether the run was adopted in this turn. All open calls are then its own, even those whose output was lost. */
+  /**
+   * Whether the run was adopted in this turn. All open calls then belong to the run, even calls whose output was lost.
+   */
   const hasAll = (turnId: string): boolean => live.resumed === turnId
 
-  /** Ends the turn's remaining calls. False: there are more than fit into one append. */
+  /** Ends the turn's open calls. Returns false if there are more than one append may end. */
   const endAll = (moves: Moves, turnId: string, how: "cancelled" | "unknown", reason: string): boolean => {
     const left = moves.of(turnId).filter(({ callId }) => hasAll(turnId) || live.origin(callId) !== undefined)
     for (const call of left.slice(0, AT_ONCE)) moves.end(call, how, reason)
     return left.length <= AT_ONCE
   }
 
-  /** Repeats the message, for the calls that are left. */
+  /** Sends the message again, for the remaining calls. */
   const more = (moves: Moves, message: ToolsMessage, { self }: Context) =>
     decided(moves, [later(self as Ref<ToolsMessage>, message)])
 
@@ -367,7 +375,7 @@ export const make = Effect.gen(function* () {
     if (!endAll(moves, turnId, how, reason)) return more(moves, message, context)
     const { toLife, toTurn } = siblings
     const news = told(moves, siblings, hasAll(turnId), ending)
-    // if the last results came with the turn's end, the turn has ended with them
+    // if the turn's end came with its last results, the turn is already over
     const isOver = news.length > 0 && ending._tag === "response_done"
     return decided(moves, [
       tell(toLife, { _tag: "Used", turnId, spent }),
@@ -383,7 +391,7 @@ export const make = Effect.gen(function* () {
     const { toLife, toTurn, toWorker, turn, worker } = siblings
     const moves = new Moves(agent, state, context)
     const turnId = turn.data.turnId ?? ""
-    // after its grace the worker no longer knows a killed run; an interrupted turn still belongs to that run
+    // after the grace period the worker no longer knows a killed run, but an interrupted turn still belongs to that run
     const isIts = worker.now?.data.runId === runId || turn.state === "interrupted"
     const isOurs = turn.entered > recoveredTo || live.resumed === turnId
     const isOpen = turn.state !== "idle" && isOurs && isIts
@@ -399,7 +407,7 @@ export const make = Effect.gen(function* () {
     ])
   }
 
-  /** Marks running calls as unknown. Calls that wait stay open if a person can still see their whole input. */
+  /** Marks running calls as unknown. A waiting call stays open if its complete input can still be shown to the user. */
   const unknown = (moves: Moves, calls: ReadonlyArray<Call>): void => {
     for (const call of calls) {
       const { callId, questions } = call
@@ -427,7 +435,7 @@ export const make = Effect.gen(function* () {
   const time = (state: ToolsState, context: Context) => {
     const siblings = new Siblings(agent, context)
     const moves = new Moves(agent, state, context)
-    // the run may have reported a result while no daemon listened: check the time after reading its output
+    // the run may have reported a result while no daemon was running, so its output is read before timeouts are checked
     const due = isAwaited(place, siblings.worker, recoveredTo) ? [] : state.due
     for (const { at, callId } of due) {
       const call = moves.call(callId)
@@ -448,7 +456,7 @@ export const make = Effect.gen(function* () {
     return decided(moves, told(moves, new Siblings(agent, context)))
   }
 
-  /** Reports separately the time during which every open call waits for a person. */
+  /** Decides, and also reports the time during which every open call waits for the user. */
   const decide = (state: ToolsState, message: ToolsMessage, context: Context) => {
     const decision = decideOn(state, message, context)
     if (typeof decision === "string" || !("runes" in decision) || decision.state === undefined) return decision
@@ -510,7 +518,7 @@ export const make = Effect.gen(function* () {
       case "Orphans": {
         const { turn } = new Siblings(agent, context)
         const moves = new Moves(agent, state, context)
-        // calls of a turn that has not ended end with that turn
+        // calls of an active turn end with that turn
         const open = isActive(turn) ? turn.data.turnId : null
         unknown(
           moves,
@@ -540,7 +548,7 @@ export const make = Effect.gen(function* () {
       case "StopTool": {
         const callId = action.callId ?? ""
         const origin = live.origin(callId)
-        // the run continues with the call that replaced this one
+        // if a later call replaced this call, the run continues with that call
         return live.origin(lateName(callId)) === undefined ? origin?.run.cancelCall(origin.id) : undefined
       }
       case "ReportResult":

@@ -1,11 +1,12 @@
 /**
  * TurnActor: the actor for the turn of one agent.
  *
- * The start or end of a turn is one append with all its consequences in the agent: its messages are delivered, the
- * agent is busy or idle, the next turn begins. The run gets the input when that append is durable.
+ * The start or end of a turn is one append with all its consequences in the agent: messages are delivered, the agent
+ * becomes busy or idle, the next turn starts. The run receives the input when that append is durable.
  *
- * Guarantees: a run gets an input once, and never that of a turn that has ended. A turn that the live run does not know
- * was lost with an earlier daemon: its calls end, then it ends with an error, and its messages are queued again.
+ * Guarantees: A run receives an input once, and never the input of a turn that has ended. A turn that the live run does
+ * not know was lost with an earlier daemon. Its calls end first, then the turn ends with an error, and its messages are
+ * queued again.
  */
 import type { Said } from "../../core/event-log/EventKinds.ts"
 import { readTurn } from "../machines/TurnKinds.ts"
@@ -68,7 +69,7 @@ type Act =
 
 type Handle = ActorHandle<TurnState, TurnMessage>
 
-/** Maximum number of messages whose end is remembered. */
+/** Maximum number of messages for which the turn's end is remembered. */
 const MAX_ENDED = 1_000
 
 export const fresh: TurnState = {
@@ -83,7 +84,7 @@ export const fresh: TurnState = {
 const isEnd = (before: TurnMachine.Data, after: TurnMachine.Data): boolean =>
   before.ended === null && after.ended !== null
 
-/** Remembers the turn's end for each message that the turn carried. */
+/** Stores the turn's end for each message that the turn carried. */
 const remember = (before: TurnState, { data }: Pick<TurnState, "data">, eventId: number): ReadonlyArray<Ended> => {
   if (!isEnd(before.data, data) || data.messageIds.length === 0) return before.ended
   const { messageIds } = data
@@ -98,7 +99,7 @@ export const apply = (state: TurnState, rune: Rune): TurnState => {
   return { ...moved, ended: remember(state, moved, rune.eventId) }
 }
 
-/** The answer in a turn's last rune. */
+/** The answer in the last rune of a turn; empty if there is none. */
 export const outputOf = (any: Said | undefined): string => {
   const rune = any === undefined ? undefined : readTurn(any)
   switch (rune?.kind) {
@@ -113,25 +114,25 @@ export const outputOf = (any: Said | undefined): string => {
   }
 }
 
-/** Why a turn got no answer, according to its last rune; undefined if it got one. */
+/** Why a turn got no answer, according to its last rune; undefined if the turn got an answer. */
 export const troubleOf = (any: Said): string | undefined => {
   const rune = readTurn(any)
   if (rune?.kind === "turn.error") return rune.payload.message ?? rune.payload.error_type
   return rune?.kind === "turn.interrupted" ? rune.payload.reason : undefined
 }
 
-/** Whether a turn's last rune says that its process died during the turn. */
+/** Whether the last rune of a turn reports that the process died during the turn. */
 export const hasDied = (any: Said | undefined): boolean => {
   const event = any === undefined ? undefined : readTurn(any)?.payload.event
   return event?._tag === "stream_error" && event.died === true
 }
 
-/** A run that is ending is killed after its grace period plus this time. */
+/** Extra time, after the grace period, before a run that should end is killed. */
 const PATIENCE = Duration.minutes(1)
-/** Maximum time that a run without a turn is kept alive for its background work. */
+/** Maximum time that a run without a turn is kept for its background work. */
 const MAX_BACKGROUND = Duration.hours(24)
 
-// This function holds all parts of one definition; they share its services.
+// All parts of this actor's definition are in one function, because they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
@@ -139,13 +140,13 @@ export const make = Effect.gen(function* () {
   const { agent, config, conversation, home, recoveredTo, report } = setting
   const { live, slot } = place
 
-  /** Whether the live run works on the turn, or is about to receive it. */
+  /** Whether the live run works on the turn, or will receive it next. */
   const isHeld = ({ data, entered }: TurnState): boolean =>
     live.run !== undefined && (entered > recoveredTo || (data.turnId !== null && live.resumed === data.turnId))
 
   /**
-   * Whether the messages are queued again. Channels and plans repeat their own, except after errors that are not the
-   * work's fault.
+   * Whether the messages of a failed turn are queued again. Channels and plans repeat their own messages, except after
+   * errors that the work did not cause.
    */
   const isOffered = (errorType: string, { inbox, turn }: Siblings): boolean => {
     const asked = known(inbox.data).filter(({ messageId }) => turn.data.messageIds.includes(messageId))
@@ -153,8 +154,8 @@ export const make = Effect.gen(function* () {
   }
 
   /**
-   * Begins a turn with one rune: the agent becomes busy, its messages are delivered, and, for a run's first turn, the
-   * run begins.
+   * Starts a turn with one rune: the agent becomes busy and the messages are delivered. A run's first turn also starts
+   * the run.
    */
   const began = (
     draft: Draft,
@@ -166,7 +167,7 @@ export const make = Effect.gen(function* () {
     const { messageIds } = state.data
     const { input, turnId } = event
     const isOfRun = event._tag === "start_turn" && event.run !== undefined
-    // a run begins with its first turn, and already has the input of that turn
+    // a new run starts with its first turn and already has the input of that turn
     const isFirst = worker.now?.data.runId === turnId
     const isOwn = event._tag === "start_turn" && event.source === "own"
     const moves = [inboxName(agent), lifeName(agent), ...(isOfRun ? [workerName(agent)] : [])]
@@ -180,11 +181,11 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** Whether the turn's time up to now is not counted yet. */
+  /** Whether the time of the turn up to now still has to be counted. */
   const isUncounted = (state: TurnState, { life }: Siblings, { now }: Context): boolean =>
     isHeld(state) && life.state === "running_turn" && life.data.turnId === state.data.turnId && now !== life.countedTo
 
-  /** Messages that get no answer because of this end. */
+  /** Messages that remain unanswered because of this end of the turn. */
   const dropped = (
     asked: ReadonlyArray<Inbox.Message>,
     { turnId, unfinished }: TurnMachine.Data,
@@ -198,7 +199,10 @@ export const make = Effect.gen(function* () {
     return end === undefined || messageIds.length === 0 ? [] : [{ _tag: "Drop", messageIds, end }]
   }
 
-  /** Ends a turn with one rune: the agent becomes idle, and a run that ends well with the turn ends too. */
+  /**
+   * Ends a turn with one rune: the agent becomes idle. A run that ends successfully with its turn ends in the same
+   * rune.
+   */
   const ended = (
     before: TurnState,
     after: TurnState,
@@ -218,7 +222,7 @@ export const make = Effect.gen(function* () {
     const waits = isStopping && isHeld(before)
     const { run, turns } = live
     const isDropped = waits && !turns && run !== undefined && worker.now?.state === "Running"
-    // an agent that exceeded its budget ends with the turn, and says so itself
+    // an agent that exceeded its budget ends with the turn, and records its own end
     const isBack = life.state === "running_turn" && life.data.turnId === turnId && life.data.spent === null
     const isExit = event._tag === "response_done" && event.exit !== undefined
     const moves = [...(isBack ? [lifeName(agent)] : []), ...(isExit ? [workerName(agent)] : [])]
@@ -231,7 +235,7 @@ export const make = Effect.gen(function* () {
         ...(parent === undefined ? [] : [tell(toTurn, { _tag: "Answer", turnId, parent } as const)]),
         ...(isBack ? [] : [tell(toLife, endOf(data)!)]),
         ...(isDropped ? [tell(toWorker, { _tag: "UrgentMessage", messageId: null, runId: run.runId } as const)] : []),
-        // an interrupted turn has its grace period
+        // an interrupted turn ends after its grace period
         ...(isStopping && !waits ? [tell(toTurn, { _tag: "turn_finalized", turnId } as const)] : []),
         ...(isStopping ? [] : [tell(toTurn, { _tag: "Look" } as const)])
       ],
@@ -248,7 +252,7 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** The run exceeded its grace period: end it and cancel its open calls. */
+  /** The run exceeded its grace period: cancel its open calls and end the run. */
   const forced = ({ data }: TurnState, { toTools, toWorker }: Siblings): ReadonlyArray<Tell> => {
     const { run } = live
     const turnId = data.turnId!
@@ -281,7 +285,7 @@ export const make = Effect.gen(function* () {
     return { ...decided, tells: [...cut, tell(siblings.toTurn, { _tag: "Look" })] }
   }
 
-  /** Like `step`, for a turn whose time is counted. */
+  /** Ends a turn whose time is already counted. */
   const end = (state: TurnState, event: TurnMachine.Event, context: Context): Decision<TurnState, Act> | Refusal => {
     const moved = move(TurnMachine.Turn, state, event, context)
     if (typeof moved === "string") return moved
@@ -326,14 +330,14 @@ export const make = Effect.gen(function* () {
     return step(state, event, context)
   }
 
-  /** A turn that the run began by itself becomes a turn of the agent, if the agent may have one now. */
+  /** Handles a turn that the run started by itself. It becomes a turn of the agent if the agent may have a turn now. */
   const open = (
     state: TurnState,
     { runId, why }: Extract<TurnMessage, { _tag: "Open" }>,
     context: Context
   ): Decision<TurnState, Act> => {
     const answered = (reply: Opened): Decision<TurnState, Act> => ({ runes: [], reply })
-    // the turn under way, or the one about to begin, is charged with this work
+    // this work is counted for the current turn, or for the turn that is about to start
     if (state.state !== "idle" || state.data.unfinished.length > 0) return answered({ _tag: "TakenIn" })
     const { inbox, life, worker } = new Siblings(agent, context)
     const isOn = life.state === "idle" && worker.now?.state === "Running" && worker.now.data.runId === runId
@@ -378,7 +382,7 @@ export const make = Effect.gen(function* () {
       }
       case "Lost":
         return lost(state, message, context)
-      // the messages of a refused turn wait in the inbox; they are looked for when the current turn is over
+      // messages of a rejected turn wait in the inbox until the current turn ends
       case "start_turn":
         return state.state === "idle" ? step(state, message, context) : "stale"
       case "steer":
@@ -395,7 +399,7 @@ export const make = Effect.gen(function* () {
     const { state } = self
     const isOn = isActive(state) && state.data.turnId === turnId
     const barred = home.barred()
-    // interrupted in the meantime: the run never gets this input
+    // the turn was interrupted in the meantime: the run must not receive its input
     if (run === undefined || !isOn || barred !== undefined) {
       const interrupt: TurnMessage = { _tag: "interrupt", turnId, by: "agentd", reason: barred ?? LOST, keep: true }
       return Effect.andThen(isOn ? self.tell(interrupt) : Effect.void, self.tell({ _tag: "turn_finalized", turnId }))
@@ -408,7 +412,7 @@ export const make = Effect.gen(function* () {
       Effect.flatMap((message) => {
         if (message === undefined) return Effect.void
         live.end()
-        // a run that takes no more turns is useless
+        // a run that accepts no more turns is stopped
         live.ending(run.runId)
         const event: TurnMessage = { _tag: "stream_error", turnId, errorType: "send", message, retry: true }
         return Effect.andThen(self.tell(event), slot.stop(run.runId))
@@ -442,7 +446,7 @@ export const make = Effect.gen(function* () {
         turnId,
         messageIds
       }
-      // the agent is gone before its turn is over
+      // the process of the agent died before its turn ended
       const why = reason ?? "its process died"
       if (died === true) yield* report({ ...of, _tag: "Offline", reason: why, how: "disconnected" })
       yield* report({ ...of, _tag: "TurnEnded", outcome, reason, output, again: unfinished.length > 0 })
@@ -482,10 +486,10 @@ export const make = Effect.gen(function* () {
       yield* slot.end(runId)
     })
 
-  /** Ends a run in order when it has been idle for long. */
+  /** Ends a run in an orderly way when it has been idle for `idleTimeout`. */
   const rest = () =>
     Effect.gen(function* () {
-      // a run comes with its turn or is adopted: without a run there is nothing to wait for
+      // a run arrives with its turn or by adoption, so without a run there is nothing to wait for
       if (live.run === undefined) return
       const { idleTimeout, mode } = config()
       yield* Effect.timeoutOption(live.quiet.await, MAX_BACKGROUND)
@@ -499,7 +503,7 @@ export const make = Effect.gen(function* () {
       yield* outlasts(run.runId)
     })
 
-  /** Runs `then` when the fate of an earlier daemon's run is known. */
+  /** Runs `then` when an earlier daemon's run is adopted or known to be lost. */
   const once = (then: Effect.Effect<void>) => Effect.andThen(whenAdopted(place, recoveredTo), then)
 
   const run = ({ name }: Activity, self: Handle, state: TurnState): Effect.Effect<void> => {
@@ -513,7 +517,7 @@ export const make = Effect.gen(function* () {
       case "RunTools":
         return Effect.suspend(() => (isHeld(state) ? Effect.void : self.tell({ _tag: "Orphaned", turnId }))).pipe(once)
       default:
-        // the daemon may have died before it stopped the run
+        // the previous daemon may have died before it stopped the run
         return Effect.suspend(() => {
           if (!isHeld(state)) return self.tell({ _tag: "turn_finalized", turnId })
           return live.resumed === turnId && live.run !== undefined ? place.interrupt(live.run) : Effect.void

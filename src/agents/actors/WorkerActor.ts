@@ -1,12 +1,12 @@
 /**
- * WorkerActor: the actor for the worker of one agent: the loop that keeps its runs going.
+ * WorkerActor: the actor for the worker of one agent, which starts the agent's runs one after another.
  *
- * Its activities prepare the working folder, wait until the next run is due, and spawn or adopt the run. Each activity
- * can be repeated after a crash and finds what it began. Activities decide nothing: the prompt is built in the decision
- * that moves the worker on.
+ * Its activities prepare the working folder, wait until the next run is due, and spawn or adopt the run. After a crash,
+ * each activity can be repeated and finds what it started before. Activities decide nothing: the prompt is built in the
+ * decision that starts the run.
  *
- * Guarantees: a run's id is durable before the spawn. A run begins its first turn in the append that counts the run as
- * started. Whatever ends a run ends its turn in the same append, and names the run.
+ * Guarantees: A run's id is durable before the spawn. The append that records a run's start also starts the run's first
+ * turn. Every event that ends a run names the run, and ends the run's turn in the same append.
  */
 import * as LogEvent from "../../domain/LogEvent.ts"
 import { putRight } from "../../domain/ErrorLimit.ts"
@@ -50,7 +50,7 @@ type Handle = ActorHandle<WorkerState, WorkerMessage>
 
 export const fresh: WorkerState = { incarnation: 0, began: 0, now: undefined }
 
-/** Minimum time that an adopted run gets to report its end before its timeout, ms. */
+/** Minimum time that an adopted run has to report its end before its timeout fires, ms. */
 const MOMENT = 2_000
 
 const expected = ({ now }: WorkerState): string | undefined =>
@@ -62,14 +62,14 @@ type Started = Extract<
   { readonly kind: "worker.started" }
 >
 
-/** The first state of an incarnation. The rune contains the limits in force, so that the fold needs no config. */
+/** First state of an incarnation. The rune contains its limits, so that the fold needs no config. */
 const begun = ({ at, eventId, payload, seq }: Omit<Started, "kind">): WorkerState => ({
   incarnation: payload.incarnation,
   began: eventId,
   by: payload.by,
   now: {
     state: WorkerMachine.Worker.initial,
-    // runes of older versions name no prompt here
+    // runes of older versions contain no prompt here
     data: { ...WorkerMachine.initial(), ...payload.initial },
     entered: eventId,
     seq,
@@ -77,7 +77,7 @@ const begun = ({ at, eventId, payload, seq }: Omit<Started, "kind">): WorkerStat
   }
 })
 
-/** `isJoined`: a rune of the agent's turn, with which the run has started or ended. */
+/** `isJoined`: the rune belongs to the agent's turn, and the run started or ended with it. */
 export const apply = (state: WorkerState, rune: Rune, isJoined: boolean): WorkerState => {
   const own = readWorker(rune)
   if (own?.kind === "worker.started") return begun(own)
@@ -89,13 +89,13 @@ export const apply = (state: WorkerState, rune: Rune, isJoined: boolean): Worker
   return state.now === undefined ? state : { ...state, now: evolve(WorkerMachine.Worker, state.now, rune) }
 }
 
-/** True if the worker was stopped in the middle of its standing task. */
+/** True if the worker was stopped during a run of its permanent task (mode "loop"). */
 const isLooping = ({ mode, runId }: WorkerMachine.Data): boolean => mode === "loop" && runId !== null
 
 const stopped = ({ fatal, stoppedBy }: WorkerMachine.Data): string =>
   fatal === null ? `stopped by ${stoppedBy ?? "agentd"}` : putRight(fatal.message)
 
-/** The data that a new incarnation takes from the config; part of its first rune. */
+/** Initial data of a new incarnation, taken from the config and the previous incarnation. Part of its first rune. */
 export const initial = (
   config: AgentConfig,
   before: WorkerMachine.Data | undefined,
@@ -120,20 +120,23 @@ export const initial = (
       })
 })
 
-/** Whether a run that agentd's own end took had answered, or had gone beyond its first turn, which has the run's id. */
+/**
+ * Whether a run that ended with an earlier daemon had given an answer, or had passed its first turn (whose id is the
+ * run's id).
+ */
 const hadAnswered = (turn: TurnState, { data: { runId }, entered }: WorkerSnapshot): boolean =>
   turn.data.turnId === runId ? turn.data.ended?.outcome === "completed" : turn.entered > entered
 
 const resumable = (backend: AgentConfig["backend"]): boolean => "resume" in backend && backend.resume
 
-/** The first event of an agent's life. */
+/** The first event in the life of an agent. */
 export const spawnRequested = ({ agent, config, parent }: AgentSetting["Service"]): AgentMachine.Event => {
   const { backend, role } = config()
   const model = "model" in backend ? (backend.model ?? null) : null
   return { _tag: "spawn_requested", agentId: agent, role: role ?? "", model, parentId: parent }
 }
 
-// This function holds all parts of one definition; they share its services.
+// All parts of this actor's definition are in one function, because they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
@@ -159,7 +162,7 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** The run has started: begins its first turn, whose rune also records the start of the run. */
+  /** The run has started: start its first turn. The rune of that turn also records the run's start. */
   const first = (
     { data: { messageIds, prompt } }: WorkerSnapshot,
     { pid, runId, seq, sessionId }: Extract<WorkerMachine.Event, { _tag: "SessionStarted" }>,
@@ -178,7 +181,10 @@ export const make = Effect.gen(function* () {
       at: now
     })
 
-  /** Cancels a run. Its turn is interrupted first: its messages are queued again unless a person dropped them. */
+  /**
+   * Cancels a run. Its turn is interrupted first, and the turn's messages are queued again unless the user dropped
+   * them.
+   */
   const cancelled = (
     event: WorkerMachine.Event,
     { state }: WorkerSnapshot,
@@ -205,7 +211,7 @@ export const make = Effect.gen(function* () {
   ): ReadonlyArray<Tell> => {
     const cancels = actions.some(({ _tag }) => _tag === "CancelSession")
     const tells = cancels ? [...cancelled(event, after, siblings)] : []
-    // without a wait, the next run begins in the append that ends this one
+    // if no wait is needed, the next run starts in the append that ends this run
     if (WorkerMachine.isCool(after)) tells.push(tell(context.self as never, { _tag: "BackoffElapsed" }))
     if (after.state === "BuildingPrompt") {
       tells.push(tell(context.self as never, { _tag: "Look" }))
@@ -214,14 +220,14 @@ export const make = Effect.gen(function* () {
     return tells
   }
 
-  /** Ends the agent with its worker. Safe to repeat. */
+  /** Ends the agent's life after its worker has stopped. Safe to repeat. */
   const release = (state: WorkerState, context: Context): Decision<WorkerState, Act> | Refusal => {
     const { life, toLife } = new Siblings(agent, context)
     if (state.now?.state !== "Stopped" || life.state === "terminated" || life.state === "failed") return "stale"
     const { fatal, stoppedBy } = state.now.data
     const [by, reason] = fatal === null ? [stoppedBy ?? "agentd", "stopped"] : ["worker", putRight(fatal.message)]
     const isBorn = life.state !== "[*]" && life.state !== "spawning"
-    // an agent that was stopped in its parent's name ends with its parent
+    // an agent that was stopped in its parent's name records its parent's end as the reason
     const parentId = setting.parent
     const isOrphan = fatal === null && parentId !== null && stoppedBy === `agent:${parentId}`
     const event: AgentMachine.Event = isBorn
@@ -241,13 +247,13 @@ export const make = Effect.gen(function* () {
   ): Decision<WorkerState, Act> | Refusal => {
     const { now } = state
     if (now === undefined) return "stale"
-    // an event that ends a run must name it
+    // an event that ends a run must name the run
     if (event._tag === "UrgentMessage" && event.runId === undefined) return "illegal"
     const moved = move(WorkerMachine.Worker, now, event, context)
     if (typeof moved === "string") return moved
     const { after, actions, draft } = moved
     const siblings = new Siblings(agent, context)
-    // the rune that starts the turn records the start of the run too
+    // the rune that starts the turn also records the run's start
     if (event._tag === "SessionStarted" && siblings.turn.state === "idle") {
       return { runes: [], tells: [first(now, event, siblings, context)] }
     }
@@ -322,7 +328,7 @@ export const make = Effect.gen(function* () {
         )
       case "AgentFailed":
         return home.agentFailed(agent, action.message, action.ref)
-      case "StorePrompt": // SpawnRun reads the prompt from the state
+      case "StorePrompt": // the activity SpawnRun reads the prompt from the state
       case "IncrementSession": // the counter is part of the machine's data
         return Effect.void
     }
@@ -337,14 +343,14 @@ export const make = Effect.gen(function* () {
       })
     )
 
-  /** Waits until the next run may begin, then looks for work. Messages that arrive later trigger their own look. */
+  /** Waits until the next run may start, then looks for work. A message that arrives later triggers another look. */
   const buildPrompt = (self: Handle, { data }: WorkerSnapshot) =>
     Effect.gen(function* () {
-      // the agent was disconnected, or its run ended before any turn could report it ready
+      // reports the agent as available again after a disconnect, or after a run that ended before its first turn
       yield* self.tell({ _tag: "Ready" })
       for (;;) {
         const now = yield* Clock.currentTimeMillis
-        // a reload may have changed the spacing
+        // a reload may have changed the minimum interval between runs
         const spacing = spacingOf(config())
         if (isDue(data, spacing, now)) break
         yield* Effect.sleep(untilDue(data, spacing, now))
@@ -352,7 +358,7 @@ export const make = Effect.gen(function* () {
       yield* self.tell({ _tag: "Look" })
     })
 
-  /** Ends the remains of a run that is not adopted, then reports its end. */
+  /** Ends all remains of a run that cannot be adopted, then reports the run's end. */
   const lost = (self: Handle, now: WorkerSnapshot, { drop }: Backend) =>
     Effect.gen(function* () {
       const runId = now.data.runId!
@@ -367,8 +373,8 @@ export const make = Effect.gen(function* () {
     })
 
   /**
-   * Waits until the run's time limit. The time of an adopted run counts from its start, and the run may have ended
-   * already.
+   * Waits until the run's time limit. For an adopted run, the time counts from the run's start, so the limit may
+   * already be exceeded.
    */
   const timeout = ({ lastRunAt }: WorkerMachine.Data, isOld: boolean) =>
     Effect.map(Clock.currentTimeMillis, (now) => {
@@ -378,7 +384,7 @@ export const make = Effect.gen(function* () {
       return Effect.andThen(place.adopted.await, Effect.sleep(Math.max(left, MOMENT)))
     })
 
-  /** Ensures that the run is alive, or its end is reported. Adopts the run of an earlier daemon if it still exists. */
+  /** Ensures that the run is alive or its end is reported. Adopts the run of an earlier daemon if it still exists. */
   const spawnRun = (self: Handle, now: WorkerSnapshot) =>
     Effect.gen(function* () {
       const { data, entered, state } = now
@@ -391,7 +397,7 @@ export const make = Effect.gen(function* () {
       const spec: RunSpec = {
         runId,
         agent,
-        // the first turn has the run's id, so that it is found again after a crash
+        // the first turn has the run's id, so that a restarted daemon can find the turn
         turnId: runId,
         prompt: data.prompt ?? "",
         ...setting.files.given(Prompt.filesOf(place.now().inbox.data, data.messageIds)),
@@ -435,7 +441,10 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** A bug that repeats with each restart ends this agent only, not one supervisor after another. */
+  /**
+   * Limits a defect to this agent. Without this, a defect that repeats after each restart would end one supervisor
+   * after another.
+   */
   const contained = (activity: Effect.Effect<void>, self: Handle, { state }: WorkerSnapshot) =>
     Effect.catchDefect(activity, (defect) =>
       self.tell({

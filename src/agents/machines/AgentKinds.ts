@@ -1,6 +1,6 @@
 /**
- * AgentKinds: the kinds of runes of agents and their conversations, and the fields of each besides its machine's event.
- * A field that a fold reads is required; a field that only informs people may be missing.
+ * AgentKinds: the kinds of runes of agents and conversations, and the fields that each rune has besides its machine's
+ * event. Fields that a fold reads are required. Fields that are only informative may be missing.
  */
 import { Schema, Struct } from "effect"
 import { UncountedReason } from "../../runs/Outcome.ts"
@@ -29,7 +29,7 @@ const moveKinds = machineKinds(WorkerMachine, {
       runId: mayText,
       consecutiveErrors: Schema.optional(Schema.Int),
       totalErrors: Schema.optional(Schema.Int),
-      /** Present only when the total of errors is near this limit. */
+      /** Present only if the total number of errors is near this limit. */
       maxTotalErrors: Schema.optional(Schema.Int),
       /** Why the worker stopped permanently. */
       fatal: Schema.optional(Schema.NullOr(Schema.Struct({ message: text, remedy: textOrNull })))
@@ -37,7 +37,7 @@ const moveKinds = machineKinds(WorkerMachine, {
   }
 })
 
-/** The initial data of an incarnation of a worker. `WorkerMachine.initial` fills in fields that older logs lack. */
+/** Initial data of a worker's incarnation. `WorkerMachine.initial` adds fields that older logs do not contain. */
 const workerData = {
   mode: Schema.Literals(["inbox", "loop"]),
   limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
@@ -70,7 +70,7 @@ const workerData = {
 
 export const workerKinds = {
   ...moveKinds,
-  /** `initial`: the data with which the machine begins. */
+  /** `initial`: the machine's data at the start. */
   "worker.started": kind(
     Schema.Struct({
       incarnation: Schema.Int,
@@ -113,7 +113,7 @@ export const toolKinds = machineKinds(ToolMachine, {
   }
 })
 
-/** The data of a conversation's machine, as the summary stores it. */
+/** Data of a conversation's machine, as stored in the summary. */
 const conversationData = Schema.Struct({
   limits: Schema.Struct({ maxFatalStops: Schema.Finite, maxTurnErrors: Schema.NullOr(Schema.Finite) }),
   conversationId: textOrNull,
@@ -128,7 +128,7 @@ const conversationData = Schema.Struct({
   readonly [F in Exclude<keyof ConversationMachine.Data, "stopped">]: Schema.Codec<ConversationMachine.Data[F], unknown>
 })
 
-/** The summary of an archived conversation, enough to list it. */
+/** The summary of an archived conversation; enough to list the conversation. */
 export const Summary = Schema.Struct({
   conversation: text,
   project: text,
@@ -143,11 +143,11 @@ export const Summary = Schema.Struct({
     usd: Schema.Finite
   }),
   limits: Spending,
-  /** Only from an older agentd: the file that it moved the payloads into. */
+  /** The file into which the payloads were moved. Written only by older versions of agentd. */
   file: Schema.optionalKey(text),
-  /** Absent in summaries of an older agentd, which stored only the sums. */
+  /** Absent in summaries of older versions of agentd, which stored only the sums. */
   spending: Schema.optionalKey(ArchivedSpending),
-  /** The hash of the config that a person agreed to; absent in summaries of an older agentd. */
+  /** Hash of the config that the user trusted; absent in summaries of older versions of agentd. */
   trusted: Schema.optionalKey(textOrNull)
 })
 export type Summary = typeof Summary.Type
@@ -158,7 +158,7 @@ export const conversationKinds = machineKinds(ConversationMachine, {
   "session.paused": { fields: { reason: mayText } },
   "session.suspended": { fields: { reason: mayText, budget_info: mayAny } },
   "session.closing": { fields: { reason: mayText } },
-  /** Ends the conversation: its stream accepts no more runes. */
+  /** Ends the conversation: its stream then rejects all runes. */
   "session.closed": { fields: { final_stats: mayAny }, seals: true },
   "session.archived": { fields: { conversation_id: mayText, summary: Summary, archive: mayAny } }
 })
@@ -166,7 +166,10 @@ export const conversationKinds = machineKinds(ConversationMachine, {
 export const inboxKinds = machineKinds(Inbox, {})
 
 export const memoryKinds = {
-  /** A conversation was compacted. Sizes in tokens, estimated. `summarised`: number of entries in the summary. */
+  /**
+   * An agent's context was compacted. `from`, `to`: estimated sizes in tokens. `summarised`: number of entries in the
+   * summary.
+   */
   "agent.compacted": kind(
     Schema.Struct({
       run_id: text,
@@ -195,8 +198,8 @@ export const agentKinds = {
   ...conversationKinds,
   ...inboxKinds,
 
-  // Kinds besides the machines' moves.
-  /** `task`: the message that is the agent's task. */
+  // Kinds that are not transitions of a machine.
+  /** `task`: id of the message that contains the agent's task. */
   "agent.spawned": kind(
     Schema.Struct({
       agent_id: text,
@@ -220,12 +223,12 @@ export const agentKinds = {
     }),
     { lazy: true }
   ),
-  /** The agent reached a limit that stops runaway agents, or a call got no answer in time. */
+  /** The agent reached a limit that prevents endless work, or a call was not answered in time. */
   "agent.bound_reached": kind(
     Schema.Struct({ agent_id: text, text, call_id: Schema.optional(text), turn_id: Schema.optionalKey(text) })
   ),
   "run.started": kind(Schema.Struct({ runId: text, agent: Schema.optional(text) })),
-  /** A part of a model's thinking before its answer. */
+  /** A part of the model's thinking before its answer. */
   "run.thought": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
   "run.output": kind(Schema.Struct({ runId: text, text, source: Schema.optional(text) }), { lazy: true }),
   "worktree.kept": kind(Schema.Struct({ path: text, reason: mayText, detail: mayText })),

@@ -1,8 +1,8 @@
 /**
- * AgentMachine: the life of one agent within a conversation, from its spawn to its end.
+ * AgentMachine: the life of one agent in a conversation, from its spawn to its end.
  *
- * Guarantees: at most one turn at a time. An agent whose budget is exceeded takes no further turn. Only a forced kill
- * ends an agent in the middle of a turn.
+ * Guarantees: An agent has at most one turn at a time. After its budget is exceeded, an agent starts no turn. Only a
+ * forced kill ends an agent in the middle of a turn.
  */
 import { Schema } from "effect"
 import type { Said } from "../../core/event-log/EventKinds.ts"
@@ -43,7 +43,7 @@ export const Event = Schema.Union([
 ])
 export type Event = typeof Event.Type
 
-/** The agent's event in a rune of its turn: the turn begins, or the agent is idle again; undefined for other runes. */
+/** The event that a turn's rune causes in this machine: the turn starts or ends. Undefined for other runes. */
 export const joins = (any: Said): Event | undefined => {
   const rune = readTurn(any)
   switch (rune?.kind) {
@@ -73,9 +73,9 @@ export interface Data {
   /** The running turn; null if there is none. */
   readonly turnId: string | null
   readonly stats: Stats
-  /** The resource whose budget is exceeded; null if none is. */
+  /** The resource whose budget is exceeded; null if there is none. */
   readonly spent: string | null
-  /** Why the agent ended; null while it lives. */
+  /** Why the agent ended; null if it has not ended. */
   readonly reason: string | null
 }
 
@@ -110,7 +110,7 @@ export type Kind = (typeof kinds)[number]
 
 const update = on<Event, Data>()
 
-/** Ends a turn. If the budget was exceeded during the turn, the agent ends too, for that reason. */
+/** Counts the end of a turn. If the budget was exceeded during the turn, the agent also ends for that reason. */
 const ended = (data: Data, count: keyof Stats): Data => ({
   ...data,
   turnId: null,
@@ -127,7 +127,7 @@ const terminate = to("terminated", { set: "end", rune: "agent.terminated" })
 const init = ["init_complete", "init_error"] as const
 const turns = ["turn_completed", "turn_interrupted", "turn_error"] as const
 const kills = ["kill", "kill_forced", "parent_closed", "budget_exhausted"] as const
-/** The row of an ended agent: late events are ignored, except new work, which is illegal. */
+/** Transitions of an ended agent: late events are ignored, but new work is illegal. */
 const gone = { ...illegal("spawn_requested", "turn_assigned"), ...stale(...init, ...turns, ...kills) }
 
 export const Agent = define<State, Event, Data, Action, Kind>()({
@@ -137,7 +137,7 @@ export const Agent = define<State, Event, Data, Action, Kind>()({
   rune: "agent.idle",
   fenced: (data, event) =>
     (event._tag === "turn_assigned" && event.turnId === data.turnId) ||
-    // a turn may keep spending while it is being ended: the budget is exceeded only once
+    // usage can continue while a turn is being ended, but the budget is reported as exceeded only once
     (event._tag === "budget_exhausted" && data.spent !== null) ||
     ((event._tag === "turn_completed" || event._tag === "turn_interrupted" || event._tag === "turn_error") &&
       event.turnId !== data.turnId),

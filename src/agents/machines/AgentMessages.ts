@@ -1,5 +1,5 @@
 /**
- * AgentMessages: the messages that the actors of one agent receive, from each other and from outside.
+ * AgentMessages: the messages that the actors of one agent receive from each other and from other code.
  */
 import type * as Backend from "../../runs/Backend.ts"
 import type { Outcome } from "../../runs/Outcome.ts"
@@ -15,49 +15,51 @@ import type * as TurnMachine from "./TurnMachine.ts"
 import type * as WorkerMachine from "./WorkerMachine.ts"
 
 export type InboxMessage =
-  /** `how`: the delivery that the sender requests. Answers `Received`. */
+  /** `how`: the delivery that the sender requests. The reply is `Received`. */
   | { readonly _tag: "Receive"; readonly message: Inbox.Message; readonly how: "queue" | "steer" | "urgent" }
-  /** Withdraws all of the messages or none; answers whether they are withdrawn. */
+  /** Withdraws all of the messages or none. The reply is true if they are withdrawn. */
   | { readonly _tag: "Withdraw"; readonly messageIds: ReadonlyArray<string> }
   /** The turn that carried these messages ended without an answer. */
   | { readonly _tag: "Drop"; readonly messageIds: ReadonlyArray<string>; readonly end: Dropped.End }
-  /** A person asks dropped messages again: the one that `which` names, or all. Answers `Settled`. */
+  /** The user queues dropped messages again: the message `which`, or all. The reply is `Settled`. */
   | { readonly _tag: "AskAgain"; readonly which: string | undefined; readonly as: string; readonly by: string }
-  /** The agent asks a person a question. Answers `Settled`. */
+  /** The agent asks the user a question. The reply is `Settled`. */
   | { readonly _tag: "Ask"; readonly question: string; readonly turnId: string | null }
   /**
-   * The agent reached a limit that only a person can lift. `callId`: nobody answered that call in time. `turnId`: the
-   * turn to interrupt. Answers `Settled`.
+   * The agent reached a limit that only the user can lift. `callId`: a call that was not answered in time. `turnId`:
+   * the turn to interrupt. The reply is `Settled`.
    */
   | { readonly _tag: "Bound"; readonly text: string; readonly callId?: string; readonly turnId?: string }
-  /** A person discards dropped messages, or, without `which`, all of them and the open questions. Answers `Settled`. */
+  /**
+   * The user discards the dropped message `which`, or all dropped messages and open questions. The reply is `Settled`.
+   */
   | { readonly _tag: "Dismiss"; readonly which: string | undefined; readonly by: string }
 
 export type Ending = Extract<TurnMachine.Event, { _tag: "response_done" | "interrupt" | "stream_error" }>
 
 export type TurnMessage =
   | TurnMachine.Event
-  /** The run reports that its turn is over. An interrupted turn has ended before. `exit`: the run has ended too. */
+  /** The run reports the end of a turn; an interrupted turn has already ended. `exit`: set if the run has ended too. */
   | {
       readonly _tag: "Over"
       readonly turnId: string
       readonly ending: Ending
       readonly exit?: { readonly runId: string; readonly outcome: Outcome; readonly worked?: boolean }
     }
-  /** The time of the turn is counted: the turn ends now. */
+  /** Ends the turn now, because its time has been counted. */
   | { readonly _tag: "End"; readonly event: TurnMachine.Event }
-  /** Records that the agent's parent gets the turn's answer. */
+  /** Records that the agent's parent receives the answer of the turn. */
   | { readonly _tag: "Answer"; readonly turnId: string; readonly parent: string }
-  /** No live run works on the turn. */
+  /** The turn has no live run. */
   | { readonly _tag: "Orphaned"; readonly turnId: string }
-  /** No live run works on the turn, and its calls have their results. */
+  /** The turn has no live run, and all its calls have results. */
   | { readonly _tag: "Lost"; readonly turnId: string; readonly message: string }
-  /** The run began a turn by itself. Answers `Opened`. */
+  /** The run started a turn by itself. The reply is `Opened`. */
   | { readonly _tag: "Open"; readonly runId: string; readonly why: string }
   /** Something changed that may give the agent work. */
   | { readonly _tag: "Look" }
 
-/** The fate of a turn that a run began by itself: a turn of the agent, a part of the current turn, or refused. */
+/** Result for a turn that a run started by itself: a new turn of the agent, a part of the current turn, or refused. */
 export type Opened =
   | { readonly _tag: "Turn"; readonly turnId: string }
   | { readonly _tag: "TakenIn" }
@@ -65,66 +67,69 @@ export type Opened =
 
 export type LifeMessage =
   | AgentMachine.Event
-  /** Usage in the turn, besides its time. `waited`: whether all open calls waited for a person until now. */
+  /** Usage in the turn, except its time. `waited`: true if all open calls waited for the user until now. */
   | {
       readonly _tag: "Used"
       readonly turnId: string
       readonly spent: Budget.Expense
       readonly waited?: boolean
-      /** Set when the same call was made so often that a person is notified: a text with its name and count. */
+      /**
+       * Set when the turn has repeated one call so often that the user is notified: a text with the tool's name and the
+       * count.
+       */
       readonly same?: string | undefined
     }
-  /** A person chooses the agent's model and mode, which hold from now on. Answers `{ eventId }`. */
+  /** The user chooses the agent's model and mode. The reply is `{ eventId }`. */
   | { readonly _tag: "Choose"; readonly choice: Choice; readonly by: string }
   /** Counts the time of the turn up to now. */
   | { readonly _tag: "Tick"; readonly turnId: string }
-  /** Tells the agent's watchers whether it is available. */
+  /** Reports to the agent's watchers whether the agent is available. */
   | { readonly _tag: "Announce" }
-  /** Ends an agent that waits for a place, before it begins. */
+  /** Ends an agent that still waits for a free slot and has not started. */
   | { readonly _tag: "Forgo"; readonly by: string; readonly reason: string; readonly spawn: AgentMachine.Event }
 
 export type WorkerMessage =
   | WorkerMachine.Event
-  /** Starts a new incarnation, unless one is running. Returns its first rune. */
+  /** Starts a new incarnation, unless one is running. The reply contains the event id of its first rune. */
   | { readonly _tag: "Start"; readonly by: string }
-  /** The next run may begin, or something changed that may give the agent work. */
+  /** The next run may start, or a change may have given the agent work. */
   | { readonly _tag: "Look" }
-  /** The worker has stopped: its agent ends with it, after its turn. */
+  /** The worker has stopped: end the agent after its current turn. */
   | { readonly _tag: "Release" }
-  /** The worker is ready for the next run. An agent whose run's process died in a turn is available again. */
+  /** The worker is ready for the next run. If the agent was offline because its process died, it is available again. */
   | { readonly _tag: "Ready" }
-  /** Repairs the agent's life: an older daemon began it in a separate append, which may not have been written. */
+  /** Repairs the agent's life: older versions of agentd started it in a separate append, which may be missing. */
   | { readonly _tag: "Rise" }
 
 export type CallRequested = Extract<ToolMachine.Event, { _tag: "call_requested" }>
 type Spent = Budget.Expense
 
-/** `heard`: how far the run's output was read; stored with the first rune that the message causes. */
+/** `heard`: position up to which the run's output was read; stored with the first rune that the message causes. */
 export type ToolsMessage = ToolsNews & { readonly heard?: Heard }
 
 type ToolsNews =
-  /** The calls of one answer, in order. */
+  /** The tool calls of one model answer, in order. */
   | { readonly _tag: "Called"; readonly turnId: string; readonly calls: ReadonlyArray<CallRequested> }
   | {
       readonly _tag: "Asked"
       readonly callId: string
       readonly asked: Extract<Backend.RunEvent, { _tag: "ApprovalRequested" }>
-      /** The hash of the whole call; undefined if the call is too large to show to a person. */
+      /** Hash of the complete call; undefined if the call is too large to be shown to the user. */
       readonly hash: string | undefined
-      /** The call's previous id, if the call was considered running before. */
+      /** The previous id of the call, if the call was recorded as running before. */
       readonly was?: string
     }
-  /** The run no longer waits for an answer to its question. */
+  /** The run no longer waits for an answer to the call's question. */
   | { readonly _tag: "TakenBack"; readonly callId: string }
-  /** The run began a turn by itself. Answers `Opened`. */
+  /** The run started a turn by itself. The reply is `Opened`. */
   | { readonly _tag: "Open"; readonly runId: string; readonly why: string }
-  /** Usage in the turn, which continues. */
+  /** Usage in a turn that continues. */
   | { readonly _tag: "Paid"; readonly turnId: string; readonly spent: Spent }
   | { readonly _tag: "Ran"; readonly callId: string }
   | { readonly _tag: "Result"; readonly callId: string; readonly status: ToolMachine.Status; readonly output: unknown }
-  /** A person's answer. Answers `{ eventId, tool, answers, late }`. */
+  /** The user's answer to a call. The reply is `{ eventId, tool, answers, late }`. */
   | { readonly _tag: "Answer"; readonly callId: string; readonly said: Answer; readonly by: string }
-  /** The run has finished its turn: open calls end, then the turn. */
+  /** The run has finished its turn: the open calls end first, then the turn. */
   | {
       readonly _tag: "Close"
       readonly turnId: string
@@ -133,29 +138,29 @@ type ToolsNews =
       readonly spent: Spent
       readonly ending: Ending
     }
-  /** The run has ended, and its turn with it. */
+  /** The run has ended, and its turn ends too. */
   | {
       readonly _tag: "Exited"
       readonly runId: string
       readonly outcome: Outcome
-      /** True if a turn of the run got its answer. */
+      /** True if any turn of the run got an answer. */
       readonly worked?: boolean
       readonly spent: Spent
       readonly ending: Ending
     }
-  /** The turn was cut short: its calls end. */
+  /** The turn exceeded its grace period: cancel its calls. */
   | { readonly _tag: "Cut"; readonly turnId: string; readonly reason: string }
-  /** Cancels the questions of a turn that is being interrupted. */
+  /** Cancels the open questions of a turn that is being interrupted. */
   | { readonly _tag: "Withdraw"; readonly turnId: string }
-  /** No live run works on the turn: running calls become unknown, then the turn ends; questions stay open. */
+  /** The turn has no live run. Its running calls become unknown, then the turn ends. Its questions stay open. */
   | { readonly _tag: "Lost"; readonly turnId: string; readonly message: string }
-  /** An earlier daemon left calls running. */
+  /** Handles calls that were running when an earlier daemon ended. */
   | { readonly _tag: "Orphans" }
-  /** The agent ends: no run takes an answer any more. */
+  /** The agent has ended, so no run can receive an answer: cancel all open calls. */
   | { readonly _tag: "Abandon"; readonly reason: string }
-  /** Steers the turn away at its next safe boundary. */
+  /** Interrupts the turn at its next safe boundary, so that a steering message can be processed. */
   | { readonly _tag: "Steer"; readonly turnId: string }
-  /** Returns when all earlier messages are decided. */
+  /** Replies when all earlier messages have been processed. */
   | { readonly _tag: "Heard" }
-  /** A time limit of a call may have passed. */
+  /** Checks the timeouts of open calls. */
   | { readonly _tag: "Time" }

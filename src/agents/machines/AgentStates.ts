@@ -1,13 +1,12 @@
 /**
- * AgentStates: the actors that one agent consists of: their names, their states, and how they read and address each
- * other.
+ * AgentStates: the names and states of the actors of one agent, and how these actors read and address each other.
  *
- *     inbox/NAME   the messages that wait        turn/NAME    the current turn
- *     agent/NAME   its life, and what it spent   worker/NAME  the loop of its runs
- *     tools/NAME   its calls, each a part `tool/NAME/CALL`
+ *     inbox/NAME   waiting messages               turn/NAME    the current turn
+ *     agent/NAME   the agent's life and usage     worker/NAME  the loop that starts runs
+ *     tools/NAME   tool calls; each call is a part `tool/NAME/CALL`
  *
  * The actors are one commit scope: a message between them is processed in the same macrostep and is durable with it.
- * Therefore no two of them ever disagree in the log.
+ * Therefore their states in the log are always consistent.
  */
 import type { TurnOutcome } from "../../domain/AgentPort.ts"
 import type { Ref } from "../../core/event-actor/ActorHandle.ts"
@@ -25,7 +24,7 @@ import type * as WorkerMachine from "./WorkerMachine.ts"
 
 export type InboxState = Snapshot<"Open", Inbox.Data>
 
-/** The turn that carried a message, after its end. `eventId`: the turn's last rune, which contains the answer. */
+/** The end of the turn that carried a message. `eventId`: the turn's last rune, which contains the answer. */
 export interface Ended {
   readonly messageId: string
   readonly turnId: string
@@ -34,27 +33,27 @@ export interface Ended {
 }
 
 export interface TurnState extends Snapshot<TurnMachine.State, TurnMachine.Data> {
-  /** The ends of the turns that carried the newest messages, oldest first. */
+  /** Ends of turns for the messages that were carried most recently, oldest first. */
   readonly ended: ReadonlyArray<Ended>
 }
 
 export interface LifeState extends Snapshot<AgentMachine.State, AgentMachine.Data> {
-  /** In this incarnation. */
+  /** Usage in the current incarnation. */
   readonly spent: Budget.Spent
-  /** The time up to which the turn's time is counted, ms since the epoch. */
+  /** Time up to which the current turn's time is counted, ms since the epoch. */
   readonly countedTo: number
-  /** Time of the current turn, ms, without the time in which it waited for a person. */
+  /** Duration of the current turn, ms, without the time in which the turn waited for the user. */
   readonly inTurn?: number
-  /** The model and mode that a person chose; absent in logs of an older agentd. */
+  /** The model and mode that the user chose; absent in logs of older versions of agentd. */
   readonly chosen?: Choice
 }
 
 export type WorkerSnapshot = Snapshot<WorkerMachine.State, WorkerMachine.Data>
 
 export interface WorkerState {
-  /** Incremented with each start. */
+  /** Incremented at each start. */
   readonly incarnation: number
-  /** The rune of the newest start; 0 before the first. */
+  /** Event id of the newest start; 0 before the first start. */
   readonly began: number
   readonly by?: string | undefined
   /** Undefined if the worker was never started. */
@@ -70,7 +69,7 @@ export const toolName = (agent: string, callId: string): string => `tool/${agent
 export const choiceName = (agent: string): string => `choice/${agent}`
 export const meterName = (agent: string): string => `meter/${agent}`
 
-/** The other actors of an agent, as one of them sees them in a macrostep. */
+/** The other actors of an agent, as an actor can read and address them in a macrostep. */
 export class Siblings {
   private readonly context: Context
   private readonly agent: string
@@ -116,19 +115,19 @@ export class Siblings {
 /** States in which a worker is not ready for a run yet. */
 const UNREADY: ReadonlySet<string> = new Set(["Interrupting", "SessionComplete", "CoolingDown", "Initializing"])
 
-/** True if the agent's process died in its last turn, and its worker is not ready for the next run yet. */
+/** Whether the agent's process died in its last turn and its worker is not ready for the next run yet. */
 export const isDisconnected = ({ turn, worker }: { readonly turn: TurnState; readonly worker: WorkerState }): boolean =>
   turn.data.ended?.died === true && worker.now !== undefined && UNREADY.has(worker.now.state)
 
-/** Whether a turn is streaming or waits for its tools. */
+/** Whether a turn is in progress: it streams an answer or waits for its tools. */
 export const isActive = ({ state }: Pick<TurnState, "state">): boolean =>
   state === "streaming" || state === "tool_executing"
 
-/** The end of the turn that carried the message; undefined if no such turn ended. */
+/** The end of the turn that carried the message; undefined if no such turn has ended. */
 export const endedWith = ({ ended }: Pick<TurnState, "ended">, messageId: string): Ended | undefined =>
   ended.findLast((one) => one.messageId === messageId)
 
-/** The first rune of a decision. */
+/** Reference to the first rune of a decision. */
 export const refOf = ({ nextId, nextSeq }: Context, stream: string): RuneRef => ({
   stream,
   seq: nextSeq,

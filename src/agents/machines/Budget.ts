@@ -1,8 +1,8 @@
 /**
- * Budget: compares what agents have spent with their limits. Pure.
+ * Budget: compares the usage of agents with their limits. Pure.
  *
- * All or nothing: when one resource is exceeded, nothing further starts. Unlimited resources are counted too, so that a
- * person can see them.
+ * When any one resource is exceeded, nothing new starts. Usage of unlimited resources is also counted, so that the user
+ * can see it.
  */
 import { Duration } from "effect"
 import type { AgentConfig, BudgetConfig } from "../../config/AgentConfig.ts"
@@ -13,12 +13,12 @@ export interface Spent {
   /** Input and output tokens. */
   readonly tokens: number
   readonly toolCalls: number
-  /** ms in turns */
+  /** Time in turns, ms. */
   readonly wallTime: number
   readonly usd: number
 }
 
-/** Tokens and cost of one model. `input` includes the cache tokens. */
+/** Tokens and cost of one model. `input` includes the tokens of cache reads and writes. */
 export interface ModelUsage {
   /** Empty if the run does not name the model. */
   readonly model: string
@@ -29,10 +29,10 @@ export interface ModelUsage {
   readonly usd: number
 }
 
-/** Usage that an agent reports but that is implausibly high. */
+/** Reported usage that is implausibly high. */
 export type Unlikely = NonNullable<Usage["unlikely"]>
 
-/** Usage of one moment: sums, and usage by model. */
+/** Usage at one moment: the sums, and the usage of each model. */
 export type Expense = Partial<Spent> & {
   readonly models?: ReadonlyArray<ModelUsage>
   readonly unlikely?: Unlikely
@@ -49,7 +49,7 @@ export const ofModels = (models: ReadonlyArray<ModelUsage>): Expense =>
 
 export const nothing: Spent = { tokens: 0, toolCalls: 0, wallTime: 0, usd: 0 }
 
-/** The usage in a rune `agent.usage`. */
+/** The usage in a rune `agent.usage`, without implausible usage. */
 export const ofUsage = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime }: Usage): Spent => ({
   tokens,
   toolCalls,
@@ -57,7 +57,7 @@ export const ofUsage = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTim
   usd
 })
 
-/** The usage that counts for the agent's own budget: includes implausible usage. */
+/** Usage that counts for the agent's own budget, including implausible usage. */
 export const ofOwn = (usage: Usage): Spent => add(ofUsage(usage), usage.unlikely ?? {})
 
 export const add = (a: Spent, b: Partial<Spent>): Spent => ({
@@ -67,14 +67,14 @@ export const add = (a: Spent, b: Partial<Spent>): Spent => ({
   usd: a.usd + (b.usd ?? 0)
 })
 
-/** The exceeded resource, in the form of the machines' `budget_exhausted`. */
+/** The exceeded resource, with the fields of the event `budget_exhausted`. */
 export interface Exhausted {
   readonly resource: "tokens" | "tool_calls" | "wall_time" | "usd"
   readonly spent: number
   readonly limit: number
 }
 
-/** The first exceeded resource; undefined if none is. */
+/** The first resource whose limit is reached; undefined if there is none. */
 export const exhausted = (limits: BudgetConfig, spent: Spent): Exhausted | undefined => {
   const rows: ReadonlyArray<readonly [Exhausted["resource"], number, number | undefined]> = [
     ["tokens", spent.tokens, limits.tokens],
@@ -88,17 +88,17 @@ export const exhausted = (limits: BudgetConfig, spent: Spent): Exhausted | undef
   return undefined
 }
 
-/** Default limits of one turn, for backends that take turns. */
+/** Default limits of one turn, for backends whose runs take several turns. */
 const PER_TURN = { wallTime: Duration.hours(2), toolCalls: 1_000, usd: 25 } as const
 
 /** Whether the agent's runs take several turns; otherwise `runTimeout` limits the run. */
 export const takesTurns = ({ backend }: Pick<AgentConfig, "backend">): boolean => backend.type !== "command"
 
-/** The agent's budget, including the default limits of a turn. */
+/** The agent's budget, with the default limits of a turn. */
 export const of = (config: Pick<AgentConfig, "backend" | "budget">): BudgetConfig =>
   takesTurns(config) ? { ...config.budget, perTurn: { ...PER_TURN, ...config.budget.perTurn } } : config.budget
 
-/** Maximum time of a turn of the agent, ms; undefined if there is no limit. */
+/** Maximum duration of one turn of the agent, ms; undefined if there is no limit. */
 export const turnTime = (config: Pick<AgentConfig, "backend" | "budget">): number | undefined => {
   const time = of(config).perTurn?.wallTime
   return time === undefined || time === "off" ? undefined : Duration.toMillis(time)

@@ -1,5 +1,5 @@
 /**
- * CallRow: a tool call as a person sees it, from the committed state of its machine. Pure.
+ * CallRow: a tool call as shown to the user, from the committed state of its machine. Pure.
  */
 import * as CallHash from "../../domain/CallHash.ts"
 import { type AskedCall, type CallInfo, CommandRefused } from "../../domain/Messages.ts"
@@ -12,17 +12,17 @@ import type { WaitingInput } from "../run/WaitingInputs.ts"
 
 const MAX_SHOWN = 2_000
 
-/** A person's answer to a call. */
+/** The user's answer to a tool call. */
 export interface Answer {
   readonly behavior: "allow" | "deny"
   readonly reason: string
-  /** Answers to the call's questions, as they were typed. */
+  /** Answers to the call's questions, as the user typed them. */
   readonly answers?: ReadonlyArray<string> | undefined
-  /** The hash of what the person was shown; required for an approval. */
+  /** Hash of the call as it was shown to the user; required for an approval. */
   readonly hash?: string | undefined
 }
 
-/** The facts of a call that the machine does not store. */
+/** Properties of a call that its machine does not store. */
 export interface Shown {
   readonly callId: string
   readonly turnId: string
@@ -36,11 +36,11 @@ export interface Shown {
 
 export type Of = Pick<CallInfo, "conversation" | "project" | "agent">
 
-/** Sorts calls for a list: calls that wait for a person first, then by age, oldest first. */
+/** Sort order for a list of calls: calls that wait for the user first, then the oldest first. */
 export const asksFirst = (a: CallInfo, b: CallInfo): number =>
   Number(b.state === "awaiting_approval") - Number(a.state === "awaiting_approval") || a.since - b.since
 
-/** Undefined if the call has its result. */
+/** The list entry of a call; undefined if the call already has its result. */
 export const callRow = (
   of: Of,
   { arguments: input, callId, questions, reason, tool, turnId }: Shown,
@@ -54,7 +54,7 @@ export const callRow = (
     callId,
     turnId,
     tool,
-    // the whole input is shown where the call is decided
+    // cut, because the complete input is shown when the user decides on the call
     arguments: text(input, MAX_SHOWN),
     state,
     since: at,
@@ -65,7 +65,7 @@ export const callRow = (
   }
 }
 
-/** A call that waits for a person, with its whole input. `input`: the redacted text. */
+/** A call that waits for the user, with its complete input. `input`: the redacted text. */
 export const askedCall = (
   { project, agent }: Of,
   { hash, questions, reason }: Pick<Shown, "hash" | "questions" | "reason">,
@@ -91,7 +91,7 @@ export const askedCall = (
   }
 }
 
-/** Why a call takes no answer. `ended`: the outcome of the call, if it is still known. */
+/** Explains why a call can no longer be answered. `ended`: outcome of the call, if still stored. */
 export const tooLate = (
   callId: string,
   ended: string | undefined,
@@ -110,7 +110,7 @@ export const tooLate = (
     remedy: "See what waits for an answer: agentd approve"
   })
 
-/** The chosen answers if the call asks a choice; a refusal if they do not fit the questions. */
+/** The answers to a call's questions; undefined if it has none. Refused if the answers do not fit the questions. */
 export const answersOf = (
   { callId, questions, tool }: Shown,
   { answers, behavior }: Answer

@@ -1,9 +1,9 @@
 /**
- * ConversationMachine: the life of a conversation, which is the unit of isolation, budget and log, from its creation to
- * the archive.
+ * ConversationMachine: the life of a conversation, from its creation to its archive. A conversation is the unit of
+ * isolation, budget and log.
  *
- * Guarantees: a turn starts only while the conversation is active. A running turn may end in any state. Only a person
- * ends a suspension. Nothing follows the archive.
+ * Guarantees: A turn starts only while the conversation is active. A running turn may end in any state. Only the user
+ * ends a suspension. Nothing can follow the archive.
  */
 import { Schema, Struct } from "effect"
 import { define, illegal, on, postpone, stale, to } from "../../core/event-actor/StateMachine.ts"
@@ -28,7 +28,9 @@ export const Event = Schema.Union([
     agentId: Schema.String,
     outcome: Schema.Literals(["completed", "interrupted", "error"])
   }),
-  /** An agent stopped permanently. `cause`: equal for agents that stopped for the same reason; absent in older logs. */
+  /**
+   * An agent stopped permanently. `cause` is equal for agents that stopped for the same reason; absent in older logs.
+   */
   Schema.TaggedStruct("agent_failed", {
     agentId: Schema.String,
     error: Schema.String,
@@ -49,7 +51,7 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("budget_replenished", { by, config: Schema.Unknown }),
   Schema.TaggedStruct("reset", { by }),
   Schema.TaggedStruct("close_requested", { by, reason: Schema.String }),
-  /** All agents are stopped and the last runes are in the log. */
+  /** All agents are stopped, and their last runes are in the log. */
   Schema.TaggedStruct("cleanup_complete", { stats: Schema.Unknown }),
   Schema.TaggedStruct("archive_requested", { by })
 ])
@@ -57,42 +59,44 @@ export type Event = typeof Event.Type
 
 export type Action =
   | { readonly _tag: "InterruptTurns"; readonly turnIds: ReadonlyArray<string> }
-  /** Previous spending no longer counts. */
+  /** Usage before this action no longer counts. */
   | { readonly _tag: "ResetBudget" }
   | { readonly _tag: "DrainQueues" }
 
 export interface Limits {
   readonly maxFatalStops: number
-  /** Number of consecutive turn errors that suspend the conversation; null: turn errors never suspend it. */
+  /** Number of consecutive turn errors that suspends the conversation; null: turn errors never suspend it. */
   readonly maxTurnErrors: number | null
 }
 
-/** Limits of logs that name none, written by an older agentd. */
+/** Default limits for logs of older versions of agentd, which contain none. */
 export const defaultLimits: Limits = { maxFatalStops: 3, maxTurnErrors: 5 }
 
-/** The cause that agents may share: the text of an error, without numbers and without the agent's own name. */
+/** Normalizes an error's text, without numbers and the agent's name, so that several agents can have the same cause. */
 export const causeOf = (agentId: string, error: string): string =>
   error.slice(0, MAX_CAUSE).replaceAll(agentId, "…").replaceAll(/\d+/g, "0")
 const MAX_CAUSE = 500
 
-/** Number of agents that a conversation runs: above `soft` they queue, above `hard` they are refused. */
+/**
+ * Maximum numbers of running agents in a conversation. Agents above `soft` are queued; agents above `hard` are refused.
+ */
 export const AGENTS = { soft: 10, hard: 20 } as const
 
 export interface Data {
   readonly limits: Limits
   readonly conversationId: string | null
   readonly rootAgentId: string | null
-  /** Turns that are running. */
+  /** Ids of the turns in progress. */
   readonly turnIds: ReadonlyArray<string>
   readonly turns: number
   readonly turnErrors: number
-  /** Number of permanent stops. Stops with the same cause count once, and so do repeated stops of one agent. */
+  /** Number of permanent stops. Several stops with one cause count once, and so do several stops of one agent. */
   readonly fatalStops: number
-  /** The newest permanent stops; absent if there are none. */
+  /** The most recent permanent stops; absent if there are none. */
   readonly stopped?: ReadonlyArray<{ readonly agentId: string; readonly cause: string }>
-  /** Why the conversation is suspended; null if it is not. */
+  /** Why the conversation is suspended; null if it is not suspended. */
   readonly suspension: { readonly reason: string; readonly budgetInfo: unknown } | null
-  /** The person who paused or closed the conversation, and the reason; null if nobody did. */
+  /** The user who paused or closed the conversation, and the reason; null if it is neither paused nor closed. */
   readonly because: { readonly by: string; readonly reason: string } | null
 }
 
@@ -124,7 +128,7 @@ export type Kind = (typeof kinds)[number]
 
 const update = on<Event, Data>()
 
-/** The threshold that the counters have reached, in words; undefined if none. */
+/** Text that describes the error limit that was reached; undefined if none was. */
 export const erringBy = (
   { fatalStops, turnErrors }: Pick<Data, "fatalStops" | "turnErrors">,
   limits: Limits
@@ -139,13 +143,13 @@ export const erringBy = (
 
 const erring = (data: Data): boolean => erringBy(data, data.limits) !== undefined
 
-/** If a counter has reached its threshold, sets that as the reason of a suspension. */
+/** Sets the reason for a suspension if a counter has reached its limit. */
 const counted = (data: Data): Data => {
   const reason = erringBy(data, data.limits)
   return reason === undefined ? data : { ...data, suspension: { reason, budgetInfo: null } }
 }
 
-/** Maximum number of permanent stops that are compared. */
+/** Maximum number of permanent stops that are compared by their cause. */
 const MAX_STOPPED = 100
 
 const failing = (data: Data, { agentId, cause }: Extract<Event, { readonly _tag: "agent_failed" }>): Data => {
@@ -163,7 +167,10 @@ const turnErrors = { completed: () => 0, interrupted: (n: number) => n, error: (
 
 const isCount = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value) && value > 0
 
-/** The limits in a config. The rune contains them, so that a fold needs no config; a missing limit stays as it is. */
+/**
+ * Reads the limits from a config. A missing limit keeps its value. The rune contains the limits, so a fold needs no
+ * config.
+ */
 const limitsIn = (config: unknown, { limits }: Data): Limits => {
   const said: Partial<Record<keyof Limits, unknown>> =
     typeof config === "object" && config !== null && "limits" in config && typeof config.limits === "object"
@@ -178,7 +185,7 @@ const limitsIn = (config: unknown, { limits }: Data): Limits => {
 
 const reasonOf = (event: Event): string | null => ("reason" in event ? event.reason : null)
 
-/** A running turn ends in whatever state the conversation is; an agent may also fail there. */
+/** In these states, a running turn can still end and an agent can still fail. */
 const ending = (state: "paused" | "suspended" | "closing") => ({
   turn_completed: to(state, { set: "endTurn" }),
   agent_failed: to(state, { set: "failAgent" })
@@ -313,7 +320,7 @@ export const Conversation = define<State, Event, Data, Action, Kind>()({
           { to: "paused", rune: "session.paused" }
         ]
       },
-      // an exceeded budget interrupts all turns; after errors the turns of other agents may end
+      // an exceeded budget interrupts all turns; after errors, the turns of other agents may finish
       budget_exhausted: to("suspended", { set: "suspend", rune: "session.suspended", act: ["InterruptTurns"] }),
       error_threshold: to("suspended", { set: "suspend", rune: "session.suspended" }),
       close_requested: close

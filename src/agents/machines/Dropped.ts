@@ -1,8 +1,9 @@
 /**
- * Dropped: messages to an agent that were never answered, and the reason for each. Pure.
+ * Dropped: messages to an agent that were never answered, each with the reason. Pure.
  *
- * Guarantees: the newest messages are stored whole, bounded in number and size; older ones are discarded and counted.
- * Work that a person cancelled does not count. Channels and plans repeat their own messages.
+ * Guarantees: The newest messages are stored in full, limited in number and size. Older messages are deleted and only
+ * counted. Messages of work that the user cancelled are not stored. Messages of channels and plans are not stored,
+ * because their senders repeat them.
  */
 import { Schema } from "effect"
 import { GivenFile } from "../../runs/GivenFile.ts"
@@ -10,21 +11,21 @@ import type * as TurnMachine from "./TurnMachine.ts"
 
 export const Message = Schema.Struct({
   messageId: Schema.String,
-  /** The sender: a person's login, or `agent:<name>`. */
+  /** The sender: a user's login, or a prefixed name such as `agent:<name>`. */
   from: Schema.String,
   text: Schema.String,
   urgent: Schema.Boolean,
-  /** True for a message of a channel or plan: it gets a turn of its own, and after an error its sender repeats it. */
+  /** True for a message of a channel or plan. It gets its own turn, and its sender repeats it after an error. */
   alone: Schema.optional(Schema.Boolean),
-  /** True: the message goes before the other waiting messages, and steers the current turn away. */
+  /** True if the message goes first in the queue and interrupts the current turn. */
   steer: Schema.optional(Schema.Boolean),
-  /** For a message of an agent: length of the chain of agent messages that led to it; 0 if a person sent it. */
+  /** For a message of an agent: number of agent messages in the chain that led to it; 0 if a user started it. */
   hops: Schema.optional(Schema.Int),
-  /** If the message is asked again: the id under which its text is in the log. */
+  /** For a message that was queued again: the original id, under which the log contains the text. */
   first: Schema.optional(Schema.String),
-  /** Files that come with the message. Their contents are stored elsewhere, by hash. */
+  /** Files attached to the message. Their contents are stored separately, by hash. */
   files: Schema.optional(Schema.Array(GivenFile)),
-  /** ms since the epoch */
+  /** ms since the epoch. */
   at: Schema.Finite
 })
 export type Message = typeof Message.Type
@@ -32,10 +33,10 @@ export type Message = typeof Message.Type
 /** Why a turn got no answer. */
 export const End = Schema.Struct({
   turnId: Schema.String,
-  /** For example "refusal", "max_tokens", "max_turns". */
+  /** For example "refusal", "max_tokens" or "max_turns". */
   errorType: Schema.String,
   reason: Schema.String,
-  /** ms since the epoch */
+  /** ms since the epoch. */
   at: Schema.Finite
 })
 export type End = typeof End.Type
@@ -47,20 +48,20 @@ export interface Dropped extends End {
 export interface Kept {
   /** Oldest first. */
   readonly dropped: ReadonlyArray<Dropped>
-  /** Number of older messages that were discarded. */
+  /** Number of older messages that were deleted. */
   readonly more: number
 }
 
-/** Maximum number of dropped messages that one agent stores, and of characters of their texts. */
+/** Maximum number of dropped messages stored for one agent. `MAX_CHARACTERS` limits the length of their texts. */
 export const MAX_DROPPED = 100
 const MAX_CHARACTERS = 2 * 1024 * 1024
 
 export const none: Kept = { dropped: [], more: 0 }
 
-/** The end of a message that is withheld, because agents sent each other too many without a person. */
+/** The reason for a withheld message: agents sent each other too many messages without a message from the user. */
 export const resting = ({ at }: Message, reason: string): End => ({ turnId: "", errorType: "circle", reason, at })
 
-/** Adds dropped messages. The newest is stored whatever its size. */
+/** Adds dropped messages. The newest message is stored regardless of its size. */
 export const add = ({ dropped, more }: Kept, messages: ReadonlyArray<Message>, end: End): Kept => {
   const { at, errorType, reason, turnId } = end
   const all = [...dropped, ...messages.map((message) => ({ message, turnId, errorType, reason, at }))]
@@ -78,7 +79,7 @@ export const without = ({ dropped, more }: Kept, messageIds: ReadonlyArray<strin
   return { dropped: dropped.filter(({ message }) => !gone.has(message.messageId)), more }
 }
 
-/** Why the turn's end leaves work without an answer; undefined if it does not, or if a person ended the turn. */
+/** Why the turn's end leaves messages without an answer; undefined if it leaves none, or if the user ended the turn. */
 export const endOf = (event: TurnMachine.Event, turnId: string, now: number): End | undefined => {
   switch (event._tag) {
     case "stream_error":
@@ -92,5 +93,5 @@ export const endOf = (event: TurnMachine.Event, turnId: string, now: number): En
   }
 }
 
-/** The author of an interrupt that nobody requested. */
+/** Author of an interrupt that no user requested. */
 export const BY_ITSELF = "the agent"

@@ -1,10 +1,10 @@
 /**
  * Inbox: the messages that wait for an agent, as a machine with one state.
  *
- * A message waits until a turn that carries it has begun (`Delivered`), so a failed spawn loses none. The messages of a
- * turn are stored until the next turn begins, so that interrupted work can continue under the same ids. A known message
- * id changes nothing. Messages that got no answer are stored too, bounded, until a person asks them again or discards
- * them.
+ * A message waits until a turn that carries it has started (`Delivered`), so a failed spawn loses no message. A turn's
+ * messages are stored until the next turn starts, so that interrupted work can continue under the same ids. A known
+ * message id changes nothing. Unanswered messages are also stored, in limited number, until the user queues them again
+ * or discards them.
  */
 import { Schema } from "effect"
 import type { Said } from "../../core/event-log/EventKinds.ts"
@@ -21,30 +21,30 @@ export type Message = Dropped.Message
 
 export const Event = Schema.Union([
   Schema.TaggedStruct("Received", { message: Message }),
-  /** A turn has begun that carries exactly these messages. `runId` is the turn's id. */
+  /** A turn with exactly these messages has started. `runId` is the id of the turn. */
   Schema.TaggedStruct("Delivered", { runId: Schema.String, messageIds: Schema.Array(Schema.String) }),
   Schema.TaggedStruct("Withdrawn", { messageId: Schema.String }),
-  /** The turn that carried these messages ended without an answer, and they are not queued again. */
+  /** The turn that carried these messages ended without an answer. The messages are not queued again. */
   Schema.TaggedStruct("Dropped", { messageIds: Schema.Array(Schema.String), ...Dropped.End.fields }),
-  /** A message of an agent is withheld: agents have sent each other too many without a person. */
+  /** An agent's message is withheld, because agents have sent each other too many messages without the user. */
   Schema.TaggedStruct("Rested", { message: Message, reason: Schema.String }),
-  /** Dropped messages are asked again, each under a new id. */
+  /** The user queued dropped messages again, each under a new id. */
   Schema.TaggedStruct("AskedAgain", {
     messages: Schema.Array(Schema.Struct({ messageId: Schema.String, as: Schema.String })),
     by: Schema.String,
     at: Schema.Finite
   }),
-  /** Dropped messages are discarded. */
+  /** The user discarded dropped messages. */
   Schema.TaggedStruct("Dismissed", {
     messageIds: Schema.Array(Schema.String),
-    /** True: older messages that were only counted are discarded too. */
+    /** True if older messages, of which only the number is stored, are discarded too. */
     all: Schema.Boolean,
     by: Schema.String
   })
 ])
 export type Event = typeof Event.Type
 
-/** The inbox's event in a rune of a turn: a turn that begins takes over its messages; undefined for other runes. */
+/** The inbox event in a turn's rune: a starting turn takes its messages. Undefined for other runes. */
 export const joins = (rune: Said): Event | undefined => {
   const event = readTurn(rune)?.payload.event
   if (rune.kind !== "turn.started" || (event?._tag !== "start_turn" && event?._tag !== "steer")) return undefined
@@ -52,41 +52,41 @@ export const joins = (rune: Said): Event | undefined => {
 }
 
 export interface Data {
-  /** Oldest first, including urgent messages. */
+  /** Oldest first. Includes urgent messages. */
   readonly waiting: ReadonlyArray<Message>
   readonly carried: ReadonlyArray<Message>
   readonly runId: string | null
-  /** The newest withdrawn ids: they are not accepted again. */
+  /** Ids of recently withdrawn messages, which are not accepted again. */
   readonly withdrawn?: ReadonlyArray<string>
-  /** Messages that got no answer. */
+  /** Messages that were not answered. */
   readonly dropped?: Dropped.Kept
-  /** Number of agent messages since the last message of a person, a channel or a plan. */
+  /** Number of agent messages since the last message of a user, channel or plan. */
   readonly relayed?: number
-  /** Limits that the agent has reached since the last message of a person. */
+  /** Limits that the agent has reached since the last message of a user. */
   readonly bounds?: ReadonlyArray<Bound>
-  /** Open questions to a person, oldest first. */
+  /** Open questions to the user, oldest first. */
   readonly questions?: ReadonlyArray<Question>
 }
 
-/** A question of the agent to a person. The next message of a person is the answer. */
+/** A question of the agent to the user. The user's next message is the answer. */
 export interface Question {
   readonly eventId: number
   readonly question: string
-  /** ms since the epoch */
+  /** ms since the epoch. */
   readonly at: number
 }
 
-/** A limit against runaway agents that this agent has reached. */
+/** A reached limit that protects against endless agent work. */
 export interface Bound {
   readonly eventId: number
   readonly text: string
-  /** ms since the epoch */
+  /** ms since the epoch. */
   readonly at: number
-  /** True: the agent takes no turn until a person answers. */
+  /** True if the agent starts no turn until the user answers. */
   readonly holds?: boolean
 }
 
-/** The limit because of which the agent takes no turn; undefined if there is none. */
+/** The limit that prevents turns of the agent; undefined if there is none. */
 export const heldBy = ({ bounds = [] }: Data): Bound | undefined => bounds.find(({ holds }) => holds === true)
 
 const MAX_BOUNDS = 10
@@ -98,9 +98,9 @@ export const bounding = (data: Data, bound: Bound): Data => ({
   bounds: [...(data.bounds ?? []), bound].slice(-MAX_BOUNDS)
 })
 
-/** How many messages agents may exchange without a person. */
+/** Limits on messages between agents without a message from the user. */
 export interface Rest {
-  /** Maximum length of a chain of messages, each sent because of the previous one. */
+  /** Maximum length of a chain of messages in which each message caused the next. */
   readonly relays: number
   /** Maximum number of agent messages to one agent. */
   readonly messages: number
@@ -108,24 +108,24 @@ export interface Rest {
 
 const isAgent = (from: string): boolean => from.startsWith("agent:")
 
-/** Length of the chain of agent messages that leads to a message that the agent sends now. */
+/** Number of agent messages in the chain, for a message that the agent sends now. */
 export const hopsOf = ({ carried }: Data): number => 1 + Math.max(0, ...carried.map(({ hops = 0 }) => hops))
 
-/** Why the message is withheld; undefined if it is delivered. */
+/** Why a message is withheld; undefined if it is delivered. */
 export const restsFor = ({ relayed = 0 }: Data, { from, hops = 0 }: Message, rest: Rest): string | undefined => {
   if (!isAgent(from)) return undefined
   if (hops > rest.relays) return `${rest.relays} messages of agents, each sent for the one before, without a person`
   return relayed >= rest.messages ? `${rest.messages} messages of agents without a person` : undefined
 }
 
-/** The state after a message from outside: agents may exchange messages again. */
+/** Resets the count of agent messages, because a message came from outside: agents may exchange messages again. */
 const stirred = (data: Data): Data => (data.relayed === undefined ? data : { ...data, relayed: 0 })
 
 const MAX_QUESTIONS = 20
-/** Maximum characters stored of a question; the log has the whole text. */
+/** Maximum number of characters stored for a question; the log contains the complete text. */
 const MAX_QUESTION = 4_000
 
-/** Adds a question to a person. The newest questions are stored. */
+/** Adds a question to the user. Only the newest questions are stored. */
 export const asking = (data: Data, { at, eventId, question }: Question): Data => ({
   ...data,
   questions: [
@@ -134,7 +134,7 @@ export const asking = (data: Data, { at, eventId, question }: Question): Data =>
   ].slice(-MAX_QUESTIONS)
 })
 
-/** Whether a sender is a person. Agents, channels, plans, schedules, assistants and agentd have marked names. */
+/** Whether the sender is a user. Agents, channels, plans, schedules, assistants and agentd have names with a prefix. */
 export const isPerson = (from: string): boolean =>
   from !== "agentd" && !/^(agent|channel|plan|schedule):/.test(from) && !isAssistant(from)
 
@@ -147,7 +147,7 @@ export const isWithdrawn = (data: Data, messageId: string): boolean => data.with
 /** Carried and waiting messages, oldest first. */
 export const known = (data: Data): ReadonlyArray<Message> => [...data.carried, ...data.waiting]
 
-/** Messages that got no answer and wait for a person. */
+/** Unanswered messages that wait for the user's decision. */
 export const droppedOf = ({ dropped = Dropped.none }: Data): Dropped.Kept => dropped
 
 export const kinds = [
@@ -163,7 +163,7 @@ export const kinds = [
 const isDropped = (data: Data, id: string): boolean =>
   droppedOf(data).dropped.some(({ message }) => message.messageId === id)
 
-/** A person's message answers the agent's questions and lifts the limits that hold it. */
+/** Adds a received message. A user's message also answers the agent's questions and lifts its reached limits. */
 const received = (data: Data, message: Message): Data => {
   const { from, hops = 0 } = message
   const waiting = [...data.waiting, message]

@@ -1,12 +1,14 @@
-/** ProjectStop: whether a person has stopped a whole project, according to its log. Pure. */
+/**
+ * ProjectStop: whether a user has stopped a whole project, according to the project's log. Pure.
+ */
 import { type CommandRefused, refuse } from "../../domain/Messages.ts"
 import type { projectKinds } from "../../domain/ProjectKinds.ts"
 import type { RuneOf } from "../../core/event-log/EventKinds.ts"
 
-/** Since when a project is stopped, and by whom. */
+/** When and by whom a project was stopped. */
 export interface Stopped {
   readonly by: string
-  /** ms since the epoch */
+  /** ms since the epoch. */
   readonly since: number
   readonly eventId: number
 }
@@ -22,17 +24,17 @@ export const apply = (record: Record, { at, eventId, kind, payload }: RuneOf<typ
 
 const WITH = ", with its project"
 
-/** The author of an agent's stop that came with its project: a name that no login can have. */
+/** Author of an agent's stop that was caused by the project's stop. No login can have this name. */
 export const authorOf = (by: string): string => `${by}${WITH}`
 
-/** Whether an agent was stopped with its project. */
+/** Whether an agent was stopped because its project was stopped. */
 export const isWith = (stoppedBy: string | null | undefined): boolean => stoppedBy?.endsWith(WITH) === true
 
 /** The command that starts a stopped agent. `name`: `<project>/<agent>`. */
 export const startOf = (name: string, stoppedBy: string | null | undefined): string =>
   isWith(stoppedBy) ? `agentd project start ${name.split("/")[0]!}` : `agentd start ${name}`
 
-/** Why an agent of a stopped project is not started; undefined if the project is not stopped. */
+/** Error for the start of an agent in a stopped project; undefined if the project is not stopped. */
 export const refusalOf = (name: string, { stopped }: Record): CommandRefused | undefined =>
   stopped === null
     ? undefined

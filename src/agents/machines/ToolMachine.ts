@@ -1,7 +1,7 @@
 /**
- * ToolMachine: one tool call inside a turn, from the call to its one result.
+ * ToolMachine: one tool call of a turn, from the call to its result.
  *
- * Guarantees: every `tool.call` gets exactly one `tool.result`. A call that needs approval does not run before it is
+ * Guarantees: Every `tool.call` gets exactly one `tool.result`. A call that needs approval does not run before it is
  * approved. A call ends within its time limit.
  */
 import { Schema } from "effect"
@@ -30,26 +30,26 @@ export const Event = Schema.Union([
     turnId: Schema.String,
     toolName: Schema.String,
     arguments: Schema.Unknown,
-    /** Hash of the tool and its arguments before truncation and redaction: equal for equal calls. */
+    /** Hash of the tool and its arguments before truncation and redaction. Equal calls have equal hashes. */
     digest: Schema.optional(Schema.String),
-    /** ms; the default if omitted, the maximum if it is above that */
+    /** Timeout, ms. If omitted, the default applies. Larger values are reduced to the maximum. */
     timeout: Schema.optional(Schema.Finite),
-    /** How long a question waits, ms; without limit if omitted. */
+    /** Maximum time for an answer, ms. If omitted, there is no limit. */
     approvalTimeout: Schema.optional(Schema.Finite)
   }),
-  /** `questions`: if present, the call asks a person to choose, not to approve. */
+  /** `questions`: present if the call asks the user to choose an answer, not to approve. */
   Schema.TaggedStruct("requires_approval", {
     callId,
     policyReason: Schema.String,
     questions: Schema.optional(Schema.Array(Question)),
-    /** The hash of the whole call, which an approval must name. */
+    /** Hash of the complete call. An approval must contain this hash. */
     hash: Schema.optional(Schema.String)
   }),
-  /** The agent's approval mode allows the call, or an earlier answer that came after its run had ended. */
+  /** The call may run without a question: the approval mode allows it, or a late answer to an equal call does. */
   Schema.TaggedStruct("auto_approved", { callId, policyReason: Schema.String, answers: chosen }),
-  /** The tool itself never asks. */
+  /** The tool never asks for approval. */
   Schema.TaggedStruct("no_approval_needed", { callId }),
-  /** `hash`: the hash of what the approver was shown. */
+  /** `hash`: hash of the call as it was shown to the approver. */
   Schema.TaggedStruct("approved", {
     callId,
     approver: Schema.String,
@@ -60,7 +60,7 @@ export const Event = Schema.Union([
   /** The turn has received the denial as the call's result. */
   Schema.TaggedStruct("denial_reported", { callId }),
   Schema.TaggedStruct("approval_timeout", { callId }),
-  /** The agent withdrew its question: the call was decided elsewhere, and may continue. */
+  /** The agent withdrew its request: the call was decided elsewhere, and may run. */
   Schema.TaggedStruct("withdrawn", { callId }),
   Schema.TaggedStruct("progress_update", {
     callId,
@@ -68,12 +68,12 @@ export const Event = Schema.Union([
     chunk: Schema.String
   }),
   Schema.TaggedStruct("success", { callId, output: Schema.Unknown }),
-  /** `unknown`: a crash hid the outcome. */
+  /** `unknown`: the outcome is not known because of a crash. */
   Schema.TaggedStruct("execution_error", {
     callId,
     status: Schema.Literals(["error", "unknown", "sandbox_violation"]),
     error: Schema.String,
-    /** The person who approved the call after its run had ended: the next equal call may run, once. */
+    /** The user who approved the call after its run had ended. The next equal call may run once without a question. */
     grant: Schema.optional(Schema.String)
   }),
   Schema.TaggedStruct("execution_timeout", { callId }),
@@ -81,7 +81,7 @@ export const Event = Schema.Union([
 ])
 export type Event = typeof Event.Type
 
-/** The outcome of a call, in its result. */
+/** The outcome of a call, as recorded in its result. */
 export const Status = Schema.Literals([
   "success",
   "error",
@@ -104,25 +104,25 @@ export interface Data {
   readonly toolName: string | null
   /** Why the call was denied; null if it was not. */
   readonly denial: string | null
-  /** Answers to the call's questions; null if it has no questions, or no answers yet. */
+  /** Answers to the call's questions; null if it has no questions or no answers yet. */
   readonly answers: ReadonlyArray<string> | null
   readonly reported: boolean
-  /** ms from the start of the execution */
+  /** Maximum duration of the execution, ms. */
   readonly timeout: number
   readonly limits: Limits
 }
 
-/** All in ms. */
+/** Time limits, all in ms. */
 export interface Limits {
   readonly toolTimeout: number
   readonly maxToolTimeout: number
-  /** Null: a question waits until it is answered. */
+  /** Maximum time for an answer; null: no limit. */
   readonly approvalTimeout: number | null
 }
 
 /**
- * A call without a question is considered running after this time, ms. Some agents do not report the start of a call,
- * and a person's hook may delay the question.
+ * A call that has not asked for approval counts as running after this time, ms. Some agents do not report the start of
+ * a call, and a user's hook may delay the request.
  */
 export const UNASKED = 10_000
 
@@ -155,7 +155,7 @@ export const kinds = [
 ] as const
 export type Kind = (typeof kinds)[number]
 
-/** Kinds that no fold reads: their moves change neither state nor data. */
+/** Kinds that no fold reads, because their transitions change neither state nor data. */
 export const lazy: ReadonlyArray<Kind> = ["tool.progress"]
 
 const update = on<Event, Data>()
@@ -191,7 +191,7 @@ const stops = { rune: "tool.result", act: ["StopTool", "ReportResult"] } as cons
 const policy = ["requires_approval", "auto_approved", "no_approval_needed"] as const
 const answers = ["approved", "denied", "approval_timeout", "withdrawn"] as const
 const outcomes = ["progress_update", "success", "execution_error", "execution_timeout"] as const
-/** The row of a call that has its result: late events are ignored. */
+/** Transitions of a call that has its result: late events are ignored. */
 const ended = {
   ...illegal("call_requested"),
   ...stale(...policy, ...answers, ...outcomes, "denial_reported", "cancelled")

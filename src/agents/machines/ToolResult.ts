@@ -1,24 +1,24 @@
 /**
- * ToolResult: the events that lead a call to its one result, as its run reports it. Pure.
+ * ToolResult: converts a result that a run reports into the events that end the call. Pure.
  *
- * A call without a question ran by its agent's own policy. A call that the agent's own rules refused never ran. A call
- * that waits for an answer of agentd is cancelled, whatever its run reports: it was never approved.
+ * A call that did not ask for approval ran by the agent's own policy. A call that the agent's own rules refused never
+ * ran. A call that still waits for approval is cancelled, whatever its run reports, because it was never approved.
  */
 import type * as ToolMachine from "./ToolMachine.ts"
 import { excerpt } from "../run/Excerpt.ts"
 
-/** Maximum output that is stored, bytes. */
+/** Maximum size of the stored output, bytes. */
 const MAX_OUTPUT = 128 * 1024
 
 export interface Call {
   readonly callId: string
-  /** True if the call has asked, or is known to run. */
+  /** True if the call has asked for approval, or is known to run. */
   readonly asks: boolean
-  /** True if the call has asked, and its run has no answer. */
+  /** True if the call has asked for approval and its run has received no answer. */
   readonly waits: boolean
 }
 
-/** The approver of a call that no person decided. */
+/** The recorded approver of a call that the agent decided without the user. */
 export const OWN = "the agent's own rules"
 
 const CALLED_OFF: ReadonlySet<ToolMachine.Status> = new Set(["cancelled", "denied", "unknown"])

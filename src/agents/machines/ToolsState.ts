@@ -1,6 +1,6 @@
 /**
- * ToolsState: the tool calls of one agent that have no result yet, those that ended recently, and late answers that
- * still hold. A pure fold.
+ * ToolsState: the tool calls of one agent: open calls, recently ended calls, and late answers that can still be used. A
+ * pure fold.
  */
 import { HashMap, Option } from "effect"
 import type { Question } from "../../runs/Question.ts"
@@ -17,73 +17,73 @@ export type CallSnapshot = Snapshot<ToolMachine.State, ToolMachine.Data>
 export interface Call {
   readonly callId: string
   readonly snapshot: CallSnapshot
-  /** The rune that the call begins with; absent in logs of an older daemon. */
+  /** Event id of the call's first rune; absent in logs of older versions of agentd. */
   readonly made?: number
-  /** True if the run has requested approval, and has not withdrawn the request. */
+  /** True if the run has requested approval and has not withdrawn the request. */
   readonly asked?: boolean
   /** JSON. */
   readonly arguments: string
-  /** Equal for equal calls. */
+  /** Hash that is equal for equal calls. */
   readonly key: string
-  /** Why a person is asked; null if nobody is. */
+  /** Why the user is asked; null if the user is not asked. */
   readonly reason: string | null
-  /** Questions of the call; empty if it requests approval. */
+  /** Questions of the call to the user; empty if the call only requests approval. */
   readonly questions: ReadonlyArray<Question>
-  /** The hash that an approval must name; undefined if no person is asked, or in logs of an older daemon. */
+  /** Hash that an approval must contain. Undefined if the user is not asked, or in logs of older versions of agentd. */
   readonly hash: string | undefined
 }
 
-/** An answer that holds for the same call when it is made again. */
+/** A late answer, which applies when the agent repeats the call. */
 export interface Grant {
   readonly by: string
   readonly answers: ReadonlyArray<string> | null
 }
 
-/** A call's result, in the form of `turn.tools_finished`. */
+/** The result of a call, with the fields of the rune `turn.tools_finished`. */
 export interface Summary {
   readonly call_id: string
   readonly tool: string
   readonly status: ToolMachine.Status
 }
 
-/** The time limit of a call in its current state. */
+/** The deadline of a call in its current state. */
 interface Due {
   readonly callId: string
   readonly entered: number
-  /** ms since the epoch */
+  /** ms since the epoch. */
   readonly since: number
   readonly at: number
 }
 
-/** How often each call of the newest turn was made, by key. */
+/** Number of times that each call was made in the newest turn, by the call's key. */
 interface Made {
   readonly turnId: string
   readonly times: HashMap.HashMap<string, number>
-  /** The call made most often, if it was made often enough to notify a person. */
+  /** The most repeated call, if it was repeated often enough to notify the user. */
   readonly most: { readonly tool: string; readonly times: number } | undefined
 }
 
 export interface ToolsState {
   readonly made?: Made
-  /** When the newest question to a person ended, ms since the epoch. */
+  /** When the newest question to the user ended, ms since the epoch. */
   readonly answeredAt?: number
   readonly open: HashMap.HashMap<string, Call>
-  /** The time limits of open calls, soonest first. */
+  /** Deadlines of open calls, earliest first. */
   readonly due: ReadonlyArray<Due>
   /** Number of open calls by turn. */
   readonly counts: HashMap.HashMap<string, number>
-  /** Results of the newest turn's calls since it began to wait for its tools. */
+  /** Results of the newest turn's calls since the turn began to wait for its tools. */
   readonly results: ReadonlyArray<Summary>
-  /** Calls that ended recently, with their outcome; used when an answer comes too late. */
+  /** Recently ended calls with their outcome, to explain why a late answer is rejected. */
   readonly ended: ReadonlyArray<readonly [callId: string, became: string]>
-  /** Answers that came after the call's run had ended, by the call's key. */
+  /** Late answers, which arrived after the call's run had ended, by the call's key. */
   readonly grants: HashMap.HashMap<string, Grant>
 }
 
-/** Maximum number of results reported with the end of a turn's calls; the log has all. */
+/** Maximum number of results in the rune that ends a turn's calls; the log contains all results. */
 const MAX_TOLD = 1_000
 const EXPIRED = "expired: nobody answered in time"
-/** Number of ended calls that are remembered, for late answers. */
+/** Number of ended calls that are stored to explain late answers. */
 const MAX_ENDED = 200
 
 export const fresh: ToolsState = {
@@ -95,7 +95,7 @@ export const fresh: ToolsState = {
   grants: HashMap.empty()
 }
 
-/** The id of a call that requests approval although it was considered running. Each call does so at most once. */
+/** New id for a call that requests approval although it was recorded as running. Each call can do this once. */
 export const lateName = (callId: string): string => `${callId}a`
 
 export const unborn: CallSnapshot = { state: "[*]", data: ToolMachine.initial(), entered: 0, seq: 0, at: 0 }
@@ -121,7 +121,7 @@ const ends = (
     ...(state.made === undefined ? {} : { made: state.made }),
     ...(state.answeredAt === undefined ? {} : { answeredAt: state.answeredAt }),
     open,
-    // the next call may have waited for this one
+    // the next call may have waited for the end of this call
     due: next?.snapshot.state === "pending_call" ? timed(due, next, Math.max(next.snapshot.at, snapshot.at)) : due,
     counts: count > 0 ? HashMap.set(state.counts, turnId ?? "", count) : HashMap.remove(state.counts, turnId ?? ""),
     results:
@@ -138,7 +138,7 @@ const ends = (
   }
 }
 
-/** The oldest open call of the turn. Agents that run one call at a time run this one. */
+/** The oldest open call of the turn. An agent that runs one call at a time runs this call. */
 const first = (open: ToolsState["open"], turnId: string | null): Call | undefined =>
   HashMap.reduce(open, undefined as Call | undefined, (oldest, call) =>
     call.snapshot.data.turnId === turnId && (oldest === undefined || (call.made ?? 0) < (oldest.made ?? 0))
@@ -146,7 +146,7 @@ const first = (open: ToolsState["open"], turnId: string | null): Call | undefine
       : oldest
   )
 
-/** Inserts the time limit of the call's current state into the sorted limits. */
+/** Inserts the deadline of the call's current state into the sorted list of deadlines. */
 const timed = (all: ReadonlyArray<Due>, call: Call, since = call.snapshot.at): ReadonlyArray<Due> => {
   const { callId, snapshot } = call
   const others = all.filter((due) => due.callId !== callId)
@@ -197,11 +197,11 @@ export const moved = (
     open: HashMap.set(taken.open, callId, call),
     due: isBehind || before?.snapshot.entered === snapshot.entered ? taken.due : timed(taken.due, call),
     counts: isNew ? HashMap.set(taken.counts, turnId, (get(taken.counts, turnId) ?? 0) + 1) : taken.counts,
-    // a call that replaces another under its late name is not counted again
+    // a call that replaces another under its late id is not counted again
     ...(isNew && !HashMap.some(taken.open, (one) => lateName(one.callId) === callId)
       ? { made: making(taken.made, turnId, key, snapshot.data.toolName ?? "") }
       : {}),
-    // the first call of a new answer: earlier results are dropped
+    // the first call of a new answer: results of earlier calls are deleted
     results: isNew && get(taken.counts, turnId) === undefined ? [] : taken.results
   }
 }
@@ -213,7 +213,7 @@ export const apply = (state: ToolsState, rune: Rune): ToolsState => {
   return event === undefined ? state : moved(state, callId, event, snapshot, rune)
 }
 
-/** Oldest first. */
+/** Open calls, oldest first. */
 export const openCalls = ({ open }: ToolsState): ReadonlyArray<Call> =>
   [...HashMap.values(open)].toSorted((a, b) => a.snapshot.entered - b.snapshot.entered)
 
@@ -221,17 +221,17 @@ export const openCalls = ({ open }: ToolsState): ReadonlyArray<Call> =>
 export const knows = ({ ended, open }: ToolsState, callId: string): boolean =>
   HashMap.has(open, callId) || ended.some(([id]) => id === callId)
 
-/** Whether a person is asked, and the run waits for the answer. */
+/** Whether the call waits for the user's answer. */
 export const waits = ({ snapshot }: Call): boolean => snapshot.state === "awaiting_approval"
 
-/** Whether the turn has open calls and all of them wait for a person: nothing executes. */
+/** Whether the turn has open calls, and all of them wait for the user, so that nothing executes. */
 export const isStalled = ({ counts, open }: ToolsState, turnId: string | null): boolean =>
   get(counts, turnId ?? "") !== undefined &&
   !HashMap.some(open, (call) => call.snapshot.data.turnId === turnId && !waits(call))
 
-/** A person is notified after this many equal calls in a turn. */
+/** Number of equal calls in one turn after which the user is notified. */
 const MANY = 20
-/** Maximum number of different calls of a turn that are counted. */
+/** Maximum number of different calls that are counted in one turn. */
 const MAX_MADE = 10_000
 
 const making = (made: Made | undefined, turnId: string, key: string, tool: string): Made => {
@@ -248,7 +248,7 @@ export const repeated = ({ made }: ToolsState, turnId: string | null): string | 
     ? undefined
     : `the same call ${made.most.times} times: ${made.most.tool}`
 
-/** The deadline of the call in its current state, ms since the epoch; infinite if there is no limit. */
+/** Deadline of the call in its current state, ms since the epoch; infinite if there is none. */
 const deadlineOf = ({ snapshot: { data, state } }: Call, since: number): number => {
   const name = ToolMachine.Tool.states[state].timeout
   return name === undefined ? Number.POSITIVE_INFINITY : since + ToolMachine.Tool.timers[name].after(data, since)

@@ -1,12 +1,14 @@
-/** TurnFault: whether the end of a turn is an error of the agent's work, or has an external cause. Pure. */
+/**
+ * TurnFault: decides whether a turn's failed end is an error of the agent's work or has an external cause. Pure.
+ */
 import type { TurnOutcome } from "../../domain/AgentPort.ts"
 import type { Said } from "../../core/event-log/EventKinds.ts"
 import { readTurn } from "./TurnKinds.ts"
 
-/** Why a turn ended that was running when agentd was stopped. */
+/** Reason for the end of a turn that was running when agentd stopped. */
 export const LOST = "agentd was stopped while it ran"
 
-/** Error types with causes outside the agent's work. */
+/** Types of errors that the agent's work does not cause. */
 export const NOT_ITS_FAULT: ReadonlySet<string> = new Set([
   "rate_limit",
   "overloaded",
@@ -19,7 +21,7 @@ export const NOT_ITS_FAULT: ReadonlySet<string> = new Set([
   "lost"
 ])
 
-/** The outcome that the conversation counts for a turn. An error with an external cause counts as interrupted. */
+/** The turn's outcome as its conversation counts it. An error with an external cause counts as interrupted. */
 export const countedAs = (outcome: TurnOutcome, any: Said): TurnOutcome => {
   const rune = readTurn(any)
   if (rune?.kind !== "turn.error") return outcome

@@ -1,6 +1,6 @@
 /**
- * TurnKinds: the kinds of runes of a turn. The start and end of a turn also move other machines of its agent: the
- * `joins` function of each machine says how.
+ * TurnKinds: the kinds of runes of a turn. The runes of a turn's start and end also move other machines of the agent:
+ * see the function `joins` of each machine.
  */
 import { Schema } from "effect"
 import { turnEnds } from "../../domain/WorkKinds.ts"

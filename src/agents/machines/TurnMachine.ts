@@ -1,8 +1,8 @@
 /**
  * TurnMachine: one turn of an agent, from its input to its answer.
  *
- * Guarantees: at most one turn at a time (a start outside `idle` waits). Every started turn reaches a terminal rune.
- * Nothing from an earlier turn moves it. A turn has no time limit of its own.
+ * Guarantees: There is at most one turn at a time; a start outside `idle` is postponed. Every started turn gets a final
+ * rune. Events of an earlier turn change nothing. A turn has no time limit of its own.
  */
 import { Schema } from "effect"
 import type { Rune } from "../../core/event-log/Rune.ts"
@@ -10,18 +10,18 @@ import { define, evolve, illegal, on, postpone, type Snapshot, stale, to } from 
 
 export type State = "idle" | "streaming" | "tool_executing" | "completed" | "interrupted" | "error"
 
-/** Where the input of a turn comes from. `own`: the run began the turn by itself. */
+/** The source of a turn's input. `own`: the run started the turn by itself. */
 export const Source = Schema.Literals(["resume", "steer", "queue", "own"])
 export type Source = typeof Source.Type
 
 const turnId = Schema.String
-/** Set if the turn begins together with its run: the facts that the worker records about the run. */
+/** Set if the turn starts together with its run: the worker's data about the run. */
 const run = Schema.optional(
   Schema.Struct({ seq: Schema.Int, pid: Schema.optional(Schema.Int), sessionId: Schema.optional(Schema.String) })
 )
-/** Set if the turn ends together with its run, which ended well. */
+/** Set if the turn ends together with its run, and the run ended successfully. */
 const exit = Schema.optional(Schema.Struct({ runId: Schema.String, seq: Schema.Int }))
-/** Grace period in which the turn's work may stop by itself, ms; unchanged if omitted. */
+/** Time in which the turn's work may stop by itself after an interrupt, ms. If omitted, the previous value applies. */
 const graceMillis = Schema.optional(Schema.Finite)
 
 export const Event = Schema.Union([
@@ -30,7 +30,7 @@ export const Event = Schema.Union([
     agentId: Schema.String,
     input: Schema.String,
     source: Source,
-    /** The messages that the input carries; queued again under the same ids if a crash ends the turn. */
+    /** Ids of the messages in the input. If a crash ends the turn, they are queued again under the same ids. */
     messageIds: Schema.Array(Schema.String),
     graceMillis,
     run,
@@ -38,20 +38,20 @@ export const Event = Schema.Union([
   }),
   Schema.TaggedStruct("assistant_delta", { turnId, content: Schema.String }),
   Schema.TaggedStruct("tool_calls_received", { turnId, callIds: Schema.Array(Schema.String) }),
-  /** The provider has answered without tool calls. */
+  /** The provider has answered, and its answer contains no tool calls. */
   Schema.TaggedStruct("response_done", { turnId, finalOutput: Schema.String, usage: Schema.Unknown, exit }),
   Schema.TaggedStruct("stream_error", {
     turnId,
     errorType: Schema.String,
     message: Schema.String,
-    /** True: the turn's messages are queued again. */
+    /** True if the turn's messages are queued again. */
     retry: Schema.optional(Schema.Boolean),
-    /** The part of the answer that came before a limit cut it off. */
+    /** The part of the answer that arrived before a limit ended it. */
     partialOutput: Schema.optional(Schema.String),
-    /** True: the run's process died. The agent is disconnected until its worker is ready for the next run. */
+    /** True if the run's process died. The agent is then disconnected until its worker is ready for the next run. */
     died: Schema.optional(Schema.Boolean)
   }),
-  /** Every call has its result. `continue`: the provider is asked again. */
+  /** Every call has its result. `continue`: the provider is called again. */
   Schema.TaggedStruct("tools_finished", {
     turnId,
     results: Schema.Array(Schema.Unknown),
@@ -59,7 +59,7 @@ export const Event = Schema.Union([
     finalOutput: Schema.optional(Schema.String),
     usage: Schema.optional(Schema.Unknown)
   }),
-  /** A tool failed in a way that ends the turn. Other failures are ordinary results. */
+  /** A tool failure that ends the turn. Other tool failures are ordinary results. */
   Schema.TaggedStruct("tool_crash", {
     turnId,
     callId: Schema.NullOr(Schema.String),
@@ -67,35 +67,35 @@ export const Event = Schema.Union([
     retry: Schema.optional(Schema.Boolean)
   }),
   Schema.TaggedStruct("interrupt", {
-    /** If omitted: the active turn, whichever it is. */
+    /** If omitted, the active turn is interrupted. */
     turnId: Schema.optional(turnId),
     by: Schema.String,
     reason: Schema.String,
-    /** True: the turn's messages are queued again; if omitted, they are dropped. */
+    /** True if the turn's messages are queued again. If omitted, they are dropped. */
     keep: Schema.optional(Schema.Boolean),
-    /** The messages that are dropped; the others are queued again. */
+    /** Ids of the messages that are dropped. The other messages are queued again. */
     drops: Schema.optional(Schema.Array(Schema.String)),
     partialOutput: Schema.optional(Schema.String)
   }),
-  /** New input that does not wait for the turn's end. `turnId`: the turn to start if none is active. */
+  /** New input that does not wait for the turn's end. `turnId`: id of the turn that starts if no turn is active. */
   Schema.TaggedStruct("steer", {
     turnId,
     agentId: Schema.String,
     input: Schema.String,
     messageIds: Schema.Array(Schema.String),
-    /** The turn that is steered away; omitted only in older logs. */
+    /** The turn that is interrupted by the steer; omitted only in older logs. */
     from: Schema.optional(turnId),
     partialOutput: Schema.optional(Schema.String),
     graceMillis,
     at: Schema.Finite
   }),
-  /** The turn's work has stopped and its results are stored. `forced`: the grace period ran out first. */
+  /** The turn's work has stopped and its results are stored. `forced`: true if the grace period expired first. */
   Schema.TaggedStruct("turn_finalized", { turnId, forced: Schema.optional(Schema.Boolean) })
 ])
 export type Event = typeof Event.Type
 
 export type Action =
-  /** Ends the provider's stream and the calls at the next safe boundary. */
+  /** Stops the provider's stream and the tool calls at the next safe boundary. */
   | { readonly _tag: "StopWork"; readonly turnId: string | null }
   | { readonly _tag: "ForceStopWork"; readonly turnId: string | null }
 
@@ -112,16 +112,16 @@ export interface Data {
   readonly turnId: string | null
   readonly agentId: string | null
   readonly messageIds: ReadonlyArray<string>
-  /** Messages that are not done; queued again if no turn is active. */
+  /** Ids of messages that are not finished. If no turn is active, they are queued again. */
   readonly unfinished: ReadonlyArray<string>
-  /** The end of the last turn; null while a turn is active, and before the first. */
+  /** The end of the last turn; null while a turn is active and before the first turn. */
   readonly ended: { readonly outcome: Outcome; readonly reason: string | null; readonly died?: true } | null
   /** When the turn started, ms since the epoch. */
   readonly startedAt: number | null
   readonly pendingCalls: ReadonlyArray<string>
-  /** The input that a steer left for the following turn; null if there is none. */
+  /** The input that a steer provides for the next turn; null if there is none. */
   readonly steer: Steer | null
-  /** grace period for interrupted work, ms */
+  /** Grace period of interrupted work, ms. */
   readonly graceMillis: number
 }
 
@@ -149,21 +149,21 @@ export const kinds = [
 ] as const
 export type Kind = (typeof kinds)[number]
 
-/** Kinds that no fold reads: their moves change neither state nor data. */
+/** Kinds that no fold reads, because their transitions change neither state nor data. */
 export const lazy: ReadonlyArray<Kind> = ["turn.assistant_delta"]
 
-/** Interval of the sweep for lost turns, ms, and the age from which it ends a turn without a live run, ms. */
+/** Interval of the sweep for lost turns, ms. `SWEEP_AGE`: minimum age of a turn without a live run that it ends, ms. */
 export const SWEEP_INTERVAL = 60_000
 export const SWEEP_AGE = 300_000
 
-/** Whether the sweep may end the turn. `live`: a live run works on it. */
+/** Whether the sweep may end the turn. `live`: a live run works on the turn. */
 export const sweepable = (state: State, data: Data, now: number, live: boolean): boolean =>
   (state === "streaming" || state === "tool_executing") && !live && now - (data.startedAt ?? now) > SWEEP_AGE
 
-/** The order of sources for the next turn's input. */
+/** Sources of the next turn's input, in order of priority. */
 export const SOURCES: ReadonlyArray<Source> = ["resume", "steer", "queue"]
 
-/** The messages of the next turn: those of the first source that has any. */
+/** The messages of the next turn: all messages of the first source that has any. */
 export const nextOf = <A extends { readonly source: Source; readonly messages: ReadonlyArray<unknown> }>(
   waiting: ReadonlyArray<A>
 ): A | undefined => {
@@ -176,29 +176,29 @@ export const nextOf = <A extends { readonly source: Source; readonly messages: R
 
 const update = on<Event, Data>()
 
-/** Nothing is left to stop: the turn's last rune also finalizes it. */
+/** Finalizes a turn that has nothing left to stop. The rune that ends the turn also finalizes it. */
 const finalize = (data: Data): Event => ({ _tag: "turn_finalized", turnId: data.turnId ?? "" })
 
-/** Two steers before the next turn starts become one input. */
+/** Combines two steers that arrive before the next turn into one input. */
 const added = (before: Steer | null, { turnId, input, messageIds }: Steer): Steer =>
   before === null
     ? { turnId, input, messageIds }
     : { turnId, input: `${before.input}\n\n${input}`, messageIds: [...before.messageIds, ...messageIds] }
 
-/** Whether the new turn is the steered one, or carries the steer's messages. */
+/** Whether the new turn is the turn of the steer, or carries the steer's messages. */
 const takes = (
   { messageIds, turnId }: { readonly turnId: string; readonly messageIds: ReadonlyArray<string> },
   steer: Steer
 ): boolean =>
   turnId === steer.turnId || (steer.messageIds.length > 0 && steer.messageIds.every((id) => messageIds.includes(id)))
 
-/** The parts of the data that change when a turn ends. */
+/** The fields that change when a turn ends. */
 const over = (data: Data, outcome: Outcome, reason: string | null, again: boolean) => ({
   ended: { outcome, reason },
   unfinished: again ? data.unfinished : []
 })
 
-/** Inputs longer than this are cut in the field `input` and whole only in the event, because a rune has limits. */
+/** Maximum length of the field `input`, characters. The event contains longer inputs in full. */
 const MAX_SHOWN = 64 * 1024
 
 const excerpt = (input: string | undefined): string | undefined =>
@@ -227,7 +227,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
   rune: "turn.finalized",
   fenced: (data, event) => {
     if (event._tag === "start_turn") return false
-    // interrupted work goes first; the steer's messages wait in the inbox
+    // interrupted work is continued first; the messages of the steer wait in the inbox
     if (event._tag === "steer") {
       return event.from === undefined ? data.ended !== null && data.unfinished.length > 0 : event.from !== data.turnId
     }
@@ -270,7 +270,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
       const { ended, unfinished } = over(data, "interrupted", event.reason, event.keep === true || drops !== undefined)
       return { ...data, ended, unfinished: unfinished.filter((messageId) => drops?.includes(messageId) !== true) }
     }),
-    /** The agent has read the messages of the turn that is steered away, so they are not queued again. */
+    /** The agent has already read the messages of the interrupted turn, so they are not queued again. */
     redirect: update("steer", (data, event) => ({
       ...data,
       ...over(data, "interrupted", "steered", false),
@@ -324,7 +324,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
     "turn.finalized": (data) => ({ turn_id: data.turnId })
   },
   states: {
-    /** Looks for the next turn's input: `data.steer`, then the `nextOf` of the waiting messages. */
+    /** Looks for the next turn's input: first `data.steer`, then the waiting messages that `nextOf` selects. */
     idle: { enter: "TakeNext" },
     streaming: { enter: "StreamResponse" },
     tool_executing: { enter: "RunTools" },
@@ -376,6 +376,6 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
   }
 })
 
-/** Folds in a rune of a turn. An older daemon wrote a separate rune to finalize a turn that is finalized already. */
+/** Applies a rune of a turn. Older versions of agentd wrote an extra rune for a turn that was already finalized. */
 export const evolveTurn = (snapshot: Snapshot<State, Data>, rune: Rune): Snapshot<State, Data> =>
   rune.kind === "turn.finalized" && snapshot.state === "idle" ? snapshot : evolve(Turn, snapshot, rune)

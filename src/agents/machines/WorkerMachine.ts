@@ -1,8 +1,8 @@
 /**
- * WorkerMachine: the loop that keeps one agent's runs going. It prepares a worktree, builds a prompt, spawns a run,
- * watches it, cools down after an error, and stops permanently when its limits are reached.
+ * WorkerMachine: the loop that starts and watches one agent's runs. It prepares a worktree, builds a prompt, spawns a
+ * run, watches the run and waits after an error. It stops permanently when its limits are reached.
  *
- * Guarantees: a failed run counts once. Nothing from an older run moves the worker. A run counts as started only after
+ * Guarantees: A failed run is counted once. Events of an older run change nothing. A run counts as started only after
  * it has reported its start.
  */
 import { Schema, Struct } from "effect"
@@ -23,10 +23,10 @@ export type State =
   | "CoolingDown"
   | "Stopped"
 
-/** The config's limits on errors of runs, and on how often runs begin. */
+/** Limits from the config: errors of runs, waits after errors, and the number of runs per hour. */
 export const Terms = Schema.Struct({
   limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
-  /** in ms */
+  /** Durations in ms. */
   backoff: Schema.Struct({
     base: Schema.Finite,
     factor: Schema.Finite,
@@ -43,20 +43,20 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("PromptReady", {
     prompt: Schema.String,
     runId: Schema.String,
-    /** The inbox messages that the prompt carries. */
+    /** Ids of the inbox messages in the prompt. */
     messageIds: Schema.Array(Schema.String),
     /** ms since the epoch */
     at: Schema.Finite,
-    /** The run's backend, if it is or was a fallback. `because`: why it differs from the previous run's backend. */
+    /** The run's backend, if the current or previous backend is a fallback. `because`: why the backend changed. */
     fallback: Schema.optional(
       Schema.Struct({
         index: Schema.Int,
         because: Schema.optional(Schema.String),
-        /** True: the run continues the previous backend's conversation. */
+        /** True if the run continues the conversation of the previous backend. */
         keeps: Schema.optional(Schema.Boolean)
       })
     ),
-    /** The terms of the current config; omitted if the worker already uses them. */
+    /** Limits of the current config; omitted if the worker already uses them. */
     terms: Schema.optional(Terms)
   }),
   Schema.TaggedStruct("SessionStarted", {
@@ -65,15 +65,15 @@ export const Event = Schema.Union([
     pid: Schema.optional(Schema.Int),
     sessionId: Schema.optional(Schema.String)
   }),
-  /** `worked`: a turn of the run got its answer. */
+  /** `worked`: true if a turn of the run got an answer. */
   Schema.TaggedStruct("SessionExited", {
     runId: Schema.String,
     outcome: Outcome,
     worked: Schema.optionalKey(Schema.Boolean)
   }),
   /**
-   * A signal only: the text is in the inbox. `messageId` null: a person ends the run, and its messages are dropped.
-   * `runId`: the run to end; omitted only in older logs.
+   * A signal without text; the message is in the inbox. `messageId` null: the user ends the run, and its messages are
+   * dropped. `runId`: the run to end; omitted only in older logs.
    */
   Schema.TaggedStruct("UrgentMessage", {
     messageId: Schema.NullOr(Schema.String),
@@ -81,17 +81,14 @@ export const Event = Schema.Union([
   }),
   Schema.TaggedStruct("GraceExceeded", { runId: Schema.String }),
   Schema.TaggedStruct("BackoffElapsed", {}),
-  /** Wakes a worker that has nothing to do. */
+  /** Wakes a worker that is waiting for work. */
   Schema.TaggedStruct("WorkArrived", { messageId: Schema.optional(Schema.String) }),
   Schema.TaggedStruct("OperatorStop", { by: Schema.String, reason: Schema.optional(Schema.String) }),
   Schema.TaggedStruct("FatalError", { message: Schema.String, remedy: Schema.optional(Schema.String) })
 ])
 export type Event = typeof Event.Type
 
-/**
- * The worker's event in a rune of its agent's turn: a turn begins with its run, or ends with it; undefined for other
- * runes.
- */
+/** The worker event in a turn's rune: a run starts or ends together with the turn. Undefined for other runes. */
 export const joins = (rune: Said): Event | undefined => {
   const event = readTurn(rune)?.payload.event
   if (rune.kind === "turn.started" && event?._tag === "start_turn" && event.run !== undefined) {
@@ -110,65 +107,73 @@ export const seqIn = (rune: Said): number | undefined => {
 export type Action =
   | { readonly _tag: "StorePrompt"; readonly prompt: string; readonly runId: string }
   | { readonly _tag: "IncrementSession"; readonly sessionSeq: number }
-  /** Interrupt, grace, SIGTERM to the group, grace, SIGKILL to the whole process tree. */
+  /** In this order: interrupt, grace period, SIGTERM to the process group, grace period, SIGKILL to all processes. */
   | { readonly _tag: "CancelSession"; readonly runId: string | null }
   | { readonly _tag: "ForceStopSession"; readonly runId: string | null }
   | { readonly _tag: "LogFatal"; readonly message: string; readonly remedy: string }
 
 export interface Data {
-  /** `loop` always has work; `inbox` waits for messages. */
+  /** An agent in mode `loop` always has work; an agent in mode `inbox` waits for messages. */
   readonly mode: "inbox" | "loop"
   readonly limits: Backoff.Limits
-  /** `by`: the counter that sets the wait: `failures` since the last answer (default), or errors in a row. */
+  /** `by`: the counter that determines the wait: `failures` since the last answer (default), or consecutive errors. */
   readonly backoff: Terms["backoff"]
-  /** grace period of an interrupted run, ms */
+  /** Grace period of an interrupted run, ms. */
   readonly graceMillis: number
   readonly cwd: string | null
   readonly branch: string | null
   readonly sessionSeq: number
-  /** The run that is spawning or alive; null if there is none. */
+  /** Id of the run that is spawning or alive; null if there is none. */
   readonly runId: string | null
   readonly pid: number | null
-  /** The backend's own id of the last run's session, for backends that can resume one. */
+  /** The backend's session id of the last run, for backends that can resume a session. */
   readonly sessionId: string | null
-  /** The index of the newest run's backend; 0 or absent: the agent's own. */
+  /** Index of the newest run's backend. 0 or absent: the agent's own backend. */
   readonly fallback?: number
-  /** The sessions of the other backends, by index. */
+  /** Session ids of the other backends, by the backend's index. */
   readonly sessions?: { readonly [index: string]: string | null }
-  /** The prompt of the run that is spawning; null if there is none. */
+  /** Prompt of the run that is spawning; null if there is none. */
   readonly prompt: string | null
-  /** Messages that the newest prompt carries; stored until a run ends well, so that interrupted work can continue. */
+  /**
+   * Ids of the messages in the newest prompt. Stored until a run ends successfully, so that interrupted work can
+   * continue.
+   */
   readonly messageIds: ReadonlyArray<string>
-  /** Why the newest run ended early, for the next prompt; null if it ended well. */
+  /** Why the newest run ended early, for the next prompt; null if the run ended successfully. */
   readonly cutShort: string | null
-  /** When the last prompt was ready, ms since the epoch. */
+  /** When the newest prompt was ready, ms since the epoch. */
   readonly lastRunAt: number | null
-  /** Maximum number of runs within an hour; null if there is no limit. */
+  /** Maximum number of runs in one hour; null if there is no limit. */
   readonly maxRunsPerHour: number | null
-  /** Start times of the last hour, at most as many as the limit needs. */
+  /** Start times in the last hour, as many as the limit needs. */
   readonly recentRuns: ReadonlyArray<number>
   readonly consecutiveErrors: number
   readonly totalErrors: number
-  /** Runs that failed or whose provider was unavailable since the last answer of a turn. A start does not reset it. */
+  /** Failed runs and provider outages since a turn last got an answer. The start of a run does not reset the number. */
   readonly failures: number
   readonly lastError: string | null
-  /** Consecutive uncounted ends, except those caused by quota, outages, logins and ends of agentd itself. */
+  /** Consecutive uncounted ends of runs, except those caused by quotas, outages, logins and stops of agentd. */
   readonly uncounted: { readonly reason: UncountedReason | null; readonly count: number }
-  /** Consecutive runs lost to an end of agentd, since a run ended otherwise or answered; absent if there are none. */
+  /** Consecutive runs that were lost because agentd ended, without an answer. Absent if there are none. */
   readonly taken?: number
   /**
-   * When the worker may continue after an uncounted end (0: unknown), ms since the epoch. Null after a counted end, and
-   * after an outage whose end is unknown.
+   * When the worker may continue after an uncounted end, ms since the epoch; 0 if unknown. Null after a counted end,
+   * and after an outage whose end is unknown.
    */
   readonly uncountedUntil: number | null
-  /** Why the worker stopped permanently, and the remedy; null if it has not, or if an operator stopped it. */
+  /** Why the worker stopped permanently, and the remedy; null if it did not, or if an operator stopped it. */
   readonly fatal: { readonly message: string; readonly remedy: string } | null
   readonly stoppedBy: string | null
 }
 
-/** Number of consecutive uncounted ends that is an error; quota, outages, logins and ends of agentd do not count. */
+/**
+ * Number of consecutive uncounted ends that is an error. Ends by quotas, outages, logins and stops of agentd are
+ * exempt.
+ */
 export const UNCOUNTED_LIMIT = 5
-/** After this many consecutive ends of agentd during runs without an answer, the agent's runs may be the cause. */
+/**
+ * Number of consecutive ends of agentd during unanswered runs after which the agent's runs are suspected as the cause.
+ */
 export const TAKEN_LIMIT = 20
 
 export type Options = Partial<Pick<Data, "mode" | "limits" | "backoff" | "graceMillis" | "maxRunsPerHour">>
@@ -219,7 +224,7 @@ const gone = (data: Data, cutShort: string | null): Data => ({
   cutShort
 })
 
-/** Selects the session for a backend: its own, or the previous backend's if the two share it. */
+/** Selects the session for a new backend: the backend's own, or the previous backend's if they share it. */
 const movedTo = (
   data: Data,
   { index, keeps }: { readonly index: number; readonly keeps?: boolean | undefined }
@@ -237,35 +242,35 @@ const movedTo = (
 
 const HOUR = 3_600_000
 
-/** The start times of the last hour including this one, at most as many as the limit needs. */
+/** Start times in the last hour, including `at`, as many as the limit needs. */
 const recent = (data: Data, at: number): ReadonlyArray<number> =>
   data.maxRunsPerHour === null
     ? []
     : [...data.recentRuns.filter((run) => run > at - HOUR), at].slice(-data.maxRunsPerHour)
 
-/** Current spacing of runs: ms from one to the next, and the maximum per hour. */
+/** Current limits on the starts of runs: minimum interval in ms, and maximum number per hour. */
 export interface Spacing {
   readonly interval: number
   readonly maxRunsPerHour: number | null
 }
 
-/** When the next run may begin, ms since the epoch. Start times in the future come from a clock that was set back. */
+/** When the next run may start, ms since the epoch. Start times in the future are ignored: the clock was set back. */
 export const dueAt = ({ lastRunAt, recentRuns }: Data, { interval, maxRunsPerHour }: Spacing, now: number): number => {
   const spaced = lastRunAt === null ? 0 : lastRunAt + interval
   const first = maxRunsPerHour === null ? undefined : recentRuns.filter((at) => at <= now).at(-maxRunsPerHour)
   return first === undefined ? spaced : Math.max(spaced, first + HOUR)
 }
 
-/** Counts a failure; the following waits depend on the count. */
+/** Counts a failure. Later waits depend on this count. */
 const stumbled = (data: Data): Data => ({ ...data, failures: data.failures + 1 })
 
-/** Resets the count of runs lost to an end of agentd. */
+/** Resets the count of runs that were lost because agentd ended. */
 const untaken: (data: Data) => Data = Struct.omit(["taken"])
 
 const isTaken = (event: Event): boolean =>
   event._tag === "SessionExited" && event.outcome._tag === "Uncounted" && event.outcome.reason === "taken"
 
-/** Resets the failures if the run has answered. */
+/** Resets the failure counts if the run has given an answer. */
 const worked = (data: Data, event: Event): Data =>
   event._tag === "SessionExited" && event.worked === true ? { ...untaken(data), failures: 0 } : data
 
@@ -289,7 +294,7 @@ const giveUp = (data: Data) => ({
   remedy: "Fix what the last error names, then start the agent again."
 })
 
-/** Why a run ended early, in words; null if it ended well. */
+/** Text for why a run ended early; null if it ended successfully. */
 const reasonOf = (outcome: Outcome): string | null => {
   switch (outcome._tag) {
     case "Success":
@@ -299,7 +304,7 @@ const reasonOf = (outcome: Outcome): string | null => {
     case "Uncounted":
       if (outcome.reason === "unavailable") return "its provider could not be had"
       if (outcome.reason === "auth") return "its login was refused"
-      // older versions of agentd called both "lost"
+      // older versions of agentd used "lost" for both reasons
       if (outcome.reason === "lost" || outcome.reason === "taken") return "agentd was stopped while it ran"
       return `${outcome.reason} ended it`
     default:
@@ -307,7 +312,7 @@ const reasonOf = (outcome: Outcome): string | null => {
   }
 }
 
-/** Counts an uncounted end. Too many consecutive ones are an error. */
+/** Counts an end that is normally not an error. Too many consecutive ends of this type are an error. */
 const uncount = (data: Data, reason: UncountedReason, until: number | undefined): Data => {
   const count = data.uncounted.count + 1
   return count >= UNCOUNTED_LIMIT
@@ -316,8 +321,8 @@ const uncount = (data: Data, reason: UncountedReason, until: number | undefined)
 }
 
 /**
- * Counts a run lost to an end of agentd: no error of the agent. Waits grow; without a limit a run might keep ending
- * agentd.
+ * Counts a run that was lost because agentd ended. That is no error of the agent, but the waits grow: the run itself
+ * may have ended agentd, and would do so repeatedly.
  */
 const take = (data: Data, { taken = 0 }: Data): Data => {
   const count = taken + 1
@@ -330,7 +335,7 @@ const take = (data: Data, { taken = 0 }: Data): Data => {
   }
 }
 
-/** Ends a run in Spawning or Running. Its outcome decides what is counted. */
+/** Ends a run in `Spawning` or `Running`. The outcome determines the counters. */
 const counted = (before: Data, outcome: Outcome): Data => {
   const data = untaken(gone(before, reasonOf(outcome)))
   switch (outcome._tag) {
@@ -353,14 +358,16 @@ const counted = (before: Data, outcome: Outcome): Data => {
       if (reason === "quota") return { ...data, uncountedUntil: until ?? 0 }
       if (reason === "taken") return take(data, before)
       if (reason === "unavailable" || reason === "auth") return { ...stumbled(data), uncountedUntil: until ?? null }
-      // a full session is not continued
+      // a session that is full cannot be continued
       if (reason === "overflow") return uncount({ ...data, sessionId: null }, reason, until)
       return uncount(data, reason, until)
     }
   }
 }
 
-/** Wait after an end, ms. Uses the larger of consecutive errors and failures: a start resets only the former. */
+/**
+ * Wait after a run's end, ms. Depends on the larger of consecutive errors and failures; a start resets only the errors.
+ */
 const cooldown = (data: Data, at: number): number => {
   const { backoff, cwd, limits, taken = 0, totalErrors, uncountedUntil } = data
   if (uncountedUntil !== null) return Math.max(backoff.base, uncountedUntil - at)
@@ -382,7 +389,7 @@ const exited = {
   ]
 } as const
 
-/** Valid in every state but the final one. States with a run to end use `live`. */
+/** Transitions in all states except the final one. States with a run to end use `live`. */
 const always = {
   OperatorStop: to("Stopped", { set: "stop" }),
   FatalError: to("Stopped", { set: "fail", act: ["LogFatal"] })
@@ -391,7 +398,7 @@ const live = {
   OperatorStop: to("Stopped", { set: "stop", act: ["CancelSession"] }),
   FatalError: to("Stopped", { set: "fail", act: ["LogFatal", "CancelSession"] })
 }
-/** Ignored, because the next prompt reads the inbox anyway. */
+/** Ignored in these states, because the next prompt reads the inbox anyway. */
 const signals = stale("UrgentMessage", "WorkArrived")
 const past = stale("SessionExited", "GraceExceeded")
 
@@ -556,6 +563,6 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
   }
 })
 
-/** Whether no wait is left after an error. */
+/** Whether the worker's wait after an error is over. */
 export const isCool = ({ at, data, state }: { readonly at: number; readonly data: Data; readonly state: State }) =>
   state === "CoolingDown" && cooldown(data, at) <= 0

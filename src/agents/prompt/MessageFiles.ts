@@ -1,10 +1,10 @@
 /**
- * MessageFiles: the contents of files that come with messages. Each is stored once under its hash, in a folder that
- * only this user can read (files 0600, the folder 0700).
+ * MessageFiles: stores the contents of files that are attached to messages. Each content is stored once under its hash,
+ * in a folder that only agentd's user can read (files 0600, the folder 0700).
  *
- * Guarantees: a content is on the disk, whole and matching its hash, before a message can name it. A content that a
- * message needs, or that was stored a moment ago, is not removed. The number and size of contents are bounded, and so
- * are incomplete uploads. Contents of a message that was never sent are swept.
+ * Guarantees: A content is complete, matches its hash and is on disk before a message can refer to it. A content is not
+ * removed if a message needs it or if it was stored recently. Contents and incomplete uploads are limited in number and
+ * size. Contents of messages that were never sent are removed.
  */
 import { Effect, FileSystem } from "effect"
 import { createHash } from "node:crypto"
@@ -15,17 +15,17 @@ import * as GivenFile from "../../runs/GivenFile.ts"
 import { troubleOf } from "../../config/FileTrouble.ts"
 import { refuse } from "../../domain/Messages.ts"
 
-/** Maximum total size of all contents, bytes, and their maximum number. */
+/** Maximum total size of all contents, bytes. `MAX_COUNT`: their maximum number. */
 export const MAX_TOTAL = 512 * 1024 * 1024
 export const MAX_COUNT = 4_096
 export const MAX_COMING = 8
-/** How long a content waits for its message, ms. */
+/** How long a content is kept for a message that has not arrived yet, ms. */
 export const GRACE = 600_000
 
-/** A part of a content. An empty part asks how many bytes are here. */
+/** A part of a content. An empty part only asks how many bytes were received. */
 export interface Piece {
   readonly sha256: string
-  /** Size of the whole content, bytes. */
+  /** Size of the complete content, bytes. */
   readonly size: number
   readonly at: number
   readonly data: Uint8Array
@@ -54,11 +54,11 @@ export const gone = (filename: string) =>
 export class MessageFiles {
   private readonly disk: FileSystem.FileSystem
   private readonly folder: string
-  /** Bytes of each content, by hash. */
+  /** Size of each stored content, bytes, by hash. */
   private readonly kept = new Map<string, number>()
   /** Incomplete uploads, oldest first. */
   private readonly coming = new Map<string, Coming>()
-  /** When each content that a message may soon name may be swept (Monotonic). */
+  /** For each recently used content: when it may be removed (monotonic clock, ms). */
   private readonly fresh = new Map<string, number>()
 
   constructor(disk: FileSystem.FileSystem, folder: string) {
@@ -78,7 +78,7 @@ export class MessageFiles {
     return this.kept.size === 0
   }
 
-  /** Whether there is no room now for a content of this size. */
+  /** Whether a content of this size cannot be stored now. */
   isFull(size: number): boolean {
     const total = [...this.kept.values()].reduce((sum, one) => sum + one, 0)
     return this.kept.size >= MAX_COUNT || total + size > MAX_TOTAL
@@ -87,7 +87,7 @@ export class MessageFiles {
   private readonly pin = (sha256: string) =>
     Effect.map(Monotonic.now, (now) => void this.fresh.set(sha256, now + GRACE))
 
-  /** Takes a part, and answers how many bytes of the content are here. The content is durable when it is complete. */
+  /** Adds a part and returns the number of bytes received. The content is durable when it is complete. */
   readonly add = Effect.fnUntraced({ self: this }, function* (this: MessageFiles, { at, data, sha256, size }: Piece) {
     const kept = this.kept.get(sha256)
     if (kept !== undefined) return yield* Effect.as(this.pin(sha256), kept)
@@ -98,7 +98,7 @@ export class MessageFiles {
         "Have agents answer what they were sent, or drop what nobody needs any more: agentd waiting"
       )
     const coming = this.coming.get(sha256) ?? { size, pieces: [], has: 0 }
-    // a repeated or concurrent part: the sender learns what is here, and continues from there
+    // a repeated or concurrent part: the sender gets the number of received bytes, and continues from there
     if (at !== coming.has || coming.size !== size || data.length === 0) return coming.has
     if (at + data.length > size) return yield* refuse("invalid", "The file is longer than was said.", "Send it again.")
     coming.pieces.push(data)
@@ -113,7 +113,7 @@ export class MessageFiles {
     return yield* this.put(sha256, Buffer.concat(coming.pieces))
   })
 
-  /** Writes the content to the disk, then gives it its name, then records it. */
+  /** Writes the content to a temporary file, renames it to its hash, then records its size. */
   private readonly put = (sha256: string, content: Uint8Array) => {
     if (hashOf(content) !== sha256)
       return Effect.fail(
@@ -142,7 +142,7 @@ export class MessageFiles {
     )
   }
 
-  /** Describes a file whose content is here. The content stays until its message arrives. */
+  /** Describes a file whose content is stored, and keeps the content until its message arrives. */
   readonly describe = Effect.fnUntraced(
     { self: this },
     function* (this: MessageFiles, filename: string, sha256: string) {
@@ -173,7 +173,7 @@ export class MessageFiles {
       return HASH.test(sha256) ? Effect.ignore(this.disk.remove(this.pathOf(sha256), { force: true })) : Effect.void
     })
 
-  /** Removes the contents that no message needs. */
+  /** Removes contents that no message needs. */
   readonly sweep = (needed: ReadonlySet<string>): Effect.Effect<void> =>
     Effect.flatMap(Monotonic.now, (now) => {
       for (const [sha256, until] of this.fresh) if (until <= now) this.fresh.delete(sha256)
@@ -181,7 +181,7 @@ export class MessageFiles {
       return Effect.forEach(left, this.forget, { discard: true })
     })
 
-  /** Loads the contents that an earlier daemon stored. Incomplete ones are removed. */
+  /** Finds the contents that an earlier daemon stored. Removes incomplete ones. */
   readonly restore: Effect.Effect<void> = Effect.suspend(() =>
     this.disk.readDirectory(this.folder).pipe(
       Effect.orElseSucceed((): Array<string> => []),
@@ -206,10 +206,10 @@ export class MessageFiles {
   )
 }
 
-/** Without a disk: stores nothing. */
+/** For use without a disk: stores nothing. */
 export const memory = (): MessageFiles => new MessageFiles(FileSystem.makeNoop({}), "")
 
-/** Stores in the folder, and loads what it already contains. */
+/** Stores contents in the folder. Finds the contents that the folder already has. */
 export const make = (folder: string) =>
   Effect.gen(function* () {
     const files = new MessageFiles(yield* FileSystem.FileSystem, folder)

@@ -1,10 +1,11 @@
 /**
- * Prompt: the text that an agent gets at the start of a run. Pure: the same parts give the same text; the random mark
- * of its frames (Frame) is one of the parts.
+ * Prompt: the text that an agent receives at the start of a run. Pure: equal inputs give equal texts, because the
+ * random mark of the frames (Frame) is an input too.
  *
- * Order: who the agent is, its standing task, the outcome of the last run, then the messages, oldest first. Messages
- * that would make the prompt longer than `MAX_PROMPT_BYTES` wait for the next run; urgent ones are the last to wait.
- * Messages that a run has already carried are always included, because nothing else stores them.
+ * Order: the agent's role and instructions, its permanent task, the outcome of the last run, then the messages, oldest
+ * first. Messages that would make the prompt longer than `MAX_PROMPT_BYTES` wait for the next run; urgent messages are
+ * included first. Messages that an earlier run already carried are always included, because they are not stored
+ * elsewhere.
  */
 import { words } from "../../runs/FileWords.ts"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
@@ -16,15 +17,15 @@ import type * as Inbox from "../machines/Inbox.ts"
 import { known, type Message } from "../machines/Inbox.ts"
 import { isTurnLimit } from "../../domain/Allowance.ts"
 
-/** Maximum size in the log, bytes: well below the size limit of a rune. */
+/** Maximum size of the prompt in the log, bytes; well below the size limit of a rune. */
 export const MAX_PROMPT_BYTES = 512 * 1024
-/** Maximum size of any prompt, whatever its agent's instructions, bytes: a larger rune would be refused. */
+/** Maximum size of a prompt with the agent's instructions, bytes. A larger rune would be rejected. */
 export const MAX_KEPT_BYTES = 960 * 1024
 
-/** Maximum size as a program's argument, bytes: below the system's limit, with room for the names of files. */
+/** Maximum size of a prompt as a program argument, bytes: below the system's limit, with room for file names. */
 const MAX_ARGUMENT_BYTES = 120 * 1024
 
-/** The maximum size that every backend of the agent accepts, bytes. */
+/** Maximum prompt size that all backends of the agent accept, bytes. */
 export const mostOf = ({ backend, fallback }: Pick<AgentConfig, "backend" | "fallback">): number =>
   [backend, ...fallback].some((one) => one.type === "command" && one.promptBy === "argument")
     ? MAX_ARGUMENT_BYTES
@@ -37,28 +38,28 @@ export interface Parts {
   readonly agent: string
   readonly role: string | undefined
   readonly instructions: string | undefined
-  /** The standing task of an agent in `loop` mode. */
+  /** The permanent task of an agent in mode `loop`. */
   readonly task: string | undefined
-  /** The outcome of the last run; undefined if it ended well. */
+  /** Why the last run ended early; undefined if it ended successfully. */
   readonly lastRun: string | undefined
-  /** Messages that the last run carried and did not finish, oldest first. `waiting`: later ones. */
+  /** Messages that the last run carried and did not finish, oldest first. `waiting`: the messages after them. */
   readonly unfinished: ReadonlyArray<Message>
   readonly waiting: ReadonlyArray<Message>
-  /** A unique id for this prompt, from which the mark of its frames derives. */
+  /** A unique id of this prompt, from which the mark of its frames is derived. */
   readonly drawn: string
-  /** Messages beyond this size wait, bytes. */
+  /** Maximum size, bytes. Messages beyond this size wait for a later run. */
   readonly most?: number
-  /** Whether a person's slash command is passed to the agent unchanged. */
+  /** Whether a user's slash command is passed to the agent unchanged. */
   readonly commands?: boolean
 }
 
 export interface Prompt {
   readonly text: string
-  /** Ids of the messages in the text, unfinished ones first. */
+  /** Ids of the messages in the text, unfinished messages first. */
   readonly messageIds: ReadonlyArray<string>
 }
 
-/** `first`: the number of the message's first file among the files of the whole input. */
+/** `first`: number of the message's first file, counted over all files of the input. */
 const framed = ({ files = [], from, text, urgent }: Message, first: number): Frame.Framed => {
   const named = files.map((file, at) => `file ${first + at}, ${words(file)}`).join("; ")
   return {
@@ -67,10 +68,10 @@ const framed = ({ files = [], from, text, urgent }: Message, first: number): Fra
   }
 }
 
-/** A message as the agent sees it, except for the mark. */
+/** A message as the agent sees it, without the random mark. */
 const said = (message: Message): string => Frame.measured(framed(message, 1_000))
 
-/** Frames the messages, and numbers their files consecutively, in the order in which they are handed over. */
+/** Frames the messages, and numbers their files consecutively, in the order in which the agent receives them. */
 const numbered = (messages: ReadonlyArray<Message>): ReadonlyArray<Frame.Framed> => {
   let next = 1
   return messages.map((message) => {
@@ -80,19 +81,19 @@ const numbered = (messages: ReadonlyArray<Message>): ReadonlyArray<Frame.Framed>
   })
 }
 
-/** The files of an input that carries these messages, in the order of their numbers. */
+/** The files of an input with these messages, in the order of their numbers. */
 export const filesOf = (inbox: Inbox.Data, messageIds: ReadonlyArray<string>): ReadonlyArray<GivenFile> => {
   const files = new Map(known(inbox).map((message) => [message.messageId, message.files ?? []]))
   return messageIds.flatMap((messageId) => files.get(messageId) ?? [])
 }
 
-/** The whole text of an input: agentd's own part, then the messages, each in its frame. */
+/** The complete text of an input: agentd's own part, then each message in its frame. */
 const textOf = (head: ReadonlyArray<string>, messages: ReadonlyArray<Message>, drawn: string): string =>
   [...head, ...Frame.framed(drawn, numbered(messages))].join("\n\n") + "\n"
 
 /**
- * Chooses a turn's messages among the waiting ones, oldest first. A message with `alone` gets a turn of its own. The
- * others go together if there is room after `size` bytes.
+ * Selects the messages of a turn from the waiting messages, oldest first. A message with `alone` gets its own turn.
+ * Other messages share a turn, if they fit after `size` bytes.
  */
 const chosen = (
   waiting: ReadonlyArray<Message>,
@@ -108,30 +109,30 @@ const chosen = (
     .filter(({ alone }) => alone !== true)
     .toSorted((a, b) => Number(b.urgent) - Number(a.urgent))) {
     room -= sizeOf(said(message)) + 4
-    // one message always fits: its size is limited when it is received
+    // one message always fits, because its size is limited when it is received
     if (room < 0 && !(isFirst && taken.size === 0)) break
     taken.add(message)
   }
   return waiting.filter((message) => taken.has(message))
 }
 
-/** The beginning of a coding agent's slash command, such as /compact. */
+/** The start of a slash command of a coding agent, such as /compact. */
 const COMMAND = /^\/[a-z][\w:.-]{0,99}(?=\s|$)/i
 
 const isCommand = ({ files = [], from, text }: Message): boolean =>
   files.length === 0 && Frame.isPerson(from) && COMMAND.test(text)
 
-/** Messages up to the first slash command, which gets a turn of its own. */
+/** Messages before the first slash command. If the command is first, only the command, because it gets its own turn. */
 const beforeCommand = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
   const at = messages.findIndex(isCommand)
   return at < 0 ? messages : messages.slice(0, Math.max(1, at))
 }
 
-/** The reason may be text from outside, so it is reduced to one line. */
+/** Describes an early end, reduced to one line because the reason may contain text from outside. */
 const endedEarly = (reason: string): string =>
   `ended early: ${Frame.line(reason).replace(/\.$/, "")}. Take up its work again.`
 
-/** Whether a run's prompt is a slash command, which does not say who the agent is. */
+/** Whether a run's prompt is only a slash command, and therefore does not introduce the agent. */
 export const isBare = (prompt: string): boolean => COMMAND.test(prompt)
 
 export const introduction = ({
@@ -143,7 +144,7 @@ export const introduction = ({
     (part) => part !== ""
   )
 
-/** Messages that the first turn of a run may carry together: those before the first slash command. */
+/** Messages that a run's first turn may carry together: all before the first slash command. */
 const plain = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
   const at = messages.findIndex(isCommand)
   return at < 0 ? messages : messages.slice(0, at)
@@ -170,21 +171,21 @@ export const assemble = ({ commands = false, ...given }: Parts): Prompt => {
 
 type Turned = Pick<TurnMachine.Data, "ended" | "messageIds" | "unfinished">
 
-/** Messages that wait for the next turn. Excludes those of the last turn, even if the inbox still lists them. */
+/** Messages that wait for the next turn, without those of the last turn, which the inbox may still list. */
 export const queued = ({ waiting }: Inbox.Data, { messageIds }: Turned): ReadonlyArray<Message> =>
   waiting.filter(({ messageId }) => !messageIds.includes(messageId))
 
-/** Messages that the last turn carried and did not finish. */
+/** Messages that the last turn carried but did not finish. */
 export const unfinishedOf = (inbox: Inbox.Data, { unfinished }: Turned): ReadonlyArray<Message> =>
   known(inbox).filter(({ messageId }) => unfinished.includes(messageId))
 
-/** The waiting messages that steer. `left`: ids of messages that a steer in an older log left. */
+/** Waiting messages that steer. `left`: ids of the messages of a steer in an older log. */
 const steering = (waiting: ReadonlyArray<Message>, left: ReadonlyArray<string>): ReadonlyArray<Message> =>
   waiting.filter(({ messageId, steer }) => steer === true || left.includes(messageId))
 
 /**
- * The input of a further turn of a run. `introduced`: tells the agent who it is, if no earlier turn did. `commands`: a
- * person's slash command is passed unchanged, because an agent looks for a command only at the very beginning.
+ * The input of a later turn of a run. `introduced`: introduces the agent, if no earlier turn did. `commands`: a user's
+ * slash command is passed unchanged, because an agent recognizes a command only at the start of its input.
  */
 export const followUp = (
   inbox: Inbox.Data,
@@ -202,7 +203,7 @@ export const followUp = (
   if (source === undefined) return { input: "", messageIds: [], source: "queue" }
   const isAgain = source.source === "resume"
   const fitting = commands ? beforeCommand(source.messages) : source.messages
-  // a person's answer to a turn that reached its limit goes together with that turn's messages
+  // a user's reply after a turn reached its limit is sent together with the messages of that turn
   const word = isTurnLimit(turn.ended?.reason) ? waiting.filter(({ from }) => Frame.isPerson(from)) : []
   const messages = isAgain ? [...source.messages, ...word] : chosen(fitting, sizeOf(introduced.join("\n\n")), true)
   const [first] = messages

@@ -1,8 +1,8 @@
 /**
- * Workplace: the folder in which an agent works: the project's root, or a worktree of its own.
+ * Workplace: the folder in which an agent works. It is the project's root, or the agent's own worktree.
  *
- * Guarantees: a worktree belongs to the project and the agent, so the next conversation finds unfinished work there. It
- * is removed with the agent only if no work is lost, and the log says whether it was.
+ * Guarantees: A worktree belongs to one agent of one project, and the agent's next conversation finds its unfinished
+ * work there. When the agent is removed, its worktree is deleted only if no work is lost. The log records the result.
  */
 import { Effect, FileSystem } from "effect"
 import { join } from "node:path"
@@ -26,7 +26,7 @@ export interface Workplace {
   readonly tell: Worktree.WorktreeSpec["tell"]
 }
 
-/** The folder of all worktrees, in a state directory. */
+/** Path of the folder of all worktrees. `state`: the state directory. */
 export const worktreesIn = (state: string): string => join(state, "worktrees")
 
 const worktreeOf = (worktrees: string, project: ConfigFile.Project, agent: string): string =>
@@ -48,7 +48,7 @@ const specOf = ({ agent, config, project, stores, tell, worktrees }: Workplace):
   }
 }
 
-/** Fails if the project's folder is gone, since git's own error would not say so. */
+/** Fails with a clear message if the project's folder does not exist: git's own error would not say that. */
 const isThere = Effect.fnUntraced(function* ({ name, root }: ConfigFile.Project) {
   const files = yield* FileSystem.FileSystem
   if (yield* Effect.orElseSucceed(files.exists(root), () => true)) return
@@ -72,13 +72,13 @@ export const prepare = (
     : Effect.andThen(isThere(of.project), Worktree.prepare(spec))
 }
 
-/** Hands over the commits that the agent made in its own worktree. */
+/** Transfers the commits of the agent's own worktree to the user's repository. */
 export const handOver = (of: Workplace): Effect.Effect<void, never, FileSystem.FileSystem> => {
   const spec = specOf(of)
   return spec === undefined ? Effect.void : Effect.ignore(Worktree.handOver(spec))
 }
 
-/** Compares the folder that the agent works in with the commit at which its work began. */
+/** Compares the agent's folder with the commit at which the agent's work started. */
 export const diff = Effect.fnUntraced(
   function* (of: Workplace) {
     const { agent, project, stores } = of
@@ -113,7 +113,7 @@ export const diff = Effect.fnUntraced(
   })
 )
 
-/** Removes the worktree of an agent that has gone, if no work is lost, and logs the result. */
+/** Removes the worktree of a deleted agent if no work is lost, and logs the result. */
 export const clear = Effect.fnUntraced(function* (
   of: Workplace,
   conversation: string,
@@ -137,6 +137,6 @@ export const clear = Effect.fnUntraced(function* (
         }
       }
     ])
-    // a note that the log refuses is a bug of agentd
+    // if the log rejects this rune, that is a bug of agentd
     .pipe(Effect.catchTag("RuneRefused", Effect.die))
 })

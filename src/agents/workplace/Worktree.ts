@@ -1,16 +1,16 @@
 /**
- * Worktree: a checkout for each agent, with a repository of its own, on the branch `agentd/<agent>`.
+ * Worktree: a checkout for each agent on the branch `agentd/<agent>`, with its own git repository.
  *
- * Guarantees: in an existing worktree, git runs only inside a sandbox. The agent's commits reach the person's
- * repository through the daemon's store. `prepare` creates or finds the worktree, any number of times, and changes no
- * file in an existing one. It never touches the user's own checkout, nor a folder or branch that it did not create. A
- * lock that a killed git left is removed in the agent's repository, never in the person's. A linked worktree, as older
- * versions created, becomes a repository with all its contents. `remove` keeps whatever may contain work, and reports
- * why.
+ * Guarantees: In an existing worktree, git runs only inside a sandbox. The agent's commits reach the user's repository
+ * through the daemon's store. `prepare` finds or creates the worktree. It can be repeated, and changes no file in an
+ * existing worktree. It never changes the user's own checkout, or a folder or branch that it did not create. Stale git
+ * locks are removed only in the agent's repository, never in the user's. Linked worktrees, which older versions
+ * created, are converted to repositories with all their contents. `remove` keeps a worktree that may contain work, and
+ * reports why.
  *
- * What counts as work: changed and untracked files, commits that the base branch does not have, and a stash. Also
- * commits of other branches and tags that no branch of the person has. Also a rebase or merge under way, and a process
- * in the folder. Files that `.gitignore` names do not count: they are deleted with the worktree.
+ * Work means: changed and untracked files, a stash, and commits that the base branch does not have. Commits on other
+ * branches and tags also count, if no branch of the user contains them. A rebase or merge in progress and a running
+ * process in the folder count too. Files that `.gitignore` names do not count: they are deleted with the worktree.
  */
 import { Clock, Effect, FileSystem, Option, Schema } from "effect"
 import * as path from "node:path"
@@ -49,7 +49,7 @@ export interface WorktreeSpec {
   readonly agent: string
   /** A branch or commit; if omitted, HEAD of the user's checkout. */
   readonly base?: string | undefined
-  /** Reports something that a person would not expect. `needs`: the person must look at it. */
+  /** Reports something unexpected to the user. `needs`: true if the user must act on it. */
   readonly tell?: ((text: string, needs: boolean) => Effect.Effect<void>) | undefined
 }
 
@@ -66,14 +66,14 @@ export const branchOf = (agent: string): string => `agentd/${agent}`
 const fail = (reason: WorktreeError["reason"], message: string, remedy: string) =>
   Effect.fail(new WorktreeError({ reason, message, remedy }))
 
-/** Turns errors of git into reasons why an agent cannot have its worktree. */
+/** Converts git errors to reasons why an agent cannot have its worktree. */
 const explained = <A, R>(effect: Effect.Effect<A, Store.Trouble, R>) =>
   Effect.catchTags(effect, {
     GitUnavailable: ({ message, remedy }) => fail("GitUnavailable", message, remedy),
     GitFailed: ({ message, remedy }) => fail("GitFailed", message, remedy)
   })
 
-/** The commit that a name in the person's repository stands for; undefined if there is none. */
+/** The commit that a name refers to in the user's repository; undefined if there is none. */
 const commitOf = (store: Store.Store, name: string) => explained(Store.commitOf(store, name))
 
 const exists = (file: string) =>
@@ -121,7 +121,10 @@ const storeOf = Effect.fnUntraced(function* ({ repository, stores }: WorktreeSpe
   )
 })
 
-/** Refuses if the branch cannot exist: git stores branches as files, so a branch `agentd` blocks all `agentd/…`. */
+/**
+ * Fails if git cannot create the agent's branch. Git stores branches as files, so a branch `agentd` blocks all
+ * `agentd/…`.
+ */
 const checkBranch = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
   const branch = branchOf(spec.agent)
   const all = yield* Repository.checkouts(store.person)
@@ -150,7 +153,7 @@ const baseOf = Effect.fnUntraced(function* (store: Store.Store, { base, reposito
     : yield* fail("NoSuchBase", `there is no commit or branch "${base}"`, "correct worktree.base in agentd.jsonc")
 })
 
-/** The git folder, in the person's repository, of a linked worktree as older versions created. */
+/** The git folder of a linked worktree, which an older version created in the user's repository. */
 const linkedOf = Effect.fnUntraced(function* (store: Store.Store, folder: string) {
   const linked = (yield* Repository.linked(store.person)).find((one) => one.folder === folder)
   if (linked === undefined) return undefined
@@ -158,7 +161,7 @@ const linkedOf = Effect.fnUntraced(function* (store: Store.Store, folder: string
   return { ...linked, isLocked: locked, isThere: yield* exists(path.join(folder, ".git")) }
 })
 
-/** The commit at which a new worktree begins: the base, or the agent's branch if that has unmerged work. */
+/** The commit at which a new worktree starts: the base, or the tip of the agent's branch if that has unmerged work. */
 const beginningOf = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec) {
   const left = yield* commitOf(store, `refs/heads/${branchOf(spec.agent)}`)
   if (left === undefined) return yield* baseOf(store, spec)
@@ -175,13 +178,13 @@ const beginningOf = Effect.fnUntraced(function* (store: Store.Store, spec: Workt
 const told = ({ agent, tell }: WorktreeSpec, text: string, needs: boolean) =>
   Effect.andThen(Effect.logWarning(`${agent}: ${text}`), tell?.(text, needs) ?? Effect.void)
 
-/** Lock files with which git excludes other git processes while it writes. */
+/** Lock files that git creates while it writes, to exclude other git processes. */
 const LOCKS = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "shallow.lock"]
-/** Locks younger than this are not removed, ms: their git may still be running. */
+/** Locks younger than this are kept, ms: their git process may still be running. */
 const FRESH_LOCK = 2_000
 const MAX_REFS = 10_000
 
-/** The locks of refs. Symbolic links are not followed. */
+/** Paths of the lock files of refs, relative to the git folder. Symbolic links are not followed. */
 const refLocks = Effect.fnUntraced(function* (gitDir: string) {
   const files = yield* FileSystem.FileSystem
   const found: Array<string> = []
@@ -189,7 +192,7 @@ const refLocks = Effect.fnUntraced(function* (gitDir: string) {
   for (let at = 0; at < folders.length && at < MAX_REFS; at++) {
     const folder = path.join(gitDir, folders[at]!)
     if (Option.isSome(yield* Effect.option(files.readLink(folder)))) continue
-    // for a file, the list of names is empty
+    // if this is a file, the list of names is empty
     for (const name of yield* Effect.orElseSucceed(files.readDirectory(folder), () => [])) {
       const below = path.join(folders[at]!, name)
       if (name.endsWith(".lock")) found.push(below)
@@ -199,7 +202,7 @@ const refLocks = Effect.fnUntraced(function* (gitDir: string) {
   return found
 })
 
-/** Removes locks that a killed git left in the agent's own repository, because they would block every later git. */
+/** Removes locks that a killed git process left in the agent's repository: they would block every later git command. */
 const unlock = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string) {
   const files = yield* FileSystem.FileSystem
   const gitDir = path.join(folder, ".git")
@@ -212,7 +215,7 @@ const unlock = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string) 
     const at = Option.getOrUndefined(Option.flatMap(info, ({ mtime }) => mtime))?.getTime()
     return at === undefined ? 0 : Math.abs((yield* Clock.currentTimeMillis) - at)
   })
-  // a git that runs elsewhere has finished by then
+  // gives a git process that still runs the time to finish
   if ((yield* Effect.forEach(locks, ageOf)).some((age) => age < FRESH_LOCK)) yield* Effect.sleep(FRESH_LOCK)
   if ((yield* (yield* ProcessTable.WorkingIn)(folder))?.length !== 0) return
   for (const name of locks) {
@@ -238,7 +241,7 @@ const create = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSp
   yield* explained(OwnRepository.make(store, spec.stores, folder, { branch, commit }))
 })
 
-/** Turns a linked worktree, as older versions created, into a repository of the agent, with all its contents. */
+/** Converts a linked worktree, which an older version created, to a repository of the agent, with all its contents. */
 const remake = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
   const linked = yield* linkedOf(store, folder)
   if (linked === undefined) return
@@ -268,13 +271,13 @@ const remake = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSp
   yield* Effect.ignore(files.remove(linked.gitDir, { recursive: true }))
 })
 
-/** The record of the agent's repository; undefined if the repository is not complete. */
+/** The stored record of the agent's repository; undefined if the repository is incomplete. */
 const wholeOf = Effect.fnUntraced(function* (store: Store.Store, { stores }: WorktreeSpec, folder: string) {
   yield* explained(OwnRepository.endRemake(stores, folder))
   const own = yield* OwnRepository.read(stores, folder)
   if (own === undefined || (yield* explained(OwnRepository.isHalfMade(store, folder)))) return undefined
   const found = yield* Repository.find(folder)
-  // the agent may have replaced it with a link or a file
+  // the agent may have replaced its repository with a link or a file
   return found?.top === folder && found.gitDir === path.join(folder, ".git") ? own : undefined
 })
 
@@ -303,18 +306,21 @@ export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSp
   return prepared
 })
 
-/** Hands over the agent's commits. If that fails, they stay in its repository, and the next call retries. */
+/**
+ * Transfers the agent's commits to the user's repository. If that fails, the commits stay where they are until the next
+ * call.
+ */
 const gives = (store: Store.Store, { agent, stores }: WorktreeSpec, folder: string) =>
   Effect.catch(Effect.asVoid(OwnRepository.handOver(store, stores, folder)), ({ message }) =>
     Effect.logWarning(`the commits of ${agent} in ${folder} could not be taken over: ${message}`)
   )
 
-/** Hands over the agent's commits, if it has a repository of its own. */
+/** Transfers the agent's commits to the user's repository, if the agent has its own repository. */
 export const handOver = Effect.fn("Worktree.handOver")(function* (spec: WorktreeSpec) {
   const folder = yield* realFolder(spec.folder)
   if ((yield* OwnRepository.read(spec.stores, folder)) === undefined) return
   const store = yield* storeOf(spec)
-  // a failed run is retried in the same folder, so stale locks must go
+  // a failed run is retried in the same folder, so stale locks must be removed
   if ((yield* wholeOf(store, spec, folder)) !== undefined) yield* unlock(spec, folder)
   yield* gives(store, spec, folder)
 })
@@ -334,16 +340,16 @@ const kept = (reason: Extract<Removal, { _tag: "Kept" }>["reason"], detail: stri
   detail
 })
 
-/** Files of git that show an unfinished operation. */
+/** Git's files and folders that indicate an unfinished operation. */
 const UNFINISHED = ["rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"]
 
 const MOST_NAMED = 5
 
-/** The work in the folder that would be lost with it; undefined if there is none. */
+/** Describes the work that would be lost with the folder; undefined if there is none. */
 const workIn = Effect.fnUntraced(function* (store: Store.Store, folder: string, commit: string | undefined) {
   const changes = yield* explained(Store.changes(store, folder, "all", commit))
   if (changes.length > 0) return kept("Uncommitted", `not committed: ${changes.slice(0, MOST_NAMED).join(", ")}`)
-  // an embedded repository is not examined: it may contain work that exists nowhere else
+  // an embedded repository is not examined: it may contain work that exists nowhere else, so the worktree is kept
   for (const file of yield* explained(Store.embedded(store, folder)))
     if (yield* exists(path.join(folder, file, ".git")))
       return kept("Uncommitted", `${file} is a repository of its own, which may hold work`)
@@ -354,13 +360,16 @@ const workIn = Effect.fnUntraced(function* (store: Store.Store, folder: string, 
   return begun === undefined ? undefined : kept("Unfinished", `${begun} is under way`)
 })
 
-/** The full name of the branch that must contain the work; undefined for a commit, which keeps nothing reachable. */
+/**
+ * Full name of the branch into which work is merged. Undefined for a commit, because a commit keeps no later work
+ * reachable.
+ */
 const baseBranchOf = Effect.fnUntraced(function* (store: Store.Store, base = "HEAD") {
   const ref = (yield* explained(Store.refOf(store, base)))?.ref ?? ""
   return /^refs\/person\/(heads|remotes)\//.test(ref) ? ref : undefined
 })
 
-/** Reports work that the base branch lacks: one of these commits, or one on another branch, a tag or the stash. */
+/** Reports work that the base branch lacks: one of `commits`, or a commit on another branch, a tag or the stash. */
 const unmerged = Effect.fnUntraced(function* (
   store: Store.Store,
   spec: WorktreeSpec,
@@ -388,16 +397,16 @@ const deleteBranch = Effect.fnUntraced(function* (store: Store.Store, agent: str
   yield* explained(Store.ask({ ...call, names: [`refs/heads/${branch}`, tip] }, "person"))
 })
 
-/** A branch that agentd created in a person's repository. */
+/** A branch that agentd created in a user's repository. */
 export interface Branch {
   readonly repository: string
   readonly agent: string
   readonly tip: string
-  /** Time of its last commit, ms since the epoch. */
+  /** Time of the branch's last commit, ms since the epoch. */
   readonly at: number
 }
 
-/** The branches `agentd/…` of a repository that are merged into its HEAD and that no checkout uses. */
+/** Branches `agentd/…` of a repository that are merged into its HEAD and not checked out anywhere. */
 export const mergedBranches = Effect.fn("Worktree.mergedBranches")(function* (stores: string, repository: string) {
   const store = yield* explained(Store.open(stores, repository))
   const head = store === undefined ? undefined : yield* commitOf(store, "HEAD")
@@ -424,7 +433,7 @@ interface Removable {
   readonly _tag: "Removable"
   readonly store: Store.Store
   readonly folder: string
-  /** The commit of its branch, read before the check for unmerged work: a later commit is not deleted. */
+  /** Tip of the agent's branch, read before the check for unmerged work, so that a later commit is not deleted. */
   readonly tip: string | undefined
 }
 
@@ -454,7 +463,7 @@ const judged = Effect.fnUntraced(function* (
   return { _tag: "Removable", store, folder, tip }
 })
 
-/** Why the worktree must stay; undefined if no work would be lost. */
+/** Why the worktree must be kept; undefined if no work would be lost. */
 export const keptFor = Effect.fn("Worktree.keptFor")(function* (spec: WorktreeSpec) {
   const found = yield* judged(spec)
   return found._tag === "Kept" ? found : undefined
