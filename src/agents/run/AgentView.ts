@@ -1,6 +1,6 @@
 /**
- * AgentView: an agent's row for a person, from the committed state of its machines. Pure. The row follows from the
- * runes up to `restsOn` and from the inbox.
+ * AgentView: the row of an agent in a list for the user, from the committed state of its machines. Pure. The row
+ * depends only on the runes up to `restsOn` and on the inbox.
  */
 import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
 import { accountOf } from "./AccountOf.ts"
@@ -26,59 +26,59 @@ export interface Row {
   readonly config: AgentConfig
   readonly worker: Snapshot<WorkerMachine.State, WorkerMachine.Data> | undefined
   readonly turn: Snapshot<TurnMachine.State, TurnMachine.Data>
-  /** The agent's tool calls without a result. */
+  /** The agent's tool calls that have no result yet. */
   readonly calls: ReadonlyArray<CallInfo>
   readonly inbox: Inbox.Data
-  /** When its inbox last changed, ms since the epoch. */
+  /** When the inbox last changed, ms since the epoch. */
   readonly inboxAt?: number
-  /** True for a sub-agent that has no place yet. */
+  /** True for a sub-agent that waits for a free slot. */
   readonly queued?: boolean
-  /** The agent that spawned this one. */
+  /** The parent agent, which spawned this agent. */
   readonly parent?: string | null
-  /** The newest event of its run. */
+  /** The newest event of the agent's run. */
   readonly heard?: LiveRun["heard"]
-  /** The newest whole line of its answer. */
+  /** The newest complete line of the agent's answer. */
   readonly line?: LiveRun["line"]
-  /** Set while its run retries a request to its model. */
+  /** Set while the run retries a request to its model. */
   readonly retries?: LiveRun["retries"]
-  /** When its newest question to a person ended, ms since the epoch. */
+  /** When the agent's newest question to the user ended, ms since the epoch. */
   readonly answeredAt?: number | undefined
-  /** The model of its run's newest request, and how full the context is. */
+  /** Model of the run's newest request, and the use of its context window. */
   readonly asked?: LiveRun["meter"]["newest"]
-  /** Whether its run survives the daemon, for the next daemon. */
+  /** Whether the run survives the end of the daemon, so that the next daemon can adopt it. */
   readonly outlives?: boolean | undefined
-  /** Names of what its run currently lacks, for example a server that is down. */
+  /** Names of resources that the run currently lacks, for example a server that is down. */
   readonly lacks?: ReadonlyArray<string>
-  /** The mode that its run is in, in the agent's own words. */
+  /** The run's current mode, as the agent itself names it. */
   readonly mode?: LiveRun["offers"]["mode"]
-  /** Work of its run that continues, or is scheduled, outside its turns. */
+  /** Work of the run that continues or is scheduled outside its turns. */
   readonly background?: LiveRun["background"]
   readonly trouble?: Standing | undefined
-  /** The usage windows of its account that are nearly used up. */
+  /** Usage windows of the agent's account that are nearly exhausted. */
   readonly windows?: ReadonlyArray<UsageWindow.Noted>
-  /** The call that its turn repeats, in words. */
+  /** Text about a call that the current turn repeats. */
   readonly same?: string | undefined
   readonly allowance?: Allowance | undefined
-  /** Why its limits do not hold for each single request. */
+  /** Why the agent's limits cannot be enforced for every request. */
   readonly gap?: Gap | undefined
-  /** Why the agent's runes do not fold; undefined if they do. */
+  /** Why the agent's runes could not be folded; undefined if they were. */
   readonly broken: string | undefined
   readonly home?: (Pick<ConversationInfo, "state" | "conversation"> & { readonly since?: number }) | undefined
-  /** ms since the epoch */
+  /** The current time, ms since the epoch. */
   readonly now: number
 }
 
-/** The detail of a sub-agent in the queue, which starts by itself. */
+/** Status text of a queued sub-agent, which starts by itself. */
 export const QUEUED = "waits for a place: it starts when another sub-agent has ended"
 
-/** Maximum characters of a line of the answer. */
+/** Maximum number of characters shown of a line of the answer. */
 const LINE = 160
 
 const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
 
 /**
- * The earliest start of the next run, ms since the epoch: the worker cools down, or runs are spaced. Undefined if no
- * time limits it. If the clock was set back, no later than the length of the wait from now.
+ * Earliest start of the next run, ms since the epoch, after a cooldown or the minimum interval between runs. Undefined
+ * if no wait applies. If the clock was set back, at most the length of the wait from now.
  */
 export const restsUntil = ({ config, now, worker }: Pick<Row, "config" | "now" | "worker">): number | undefined => {
   if (worker?.state === "CoolingDown")
@@ -89,7 +89,7 @@ export const restsUntil = ({ config, now, worker }: Pick<Row, "config" | "now" |
   return isDue(worker.data, spacing, now) ? Math.min(due, now) : now + untilDue(worker.data, spacing, now)
 }
 
-/** When the worker continues by itself; null if something else must happen first. */
+/** When the worker continues by itself; null if it waits for an event. */
 const nextAt = (row: Row): number | null => {
   const { config, now, trouble, worker } = row
   const reached = reachedBy(row)
@@ -101,10 +101,10 @@ const nextAt = (row: Row): number | null => {
   return due > now && hasWork(row) ? due : null
 }
 
-/** A model that reports nothing for longer counts as silent, ms: its program may be retrying without reporting it. */
+/** Time after which a model without events counts as silent, ms. Its program may be retrying without reporting that. */
 const SILENT = 30_000
 
-/** The newest words of its model, if its program reports them. */
+/** The newest text of the agent's model, if its program reports text. */
 const streaming = ({ config, heard, line, now }: Row): string => {
   if (heard?.notice !== undefined) return fewest(heard.notice)
   const silence = heard === undefined ? 0 : now - heard.at
@@ -113,16 +113,16 @@ const streaming = ({ config, heard, line, now }: Row): string => {
   return config.backend.type === "command" ? "runs its command" : "thinks"
 }
 
-/** The first call under way, and the number of the others. */
+/** Describes the first call in progress, and gives the number of other calls. */
 const doings = ([first, ...more]: Row["calls"]): string => {
   if (first === undefined) return "between tools"
   return `${doing(first.tool, first.arguments)}${more.length === 0 ? "" : ` and ${more.length} more`}`
 }
 
-/** A wake-up that is more than this many ms overdue is ignored. */
+/** A wake-up that is overdue by more than this is ignored, ms. */
 const OVERDUE = 60_000
 
-/** Describes the work outside its turns; undefined if there is none. */
+/** Describes the agent's work outside its turns; undefined if there is none. */
 const beside = ({ background = [], now }: Row): string | undefined => {
   const works = background.filter(({ at = now }) => at >= now - OVERDUE)
   const [first] = works
@@ -132,7 +132,7 @@ const beside = ({ background = [], now }: Row): string | undefined => {
   return `works in the background: ${first.kind} ${JSON.stringify(fewest(first.text))}${due}${more}`
 }
 
-/** The fallback that the run uses, in words. */
+/** Text that names the fallback in use; empty if the run uses the agent's own backend. */
 const standIn = ({ config, worker }: Row): string => {
   const { fallback = 0 } = worker!.data
   if (fallback === 0) return ""
@@ -140,7 +140,7 @@ const standIn = ({ config, worker }: Row): string => {
   return ` (on fallback ${fallback}${account === undefined ? "" : `, ${nameOf(account)}`})`
 }
 
-/** Describes what the run does now: its current call, or its newest words. */
+/** Describes the run's current activity: its current call, or its newest text. */
 const running = (row: Row): string => {
   const { calls, retries, turn } = row
   const asks = calls.filter(({ state }) => state === "awaiting_approval")
@@ -167,7 +167,7 @@ const running = (row: Row): string => {
   }
 }
 
-/** The messages that got no answer, in words; undefined if there are none. */
+/** Text about the agent's unanswered messages; undefined if there are none. */
 const unanswered = (row: Row): string | undefined => {
   const held = Inbox.heldBy(row.inbox)
   if (held !== undefined) return `${held.text}: agentd retry ${row.project}/${row.agent}`
@@ -180,7 +180,7 @@ const unanswered = (row: Row): string | undefined => {
   return `${what} came to no answer (${last.errorType}): agentd retry ${row.project}/${row.agent}`
 }
 
-/** Why a free agent of a paused or suspended project waits, and its unanswered messages. */
+/** Text for an idle agent of a paused or suspended project: why it waits, and its unanswered messages. */
 const held = (row: Row): string => {
   const text = `its project is ${row.home!.state}: agentd project resume ${row.home!.conversation}`
   const open = unanswered(row)
@@ -193,20 +193,20 @@ const hasWork = ({ config, inbox, turn }: Row): boolean =>
 const weather = (trouble: Standing): string =>
   `${nameOf(trouble)} ${troubles[trouble.state]}: ${fewest(trouble.message)}`
 
-/** Whether the agent is ready for a turn and has work. */
+/** Whether the agent could start a turn now and has work for one. */
 const isReady = (row: Row): boolean => {
   const { turn, worker } = row
   if (!hasWork(row)) return false
   return worker?.state === "BuildingPrompt" || (worker?.state === "Running" && turn.state === "idle")
 }
 
-/** Whether a problem of its provider is the only reason why the agent does not work. */
+/** Whether a problem of the agent's provider is the only thing that prevents the agent's work. */
 const isKept = (row: Row): boolean => row.trouble !== undefined && isReady(row)
 
-/** The limit that the agent waits for. */
+/** The reached limit that prevents the agent's next turn. */
 const reachedBy = (row: Row): Reach | undefined => (isReady(row) ? row.allowance?.reached : undefined)
 
-/** Limits that are nearly reached, shown whatever the agent does. */
+/** Text about limits that are nearly reached, shown in every state of the agent. */
 const nearing = ({ allowance, gap, same, windows = [], worker }: Row): string => {
   if (worker === undefined || worker.state === "Stopped") return ""
   const all = allowance?.near ?? []
@@ -221,17 +221,17 @@ const nearing = ({ allowance, gap, same, windows = [], worker }: Row): string =>
   return words.length === 0 ? "" : ` (${words.join("; ")})`
 }
 
-/** Names what the run lacks; the run's notices explain why. */
+/** Text that names the resources that the run lacks. The run's notices explain the reasons. */
 const without = ({ lacks = [] }: Row): string => (lacks.length === 0 ? "" : `; without ${lacks.join(", ")}`)
 
-/** The agent's own mode, and whether calls run without approval in it. */
+/** Text that names the agent's own mode, and warns if calls run without approval in that mode. */
 const inMode = ({ mode }: Row): string =>
   mode === undefined ? "" : ` (mode ${fewest(mode.id)}${mode.isUnasked ? ": calls run unasked" : ""})`
 
-/** Whether its project takes no turns now. */
+/** Whether the agent's project is paused or suspended, so that no turn can start. */
 const isHeld = ({ home }: Row): boolean => home?.state === "paused" || home?.state === "suspended"
 
-/** The cause of a wait that ends by itself; null if there is none. */
+/** The cause of a wait that ends by itself; null if the agent does not wait or if the user must act. */
 const waitsFor = (row: Row): Words.Reason | null => {
   const { trouble, worker } = row
   if (row.queued === true) return "place"
@@ -242,11 +242,14 @@ const waitsFor = (row: Row): Words.Reason | null => {
   return worker?.state === "BuildingPrompt" && nextAt(row) !== null ? "run" : null
 }
 
-/** When the agent finished its last work and had its current work, ms since the epoch. */
+/**
+ * When the agent could start its current work, ms since the epoch: its last work had ended, and the new work had
+ * arrived.
+ */
 const readyAt = ({ inbox, turn, worker }: Row): number =>
   Math.max(worker?.at ?? 0, turn.at, ...inbox.waiting.slice(0, 1).map(({ at }) => at))
 
-/** When each open question of the agent began to wait for a person, ms since the epoch. */
+/** Start times of the agent's open requests to the user, ms since the epoch. */
 const asking = (row: Row): ReadonlyArray<number> => {
   const { calls, inbox, queued, turn, worker } = row
   const { dropped, more } = Inbox.droppedOf(inbox)
@@ -259,7 +262,7 @@ const asking = (row: Row): ReadonlyArray<number> => {
   ]
 }
 
-/** Since when the row's word is true, ms since the epoch; 0 before the first move. */
+/** When the agent's status word became true, ms since the epoch; 0 before the first transition. */
 const since = (row: Row, word: Words.Word): number => {
   const { answeredAt = 0, home, inboxAt = 0, retries, trouble, turn, worker } = row
   const at = worker?.at ?? 0
@@ -295,7 +298,7 @@ const word = (row: Row): Words.Word => {
     holds: inbox.waiting.length > 0,
     held: isHeld(row),
     waits: waitsFor(row),
-    // a ready agent with work is about to begin it
+    // an agent that is ready and has work will start a turn at once
     works: isBusy(row) || background.length > 0 || (isReady(row) && !isHeld(row) && waitsFor(row) === null),
     wasStopped: stoppedBy !== null && !isOver,
     isOver
@@ -337,7 +340,7 @@ const droppedIn = (inbox: Inbox.Data): { readonly dropped?: number } => {
   return dropped.length + more === 0 ? {} : { dropped: dropped.length + more }
 }
 
-/** Whether the agent stopped permanently without an operator's stop. */
+/** Whether the agent stopped permanently, and not because of an operator. */
 const hasFailed = ({ broken, worker }: Row): boolean =>
   broken !== undefined || (worker?.state === "Stopped" && worker.data.stoppedBy === null)
 
@@ -346,7 +349,7 @@ const isBusy = ({ turn, worker }: Row): boolean =>
   worker?.state === "Interrupting" ||
   (worker?.state === "Running" && turn.state !== "idle")
 
-/** The model that its run names, or else its config. */
+/** The model that the run reports; if it reports none, the model in the config. */
 const modelOf = ({ asked, config, worker }: Row): string => {
   const backend = backendAt(config, worker?.data.fallback ?? 0)
   const configured = "model" in backend ? (backend.model ?? "") : ""

@@ -1,10 +1,10 @@
 /**
- * GatewaySums: turns the gateway's sums of a run's tokens into usage that was not reported yet. The log stores the
- * reported part of the sums together with the usage. A daemon that adopts the run continues from there: tokens that
- * passed while no daemon was running count once.
+ * GatewaySums: converts the gateway's token sums of a run into usage that was not reported yet. The reported part of
+ * the sums is logged together with the usage. A daemon that adopts the run continues from that part, so tokens used
+ * while no daemon was running are counted once.
  *
- * Guarantees: nothing is reported twice, and nothing that was counted is omitted. If the gateway was restarted, its
- * sums restart too, and a notice says so, because the last tokens of the previous gateway are unknown.
+ * Guarantees: No usage is reported twice, and no counted usage is omitted. If the gateway was restarted, its sums also
+ * restart. A notice reports this, because the last tokens of the previous gateway are unknown.
  */
 import type { RunEvent } from "../../runs/Backend.ts"
 import type { Told } from "./Told.ts"
@@ -17,7 +17,7 @@ const FIELDS = ["input", "output", "cacheRead", "cacheWrite"] as const
 const PREFIX = "gateway "
 const keyOf = (route: string, model: string, field: string): string => `${PREFIX}${route} ${field} ${model}`
 
-/** The notice when a new gateway has replaced the previous one. */
+/** Notice for the user after a new gateway has replaced the previous one. */
 export const RENEWED =
   "the gateway that counts its tokens was started anew: what passed the one before it in its last moments is not counted"
 
@@ -25,10 +25,10 @@ export class GatewaySums {
   private told: Told | undefined = undefined
   private route: string | undefined = undefined
   private sums = new Map<string, number>()
-  /** Sums that wait until the fate of their turn is known. */
+  /** The newest sums, until it is known whether an adopted run's turn is still open. */
   private waiting: Passed | undefined = undefined
 
-  /** Begins a run. `told`: the log's record of an adopted run. */
+  /** Starts the sums of a run. `told`: the log's record of an adopted run; undefined for a new run. */
   begin(told: Told | undefined): void {
     this.told = told
     this.route = told?.keys(PREFIX).at(-1)?.slice(PREFIX.length).split(" ", 1)[0]
@@ -40,17 +40,17 @@ export class GatewaySums {
     this.waiting = event
   }
 
-  /** Returns the sums that have waited, once. */
+  /** Returns the waiting sums and clears them. */
   rest(): Passed | undefined {
     const { waiting } = this
     this.waiting = undefined
     return waiting
   }
 
-  /** The usage since the last reported sums, and whether a new gateway has begun to count. */
+  /** Returns the usage since the last reported sums, and whether a new gateway has started to count. */
   take({ route, tokens }: Passed): { readonly spent: ReadonlyArray<Usage>; readonly isRenewed: boolean } {
     const isRenewed = this.route !== undefined && this.route !== route
-    // the earlier gateway's sums were reported with its usage
+    // the sums of the previous gateway were already reported
     if (isRenewed) this.sums.clear()
     this.route = route
     const spent = tokens.flatMap((sum): ReadonlyArray<Usage> => {
@@ -68,7 +68,7 @@ export class GatewaySums {
     return { spent, isRenewed }
   }
 
-  /** The reported sums, for the runes of the usage. */
+  /** The reported sums, to be stored in the runes of the usage; undefined if there are none. */
   get said(): { readonly [key: string]: number } | undefined {
     const counted = [...this.sums].filter(([, sum]) => sum > 0)
     return counted.length === 0 ? undefined : Object.fromEntries(counted)

@@ -1,8 +1,8 @@
 /**
- * LiveRun: the state of an agent's live run: its handle, whether it takes turns, its current turn, its words, the ids
- * of its calls, and its work outside its turns.
+ * LiveRun: the state of an agent's live run: its handle, its current turn, its text, the ids of its calls, and its work
+ * outside of turns.
  *
- * In memory only, and a hint for decisions: a turn that is unknown here was lost with an earlier daemon.
+ * The state is only in memory. Decisions use it as a hint: a turn that is unknown here was lost with an earlier daemon.
  */
 import { Effect } from "effect"
 import type { Decision, Run, RunEvent, Work } from "../../runs/Backend.ts"
@@ -12,33 +12,33 @@ import * as Excerpt from "./Excerpt.ts"
 import { lateName } from "../machines/ToolsState.ts"
 import { Gate } from "../actors/Gate.ts"
 
-/** Maximum number of lasting troubles. */
+/** Maximum number of stored problems that last for some time. */
 const MAX_LACKS = 20
-/** Maximum size of a trouble's name, bytes. */
+/** Maximum size of the name of such a problem, bytes. */
 const MAX_LACK = 100
 
-/** Number of last characters that are searched for the newest line of an answer. */
+/** Number of last characters in which the newest line of an answer is searched. */
 const MAX_LINE = 400
 
-/** Maximum stored size of an unfinished answer, bytes. */
+/** Maximum stored size of an incomplete answer, bytes. */
 const MAX_SAID = 64 * 1024
 
 const UNASKED: Pick<UsageMeter, "newest"> = { newest: { model: "", context: undefined } }
 
-/** A call as its run knows it. */
+/** A tool call's data from its run. */
 export interface Origin {
   readonly run: Run
-  /** The call's id in the run. */
+  /** The run's own id of the call. */
   readonly id: string
   readonly readOnly: boolean
   readonly voice: boolean
   readonly tool: string
-  /** The whole input, as the run reported it. */
+  /** The complete input, as the run reported it. */
   readonly input: unknown
   readonly folder: string
 }
 
-/** State of a run between its turns, for a daemon that reads the run's output from there. */
+/** State of a run between two turns, for a later daemon that reads the run's output from that point. */
 export interface KnownRun {
   readonly count: number
   readonly worked: boolean
@@ -51,57 +51,57 @@ export interface KnownRun {
 type Called = Pick<Extract<RunEvent, { _tag: "ToolCall" }>, "arguments" | "callId" | "readOnly" | "tool" | "voice">
 
 export class LiveRun {
-  /** Set when the run has reported its start. */
+  /** Set after the run has reported its start. */
   run: Run | undefined = undefined
-  /** Whether the run takes several turns, one after the other. */
+  /** True if the run can have several turns, one after another. */
   turns = false
-  /** The turn whose input the run has received and that has not ended. */
+  /** The turn that the run is working on: it has received the input, and has not ended the turn. */
   turnId: string | undefined = undefined
-  /** True if a turn of the run has got its answer. */
+  /** True if a turn of the run got an answer. */
   worked = false
-  /** The turn that the run was in when this daemon adopted it. */
+  /** The turn that was open when this daemon adopted the run. */
   resumed: string | undefined = undefined
-  /** True while the events that an earlier daemon read are read again. */
+  /** True while this daemon reads events that an earlier daemon has already read. */
   recalling = false
-  /** The newest event of the run: its time, ms since the epoch, and its text if it was a notice. */
+  /** Time of the run's newest event, ms since the epoch, and its text if it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
-  /** Set while the run retries a request to its model: since when, ms since the epoch, and its newest notice. */
+  /** Set while the run retries a request to its model. `since`: in ms since the epoch. `text`: the newest notice. */
   retries: { readonly since: number; readonly text: string } | undefined = undefined
-  /** The model of the newest request, as the run names it, and how full the context is. */
+  /** The model of the newest request, as the run names it, and the use of its context window. */
   meter: Pick<UsageMeter, "newest"> = UNASKED
-  /** Names of what the run lacks while a trouble lasts. */
+  /** Names of the run's current problems, for example a server that is down. */
   readonly lacks = new Set<string>()
-  /** The models, modes and commands that the newest run reported. They remain after the run has ended. */
+  /** Models, modes and commands that the newest run reported. They are kept after the run's end. */
   offers: Offers = {}
-  /** Whether a turn of the run has told the agent who it is. A slash command does not. */
+  /** True if a turn of the run has introduced the agent. A slash command does not introduce it. */
   introduced = true
-  /** Work that continues, or is scheduled, outside the turns. */
+  /** Work that continues or is scheduled outside of turns. */
   background: ReadonlyArray<Work> = []
-  /** Number of interrupts after which processes of calls are still being ended. */
+  /** Number of interrupted turns whose calls still have processes to end. */
   leaves = 0
-  /** Open while there is no background work. */
+  /** Open when there is no background work. */
   readonly quiet = new Gate(true)
-  /** Number of calls of the turn. */
+  /** Number of calls that the current turn has made. */
   made = 0
-  /** Why agentd itself refused the turn's newest call; undefined if it did not. */
+  /** Reason if agentd itself refused the turn's newest call; otherwise undefined. */
   refused: string | undefined = undefined
-  /** True if the run began the turn by itself. */
+  /** True if the run started the current turn by itself. */
   isOwn = false
-  /** True if the turn's input is a slash command, which may produce no words. */
+  /** True if the turn's input is a slash command, for which an empty answer is normal. */
   isCommand = false
-  /** The turns that the run began by itself: agentd's ids, by the run's own. */
+  /** Turns that the run started by itself: agentd's turn id, by the run's own turn id. */
   private readonly opened = new Map<string, string>()
-  /** The run that is being ended; it takes no more turns. */
+  /** Id of a run that is being ended and gets no more turns. */
   private endingId: string | undefined = undefined
-  /** The run's words in the turn since its last tool call; words beyond the limit are dropped. */
+  /** Text of the turn since its last tool call. Text beyond the limit is not stored. */
   private said = ""
-  /** The end of the run's words, redacted. */
+  /** The last part of the run's text, redacted. */
   private shown = ""
-  /** By agentd's id of the call. */
+  /** Open calls, by agentd's call id. */
   private readonly origins = new Map<string, Origin>()
-  /** By the run's own id; the first call if the run uses an id twice. */
+  /** agentd's call id, by the run's own call id. If the run uses an id twice, the first call is found. */
   private readonly named = new Map<string, string>()
-  /** Number of calls of the run. Call ids derive from it, so that every daemon derives the same ids. */
+  /** Number of calls of the run. Call ids are derived from this number, so that every daemon derives the same ids. */
   private count = 0
 
   up(run: Run, turns: boolean, turnId: string, introduced = true): void {
@@ -126,7 +126,7 @@ export class LiveRun {
     this.offer(offers)
   }
 
-  /** Records that the turn's input is on its way to the run. */
+  /** Records that the turn's input is being sent to the run. */
   give(turnId: string): void {
     this.turnId = turnId
     this.said = ""
@@ -138,7 +138,7 @@ export class LiveRun {
     this.retries = undefined
   }
 
-  /** Records a turn that the run began by itself. */
+  /** Records a turn that the run started by itself. */
   open(name: string, turnId: string): void {
     this.opened.clear()
     this.opened.set(name, turnId)
@@ -146,12 +146,12 @@ export class LiveRun {
     this.isOwn = true
   }
 
-  /** agentd's id of a turn that the run names. */
+  /** Converts the run's name of a turn to agentd's turn id. */
   turnOf(name: string): string {
     return this.opened.get(name) ?? name
   }
 
-  /** All work outside the turns, including processes of interrupted calls that are being ended. */
+  /** All work outside of turns, including the processes of interrupted calls that are being ended. */
   get beside(): ReadonlyArray<Work> {
     return this.leaves === 0
       ? this.background
@@ -177,13 +177,13 @@ export class LiveRun {
     return runId !== null && this.endingId === runId
   }
 
-  /** Whether the run can take a further turn now. */
+  /** Whether the run can start another turn now. */
   isFree(runId: string | null): boolean {
     const isIdle = this.turnId === undefined && !this.recalling
     return this.run?.runId === runId && this.turns && isIdle && !this.isEnding(runId)
   }
 
-  /** Records that a lasting trouble began or ended. */
+  /** Records that a problem of the run has begun or ended. */
   lack({ lasting }: Extract<RunEvent, { readonly _tag: "Notice" }>): void {
     if (lasting === undefined) return
     const about = Excerpt.text(lasting.about, MAX_LACK)
@@ -191,7 +191,7 @@ export class LiveRun {
     else if (this.lacks.size < MAX_LACKS) this.lacks.add(about)
   }
 
-  /** Records that the run retries a request to its model. `text`: bounded and redacted. */
+  /** Records that the run retries a request to its model. `text`: the notice, limited in length and redacted. */
   again({ since }: { readonly since?: number }, text: string, now: number): void {
     this.retries = { since: since ?? this.retries?.since ?? now, text }
   }
@@ -210,18 +210,18 @@ export class LiveRun {
     if (this.said.length < MAX_SAID) this.said += text
   }
 
-  /** Takes redacted words, for people who watch. */
+  /** Adds redacted text, which is shown to users. */
   show(text: string): void {
     this.shown = `${this.shown}${text}`.slice(-MAX_LINE)
   }
 
-  /** Records that the run waits for its tools: its next words are another answer. */
+  /** Records that the run now waits for its tools. Later text belongs to another answer. */
   pause(): void {
     this.said = ""
     this.shown = ""
   }
 
-  /** The newest whole line of the answer, or its newest sentence; undefined if there is none yet. */
+  /** The newest complete line of the answer, or its newest sentence; undefined if there is none yet. */
   get line(): string | undefined {
     const lines = this.shown.split("\n")
     const open = lines.pop() ?? ""
@@ -230,7 +230,7 @@ export class LiveRun {
     return line?.trim()
   }
 
-  /** The part of the answer so far, for the event that cuts it short. */
+  /** The answer so far, for an event that ends the turn before the answer is complete. */
   get partial(): { readonly partialOutput?: string } {
     return this.said === "" ? {} : { partialOutput: Excerpt.text(this.said, MAX_SAID) }
   }
@@ -253,7 +253,7 @@ export class LiveRun {
     this.count = 0
   }
 
-  /** Creates agentd's id for a call of the run. */
+  /** Records a call of the run, and returns agentd's id for the call. */
   called(run: Run, call: Called, folder: string): string {
     const { arguments: input, callId: id, readOnly, tool, voice = false } = call
     const callId = `${run.runId.slice(-8)}-${++this.count}`
@@ -264,13 +264,13 @@ export class LiveRun {
     return callId
   }
 
-  /** Requests approval under another id for a call that was considered running; set by RunEvents. */
+  /** Requests approval under a new id for a call that was recorded as running. Set by RunEvents. */
   late: (callId: string, asked: Extract<RunEvent, { _tag: "ApprovalRequested" }>) => Effect.Effect<void> = () =>
     Effect.void
 
   /**
-   * Gives the call its other id. `keep`: also keeps the old id, so that the turn's end finds it until the new call
-   * begins.
+   * Gives a call its late id. `keep`: also keeps the old id, so that the turn's end can find the old call until the new
+   * call is recorded.
    */
   rename(callId: string, keep = false): string {
     const name = lateName(callId)
@@ -282,12 +282,12 @@ export class LiveRun {
     return name
   }
 
-  /** agentd's id of a call of the run that has no result yet. */
+  /** Returns agentd's id of a call that has no result yet. `id`: the run's own id. */
   callOf(run: Run, id: string): string | undefined {
     return this.run === run ? this.named.get(id) : undefined
   }
 
-  /** Undefined if the run that made the call has ended. */
+  /** Data of an open call; undefined if the call's run has ended. */
   origin(callId: string): Origin | undefined {
     return this.origins.get(callId)
   }
@@ -298,12 +298,12 @@ export class LiveRun {
     if (origin !== undefined && this.named.get(origin.id) === callId) this.named.delete(origin.id)
   }
 
-  /** Calls of the run without a result. */
+  /** Calls of the run that have no result yet. */
   get calls(): ReadonlyArray<readonly [callId: string, origin: Origin]> {
     return [...this.origins]
   }
 
-  /** The function that answers the call's run; undefined if the run has ended. */
+  /** Returns a function that sends a decision to the call's run; undefined if the run has ended. */
   answerer(callId: string): ((decision: Decision) => ReturnType<Run["answer"]>) | undefined {
     const origin = this.origins.get(callId)
     return origin === undefined ? undefined : (decision) => origin.run.answer(origin.id, decision)

@@ -1,18 +1,18 @@
 /**
- * Metering: when an agent's usage is known, by its backend: with each request to its model, at a turn's end, in part,
- * or never. Pure.
+ * Metering: when agentd learns an agent's usage, which depends on the backend. It is reported with each request, at a
+ * turn's end, in part, or never. Pure.
  *
- * Guarantees: if a limit takes effect later than the request that exceeds it, or not at all, a warning says so before
- * the first token. The warning names the agent and a remedy.
+ * Guarantees: If a limit takes effect later than the request that exceeds it, or never, a warning is given before the
+ * first request. The warning names the agent and a remedy.
  */
 import type { AgentConfig, BudgetConfig } from "../../config/AgentConfig.ts"
 import type { BackendConfig } from "../../config/BackendConfig.ts"
 import type { Price } from "../../domain/Prices.ts"
 
-/** `request`: with each. `turn`: at its end, if the agent reports it. `part`: for some requests. `none`: never. */
+/** `request`: with each request. `turn`: at a turn's end, if at all. `part`: for some requests. `none`: never. */
 export type Metering = "request" | "turn" | "part" | "none"
 
-/** Programs that are known to report only some of their requests, or none. */
+/** Programs that report only some of their requests, or none. */
 const KNOWN: ReadonlyMap<string, Metering> = new Map([
   ["qwen", "part"],
   ["qwen-code", "part"],
@@ -43,25 +43,25 @@ const isLimited = (budgets: ReadonlyArray<BudgetConfig>, resource: "tokens" | "u
     [budget, budget.perTurn, budget.perDay, budget.perMonth].some((part) => (part?.[resource] ?? "off") !== "off")
   )
 
-/** The model that the config names; undefined if the program chooses. */
+/** The model in the config; undefined if the program selects the model. */
 const modelOf = (backend: BackendConfig): string | undefined =>
   backend.type === "model" || backend.type === "claude" ? backend.model : undefined
 
-/** Whether the cost of a request is known when it ends. */
+/** Whether the cost of a request is known when the request ends. */
 const isPriced = (backend: BackendConfig, priceOf: (model: string) => Price | undefined): boolean => {
   if (backend.type === "model" && backend.price !== undefined) return true
   const model = modelOf(backend)
   return model !== undefined && priceOf(model) !== undefined
 }
 
-/** Why an agent's limits do not fully hold; shown with the agent and reported when it starts. */
+/** Why an agent's limits cannot be fully enforced. Shown with the agent, and reported at its start. */
 export interface Gap {
-  /** A word or two, for a row. */
+  /** Short text of a few words, for the agent's row in a list. */
   readonly word: string
   readonly text: string
 }
 
-/** `budgets`: those of the agent and its project. Undefined if the limits hold for each request. */
+/** Undefined if limits are enforced for each request. `budgets`: the budgets of the agent and its project. */
 export const gapOf = (
   name: string,
   { backend }: Pick<AgentConfig, "backend">,

@@ -1,8 +1,8 @@
 /**
- * NoAnswer: why a turn that its run ended well has no answer. Pure. All backends use it.
+ * NoAnswer: why a turn has no answer although its run ended the turn normally. Pure. All backends use this rule.
  *
- * A turn that made a call and says nothing more has done its work, and is complete without words. A turn without words
- * and calls has not answered. Neither has a turn that ended after agentd itself refused its last call.
+ * A turn with calls but without text has done its work and is complete. A turn with neither text nor calls has not
+ * answered. A turn also has no answer if it ended after agentd refused its last call.
  */
 import type { LiveRun } from "./LiveRun.ts"
 
@@ -13,7 +13,7 @@ export interface Why {
 
 type Turn = Pick<LiveRun, "isCommand" | "isOwn" | "made" | "partial" | "refused">
 
-/** Undefined if the turn has answered, or if no words were expected. */
+/** Undefined if the turn has an answer, or if no text was expected. */
 export const whyNot = ({ isCommand, isOwn, made, partial, refused }: Turn, output: string): Why | undefined => {
   if (refused !== undefined && partial.partialOutput === undefined)
     return { errorType: "refused", message: `agentd refused its last call (${refused}), and the turn ended with that` }

@@ -1,8 +1,8 @@
 /**
- * Output: the stored part of a run's output, as bounded lazy runes.
+ * Output: writes a run's output to the log, in lazy runes of limited size.
  *
- * Lines of one chunk share a rune. After `maxBytesPerRun` only the last lines are written, once, at the end, with the
- * number of omitted bytes: a person needs the beginning and the end of a flood.
+ * Lines of one chunk share a rune. After `maxBytesPerRun`, lines are not written at once. At the run's end, the last of
+ * them are written with the number of omitted bytes. Users need both the start and the end of a large output.
  */
 import type { Place, RunEvent } from "../../runs/Backend.ts"
 import type { OutputConfig } from "../../config/AgentConfig.ts"
@@ -16,7 +16,7 @@ export interface KnownOutput {
   readonly tail: ReadonlyArray<Delta>
 }
 
-/** Maximum text of one output rune, characters. */
+/** Maximum length of the text in one output rune, characters. */
 const MAX_TEXT = 8 * 1024
 
 export class Output {
@@ -60,7 +60,7 @@ export class Output {
     return this.runes(parts)
   }
 
-  /** Runes of the last lines, when the run has ended. */
+  /** Returns the runes of the last lines, after the run has ended. */
   end(): ReadonlyArray<RuneDraft> {
     if (this.skipped === 0) return []
     const note = `… ${this.skipped} bytes of output beyond the limit of ${this.limits.maxBytesPerRun} are left out; the last lines:`

@@ -1,20 +1,20 @@
 /**
- * OutputRate: limits how fast a run's events are read, so that a flood from one run does not block the log for all
- * others. Pure.
+ * OutputRate: limits the rate at which a run's events are read, so that one run's large output does not block the log
+ * for other runs. Pure.
  *
- * A run may emit a burst, and further events at a rate, in events and in bytes. If a run exceeds the rate, its program
- * is read later; nothing is lost.
+ * A run can send a burst of events, and then more at a limited rate, counted in events and in bytes. If a run exceeds
+ * the rate, its output is read later, and nothing is lost.
  */
 import type { RunEvent } from "../../runs/Backend.ts"
 
-/** Events and bytes that a run may emit at once, and what is added per second. */
+/** Maximum burst of a run. `EACH_SECOND`: the part of the burst that becomes free again per second. */
 const BURST = { events: 5_000, bytes: 64 * 1024 * 1024 }
 const EACH_SECOND = { events: 100, bytes: 1024 * 1024 }
-/** ms; longer waits are split, so that newer events are read in between */
+/** Maximum length of one wait, ms. Longer waits are split, so that newer events are read in between. */
 const LONGEST = 2_000
 
 export interface Rate {
-  /** Remaining part of the burst; negative if exceeded. */
+  /** Unused part of the burst; negative if the run has exceeded it. */
   readonly events: number
   readonly bytes: number
   /** Monotonic clock, ms. */
@@ -24,20 +24,23 @@ export interface Rate {
 
 export const fresh = (at: number): Rate => ({ ...BURST, at, isSlow: false })
 
-/** Approximate size of an event's texts, bytes. */
+/** Approximate total size of the texts in an event, bytes. */
 const sizeOf = (value: unknown, depth = 0): number => {
   if (typeof value === "string") return value.length
   if (typeof value !== "object" || value === null || depth > 3) return 0
   return Object.values(value).reduce<number>((sum, one) => sum + sizeOf(one, depth + 1), 0)
 }
 
-/** Consecutive words are written together, so they do not count as events. */
+/** True for text. Consecutive texts are written together, so they do not count as events. */
 const isWord = ({ _tag }: RunEvent): boolean => _tag === "Delta" || _tag === "ToolProgress"
 
 const more = (left: number, now: number, before: Rate, of: "events" | "bytes"): number =>
   Math.min(BURST[of], left + (EACH_SECOND[of] * Math.max(0, now - before.at)) / 1_000)
 
-/** The rate after a chunk of events. `wait`: ms until the next read. `isSlow` until half of the burst is free again. */
+/**
+ * Computes the rate after a chunk of events. `wait`: ms until the next read. `isSlow` stays true until half of the
+ * burst is free.
+ */
 export const after = (rate: Rate, chunk: ReadonlyArray<RunEvent>, now: number): readonly [Rate, wait: number] => {
   const told = chunk.filter((event) => !isWord(event)).length
   const events = more(rate.events, now, rate, "events") - Math.max(1, told)
@@ -47,7 +50,7 @@ export const after = (rate: Rate, chunk: ReadonlyArray<RunEvent>, now: number): 
   return [{ events, bytes, at: now, isSlow }, Math.min(LONGEST, wait)]
 }
 
-/** The notice for the row and the log. */
+/** The notice about a change of the reading speed, for the agent's row and the log. */
 export const notice = (isSlow: boolean): RunEvent => ({
   _tag: "Notice",
   text: isSlow

@@ -1,21 +1,21 @@
 /**
- * OwnServer: agentd's own MCP server, `agentd mcp`, for runs whose agent may use agentd.
+ * OwnServer: agentd's own MCP server, `agentd mcp`, for runs of agents that may use agentd.
  *
- * Guarantees: both the start of a run and the list of files that it can reach use this module, so they name the same
- * files.
+ * Guarantees: A run's start and the list of files that the run may access both use this module, so they contain the
+ * same files.
  */
 import { dirname, join } from "node:path"
 import type { RunSpec } from "../../runs/Backend.ts"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
 
 export interface Options {
-  /** The absolute command line of this program: Node, and the script. */
+  /** Absolute command line of this program: Node and the script. */
   readonly command: ReadonlyArray<string>
   readonly state: string
   readonly socket: string
 }
 
-/** The files and folders of this program: Node, and those near the script, which may be its sources. */
+/** Files and folders of this program: Node, and those near the script. The script may be a source file. */
 const filesOf = ([node, script]: Options["command"]): ReadonlyArray<string> => {
   const program = node === undefined ? [] : [node]
   if (script === undefined) return program
@@ -23,7 +23,7 @@ const filesOf = ([node, script]: Options["command"]): ReadonlyArray<string> => {
   return [...program, dirname(script), join(root, "node_modules"), join(root, "package.json")]
 }
 
-/** agentd's own MCP servers for a run, by name. */
+/** Returns agentd's own MCP servers for a run, by name; empty if the agent may not use agentd. */
 export const given =
   ({ command, socket, state }: Options) =>
   (runId: string, { may }: Pick<AgentConfig, "may">): RunSpec["mcp"] =>
@@ -32,7 +32,7 @@ export const given =
       : {
           agentd: {
             argv: [...command, "--state", state, "mcp"],
-            // a run with its own socket gets that one instead of the control socket
+            // a run with its own socket replaces the control socket by that socket
             env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket },
             files: filesOf(command)
           }

@@ -1,8 +1,8 @@
 /**
- * RunEvents: passes a run's events to its agent's actors, to the lazy kinds of the log, and to watchers.
+ * RunEvents: forwards a run's events to its agent's actors, to the lazy kinds of the log, and to watchers.
  *
- * Guarantees: all events go through the calls' actor, in order. The end of a turn ends its open calls; the end of a run
- * ends its turn. If a backend has no turns, its whole run is one turn.
+ * Guarantees: All events go through the tool calls' actor, in order. The end of a turn ends its open calls; the end of
+ * a run ends its turn. A run of a backend without turns is one turn.
  */
 import { Clock, Duration, Effect } from "effect"
 import * as Backoff from "../../core/supervision/Backoff.ts"
@@ -41,14 +41,14 @@ import { BY_ITSELF } from "../machines/Dropped.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
 
-/** State of a run up to a point, for a daemon that reads the run's output from there. */
+/** State of a run at some point of its output, for a later daemon that reads the output from that point. */
 interface Known {
   readonly run: KnownRun
   readonly usage: KnownUsage
   readonly words: KnownWords
 }
 
-/** The actors that receive a run's events. */
+/** The actors that receive events of the run. */
 export interface RunActors {
   readonly tools: ActorHandle<ToolsState, Messages.ToolsMessage>
   readonly worker: ActorHandle<WorkerState, Messages.WorkerMessage>
@@ -59,17 +59,17 @@ export interface Surroundings {
   readonly setting: AgentSetting["Service"]
   readonly log: EventLog["Service"]
   readonly redact: Redact["Service"]
-  /** Opened when the events that an earlier daemon read have been read again. */
+  /** Opened when this daemon has read all events that an earlier daemon had read. */
   readonly adopted: Gate
 }
 
 const MAX_ARGUMENTS = 128 * 1024
 const MAX_NAME = 200
-/** Maximum number of calls that one append begins. */
+/** Maximum number of calls that one append starts. */
 const AT_ONCE = 100
-/** Waits between attempts to read the log. */
+/** Waits between attempts to read the log, ms. */
 const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
-/** Events whose usage is reported with them, so that a budget does not cut off finished work. */
+/** Events that report their usage themselves, so that a budget does not interrupt finished work. */
 const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set([
   "TurnCompleted",
   "TurnInterrupted",
@@ -77,11 +77,11 @@ const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set([
   "Usage",
   "Passed"
 ])
-/** Events before which the gateway's delayed sums are reported. */
+/** Before these events, sums that the gateway delayed are reported. */
 const TURN_ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Resumed"])
-/** Events without a trace in the log: they are processed again for an adopted run. */
+/** Events that are not in the log: for an adopted run, they are processed again. */
 const ALWAYS: ReadonlySet<RunEvent["_tag"]> = new Set(["Started", "Offers", "Given", "Resumed", "Recalled"])
-/** Minimum time between two signs of life, ms. */
+/** Minimum time between two reports that the run is active, ms. */
 const SIGN = 1_000
 
 const WHY: { readonly [tag in Outcome["_tag"]]: string } = {
@@ -105,7 +105,7 @@ const wordsOf = (outcome: Outcome): string => {
   }
 }
 
-/** The whole input of a call, while its run is live. */
+/** The complete input of a call; undefined if the call's run has ended. */
 export const inputOf = (
   { agent, conversation }: Pick<AgentSetting["Service"], "agent" | "conversation">,
   live: LiveRun,
@@ -117,7 +117,7 @@ export const inputOf = (
   return { callId, conversation, agent, run: run.runId, tool, folder, input }
 }
 
-/** The same with its hash, which an approval names; undefined if the input is too large to show to a person. */
+/** A call's complete input and hash, for an approval; undefined if the input is too large to be shown to the user. */
 const wholeOf = (setting: AgentSetting["Service"], live: LiveRun, callId: string): WaitingInput | undefined => {
   const input = inputOf(setting, live, callId)
   const hash = input === undefined ? undefined : hashOfInput(input)
@@ -125,7 +125,7 @@ const wholeOf = (setting: AgentSetting["Service"], live: LiveRun, callId: string
   return { ...input, hash }
 }
 
-/** The verdict of the agent's approval policy on a call that asks. */
+/** Applies the agent's approval policy to a call that requests approval. */
 export const verdictOf = (
   approvals: ApprovalPolicy,
   live: LiveRun,
@@ -155,13 +155,13 @@ export class RunEvents implements RunSink {
   private readonly meter: UsageMeter
   private readonly sums = new GatewaySums()
   private signedAt = Number.NEGATIVE_INFINITY
-  /** When the model was last asked, ms since the epoch: at the turn's start, or with a tool's result. */
+  /** When the run last called its model, ms since the epoch: at the turn's start or with a tool's result. */
   private askedAt = 0
-  /** The error that ended the newest turn, in words. */
+  /** Text of the error that ended the newest turn. */
   private trouble = ""
   /** The log's record of an adopted run; undefined for a run that this daemon started. */
   private told: Told | undefined = undefined
-  /** Position up to which the run's events have been read; undefined for a run that does not outlive the daemon. */
+  /** Position up to which the run's output was read; undefined for a run that ends with the daemon. */
   private place: Place | undefined = undefined
   private runId = ""
   private readonly adopted: Gate
@@ -184,14 +184,14 @@ export class RunEvents implements RunSink {
     return Effect.suspend(() => this.actors().tools.tell({ ...message, ...this.heard }))
   }
 
-  /** How far the run has been read, for the runes that follow from it. */
+  /** Position up to which the run was read, for the runes that its events cause. */
   private get heard(): { readonly heard?: Heard } {
     const { said } = this.sums
     if (this.place === undefined && said === undefined) return {}
     return { heard: { run: this.runId, ...this.place, ...(said === undefined ? {} : { said }) } }
   }
 
-  /** The place of this one event, for output that is written lazily. */
+  /** Position of a single event, for output that is written lazily. */
   private passing(event: RunEvent): { readonly heard?: Heard } {
     return event.place === undefined ? {} : { heard: { run: this.runId, ...event.place } }
   }
@@ -214,12 +214,12 @@ export class RunEvents implements RunSink {
         }
         if (event._tag !== "ToolCall" && made.length > 0) yield* this.called(run, request, made.splice(0))
         const isKnown = !ALWAYS.has(event._tag) && this.told?.has(event) === true
-        // usage so far is reported before the next event moves a machine; a turn's end reports it itself
+        // report earlier usage before an event moves a machine; the end of a turn reports its usage itself
         if (event.place !== undefined && event._tag !== "Delta" && !ENDS.has(event._tag)) yield* this.paid
         this.place = join(this.place, event.place)
         this.words.isPlaced ||= event.place !== undefined
         if (event._tag === "Delta") {
-          // lets the actors process earlier events first, so that words come after them in the log
+          // lets the actors process earlier events first, so that the log contains the text after them
           if (isTold) yield* Effect.yieldNow
           isTold = false
           deltas.push(event)
@@ -297,16 +297,16 @@ export class RunEvents implements RunSink {
       case "TurnError": {
         const { errorType, goesOn = false, message } = event
         const turnId = this.live.turnOf(event.turnId)
-        // without earlier context there is nothing to shorten: a retry would overflow again
+        // without earlier context, nothing can be removed: a retry would overflow again
         const isAlone = errorType === "overflow" && request.spec.resume === undefined && turnId === request.spec.turnId
         const retry = event.retry && !isAlone
         this.trouble = message
         const part = !retry && HalfAnswer.isCut(errorType) ? this.live.partial : {}
-        // its run is about to end because of the error
+        // the error will also end the run
         if (!goesOn && this.live.turnId === turnId) this.live.ending(run.runId)
         return this.turnEnded(turnId, "unknown", { _tag: "stream_error", turnId, errorType, message, retry, ...part })
       }
-      default: // the turn began when its input was given to the run
+      default: // the turn started when its input was sent to the run
         return Effect.void
     }
   }
@@ -340,7 +340,7 @@ export class RunEvents implements RunSink {
     this.askedAt = now
   })
 
-  /** Reads a run for the first time. For an adopted run, reads its record in the log. */
+  /** Prepares for a run's first event. For an adopted run, reads the run's record in the log. */
   private readonly begins = Effect.fnUntraced({ self: this }, function* (this: RunEvents, run: Run, of: RunRequest) {
     const { conversation: stream } = this.setting
     const { runId } = run
@@ -350,7 +350,7 @@ export class RunEvents implements RunSink {
     this.told =
       of.spec.adopt === undefined
         ? undefined
-        : // no event is processed again before the log's record is known
+        : // no event may be processed before the record is known
           yield* read(this.log, { stream, actor: workerName(this.setting.agent), runId }).pipe(
             Effect.tapError(({ message }) => Effect.logWarning(`run ${runId} waits for the log: ${message}`)),
             Effect.retry(Backoff.waits(AGAIN)),
@@ -360,7 +360,9 @@ export class RunEvents implements RunSink {
     this.sums.begin(this.told)
   })
 
-  /** Lets the next daemon read the run from this point on, once the log has everything before it. */
+  /**
+   * Stores the run's state at this point, after the log has everything before it. The next daemon can continue there.
+   */
   private reached(run: Run, { point }: Event<"Reached">): Effect.Effect<void> {
     const { keep } = run
     if (keep === undefined) return Effect.void
@@ -381,7 +383,7 @@ export class RunEvents implements RunSink {
     this.words.recalls(words)
   }
 
-  /** All events that an earlier daemon read have been read again. */
+  /** All events that an earlier daemon had read were read again. */
   private resumed(run: Run, { given }: Event<"Resumed">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live } = this
@@ -391,7 +393,7 @@ export class RunEvents implements RunSink {
       live.resumed = live.turnId
       const isLeft =
         live.turnId !== undefined && (turn.state.state === "idle" || turn.state.data.turnId !== live.turnId)
-      // the log says that the turn has ended: the run is useless
+      // the log says that the turn has ended, so the run cannot be used
       if (isLeft) live.ending(run.runId)
       this.adopted.openUnsafe()
       const next = isLeft ? run.end : Effect.andThen(answerAgain(live, tools.state), turn.tell({ _tag: "Look" }))
@@ -399,7 +401,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** Reports news of the provider that the run asks. */
+  /** Reports news about the run's provider. */
   private provider(news: News): Effect.Effect<void> {
     return Effect.suspend(() => {
       const index = this.actors().worker.state.now?.data.fallback ?? 0
@@ -407,7 +409,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** When the run last asked its model, or its planned start if it has not asked yet; ms since the epoch. */
+  /** When the run last called its model, ms since the epoch; before the first call, the planned start of the run. */
   private get beganAt(): number {
     return this.askedAt === 0 ? (this.actors().worker.state.now?.data.lastRunAt ?? 0) : this.askedAt
   }
@@ -419,10 +421,10 @@ export class RunEvents implements RunSink {
     )
   }
 
-  /** Reports what the run's end says about its provider. */
+  /** Reports what a run's outcome shows about its provider. */
   private readonly suffered = Effect.fnUntraced({ self: this }, function* (this: RunEvents, outcome: Outcome) {
     const { askedAt, beganAt, live } = this
-    // a run that takes turns has reported its answers, and may end well without one
+    // a run with turns has already reported its answers, and can end successfully without an answer
     if (outcome._tag === "Success" && (live.turns || askedAt === 0)) return
     const trouble = Excerpt.text(this.trouble, MAX_NAME)
     const news = RunWeather.newsOf(outcome, { beganAt, now: yield* Clock.currentTimeMillis, trouble })
@@ -446,7 +448,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** Reports the usage so far. */
+  /** Reports the usage that was not reported yet. */
   private get paid(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const spent = this.takeSpent()
@@ -474,7 +476,7 @@ export class RunEvents implements RunSink {
       if (spec.adopt?.isUp === true) return
       const { worker } = this.actors()
       const seq = Math.max(1, worker.state.now?.data.sessionSeq ?? 1)
-      // the first turn is durable before the run's other events; a turn that ended before its start has none
+      // the first turn must be durable before other events of the run; if the turn has already ended, there is none
       const up = worker.ask({ _tag: "SessionStarted", runId: run.runId, seq, pid, sessionId })
       yield* Effect.catch(Effect.asVoid(up), () => Effect.sync(() => live.end()))
     }
@@ -508,7 +510,7 @@ export class RunEvents implements RunSink {
     }
   )
 
-  /** Makes a turn that the run began by itself a turn of the agent, before the turn's events are processed. */
+  /** Makes a turn that the run started by itself a turn of the agent, before events of that turn are processed. */
   private readonly opened = Effect.fnUntraced(
     { self: this },
     function* (this: RunEvents, run: Run, { turnId: name, why }: Event<"TurnOpened">) {
@@ -527,7 +529,7 @@ export class RunEvents implements RunSink {
         this.meter.takeTurn()
         this.meter.opens(this.askedAt)
         live.open(name, opened.turnId)
-        // ended in the meantime: the interrupt did not find the turn
+        // the turn ended in the meantime, so its interrupt did not reach the run
         if (!isActive(turn.state)) yield* run.interruptTurn
         return
       }
@@ -553,10 +555,7 @@ export class RunEvents implements RunSink {
     }
   )
 
-  /**
-   * Stores a call's whole input before a person is asked, so that no end of the daemon leaves a question without its
-   * input.
-   */
+  /** Stores the complete input of a call before the user is asked, so that the input is available after a restart. */
   private asked(run: Run, asked: Event<"ApprovalRequested">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live } = this
@@ -567,7 +566,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** `was`: the call's previous id, if it was considered running before. */
+  /** `was`: previous id of the call, if it was recorded as running before. */
   private askedOf(callId: string, asked: Event<"ApprovalRequested">, was?: string): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live, setting } = this
@@ -582,7 +581,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** The call runs, or no longer waits for an answer. */
+  /** Reports that a call runs, or that it no longer waits for an answer. */
   private ran(run: Run, { _tag, callId: id }: Event<"ApprovalWithdrawn" | "ToolStarted">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const callId = this.live.callOf(run, id)
@@ -626,7 +625,7 @@ export class RunEvents implements RunSink {
     function* (this: RunEvents, { spec }: RunRequest, outcome: Outcome) {
       const { live } = this
       const { runId } = spec
-      // for a run that ended before it reported anything
+      // needed for a run that ended before it reported anything
       this.adopted.openUnsafe()
       const waits = this.sums.rest()
       if (waits !== undefined) yield* this.passed(waits)
@@ -660,9 +659,9 @@ export class RunEvents implements RunSink {
         spent: this.takeSpent(),
         ending
       }
-      // requests up to this point may still find the run
+      // until the exit is recorded, other requests can still find the run
       yield* Effect.catch(Effect.asVoid(this.actors().tools.ask(exit)), (error) =>
-        // an agent that stopped in order needs no message: its next start sees that the run is gone
+        // an agent that stopped normally needs no message: at its next start it detects that the run has ended
         error instanceof ActorStopped && error.reason === "stopped" ? Effect.void : this.tell(exit)
       )
       live.gone()
@@ -678,7 +677,7 @@ export class RunEvents implements RunSink {
     return this.log.appendLazy([{ stream: conversation, kind, actor: workerName(agent), payload }])
   }
 
-  /** Reports at most one sign of life per second. */
+  /** Reports that the run is active, at most once per second. */
   private readonly sign: Effect.Effect<void> = Effect.suspend(() => {
     const { agent, conversation, report } = this.setting
     const { turnId } = this.live

@@ -1,8 +1,8 @@
 /**
- * RunRecall: rebuilds the state of an adopted run from the events that an earlier daemon processed: its ids for turns
- * and calls, its background work and its usage. Reports none of it again.
+ * RunRecall: rebuilds the state of an adopted run from events that an earlier daemon processed: its turn and call ids,
+ * its background work and its usage. Nothing is reported again.
  *
- * Guarantees: calls keep their ids. Ended turns and calls stay ended.
+ * Guarantees: Calls keep their ids. Turns and calls that had ended remain ended.
  */
 import { Effect } from "effect"
 import type { Run, RunEvent } from "../../runs/Backend.ts"
@@ -19,7 +19,7 @@ export interface Recalling {
   readonly tools: () => ToolsState
 }
 
-/** Takes an event that is already in the log. */
+/** Applies an event that is already in the log. */
 export const recall = (
   { live, meter, tools, turn }: Recalling,
   run: Run,
@@ -28,7 +28,7 @@ export const recall = (
 ): void => {
   switch (event._tag) {
     case "TurnOpened": {
-      // a turn that the run began by itself and that has ended needs no id of agentd
+      // if the run started this turn by itself and the turn has ended, no id of agentd is needed
       const { data } = turn()
       return live.open(event.turnId, isActive(turn()) ? (data.turnId ?? event.turnId) : event.turnId)
     }
@@ -62,8 +62,8 @@ export const recall = (
 }
 
 /**
- * Answers the calls that were decided earlier. The run ignores an answer that it already has, and gets one that the
- * earlier daemon could not deliver. Calls that wait for a person get no answer.
+ * Sends the answers of all decided calls to the run again. The run ignores an answer that it already has, and receives
+ * an answer that the earlier daemon could not send. Calls that wait for the user get no answer.
  */
 export const answerAgain = (live: LiveRun, tools: ToolsState): Effect.Effect<void> =>
   Effect.forEach(
@@ -71,7 +71,7 @@ export const answerAgain = (live: LiveRun, tools: ToolsState): Effect.Effect<voi
     ([callId, { id, run }]) => {
       const call = get(tools.open, callId)
       if (call === undefined) return run.answer(id, { behavior: "deny", message: "it was decided before" })
-      // a call that was considered running without a question is not approved
+      // a call without a request for approval was recorded as running, but was not approved
       if (waits(call) || call.snapshot.state !== "executing" || call.asked === false) return Effect.void
       const { answers } = call.snapshot.data
       return run.answer(id, answers === null ? { behavior: "allow" } : { behavior: "allow", answers })

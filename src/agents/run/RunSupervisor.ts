@@ -1,10 +1,10 @@
 /**
- * RunSupervisor: the slot for an agent's one run.
+ * RunSupervisor: the slot for the one run of an agent.
  *
- * Guarantees: at most one run of an agent is alive. The next run starts only when every process of the previous one is
- * gone. The slot outlives the worker's incarnations, so a crash of an actor loses no run. Closing its scope ends the
- * run. A run that exceeds a limit ends, and its outcome names the limit. A run that emits too much at once is read more
- * slowly, and a notice says so. The supervisor reports facts and decides nothing.
+ * Guarantees: At most one run of an agent is alive. The next run starts only after all processes of the previous run
+ * have ended. The slot outlives the worker's incarnations, so a crash of an actor loses no run. When the slot's scope
+ * closes, the run ends. A run that exceeds a limit is ended, and its outcome names the limit. A run with too much
+ * output at once is read more slowly, and a notice reports this. The supervisor reports facts and makes no decisions.
  */
 import { Cause, Deferred, Effect, Fiber, identity, Latch, type Scope, Stream } from "effect"
 import { type Backend, type BackendError, Left, type Run, type RunEvent, type RunSpec } from "../../runs/Backend.ts"
@@ -13,49 +13,49 @@ import * as RunLimits from "../../runs/process/RunLimits.ts"
 import * as Monotonic from "../../core/supervision/Monotonic.ts"
 import * as OutputRate from "./OutputRate.ts"
 
-/** Receives a run's facts, in order. */
+/** Receives the events and the end of runs, in order. */
 export interface RunSink {
-  /** Takes the run's events in chunks, all but `Exited`. A chunk is processed before more is read. */
+  /** Receives the run's events in chunks, except `Exited`. A chunk is processed before the next is read. */
   readonly events: (run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
-  /** Called once per run, when no process of it is left. */
+  /** Called once per run, when all processes of the run have ended. */
   readonly exited: (request: RunRequest, outcome: Outcome) => Effect.Effect<void>
-  /** Receives a note about what the run left behind. */
+  /** Receives a note about remains of the run, for example processes. */
   readonly note: (runId: string, text: string) => Effect.Effect<void>
 }
 
 export interface RunRequest {
   readonly backend: Backend
   readonly spec: RunSpec
-  /** Completes when the run's time limit has passed; undefined for a run that takes turns. */
+  /** Completes when the run's time limit is exceeded; undefined for a run with turns. */
   readonly timeout: Effect.Effect<void> | undefined
 }
 
 interface Live {
   readonly runId: string
-  /** The backend's handle, once it exists. */
+  /** The backend's handle of the run, when it is available. */
   readonly handle: Deferred.Deferred<Run>
-  /** Completes when the run must end, with the outcome. */
+  /** Completed with the outcome when the run must be ended. */
   readonly enough: Deferred.Deferred<Outcome>
-  /** Open once the run is asked to end: its remaining output is then read without delay. */
+  /** Open when the run was asked to end: its remaining output is then read without pauses. */
   readonly hurries: Latch.Latch
-  /** Waits until no process of the run is left and its end is reported. */
+  /** Waits until all processes of the run have ended and the end is reported. */
   readonly gone: Effect.Effect<void>
 }
 
 export interface RunSupervisor {
-  /** The run that is alive; undefined if there is none. */
+  /** Id of the live run; undefined if there is none. */
   readonly current: () => string | undefined
-  /** Starts the run unless it was started before. Waits first until the previous run is gone. */
+  /** Starts a run, unless it was already started. First waits until the previous run is gone. */
   readonly ensure: (request: RunRequest) => Effect.Effect<void>
-  /** Announces that a run with this id is likely to begin, or (`comes` false) is not. Starts nothing. */
+  /** Announces that a run with this id will probably start, or, if `comes` is false, will not. Starts nothing. */
   readonly expect: (runId: string, comes: boolean) => void
-  /** Runs `ending`, which ends the remains of an earlier daemon's run. The next run waits for it. */
+  /** Runs `ending`, which ends the remains of an earlier daemon's run. The next run waits until `ending` completes. */
   readonly bury: (runId: string, ending: Effect.Effect<void>) => Effect.Effect<void>
-  /** Asks the run to end in order; `exited` reports the end. Ignores a run that is not alive. */
+  /** Asks the run to end in an orderly way; `exited` reports the end. Does nothing if the run is not alive. */
   readonly stop: (runId: string) => Effect.Effect<void>
-  /** Sends SIGKILL to everything that the run started. */
+  /** Sends SIGKILL to all processes that the run started. */
   readonly kill: (runId: string) => Effect.Effect<void>
-  /** Closes the scope of a run that no interrupt ends. Returns at once. */
+  /** Closes the scope of a run that does not react to interrupts. Returns at once. */
   readonly end: (runId: string) => Effect.Effect<void>
   /** Waits until no run is alive. */
   readonly gone: Effect.Effect<void>
@@ -69,11 +69,11 @@ const outcomeOf = (error: BackendError): Outcome =>
     : { _tag: "Error", detail: error.message }
 
 type Parts = Pick<Live, "enough" | "handle" | "hurries"> & {
-  /** Marks the slot free for the next run. */
+  /** Marks the slot as free for the next run. */
   readonly over: Effect.Effect<void>
 }
 
-/** Processes a run's events, and pauses if the run emits too much at once. */
+/** Processes a run's events, and pauses when the run sends too much at once. */
 const paced = (sink: RunSink, request: RunRequest, hurries: Latch.Latch) => {
   let rate: OutputRate.Rate | undefined
   return Effect.fnUntraced(function* (run: Run, events: ReadonlyArray<RunEvent>) {
@@ -88,7 +88,7 @@ const paced = (sink: RunSink, request: RunRequest, hurries: Latch.Latch) => {
   })
 }
 
-/** Starts the run, and passes on its events until its end. `ended`: called when no process of it is left. */
+/** Starts the run and forwards its events until it ends. `ended`: called when all processes of the run have ended. */
 const watch = Effect.fnUntraced(function* (
   sink: RunSink,
   request: RunRequest,
@@ -107,7 +107,7 @@ const watch = Effect.fnUntraced(function* (
     const last = events.at(-1)
     if (last?._tag !== "Exited") return hear(run, events)
     outcome = last.outcome
-    // the run is over now, even if its stream is not
+    // the run is over now, even if its event stream continues
     const over = ended(outcome)
     return events.length === 1 ? over : Effect.andThen(sink.events(run, request, events.slice(0, -1)), over)
   })
@@ -115,7 +115,7 @@ const watch = Effect.fnUntraced(function* (
 })
 
 /**
- * The whole life of a run, from the spawn until nothing of it is left. When no process is left, the end is reported
+ * The life of a run, from the spawn until nothing of it is left. After its last process has ended, the end is reported
  * while agentd cleans up after the run. The next run waits for both.
  */
 const whole = Effect.fnUntraced(function* (
@@ -131,7 +131,7 @@ const whole = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const tell = Effect.andThen(sink.exited(request, outcome), done)
       telling ??= yield* Effect.forkIn(tell, scope, { startImmediately: true })
-      // lets the log write in the meantime: on this stack it would wait for the cleanup
+      // gives the log time to write; otherwise the report would wait for the cleanup
       yield* Effect.yieldNow
       yield* Deferred.succeed(enough, outcome)
     })
@@ -148,7 +148,7 @@ const whole = Effect.fnUntraced(function* (
   )
   yield* done
   yield* telling === undefined ? Effect.andThen(sink.exited(request, outcome), done) : Fiber.join(telling)
-  // the next run need not wait for this cleanup
+  // the next run does not wait for this cleanup
   yield* Effect.yieldNow
   yield* request.backend.forget?.(request.spec.runId) ?? Effect.void
 })
@@ -211,7 +211,7 @@ class Place implements RunSupervisor {
     })
   }
 
-  /** Waits for a run that is still being spawned. Ignores a run that never started. */
+  /** Applies `act` to a run, even if the run is still being spawned. Does nothing if the run never started. */
   private withRun(runId: string, act: (run: Run) => Effect.Effect<void>): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live } = this
@@ -222,14 +222,15 @@ class Place implements RunSupervisor {
     })
   }
 
-  /** Occupies the slot unless this run was begun before. Waits first until the previous run is gone. */
+  /** Occupies the slot, unless this run was started before. First waits until the previous run is gone. */
   private occupy(runId: string, life: (parts: Parts) => Effect.Effect<void>): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
-      // a run that has already ended counts too: its end is about to be reported
+      // this also applies to a run that has already ended, because its end will be reported
       if (this.newest === runId) return
       yield* this.gone
       const latch = Latch.makeUnsafe(false)
-      // the slot is freed only here: a caller that misses the run before its end is reported takes it for lost
+      // the slot becomes free only here; if it were free earlier, a caller would treat the run as lost before its end
+      // is reported
       const over = Effect.sync(() => {
         if (this.live?.runId === runId) this.live = undefined
         latch.openUnsafe()
@@ -240,11 +241,11 @@ class Place implements RunSupervisor {
         hurries: Latch.makeUnsafe(false),
         over
       }
-      // the caller may be interrupted at any point: a run that began is always recorded
+      // uninterruptible, so that a started run is always recorded, even if the caller is interrupted
       yield* Effect.uninterruptible(
         Effect.map(Effect.forkIn(Effect.ensuring(Effect.interruptible(life(parts)), over), this.scope), () => {
           this.newest = runId
-          // the run may have ended already
+          // the run may already have ended
           if (!latch.isOpen()) this.live = { runId, gone: latch.await, ...parts }
         })
       )
@@ -252,7 +253,7 @@ class Place implements RunSupervisor {
   }
 }
 
-/** `hearer`: makes the sink for one run, from its start to its end. */
+/** `hearer`: creates the sink for one run, from its start to its end. */
 export const make = Effect.fnUntraced(function* (
   hearer: () => RunSink
 ): Effect.fn.Return<RunSupervisor, never, Scope.Scope> {

@@ -1,14 +1,14 @@
 /**
- * RunText: redacts the words of a run before they are logged, even if a secret arrives in several chunks.
+ * RunText: redacts a run's text before it is logged, even if a secret arrives in several chunks.
  *
- * Guarantees: whole lines are written at once. An incomplete line waits for its end, or until no more words have come
- * for a moment. Nothing is held back when the run reports something else, or ends. A secret whose parts arrive further
- * apart than that moment is not found.
+ * Guarantees: Complete lines are written at once. An incomplete line is written when it is complete, or after a short
+ * pause in the text. Nothing is delayed when the run reports another event or ends. A secret is not found if the pause
+ * between its parts is longer than that.
  */
 import type { Redact, RedactedChunks } from "../../core/event-log/Redact.ts"
 
 export interface Written {
-  /** The source of the words: the answer of a turn, a call's output, a command's lines. */
+  /** Source of the text: the answer of a turn, the output of a call, or the lines of a command. */
   readonly key: string
   readonly text: string
 }
@@ -16,7 +16,7 @@ export interface Written {
 export class RunText {
   private readonly redact: Redact["Service"]
   private readonly sources = new Map<string, RedactedChunks>()
-  /** Sources that may hold words back. */
+  /** Sources that may have delayed text. */
   private readonly open = new Set<string>()
 
   constructor(redact: Redact["Service"]) {
@@ -27,24 +27,24 @@ export class RunText {
     return this.open.size > 0
   }
 
-  /** Takes a chunk of the source, and returns the text that can be written now. */
+  /** Adds a chunk of a source, and returns the text that can be written now. */
   push(key: string, chunk: string): string {
     this.open.add(key)
     return this.source(key).push(chunk)
   }
 
-  /** Takes a whole line, without its line end. */
+  /** Redacts a complete line. `line` has no line end. */
   line(key: string, line: string): string {
     const text = this.source(key).push(`${line}\n`)
     return text.endsWith("\n") ? text.slice(0, -1) : text
   }
 
-  /** Number of characters of the source that are held back. */
+  /** Number of characters of the source that are delayed. */
   heldOf(key: string): number {
     return this.sources.get(key)?.held() ?? 0
   }
 
-  /** Returns the whole words of all sources, while more is still coming. */
+  /** Returns the complete words of all sources, while more text is still arriving. */
   words(): ReadonlyArray<Written> {
     return this.all((source) => source.words())
   }
@@ -55,14 +55,14 @@ export class RunText {
     return rest
   }
 
-  /** Returns all text of the source that is held back. */
+  /** Returns all delayed text of the source. */
   restOf(key: string): ReadonlyArray<Written> {
     if (!this.open.delete(key)) return []
     const text = this.source(key).rest()
     return text === "" ? [] : [{ key, text }]
   }
 
-  /** Forgets the source of a call, or all sources when the run has ended. */
+  /** Deletes the source `key`; without `key`, all sources, because the run has ended. */
   forget(key?: string): void {
     if (key === undefined) this.sources.clear()
     else this.sources.delete(key)

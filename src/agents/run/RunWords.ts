@@ -1,10 +1,10 @@
 /**
- * RunWords: writes a run's words to the lazy kinds of the log: its answers and thoughts, and the output of its calls
- * and programs.
+ * RunWords: writes a run's text to the lazy kinds of the log: its answers and thoughts, and the output of its calls and
+ * programs.
  *
- * Guarantees: secrets are redacted, even if one arrives in several chunks. Words that are held back for that are
- * written within a moment, and before the run's next event of another kind. For an adopted run, nothing is written that
- * the log already has.
+ * Guarantees: Secrets are redacted, even if a secret arrives in several chunks. Text that is delayed for this purpose
+ * is written after a short pause, and before the run's next event of another kind. For an adopted run, text that the
+ * log already has is not written again.
  */
 import { Effect } from "effect"
 import type { RunEvent } from "../../runs/Backend.ts"
@@ -21,11 +21,11 @@ import type { Heard, Told } from "./Told.ts"
 
 type Delta = Extract<RunEvent, { _tag: "Delta" }>
 
-/** Maximum stored answer of a turn, bytes. */
+/** Maximum stored size of a turn's answer, bytes. */
 export const MAX_ANSWER = 256 * 1024
 export const MAX_LINES = 128 * 1024
 const MAX_CHUNK = 128 * 1024
-/** How long words are held back for what may follow them. */
+/** How long text is delayed, in case its next part completes a secret. */
 const HELD = "200 millis"
 
 export interface KnownWords {
@@ -35,16 +35,16 @@ export interface KnownWords {
   readonly output: KnownOutput | undefined
 }
 
-/** Sources of the turn's words. */
+/** Sources of a turn's text. */
 const ANSWER = "answer"
 const THOUGHT = "thought"
-/** Maximum stored thoughts of a turn, characters. */
+/** Maximum length of the stored thoughts of a turn, characters. */
 const MAX_THOUGHT = 256 * 1024
 const LEFT_OUT = "\n… more thoughts are left out\n"
 
 type Write = (text: string) => RuneDraft | undefined
 
-/** The source of a delta's words. Words of one source are written together. */
+/** The source of a text event. Text of one source is written together. */
 const placeOf = ({ stream }: Delta): "answer" | "lines" | "thought" =>
   stream === "assistant" ? ANSWER : stream === "thinking" ? THOUGHT : "lines"
 
@@ -61,20 +61,20 @@ export class RunWords {
   private readonly live: LiveRun
   private readonly text: RunText
   private output: Output | undefined = undefined
-  /** Functions that write text that was held back, by source. */
+  /** Functions that write delayed text, by source. */
   private readonly writers = new Map<string, Write>()
-  /** Incremented with each chunk of events. */
+  /** Incremented for each chunk of events, to detect pauses. */
   private beat = 0
   private isFlushing = false
-  /** The lines of a command, from the first: its answer. */
+  /** All lines of a command so far. They are the command's answer. */
   private lines = ""
   private runId = ""
   private told: Told | undefined = undefined
-  /** Number of characters that the run has said, by source. */
+  /** Number of characters that the run has produced, by source. */
   private said = new Map<string, number>()
-  /** The thoughts of the turn: the run's character count before them, and whether they were cut. */
+  /** The turn's thoughts: the run's character count before them, and whether they were cut. */
   private thinking = NO_THOUGHTS
-  /** True if the run's events have places. */
+  /** True if the run's events have positions in its output. */
   isPlaced = false
 
   constructor(
@@ -95,7 +95,7 @@ export class RunWords {
     this.text = new RunText(redact)
   }
 
-  /** Reads a run for the first time. `told`: the log's record of an adopted run. */
+  /** Prepares for the first event of a run. `told`: the log's record of an adopted run. */
   begin(runId: string, told: Told | undefined): void {
     this.runId = runId
     this.told = told
@@ -104,7 +104,7 @@ export class RunWords {
     this.isPlaced = false
   }
 
-  /** State of the run's words, at a point where nothing is held back. */
+  /** State of the run's text, at a point where no text is delayed. */
   get known(): KnownWords {
     const count = (key: string) => this.said.get(key) ?? 0
     return { answer: count(ANSWER), thought: count(THOUGHT), lines: this.lines, output: this.output?.known }
@@ -113,7 +113,7 @@ export class RunWords {
   recalls({ answer, lines, output, thought }: KnownWords): void {
     this.said.set(ANSWER, answer)
     this.said.set(THOUGHT, thought)
-    // the state of a run is taken at a point between its turns
+    // this state is always saved between two turns
     this.thinking = { ...NO_THOUGHTS, after: thought }
     this.lines = lines
     if (output !== undefined) this.outputs.recalls(output)
@@ -128,21 +128,21 @@ export class RunWords {
     this.beat += 1
   }
 
-  /** The number of this source's characters that are written once this rune is. */
+  /** The number of characters of this source that are in the log after this rune. */
   private heardSaid(key: string): { readonly heard?: Heard } {
     if (!this.isPlaced) return {}
     const count = (this.said.get(key) ?? 0) - this.text.heldOf(key)
     return { heard: { run: this.runId, said: { [key]: count } } }
   }
 
-  /** Takes words of the source, and returns those that the log does not have. */
+  /** Counts text of a source, and returns the part that is not in the log. */
   private unwritten(key: string, words: string): string {
     const before = this.said.get(key) ?? 0
     this.said.set(key, before + words.length)
     return words.slice(Math.max(0, (this.told?.saidOf(key) ?? 0) - before))
   }
 
-  /** Releases words that are held back, as long as there are any. Runs as a child of the run's fiber. */
+  /** Writes delayed text as long as there is any. Runs as a child of the run's fiber. */
   readonly flushing: Effect.Effect<void> = Effect.suspend(() => {
     if (this.isFlushing || !this.text.isOpen) return Effect.void
     this.isFlushing = true
@@ -165,7 +165,7 @@ export class RunWords {
     }
   })
 
-  /** Writes all words that are held back. */
+  /** Writes all delayed text. */
   readonly rest: Effect.Effect<void> = Effect.suspend(() =>
     this.text.isOpen ? this.log.appendLazy(this.drafts(this.text.rest())) : Effect.void
   )
@@ -174,14 +174,14 @@ export class RunWords {
     return written.flatMap(({ key, text }) => this.writers.get(key)!(text) ?? [])
   }
 
-  /** Writes the deltas in order. */
+  /** Writes text events in order. */
   write(deltas: ReadonlyArray<Delta>): Effect.Effect<void> {
     const drafts: Array<RuneDraft> = []
     for (let from = 0, to = 0; from < deltas.length; from = to) {
       const place = placeOf(deltas[from]!)
       while (to < deltas.length && placeOf(deltas[to]!) === place) to++
       const some = deltas.slice(from, to)
-      // a model's earlier words are complete; a program's lines may come between the halves of a word
+      // a model's earlier text is complete here, but lines of a program can interrupt a word of the model
       if (place === "lines") drafts.push(...this.printed(some))
       else if (place === THOUGHT) drafts.push(...this.drafts(this.text.restOf(ANSWER)), ...this.thought(some))
       else drafts.push(...this.drafts(this.text.restOf(THOUGHT)), ...this.answered(some))
@@ -202,12 +202,14 @@ export class RunWords {
     return this.written(THOUGHT, thoughts.map(({ text }) => text).join(""), write)
   }
 
-  /** The part of a redacted thought that the turn may still store. A note marks where the thoughts are cut. */
+  /**
+   * The part of a redacted thought that may still be stored for the turn. A note marks the omission of later thoughts.
+   */
   private keptOf(text: string): string {
     const { after, isCut } = this.thinking
     const gone = (this.said.get(THOUGHT) ?? 0) - this.text.heldOf(THOUGHT) - after
     if (gone <= MAX_THOUGHT) return Excerpt.text(text, MAX_LINES)
-    // for an adopted run, the log may contain that note already
+    // for an adopted run, the log may already contain the note
     if (isCut || (this.told?.saidOf(THOUGHT) ?? 0) - after > MAX_THOUGHT) return ""
     this.thinking = { ...this.thinking, isCut: true }
     const left = Math.max(0, MAX_THOUGHT - (gone - text.length))
@@ -224,12 +226,12 @@ export class RunWords {
     const output = this.outputs
     const taken = (some: ReadonlyArray<Delta>) =>
       output.take(some.map(({ text, ...line }) => ({ ...line, text: this.shown(line.stream, text) })))
-    // lines in the log count towards the limit, and are not written again
+    // lines that are in the log count for the limit, but are not written again
     if (told !== undefined) taken(lines.filter((line) => told.has(line)))
     return taken(lines.filter((line) => told?.has(line) !== true))
   }
 
-  /** A redacted line. For a run without turns, the newest line shows what it is doing. */
+  /** Redacts a line. For a run without turns, the newest line shows the user what the run does. */
   private shown(stream: Delta["stream"], text: string): string {
     const line = this.text.line(stream, text)
     if (!this.live.turns) this.live.show(`${line}\n`)
@@ -286,7 +288,7 @@ export class RunWords {
     return text === "" ? [] : this.drafts([{ key, text }])
   }
 
-  /** The call has its result: its sources are dropped. */
+  /** Deletes the sources of a call that has its result. */
   forget(callId: string): void {
     for (const key of [`${callId}/stdout`, `${callId}/stderr`]) {
       this.text.forget(key)
@@ -294,7 +296,7 @@ export class RunWords {
     }
   }
 
-  /** Ends the run: everything is written. Returns the lines of a command. */
+  /** Ends the run: writes all remaining text. Returns the lines of a command. */
   readonly end: Effect.Effect<string> = Effect.gen({ self: this }, function* () {
     yield* this.rest
     this.text.forget()

@@ -1,10 +1,10 @@
 /**
- * Told: how much of a run's events the log already has, for a daemon that adopts the run. So no event is reported
- * twice, and none is lost.
+ * Told: how much of a run's events is already in the log, for a daemon that adopts the run. With this record, no event
+ * is reported twice and none is lost.
  *
- * A rune that follows from a run's event has a field `heard` in its payload: the run, and the place of the newest event
- * before it. The field is in the same append as the fact. Output and words of answers may be written a little later;
- * they have a place, or a count of characters, of their own.
+ * A rune that a run's event causes has a field `heard` in its payload. The field contains the run, and the position of
+ * the newest event before the rune. Output and answers may be written a little later. Their runes have their own
+ * position or character count.
  */
 import { Effect, Schema, Stream } from "effect"
 import type { Place, RunEvent } from "../../runs/Backend.ts"
@@ -13,7 +13,9 @@ import type { Payload, Rune } from "../../core/event-log/Rune.ts"
 
 export interface Heard extends Place {
   readonly run: string
-  /** Written amounts by source: characters of an answer or a call's output; tokens of a gateway (GatewaySums). */
+  /**
+   * Amounts in the log by source: characters of an answer or of a call's output, or tokens of a gateway (GatewaySums).
+   */
   readonly said?: { readonly [key: string]: number }
 }
 
@@ -33,10 +35,10 @@ const heardIn = (payload: Payload): Heard | undefined =>
 const Begin = Schema.Struct({ event: Schema.Struct({ _tag: Schema.tag("PromptReady"), runId: Schema.String }) })
 const isBegin = Schema.is(Begin)
 
-/** Number of newest worker moves that are searched for the run's start. */
+/** Number of the worker's newest transitions in which the run's start is searched. */
 const MOVES = 100
 
-/** Kinds of runes that are written lazily from a run's output. */
+/** Kinds of runes that are written lazily from the output of a run. */
 const PASSING = new Set([
   "run.output",
   "run.thought",
@@ -58,7 +60,7 @@ const further = (reached: Required<Place>, { err, out }: Place): Required<Place>
   err: err !== undefined && isAfter(err, reached.err) ? err : reached.err
 })
 
-/** The place after a further event. */
+/** The position after another event. An undefined position is ignored. */
 export const join = (one: Place | undefined, other: Place | undefined): Place | undefined =>
   one === undefined ? other : { ...one, ...other }
 
@@ -82,12 +84,12 @@ export class Told {
     return !isFurther(reached, place)
   }
 
-  /** Keys of the counts with this prefix, newest last. */
+  /** All keys of stored amounts with this prefix, newest last. */
   keys(prefix: string): ReadonlyArray<string> {
     return [...this.said.keys()].filter((key) => key.startsWith(prefix))
   }
 
-  /** How much of this source is written: characters or tokens; 0 if nothing. */
+  /** The amount of this source that is in the log, in characters or tokens; 0 if there is none. */
   saidOf(key: string): number {
     return this.said.get(key) ?? 0
   }
@@ -96,7 +98,7 @@ export class Told {
 const isFurther = (reached: Required<Place>, { err, out }: Place): boolean =>
   (out !== undefined && isAfter(out, reached.out)) || (err !== undefined && isAfter(err, reached.err))
 
-/** Reads the log's record of a run. `actor`: the actor of the run's worker. */
+/** Reads the record of a run from the log. `actor`: name of the actor of the run's worker. */
 export const read = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   { actor, runId, stream }: { readonly stream: string; readonly actor: string; readonly runId: string }

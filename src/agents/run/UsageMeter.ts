@@ -1,11 +1,12 @@
 /**
- * UsageMeter: the usage of one run, by model, from its events. Pure except for its own sums.
+ * UsageMeter: computes the usage of one run, by model, from the run's events. Pure except for its own sums.
  *
- * A reported cost counts as reported. Without one, the cost is estimated if the model has a price, so that a budget in
- * USD need not wait for the turn's end. A later report replaces the estimate. A model without a price has no cost.
+ * A cost that the run reports is used. Without a reported cost, the cost is estimated if the model has a price, so that
+ * a USD budget applies before the turn's end. A later report replaces the estimate. A model without a price has no
+ * cost.
  *
- * Guarantees: no event of a run makes the sums smaller, or larger than its turn can have spent by now. Usage beyond
- * that is summed separately.
+ * Guarantees: No event makes the sums smaller, or larger than a turn can have used so far. Implausible usage is summed
+ * separately.
  */
 import { plainModel } from "../../runs/gateway/Estimated.ts"
 import type { RunEvent } from "../../runs/Backend.ts"
@@ -21,7 +22,10 @@ export interface TurnUsage {
   readonly usd: number
 }
 
-/** Sums of a run and its turn: the reported cost, the estimate since then, and the counted cost; in USD. */
+/**
+ * Sums of a run and of its turn. `said`: reported cost. `estimated`: estimate since that report. `counted`: counted
+ * cost. All in USD.
+ */
 export interface KnownUsage {
   readonly turn: TurnUsage
   readonly said: number
@@ -29,10 +33,10 @@ export interface KnownUsage {
   readonly counted: number
 }
 
-/** Limits of one event: larger amounts are not believed, whatever a run reports. */
+/** Maximum amounts in one event. Larger amounts are reduced to these, because they cannot be true. */
 const MOST_TOKENS = 1e10
 const MOST_USD = 1e6
-/** Maximum number of models that one rune names; the others are summed up. */
+/** Maximum number of models in one rune. The other models are added up as `OTHERS`. */
 const MAX_MODELS = 8
 const OTHERS = "others"
 const MAX_NAME = 100
@@ -42,7 +46,7 @@ const amount = (said: number, most: number): number => (Number.isFinite(said) &&
 
 const NONE: TurnUsage = { inputTokens: 0, outputTokens: 0, usd: 0 }
 
-/** A run's name of a model, cleaned and bounded for the log. */
+/** The name that a run gives a model, cleaned and limited in length for the log. */
 const named = (model: string | undefined): string =>
   (model ?? "")
     .replaceAll(/[\p{Cc}\p{Cf}]/gu, "")
@@ -64,23 +68,25 @@ const add = (a: ModelUsage | undefined, b: ModelUsage): ModelUsage =>
 export class UsageMeter {
   private readonly priceOf: (model: string) => Prices.Price | undefined
   private turn = NONE
-  /** Cost of the run in USD: as reported, as estimated since then, and as counted. */
+  /**
+   * Cost of the run, USD. `said`: reported. `estimated`: estimated since the last report. `counted`: already counted.
+   */
   private said = 0
   private estimated = 0
   private counted = 0
-  /** The model of the newest request, as the run names it, and how full the context is. */
+  /** The model of the newest request, as the run names it, and the use of its context window. */
   newest: { readonly model: string; readonly context: Usage["context"] } = { model: "", context: undefined }
-  /** Usage that is not reported yet, by model. */
+  /** Usage that was not reported yet, by model. */
   private untold = new Map<string, ModelUsage>()
   private unlikely: Unlikely | undefined = undefined
-  /** Plausible usage of the current turn; undefined if it has reported none, and its start is unknown. */
+  /** Plausible usage of the current turn; undefined if the turn's start is unknown and it has reported no usage. */
   private believed: Plausible.Turn | undefined = undefined
 
   constructor(priceOf: (model: string) => Prices.Price | undefined) {
     this.priceOf = priceOf
   }
 
-  /** Begins a run, with sums of its own. */
+  /** Resets all sums for a new run. */
   begin(): void {
     this.turn = NONE
     this.said = 0
@@ -102,12 +108,15 @@ export class UsageMeter {
     this.counted = counted
   }
 
-  /** Begins a turn at `now`, ms since the epoch. */
+  /** Starts a turn at `now`, ms since the epoch. */
   opens(now: number): void {
     this.believed = Plausible.began(now)
   }
 
-  /** `now`: set if the run reports the usage, which must then be plausible; omitted if a gateway counted it. */
+  /**
+   * `now`: the current time if the run itself reports the usage, which must be plausible; omitted if a gateway counted
+   * it.
+   */
   take(event: Usage, now?: number): void {
     const input = amount(event.inputTokens, MOST_TOKENS)
     const output = amount(event.outputTokens, MOST_TOKENS)
@@ -147,7 +156,7 @@ export class UsageMeter {
     return false
   }
 
-  /** The part of the cost that is not counted yet, USD. */
+  /** Returns the part of the cost that was not counted yet, USD. */
   private cost(model: string, tokens: Prices.Tokens, said: number | undefined): number {
     if (said === undefined) {
       const price = this.priceOf(model)
@@ -162,25 +171,25 @@ export class UsageMeter {
     return more
   }
 
-  /** Returns the unreported usage, once. */
+  /** Returns the unreported usage and clears it. */
   takeUntold(): ReadonlyArray<ModelUsage> {
     const models = [...this.untold.values()]
     this.untold = new Map()
     return models
   }
 
-  /** Returns the implausible usage, once. */
+  /** Returns the implausible usage and clears it. */
   takeUnlikely(): Unlikely | undefined {
     const { unlikely } = this
     this.unlikely = undefined
     return unlikely
   }
 
-  /** Returns the sums of the turn, once. */
+  /** Returns the turn's sums and clears them. */
   takeTurn(): TurnUsage {
     const { believed, turn } = this
     this.turn = NONE
-    // for a run that does not report the next turn's start, the time counts from this turn's start
+    // if the run does not report the next turn's start, the time continues to count from this turn's start
     this.believed = believed === undefined ? undefined : Plausible.began(believed.began)
     return turn
   }

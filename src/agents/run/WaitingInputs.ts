@@ -1,10 +1,10 @@
 /**
- * WaitingInputs: the whole inputs of calls that wait for a person, exactly as the calls would run.
+ * WaitingInputs: the complete inputs of calls that wait for the user, exactly as the calls would run.
  *
- * Guarantees: an input is available as long as its call waits, even across a restart. It is in memory, and in a file
- * that only this user can read (0600, in a folder of 0700). The file is removed when the call is decided, and is used
- * only if it matches the hash that it contains. The number and size of inputs are bounded. A call whose input finds no
- * room can only be denied.
+ * Guarantees: An input is available while its call waits, even after a restart. It is in memory, and in a file that
+ * only agentd's user can read (0600, in a folder of 0700). The file is deleted when the call is decided. It is used
+ * only if it matches the hash in it. Inputs are limited in number and size. A call whose input cannot be stored can
+ * only be denied.
  */
 import { ByteSize, Effect, FileSystem, Option, Schema } from "effect"
 import { hashOf, MAX_INPUT } from "../../domain/CallHash.ts"
@@ -17,7 +17,7 @@ const WaitingInput = Schema.Struct({
   run: Schema.String,
   tool: Schema.String,
   folder: Schema.String,
-  /** Any JSON value, unredacted. */
+  /** Any JSON value, not redacted. */
   input: Schema.Unknown,
   hash: Schema.String
 })
@@ -26,7 +26,7 @@ export type WaitingInput = typeof WaitingInput.Type
 const MAX_COUNT = 1_000
 const MAX_BYTES = 64 * MAX_INPUT
 
-/** The agent's name for the hash: unique in the store. */
+/** The agent's name, unique among all stored inputs, for the hash. */
 const agentOf = ({ agent, conversation }: Pick<WaitingInput, "agent" | "conversation">): string =>
   `${conversation}/${agent}`
 
@@ -49,14 +49,14 @@ export class WaitingInputs {
   private readonly folder: string
   private readonly mask: (json: string) => string
 
-  /** `mask`: hides registered secrets in JSON. */
+  /** `mask`: replaces registered secrets in a JSON text. */
   constructor(files: FileSystem.FileSystem, folder: string, mask: (json: string) => string) {
     this.files = files
     this.folder = folder
     this.mask = mask
   }
 
-  /** The input as a person may see it: whole, as JSON, with registered secrets masked. */
+  /** The input as shown to the user: complete, as JSON, with registered secrets masked. */
   shown({ input }: WaitingInput): string {
     return this.mask(JSON.stringify(input))
   }
@@ -65,7 +65,7 @@ export class WaitingInputs {
     return this.kept.get(callId)?.whole
   }
 
-  /** Calls of an agent whose inputs are stored. */
+  /** Ids of the agent's calls whose inputs are stored. */
   of(conversation: string, agent: string): ReadonlyArray<string> {
     return [...this.kept.values()].flatMap(({ whole }) =>
       whole.conversation === conversation && whole.agent === agent ? [whole.callId] : []
@@ -84,7 +84,7 @@ export class WaitingInputs {
     return true
   }
 
-  /** Stores an input in memory, then on the disk. If the disk fails, the input is lost when this daemon ends. */
+  /** Stores an input in memory, then on disk. If writing fails, the input is lost when this daemon ends. */
   keep(whole: WaitingInput): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.kept.has(whole.callId)) return Effect.void
@@ -100,7 +100,7 @@ export class WaitingInputs {
     })
   }
 
-  /** Removes the input of a call that is decided. */
+  /** Deletes the input of a call that was decided. */
   drop(callId: string): Effect.Effect<void> {
     return Effect.suspend(() => {
       const kept = this.kept.get(callId)
@@ -111,7 +111,7 @@ export class WaitingInputs {
     })
   }
 
-  /** Loads the inputs that an earlier daemon stored. Invalid files are removed. */
+  /** Loads the inputs that an earlier daemon stored, and deletes invalid files. */
   readonly restore: Effect.Effect<void> = Effect.suspend(() =>
     this.files.readDirectory(this.folder).pipe(
       Effect.orElseSucceed((): Array<string> => []),
@@ -142,7 +142,7 @@ export const memory = (): WaitingInputs =>
     (json) => json
   )
 
-/** Stores in the folder, and loads what it already contains. */
+/** Stores inputs in the folder, and loads the inputs that the folder already has. */
 export const make = (folder: string) =>
   Effect.gen(function* () {
     const { values } = yield* Redact
