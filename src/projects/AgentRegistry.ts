@@ -1,9 +1,9 @@
 /**
- * AgentRegistry: the live agents of one conversation: those that its config names, and their sub-agents.
+ * AgentRegistry: the live agents of one conversation: the agents in its config and their sub-agents.
  *
- * Guarantees: agents are added and removed one after the other, and a failure of one does not stop the others. A
- * sub-agent beyond the limit waits for a place, and gets none after its parent has ended. When the conversation closes,
- * no agent is added.
+ * Guarantees: Agents are added and removed one after another, and an error with one agent does not affect the others. A
+ * sub-agent above the limit waits for a free slot, and gets none after its parent has ended. While the conversation
+ * closes, no agent is added.
  */
 import { Clock, Context, Deferred, Duration, Effect, Exit, FileSystem, Result, Scope, Semaphore } from "effect"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
@@ -38,26 +38,26 @@ import * as ProjectStop from "../agents/machines/ProjectStop.ts"
 import * as SubAgents from "./SubAgents.ts"
 import * as Workplace from "../agents/workplace/Workplace.ts"
 
-/** The surroundings of a registry: its conversation, and the services that its agents need. */
+/** The conversation of a registry, and the services that its agents need. */
 export interface Belongs {
   readonly services: Context.Context<Services>
   readonly record: ProjectRecord
-  /** The config in force. */
+  /** The project's current config. */
   readonly file: () => ConfigFile.Project
   readonly life: ConversationActor
-  /** Why the conversation takes no new agents; undefined if it does. */
+  /** Why the conversation accepts no new agents; undefined if it accepts them. */
   readonly refusal: () => CommandRefused | undefined
-  /** The supervisor of the conversation's agents. */
+  /** Supervisor of the conversation's agents. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   readonly scope: Scope.Scope
 }
 
-/** Number of ended sub-agents that can still be queried. */
+/** Number of ended sub-agents that are kept for queries. */
 const MAX_ENDED = 20
 
 /**
- * The author of actions that no person requested. No login has this name, since an agent stopped by a person stays
- * stopped.
+ * Author of actions that no user requested. No login has this name, so such a stop differs from a stop by a user, which
+ * is permanent.
  */
 const THE_FILE = "the project's file"
 
@@ -68,7 +68,7 @@ interface Member {
 
 type Moved = Effect.Effect<void, CommandRefused | StorageError>
 
-/** The functions with which limits read and end the agent's turn. */
+/** Functions with which budget limits can read and interrupt the agent's turn. */
 const turnOf = (agentScope: AgentScope): Pick<Spender, "interrupt" | "turn"> => ({
   turn: () => (isActive(agentScope.turn()) ? (agentScope.turn().data.turnId ?? undefined) : undefined),
   interrupt: (reason, keep, turnId) =>
@@ -78,9 +78,9 @@ const turnOf = (agentScope: AgentScope): Pick<Spender, "interrupt" | "turn"> => 
 })
 
 export class AgentRegistry {
-  /** In the order in which they began. */
+  /** Agents in the order in which they started. */
   readonly members: Map<string, Member> = new Map()
-  /** The parents and sub-agents of the conversation. */
+  /** The conversation's parent agents and sub-agents. */
   readonly subAgentTree: SubAgentTree
   private readonly of: Belongs
   private readonly conversation: string
@@ -118,7 +118,7 @@ export class AgentRegistry {
     return SubAgents.settled(spawned.config, spawned.parent, parent)
   }
 
-  /** The config of an agent; its last config if nothing names it any more. */
+  /** The config of an agent; its last known config if the agent is not in any config now. */
   private settings(agent: string, first: AgentConfig): () => AgentConfig {
     let last = first
     return () => (last = this.subAgentTree.named(agent) ?? this.spawnedAs(agent) ?? last)
@@ -129,7 +129,10 @@ export class AgentRegistry {
     return { agent, config, project: this.of.file(), stores, tell: this.tells(agent), worktrees }
   }
 
-  /** Tells a person: with a row that waits if they must look at it, otherwise with a notice in the log. */
+  /**
+   * Informs the user. If the user must act, the message becomes an entry that waits; otherwise it is a notice in the
+   * log.
+   */
   private tells(agent: string): Workplace.Workplace["tell"] {
     return (text, needs) => {
       const agentScope = this.members.get(agent)?.agentScope
@@ -140,13 +143,13 @@ export class AgentRegistry {
   }
 
   diff(agent: string, config: AgentConfig) {
-    // the diff reads git objects within the agent's own memory limit
+    // the diff process reads git objects, and may use no more memory than the agent
     const { memory } = config.limits
     const within = (most: Bounds): Bounds => ({ ...most, memory: Math.min(most.memory, memory) })
     return this.filing(Effect.updateService(Workplace.diff(this.workplace(agent, config)), Bounds, within))
   }
 
-  /** Provides the services for worktrees: the file system, and the sandbox for git. */
+  /** Provides the services for worktrees: the file system and the sandbox for git. */
   private filing<A, E>(effect: Effect.Effect<A, E, FileSystem.FileSystem>): Effect.Effect<A, E> {
     return Effect.provide(effect, this.of.services)
   }
@@ -169,12 +172,15 @@ export class AgentRegistry {
     }))
   }
 
-  /** Agents in the order in which they must end. Waits for the agents of the log, and for running changes. */
+  /**
+   * Agents in the order in which they must end. First waits until the agents of the log are added, and for changes in
+   * progress.
+   */
   readonly leaving: Effect.Effect<ReadonlyArray<LivingAgent>> = Effect.suspend(() =>
     Effect.andThen(Deferred.await(this.arrived), this.lock.withPermit(Effect.sync(() => this.subAgentTree.inOrder)))
   )
 
-  /** Revives an agent from its record, and starts it if it was never started. */
+  /** Restores an agent from its record, and starts it if it was never started. */
   private readonly adopt = Effect.fnUntraced(
     { self: this },
     function* (this: AgentRegistry, agent: string, config: AgentConfig) {
@@ -192,7 +198,7 @@ export class AgentRegistry {
       this.of.record.agents.set(agent, record)
       const scope = yield* Scope.fork(this.of.scope)
       const project = () => this.of.file().name
-      /** Hands over the commits of a turn in the background. */
+      /** Transfers the commits of an ended turn to the user's repository, in the background. */
       const handedOver = ({ _tag }: AgentReport) =>
         _tag === "TurnEnded"
           ? Effect.forkIn(
@@ -248,17 +254,17 @@ export class AgentRegistry {
     (adopted) => Effect.provide(adopted, this.of.services)
   )
 
-  /** Starts an agent that was added, if it must run. In a project that is stopped as a whole, no agent starts. */
+  /** Starts a newly added agent if it should run. In a stopped project, no agent starts. */
   private startDue(agent: string, config: AgentConfig, agentScope: AgentScope, record: AgentRecord): Moved {
     const { stopped } = this.of.record
     if (stopped !== null) return this.keepStopped(agentScope, stopped.by)
-    // never started, or stopped only because the file did not name it for a while
+    // never started, or stopped only because the file temporarily did not contain the agent
     const due = record.worker.now === undefined || record.worker.now.data.stoppedBy === THE_FILE
     if (this.subAgentTree.isClosing || !due || record.broken !== undefined || !config.autostart) return Effect.void
     return this.subAgentTree.named(agent) === undefined ? Effect.void : Effect.asVoid(agentScope.start(this.theFile))
   }
 
-  /** Stops an agent of a project that is stopped as a whole: the previous daemon may have died before it did so. */
+  /** Stops an agent of a stopped project, because the previous daemon may have died before it could. */
   private keepStopped(agentScope: AgentScope, by: string): Moved {
     const worker = agentScope.worker()
     return worker === undefined || worker.state === "Stopped"
@@ -266,7 +272,7 @@ export class AgentRegistry {
       : Effect.asVoid(agentScope.stop({ by: ProjectStop.authorOf(by), config: null }))
   }
 
-  /** Ends all running agents, including one that is being added; answers with their names. */
+  /** Stops all running agents, including an agent that is being added. Returns their names. */
   halt(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {
     const runs = ([name, { agentScope }]: readonly [string, Member]) =>
       this.subAgentTree.parentOf(name) === undefined &&
@@ -284,7 +290,7 @@ export class AgentRegistry {
     )
   }
 
-  /** Starts the agents that were stopped with the project, and those added since; answers with their names. */
+  /** Starts the agents that were stopped with the project, and agents added later. Returns their names. */
   wake(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {
     return Effect.suspend(() =>
       Effect.forEach(
@@ -301,7 +307,7 @@ export class AgentRegistry {
     return config !== undefined && (worker === undefined ? config.autostart : ProjectStop.isWith(worker.data.stoppedBy))
   }
 
-  /** Agents in the config that are stopped. */
+  /** Names of the stopped agents that are in the config. */
   get still(): ReadonlyArray<string> {
     return [...this.members].flatMap(([name, { agentScope }]) =>
       this.subAgentTree.named(name) !== undefined && agentScope.worker()?.state === "Stopped" ? [name] : []
@@ -313,14 +319,14 @@ export class AgentRegistry {
     if (member === undefined) return
     yield* this.subAgentTree.endChildren(agent, Infinity)
     yield* member.agentScope.stop(this.theFile, "no longer in the config")
-    // their sender gives these messages to another agent, so this one must not work on them when it returns
+    // the sender gives these messages to another agent, so this agent must not process them if it is added again
     for (const { alone, messageId } of Inbox.known(member.agentScope.inbox().data))
       if (alone === true) yield* member.agentScope.withdraw([messageId])
     yield* this.release(agent, member)
     yield* this.clear(agent, member.agentScope.config())
   })
 
-  /** Releases an agent that leaves the conversation. Its record is read from the log again. */
+  /** Releases an agent that leaves the conversation, and rebuilds its record from the log. */
   private readonly release = Effect.fnUntraced(
     { self: this },
     function* (this: AgentRegistry, agent: string, { scope }: Member) {
@@ -332,7 +338,7 @@ export class AgentRegistry {
     }
   )
 
-  /** The agents that must live here: those in the config, and sub-agents that have not ended. */
+  /** Agents that should exist: those in the config, and sub-agents that have not ended. */
   private get wanted(): ReadonlyArray<readonly [string, AgentConfig]> {
     const { ended, spawned } = this.of.record.life
     const sub = [...spawned.keys()].flatMap((agent) => {
@@ -344,15 +350,15 @@ export class AgentRegistry {
   }
 
   /**
-   * Adds and removes agents until exactly those of the config and their sub-agents live. Completes even if the caller
-   * disconnects.
+   * Adds and removes agents until they are exactly the agents in the config and their sub-agents. Completes even if the
+   * caller disconnects.
    */
   readonly settle: Moved = Effect.suspend(() => {
     const { spawned } = this.of.record.life
     const gone = [...this.members.keys()].filter(
       (agent) => this.subAgentTree.named(agent) === undefined && !spawned.has(agent)
     )
-    // agents of a closing conversation are added once, so that they end in order
+    // a closing conversation adds its agents only once, so that they can end in an orderly way
     const isOver = this.subAgentTree.isClosing && this.members.size > 0
     const fresh = isOver ? [] : this.wanted.filter(([agent]) => !this.members.has(agent))
     const moves: ReadonlyArray<Moved> = [
@@ -360,7 +366,7 @@ export class AgentRegistry {
       ...fresh.map(([agent, config]) => this.adopt(agent, config)),
       this.fillPlaces
     ]
-    // a failure of one agent does not stop the others from being added or removed
+    // an error with one agent must not prevent the other changes
     return Effect.flatMap(Effect.forEach(moves, Effect.result), (results) =>
       Effect.fromResult(results.find(Result.isFailure) ?? Result.succeed(undefined))
     )
@@ -370,7 +376,7 @@ export class AgentRegistry {
     this.lock.withPermit
   )
 
-  /** Tells the agents that the config has changed. */
+  /** Notifies the agents that the config has changed. */
   get look(): Effect.Effect<void> {
     return Effect.suspend(() =>
       Effect.andThen(
@@ -395,7 +401,9 @@ export class AgentRegistry {
     )
   }
 
-  /** Handles the end of an agent: its parent and sub-agents are told, and a waiting sub-agent may get its place. */
+  /**
+   * Handles the end of an agent: informs its parent and sub-agents, and starts a waiting sub-agent if a slot is free.
+   */
   afterEnd(agent: string): Effect.Effect<void> {
     return this.subAgentTree.afterEnd(agent).pipe(
       Effect.andThen(this.lock.withPermit(Effect.uninterruptible(Effect.andThen(this.tidy, this.fillPlaces)))),
@@ -403,7 +411,7 @@ export class AgentRegistry {
     )
   }
 
-  /** Removes ended sub-agents, except for the newest few, which can still be queried. */
+  /** Removes ended sub-agents. The most recent ones are kept for queries. */
   private get tidy(): Moved {
     const over = this.subAgentTree.subAgents.filter(({ stands }) => stands === "ended").slice(0, -MAX_ENDED)
     const forget = (name: string) => Effect.sync(() => void this.of.record.life.spawned.delete(name))
@@ -416,7 +424,9 @@ export class AgentRegistry {
     )
   }
 
-  /** Completes the previous daemon's work: sub-agents of ended parents end, and parents get their pending messages. */
+  /**
+   * Completes work of the previous daemon: ends sub-agents of ended parents, and sends parents their pending messages.
+   */
   readonly mend: Effect.Effect<void> = Effect.suspend(() => {
     const moves = [
       this.subAgentTree.tellParents,
@@ -425,7 +435,7 @@ export class AgentRegistry {
     return Effect.forEach(moves, (move) => Effect.forkIn(move, this.of.scope), { discard: true })
   })
 
-  /** Adds a sub-agent with its first message: both are durable, or neither is. */
+  /** Adds a sub-agent with its first message. Either both become durable or neither does. */
   readonly spawn = (
     parent: string,
     request: SpawnRequest,
@@ -472,7 +482,7 @@ export class AgentRegistry {
   private readonly bring = Effect.fnUntraced(
     { self: this },
     function* (this: AgentRegistry, parent: string, config: AgentConfig, { name, task }: SpawnRequest, by: string) {
-      // an ended agent of that name makes room
+      // an ended agent with the same name is released first
       const before = this.members.get(name)
       if (before !== undefined) yield* this.release(name, before)
       const at = yield* Clock.currentTimeMillis

@@ -1,6 +1,6 @@
 /**
- * AgentsPlace: settings that all agents of a daemon share, besides the log and the actors: the folders of their
- * worktrees, agentd's own servers for a run, and the end of the log when this daemon took it over.
+ * AgentsPlace: settings that all agents of a daemon share: folders, agentd's own MCP servers, stored inputs and files,
+ * and the last event id of earlier daemons.
  */
 import { Context, type FileSystem } from "effect"
 import type { Backends } from "../runs/Backends.ts"
@@ -20,9 +20,9 @@ export class AgentsPlace extends Context.Service<
     readonly worktrees: string
     /** The folder of the daemon's own git repositories. */
     readonly stores: string
-    /** The folder of the configs that a person has agreed to: `<state>/configs`. */
+    /** The folder of the configs that the user has trusted: `<state>/configs`. */
     readonly configs: string
-    /** The end of the log when this daemon took it over: older runes come from an earlier daemon. */
+    /** Last event id of the log when this daemon started. Runes up to it were written by earlier daemons. */
     readonly recoveredTo: number
     readonly waiting: WaitingInputs
     readonly files: MessageFiles

@@ -1,10 +1,10 @@
 /**
- * ChildNews: the messages that the parent of a sub-agent gets about it: each report; the answer to a turn that the
- * parent requested, or the lack of one, if no report told of it; and its end, if nothing else came since the parent's
- * last request.
+ * ChildNews: the messages about a sub-agent that its parent receives. They are: each report; the answer to a turn that
+ * the parent requested, or the lack of an answer, unless a report covers that turn. The parent also receives the
+ * sub-agent's end if it received nothing else since its last request.
  *
- * Guarantees: each is one message with an id derived from its rune. A message that the log says is owed and not
- * received is still owed; a received one is not. An end that the parent itself caused is not reported to it.
+ * Guarantees: Each event is one message, with an id derived from its rune. A message is pending until the log says that
+ * the parent received it. An end that the parent itself caused is not sent to the parent.
  */
 import * as Frame from "../domain/Frame.ts"
 import { reader, type RuneOf } from "../core/event-log/EventKinds.ts"
@@ -14,7 +14,7 @@ import type * as AgentMachine from "../agents/machines/AgentMachine.ts"
 import { text as excerpt } from "../agents/run/Excerpt.ts"
 import type { Message } from "../agents/machines/Inbox.ts"
 
-/** A message that a parent has not received yet. */
+/** A pending message, which the parent has not received yet. */
 export interface Owed {
   readonly to: string
   readonly child: string
@@ -27,11 +27,11 @@ interface Told {
 }
 
 export interface News {
-  /** The newest report or answer, by child. */
+  /** The newest report or answer of each child. */
   readonly told: Map<string, Told>
-  /** The newest message from the parent, by child. */
+  /** Event id of the parent's newest message to each child. */
   readonly asked: Map<string, number>
-  /** By message id. */
+  /** Pending messages, by message id. */
   readonly owed: Map<string, Owed>
 }
 
@@ -40,13 +40,13 @@ export const none = (): News => ({ told: new Map(), asked: new Map(), owed: new 
 export interface Child {
   readonly name: string
   readonly parent: string | null
-  /** The first rune of the child's newest incarnation. */
+  /** Event id of the first rune of the child's newest incarnation. */
   readonly began: number
 }
 
-/** Maximum number of entries; older ones are dropped, because their parents are gone. */
+/** Maximum number of entries. Older entries are deleted, because their parents no longer exist. */
 const MAX_KEPT = 1_000
-/** Maximum sizes, bytes. */
+/** Maximum sizes of a report and of an answer, bytes. */
 const MAX_REPORT = 64 * 1024
 const MAX_ANSWER = 8 * 1024
 
@@ -71,11 +71,11 @@ const read = reader(newsKinds)
 type NewsRune = RuneOf<typeof newsKinds>
 type EndRune = Extract<NewsRune, { readonly kind: "agent.failed" | "agent.terminated" }>
 
-/** The person or agent that ended the child; undefined if nobody did. */
+/** The user or agent that ended the child; undefined if the event names none. */
 const byOf = (event: AgentMachine.Event): string | undefined =>
   event._tag === "parent_closed" ? `agent:${event.parentId}` : "by" in event ? event.by : undefined
 
-/** Folds in a rune, when it becomes durable or is read from the log. */
+/** Applies a rune of a child, when the rune becomes durable or is read from the log. */
 export const apply = (news: News, any: Rune, { began, name, parent }: Child): void => {
   const rune = read(any)
   switch (rune?.kind) {
@@ -104,26 +104,26 @@ export const apply = (news: News, any: Rune, { began, name, parent }: Child): vo
   }
 }
 
-/** Whether the parent sent the message, as the task or later. Messages of a channel or plan do not count. */
+/** Whether the parent sent the message, as the child's task or later. Messages of channels and plans do not count. */
 export const isAsked = ({ alone, from, messageId }: Message, parent: string, task: string | null): boolean =>
   alone !== true && (from === `agent:${parent}` || messageId === task)
 
 export const isEnd = ({ kind }: Rune): boolean => kind === "agent.terminated" || kind === "agent.failed"
 
-/** The sender of the message: the child for its work, agentd for its end. */
+/** The sender of the message to the parent: the child, or agentd if the child has ended. */
 export const sender = (rune: Rune, child: string): string => (isEnd(rune) ? "agentd" : `agent:${child}`)
 
 const whyEnded = (rune: EndRune): string => {
   const reason = rune.kind === "agent.failed" ? rune.payload.error : rune.payload.reason
   const by = byOf(rune.payload.event)
   const why = reason === null || reason === undefined || reason === "" ? "it ended" : Frame.line(reason)
-  // the worker and agentd report what happened to the child; any other name is a person who ended it
+  // "worker" and "agentd" only report the end; any other name is the user who ended the child
   return by === undefined || by === "worker" || by === "agentd" ? why : `${why} by ${by}`
 }
 
 /**
- * The text for the parent. `answer`: the words of the rune's turn, or of the child's last turn. `trouble`: why that
- * turn got no answer.
+ * The text for the parent. `answer`: the answer of the turn that the rune belongs to, or of the child's last turn.
+ * `trouble`: why that turn got no answer.
  */
 export const text = (any: Rune, child: string, answer: string, trouble?: string): string => {
   const rune = read(any)
@@ -136,7 +136,7 @@ export const text = (any: Rune, child: string, answer: string, trouble?: string)
     }
     case "agent.terminated":
     case "agent.failed": {
-      // this message is from agentd, so the child's words are quoted
+      // agentd sends this message, so the child's own text is quoted
       const said = bounded === "" ? "" : `\n\nThe answer of its last turn:\n${Frame.quoted(bounded)}`
       return `Your sub-agent ${child} has ended without a report: ${whyEnded(rune)}.${said}`
     }

@@ -1,9 +1,10 @@
 /**
- * ConfigNotice: reports that a project's config file, or the user's own, is not in force: to the log at once, and to a
- * person after a while, since the person who edits it may be about to agree to it.
+ * ConfigNotice: reports that a changed config file is not in force, because it is not trusted or not valid. The report
+ * goes to the log at once. The user is notified only after a delay, because a user who edits the file often trusts it
+ * soon.
  *
- * Guarantees: the same trouble is reported once, even across restarts. The log also records that a file is in force
- * again, so that a later trouble is reported anew.
+ * Guarantees: A problem is reported once, even after a restart. The log also records when the file is in force again,
+ * so that a later problem is reported too.
  */
 import { Clock, Context, Duration, Effect, type Scope } from "effect"
 import { configKinds } from "../domain/ConfigKinds.ts"
@@ -12,17 +13,17 @@ import { EventLog } from "../core/event-log/EventLog.ts"
 import type { RuneDraft } from "../core/event-log/Rune.ts"
 import * as ConfigTrust from "./ConfigTrust.ts"
 
-/** Delay before a person is notified: a person who edits the file has usually agreed to it by then. */
+/** Delay before the user is notified. Usually the user who edits the file has trusted it by then. */
 export const TOLD_AFTER = Duration.minutes(5)
 
-/** Maximum characters of a problem in a rune. */
+/** Maximum length of a problem's text in a rune, characters. */
 const MAX_PROBLEM = 2_000
 
 export type Trouble = Pick<ConfigTrust.Noticed, "state" | "hash" | "problem">
 
 const read = reader(configKinds)
 
-/** Why a file that could not be read is not in force. */
+/** Describes why a file could not be read. */
 export const troubleOf = ({ message, reason }: { readonly message: string; readonly reason: string }): Trouble => ({
   state: reason === "missing" ? "missing" : "broken",
   hash: null,
@@ -33,7 +34,7 @@ export class ConfigNotice {
   private readonly services: Context.Context<EventLog>
   private readonly record: ConfigTrust.Known
   private readonly scope: Scope.Scope
-  /** Start time of the trouble for which a notification is scheduled, ms since the epoch. */
+  /** Start of the problem for which a notification is scheduled, ms since the epoch; 0 if none is scheduled. */
   private awaited = 0
 
   constructor(services: Context.Context<EventLog>, record: ConfigNotice["record"], scope: Scope.Scope) {
@@ -42,7 +43,7 @@ export class ConfigNotice {
     this.scope = scope
   }
 
-  /** Appends runes of the project, and applies them to its record. */
+  /** Appends runes to the log, and applies them to the project's record. */
   readonly append = (drafts: ReadonlyArray<RuneDraft>) =>
     Context.get(this.services, EventLog)
       .append(drafts)
@@ -55,7 +56,7 @@ export class ConfigNotice {
         Effect.uninterruptible
       )
 
-  /** `trouble` null: the file is in force. */
+  /** Records the state of the file. `trouble` is null if the file is in force. */
   readonly notice = Effect.fnUntraced({ self: this }, function* (this: ConfigNotice, trouble: Trouble | null) {
     const { noticed } = this.record.trust
     const problem = trouble?.problem?.slice(0, MAX_PROBLEM) ?? null
@@ -78,7 +79,7 @@ export class ConfigNotice {
     return { stream: conversation, kind, actor: "project", trigger: "watch", payload: { config, ...payload } }
   }
 
-  /** Schedules a notification for the case that the trouble lasts. */
+  /** Schedules the user's notification, in case the problem lasts. */
   private readonly await = Effect.suspend(() => {
     const { noticed } = this.record.trust
     if (noticed === null || noticed.kept !== undefined || noticed.told || this.awaited === noticed.since)
@@ -90,7 +91,7 @@ export class ConfigNotice {
   private tell({ hash, problem, since, state }: ConfigTrust.Noticed) {
     return Effect.gen({ self: this }, function* () {
       const now = yield* Clock.currentTimeMillis
-      // a start time in the future, from a wrong clock, counts as now
+      // a start time in the future is caused by a wrong clock, and counts as now
       const passed = Math.max(0, now - since)
       yield* Effect.sleep(Math.max(0, Duration.toMillis(TOLD_AFTER) - passed))
       const { noticed } = this.record.trust

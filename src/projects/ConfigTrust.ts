@@ -1,10 +1,10 @@
 /**
- * ConfigTrust: the text of a project's config file that a person has agreed to. The log has its hash, the state
- * directory the text, under that hash.
+ * ConfigTrust: the text of a project's config file that the user has trusted. The log contains the hash of the text.
+ * The state directory contains the text, under that hash.
  *
- * Guarantees: a stored text matches the hash in the log, or counts as missing. A text is stored before the log says
- * that it is trusted. The hash covers the file's path, because the same text in another folder starts other programs.
- * Only the last text of a project is stored.
+ * Guarantees: A stored text that does not match the hash in the log counts as missing. A text is stored before the log
+ * says that it is trusted. The hash covers the path of the file, because an equal text in another folder starts other
+ * programs. Only the newest trusted text of a project is stored.
  */
 import { createHash } from "node:crypto"
 import { join } from "node:path"
@@ -20,22 +20,22 @@ import { AgentsPlace } from "./AgentsPlace.ts"
 /** The newest state of a file that is not in force. */
 export interface Noticed {
   readonly state: Untrusted
-  /** Null if the file has no text that could be trusted. */
+  /** Null if the file has no text that the user could trust. */
   readonly hash: string | null
   readonly problem: string | null
-  /** ms since the epoch */
+  /** When the problem started, ms since the epoch. */
   readonly since: number
-  /** Whether a person was notified that the trouble lasts. */
+  /** True if the user was notified that the problem lasts. */
   readonly told: boolean
-  /** Number of changes since the last text that was in force. */
+  /** Number of changes of the file since its text was last in force. */
   readonly changes?: number
-  /** Set if a person has put the change aside: who, and when, ms since the epoch. */
+  /** Set if a user has dismissed the change. `by`: the user's name. `at`: the time, ms since the epoch. */
   readonly kept?: { readonly by: string; readonly at: number }
 }
 
-/** The state of trust, according to the log. */
+/** The trust in a config file, according to the log. */
 export interface Trust {
-  /** Hash of the text in force; null in logs of an older agentd, which asked nobody. */
+  /** Hash of the trusted text; null in logs of older versions of agentd, which required no trust. */
   hash: string | null
   noticed: Noticed | null
 }
@@ -72,7 +72,7 @@ export interface Known {
 
 export const fresh = (): Trust => ({ hash: null, noticed: null })
 
-/** The text that the caller agrees to: the current file, exactly one text, or no text beyond the trusted one. */
+/** The text that the caller trusts: the current file, the text with this hash, or no new text. */
 export type Agreed = "as it stands" | "nothing" | { readonly hash: string }
 
 export interface Seen {
@@ -98,14 +98,14 @@ export const agrees = (agreed: Agreed, hash: string): boolean =>
 
 const placeOf = (hash: string) => Effect.map(AgentsPlace, ({ configs }) => join(configs, `${hash}.jsonc`))
 
-/** The trusted text, read from the disk; undefined if it is not stored, or does not match its hash. */
+/** Reads the trusted text from disk; undefined if it is not stored or does not match its hash. */
 export const kept = Effect.fnUntraced(function* (path: string, hash: string) {
   const files = yield* FileSystem.FileSystem
   const text = yield* Effect.option(files.readFileString(yield* placeOf(hash)))
   return text._tag === "Some" && hashOf(path, text.value) === hash ? text.value : undefined
 })
 
-/** The config of the trusted text, from the stored text, or else from an unchanged file; undefined if both are gone. */
+/** The trusted config, from the stored text or from an unchanged file; undefined if neither exists. */
 export const inForce = Effect.fnUntraced(function* (path: string, hash: string) {
   const text = yield* kept(path, hash)
   if (text !== undefined) return seenOf(path, text, yield* ConfigFile.parse(text, path))
@@ -113,7 +113,7 @@ export const inForce = Effect.fnUntraced(function* (path: string, hash: string) 
   return seen._tag === "Some" && seen.value.hash === hash ? seen.value : undefined
 })
 
-/** Stores a text, whole or not at all. A disk error is logged only, because the file itself still has the text. */
+/** Stores a text completely or not at all. An error is only logged, because the file itself still contains the text. */
 export const keep = ({ hash, text }: Seen) =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
@@ -124,14 +124,14 @@ export const keep = ({ hash, text }: Seen) =>
     yield* files.rename(`${place}.part`, place)
   }).pipe(Effect.catch((error) => Effect.logWarning(`the config that is trusted could not be kept: ${error.message}`)))
 
-/** Removes the previously trusted text. */
+/** Deletes the text that was trusted before. */
 export const drop = Effect.fnUntraced(function* (hash: string | null) {
   if (hash === null) return
   const files = yield* FileSystem.FileSystem
   yield* Effect.ignore(files.remove(yield* placeOf(hash)))
 })
 
-/** The part of a row that says that a file waits for a person, was put aside by one, or cannot be used. */
+/** Fields for a project's row if its file waits for the user's trust, was dismissed by the user, or cannot be used. */
 export const waiting = ({ noticed }: Trust): Pick<ProjectInfo, "waits" | "kept" | "since"> => {
   if (noticed === null) return {}
   if (noticed.state !== "untrusted" || noticed.hash === null) return { since: noticed.since }
@@ -139,7 +139,9 @@ export const waiting = ({ noticed }: Trust): Pick<ProjectInfo, "waits" | "kept" 
   return kept === undefined ? { waits: { hash, since, changes } } : { kept: { hash, ...kept } }
 }
 
-/** Why the waiting change cannot be put aside; undefined if it can. `hash`: the text that the person was shown. */
+/**
+ * Why the waiting change cannot be dismissed; undefined if it can. `hash`: hash of the text that was shown to the user.
+ */
 export const unkept = (known: Known, hash: string | undefined): CommandRefused | undefined => {
   const { noticed } = known.trust
   if (noticed?.state !== "untrusted" || noticed.hash === null)
@@ -157,7 +159,7 @@ export const unkept = (known: Known, hash: string | undefined): CommandRefused |
       )
 }
 
-/** The rune that says that a person put the change aside. */
+/** The rune that records that the user has dismissed the change. */
 export const keptOf = ({ config, conversation, trust }: Known, by: string): RuneDraft => ({
   stream: conversation,
   kind: "config.kept",
@@ -166,7 +168,7 @@ export const keptOf = ({ config, conversation, trust }: Known, by: string): Rune
   payload: { config, hash: trust.noticed?.hash ?? "", by }
 })
 
-/** Refuses, because the file no longer has the text that was agreed to. */
+/** Error: the file no longer has the text that the user wanted to trust. */
 export const changedSince = ({ config, name }: Pick<Known, "config" | "name">) =>
   refuse(
     "conflict",
@@ -174,7 +176,9 @@ export const changedSince = ({ config, name }: Pick<Known, "config" | "name">) =
     `Look at it again: agentd trust ${name}`
   )
 
-/** The difference between a project's file and the config in force. `before` undefined: no config is in force. */
+/**
+ * The difference between a project's file and its current config. `before` is undefined if there is no current config.
+ */
 export const changeOf = ({ config: path, conversation, name, trust }: Known, before: ConfigFile.Project | undefined) =>
   Effect.gen(function* () {
     const of = { conversation, project: name, config: path }
@@ -207,7 +211,7 @@ export const changeOf = ({ config: path, conversation, name, trust }: Known, bef
     )
   )
 
-/** The rune that says that a person has agreed. `how` "first": nothing was trusted before. */
+/** The rune that records the user's trust. `how` "first": no earlier text was trusted. */
 export const trusted = (
   stream: string,
   { config, hash }: Seen,

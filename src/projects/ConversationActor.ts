@@ -1,10 +1,11 @@
 /**
- * ConversationActor: the actor for the Conversation machine of one conversation, and the port for its agents.
+ * ConversationActor: the actor that runs the Conversation machine of one conversation, and the interface for its
+ * agents.
  *
- * Guarantees: a turn starts only while the conversation is active and its budget is not exceeded. An exceeded budget
- * suspends it at once and interrupts the running turns, whose messages are queued again. A turn, a failure and a usage
- * count once, even if reported again. Closing ends every agent in order, even across crashes, and then seals the
- * stream.
+ * Guarantees: A turn starts only while the conversation is active and within its budget. When the budget is exceeded,
+ * the conversation is suspended at once, its running turns are interrupted, and their messages are queued again. A
+ * turn, a failure or a usage that is reported twice counts once. Closing ends every agent in an orderly way, even after
+ * crashes, and then seals the stream.
  */
 import { putRight } from "../domain/ErrorLimit.ts"
 import { Deferred, Duration, Effect, Exit, Fiber, type Scope } from "effect"
@@ -28,13 +29,13 @@ type Act = Acting<ConversationSnapshot, ConversationMachine.Event>
 export interface LivingAgent {
   readonly name: string
   readonly control: AgentControl
-  /** Grace period for its end. */
+  /** Grace period in which the agent may end by itself. */
   readonly grace: Duration.Duration
-  /** Cleans up what the agent leaves, after its permanent end. */
+  /** Removes what the agent leaves behind, such as its worktree, after its permanent end. */
   readonly clear: Effect.Effect<void>
 }
 
-/** An agent has stopped permanently, with this rune. */
+/** The permanent stop of an agent. `cause`: the rune of the stop. */
 export interface Failure {
   readonly agent: string
   readonly error: string
@@ -46,24 +47,24 @@ export interface Around {
   readonly system: System
   /** The current config. */
   readonly config: () => ConversationConfig
-  /** Lists the agents that are alive: a plain read. */
+  /** The live agents of the conversation. A plain read. */
   readonly livingAgents: () => ReadonlyArray<LivingAgent>
-  /** Agents in the order in which they must end. Waits for agents that are being added or removed. */
+  /** Agents in the order in which they must end. First waits for agents that are being added or removed. */
   readonly leaving: Effect.Effect<ReadonlyArray<LivingAgent>>
-  /** Called when an agent has ended: its sub-agents end too. */
+  /** Called after an agent has ended, to end its sub-agents too. */
   readonly ended: (agent: string) => Effect.Effect<void>
-  /** Called when the budget is reset, with the rune that did so. */
+  /** Called with the rune that reset the budget. */
   readonly renewed: (ref: RuneRef) => Effect.Effect<void>
-  /** The end of the log when this daemon took it over: older usage is already counted. */
+  /** Last event id of the log when this daemon started. Usage up to it is already counted. */
   readonly recoveredTo: number
 }
 
-/** An end that takes longer is abandoned: the agent's scope ends what is left. */
+/** Maximum time for the forced end of an agent. After that it is abandoned, and its scope ends all remains. */
 const ABANDONED_AFTER = "60 seconds"
-/** Number of newest usages that are remembered, because they may be newer than a running reset. */
+/** Number of recent usages that are remembered, because they may be newer than a budget reset in progress. */
 const RECENT = 64
 
-/** The limits in force, in the form of the rune. */
+/** The current limits, with the fields of the rune. */
 const limitsOf = (config: ConversationConfig) => ({
   limits: { maxFatalStops: config.maxFatalStops, maxTurnErrors: config.maxTurnErrors ?? null },
   budget: Budget.limitsShown(config.budget)
@@ -79,10 +80,10 @@ export class ConversationActor {
   private readonly recent: Array<{ readonly cause: RuneRef; readonly spent: Budget.Expense }> = []
   private readonly force = Deferred.makeUnsafe<void>()
   private readonly endings = new Map<string, Fiber.Fiber<void, StorageError>>()
-  /** Completed when its stream is sealed. */
+  /** Completed when the conversation's stream is sealed. */
   readonly closed = Deferred.makeUnsafe<void>()
 
-  /** Restores the conversation from its life. Fibers that it forks live in the scope. */
+  /** Restores the conversation from `life`. Its fibers run in the scope. */
   constructor(around: Around, life: Life, scope: Scope.Scope) {
     this.around = around
     this.life = life
@@ -136,7 +137,7 @@ export class ConversationActor {
     return exhausted === undefined ? undefined : `the conversation's budget of ${exhausted.resource} is spent`
   }
 
-  /** Returns the result of the event; undefined if the event is refused. */
+  /** Sends an event and returns its result; undefined if the event is rejected. */
   readonly ask = (
     event: ConversationMachine.Event,
     cause: Cause | null = null
@@ -145,19 +146,19 @@ export class ConversationActor {
       Effect.catch((error) =>
         error instanceof StorageError
           ? Effect.fail(error)
-          : // stale, illegal, or the stream is sealed: another event was first
+          : // the event is stale or illegal, or the stream is sealed, because another event came first
             Effect.as(Effect.logDebug(error.message), undefined)
       )
     )
 
-  /** Begins the conversation at the first sign of life; later ones change nothing. */
+  /** Starts the conversation at the first event of an agent. Later events change nothing. */
   private begin(event: ConversationMachine.Event, cause: RuneRef): Effect.Effect<void> {
     return Effect.suspend(() =>
       this.snapshot.state === "created" ? this.actor.tell(event, causeOf(cause)) : Effect.void
     )
   }
 
-  /** Writes the conversation's first rune, unless there is one. */
+  /** Writes the first rune of the conversation, unless it exists. */
   readonly create = (project: { readonly name: string; readonly agents: ReadonlyArray<string> }) =>
     Effect.suspend(() => {
       if (this.snapshot.state !== "[*]") return Effect.void
@@ -199,7 +200,7 @@ export class ConversationActor {
   private readonly agentEnded: ConversationPort["agentEnded"] = (agent, cause) =>
     Effect.suspend(() => {
       const { ended, spawned } = this.life
-      // a sub-agent spawned later under the same name first reports the end of the previous one
+      // a new sub-agent with the name of an ended one first reports the earlier end
       const known = Math.max(ended.get(agent) ?? 0, spawned.get(agent)?.eventId ?? 0)
       if (known >= cause.eventId) return Effect.void
       ended.set(agent, cause.eventId)
@@ -216,8 +217,8 @@ export class ConversationActor {
     })
 
   /**
-   * Suspends the conversation if its budget is exceeded, or its errors reach the current limits. Called after each
-   * usage, after a resume, and when the config has changed.
+   * Suspends the conversation if its budget is exceeded or its errors reach the current limits. Called after each
+   * usage, after a resume, and after a change of the config.
    */
   readonly enforce: Effect.Effect<void> = Effect.suspend(() => {
     const { data, state } = this.snapshot
@@ -228,7 +229,7 @@ export class ConversationActor {
     return reason === undefined ? Effect.void : this.actor.tell({ _tag: "error_threshold", reason: putRight(reason) })
   })
 
-  /** Interrupts those of the given turns that are running. Their messages are queued again. */
+  /** Interrupts the given turns if they are running. Their messages are queued again. */
   readonly interrupt = (turnIds: ReadonlyArray<string>): Effect.Effect<void> =>
     Effect.suspend(() => {
       const { because, suspension } = this.snapshot.data
@@ -241,7 +242,7 @@ export class ConversationActor {
       )
     })
 
-  /** Announces each agent; what the agents report comes back as messages. */
+  /** Makes each agent report its availability. */
   readonly announce: Effect.Effect<void> = Effect.suspend(() =>
     Effect.forEach(this.around.livingAgents(), ({ control }) => control.announce, { discard: true })
   )
@@ -262,7 +263,7 @@ export class ConversationActor {
         return Effect.andThen(
           this.around.renewed(ref),
           Effect.sync(() => {
-            // a usage that became durable after the reset counts for the new budget
+            // usage that became durable after the reset counts in the new budget
             const later = this.recent.filter((usage) => usage.cause.seq > (cause?.seq ?? 0))
             this.life.spent = later.reduce((sum, { spent }) => Budget.add(sum, spent), Budget.nothing)
           })
@@ -275,23 +276,23 @@ export class ConversationActor {
 
   private run(activity: string, acting: Act): Effect.Effect<void, StorageError> {
     switch (activity) {
-      // watchers of the agents hear whether they take turns
+      // informs watchers of the agents whether the agents accept turns
       case "AnnounceAgents":
         return this.announce
       case "StopAgents":
         return this.stopAgents(acting)
-      // the rune that led here sealed the stream
+      // the rune that caused this state has sealed the stream
       case "SealStream":
         return Effect.asVoid(Deferred.succeed(this.closed, undefined))
-      // the project starts its agents, now and when its config names more; only closed conversations are archived
+      // nothing to do: the project starts its agents itself, and only closed conversations are archived
       default:
         return Effect.void
     }
   }
 
   /**
-   * Completes what the previous daemon did not record: turns that have ended, turns that began and may still run,
-   * interruptions, failed agents. Then checks the budget. Repeated news is stale.
+   * Completes what the previous daemon did not record: ended turns, turns that may still be running, interrupts and
+   * failed agents. Then checks the budget. Repeated events are ignored as stale.
    */
   readonly tellAgain = (failures: ReadonlyArray<Failure>): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -319,7 +320,7 @@ export class ConversationActor {
       )
     })
 
-  /** Records a turn that its agent has begun and that the conversation does not know. */
+  /** Records a turn that an agent has started and that the conversation does not know. */
   private begun(agent: string, { began, turnId }: NewestTurn): Effect.Effect<void> {
     this.life.newest.delete(agent)
     const cause = { stream: this.around.conversation, ...began }
@@ -329,7 +330,7 @@ export class ConversationActor {
     )
   }
 
-  /** Resumes the conversation: from a suspension with fresh counters, a fresh budget, and the current limits. */
+  /** Resumes the conversation. After a suspension, its counters and budget are reset and the current limits apply. */
   readonly resume = (by: string) =>
     Effect.suspend(() => {
       const { data, state } = this.snapshot
@@ -344,12 +345,12 @@ export class ConversationActor {
       )
     })
 
-  /** Agents that are being ended no longer get time for their turns. */
+  /** Cuts the grace period short for all agents that are being ended. */
   readonly hurry: Effect.Effect<void> = Effect.suspend(() => Effect.asVoid(Deferred.succeed(this.force, undefined)))
 
   /**
-   * Ends one agent: in order, by force after its grace period, at last by abandoning it. Completes even if the caller
-   * disconnects; concurrent callers wait for the same end.
+   * Ends one agent: first in an orderly way, then by force after its grace period. If that fails too, the agent is
+   * abandoned. Completes even if the caller disconnects. Concurrent callers wait for the same end.
    */
   readonly end = (livingAgent: LivingAgent, by: string, reason: string): Effect.Effect<void, StorageError> =>
     Effect.suspend(() => {
@@ -382,7 +383,7 @@ export class ConversationActor {
     }
   )
 
-  /** Stops the agents one after the other, then writes the statistics. Safe to repeat after a crash. */
+  /** Ends the agents one after another, then writes the statistics. Safe to repeat after a crash. */
   private readonly stopAgents = Effect.fnUntraced(
     { self: this },
     function* (this: ConversationActor, { self, state }: Act) {
@@ -398,6 +399,6 @@ export class ConversationActor {
   )
 }
 
-/** Contains a bug of one agent, so that it does not keep the conversation open. */
+/** Contains a bug in the end of one agent, so that the conversation can still close. */
 const contained = (name: string, ending: Effect.Effect<void, StorageError>) =>
   Effect.catchDefect(ending, (defect) => Effect.logError(`${name} could not be ended`, defect))

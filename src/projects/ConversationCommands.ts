@@ -1,7 +1,7 @@
 /**
- * ConversationCommands: the commands of a person on a conversation as a whole.
+ * ConversationCommands: a user's commands on a whole conversation.
  *
- * Guarantees: what a reply reports is durable. A refusal names the obstacle and the command that helps.
+ * Guarantees: Everything that a reply reports is durable. An error names the obstacle and the command that helps.
  */
 import { Deferred, Effect } from "effect"
 import { type Caller, type CommandRefused, type ConversationInfo, type Done, refuse } from "../domain/Messages.ts"
@@ -15,7 +15,7 @@ import type { Project } from "./Project.ts"
 import * as ProjectStop from "../agents/machines/ProjectStop.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 
-/** The row of a conversation that is not alive: closed, archived, or without a readable config. */
+/** The row of a conversation that is not alive: it is closed or archived, or its config cannot be read. */
 const recorded = ({ agents, config, conversation, life, name }: ProjectRecord): ConversationInfo =>
   ConversationRow.row({
     conversation,
@@ -40,13 +40,13 @@ export const row = (entry: Entry): ConversationInfo => {
 export const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> =>
   entry._tag === "Open" ? Effect.succeed(entry.project) : refusalOf(entry)
 
-/** Refuses a command that the conversation's state does not allow, or that came too late. */
+/** Error for a command that the conversation's current state does not permit. */
 const notNow = ({ life, conversation }: Project, remedy: string) =>
   refuse("conflict", `The conversation ${conversation} ${ConversationRow.standing(life.snapshot)}.`, remedy)
 
 const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
-/** Describes what happens to the current work. A run that is being started has no turn yet, and gets none. */
+/** Describes what happens to current work. A run that is being started has no turn yet and cannot start one now. */
 const underWay = ({ members }: Project, turns: number, inFlight: "interrupt" | "complete"): string => {
   const starting = [...members.values()].filter(
     ({ agentScope }) => agentScope.worker()?.state === "Spawning" && agentScope.turn().state === "idle"
@@ -114,12 +114,12 @@ export const resume = Effect.fnUntraced(function* (
 const listed = (names: ReadonlyArray<string>): string => (names.length === 0 ? "none" : names.join(", "))
 
 /**
- * The stop and start of a project as a whole. The stop is logged before the first agent ends, so that after a crash the
- * next daemon continues it. An agent that had already stopped, by itself or by a person, is not started again.
+ * Commands that stop and start a whole project. The stop is logged before the first agent ends, so that the next daemon
+ * continues it after a crash. Agents that were already stopped before are not started again.
  */
 type Answer = Effect.Effect<Done, CommandRefused | StorageError>
 
-/** Returns when the project's agents have ended. */
+/** Stops the project. Returns when its agents have ended. */
 export const stopAll = (project: Project, caller: Caller): Answer =>
   Effect.gen(function* () {
     const { registry, name, record } = project
@@ -133,7 +133,7 @@ export const stopAll = (project: Project, caller: Caller): Answer =>
     }
   }).pipe(Effect.uninterruptible)
 
-/** Returns when the agents that were stopped with the project have begun. */
+/** Starts the project. Returns when the agents that were stopped with the project have started. */
 export const startAll = (project: Project, caller: Caller): Answer =>
   Effect.gen(function* () {
     const { registry, name, record } = project
@@ -183,7 +183,10 @@ export const close = Effect.fnUntraced(function* (
   return farewell(record)
 })
 
-/** Archives a closed conversation: from the next start on, this one rune represents it. */
+/**
+ * Archives a closed conversation. At later starts of the daemon, the archive's rune replaces the conversation's own
+ * runes.
+ */
 export const archive = Effect.fnUntraced(function* (
   entry: Entry,
   { by }: Caller,
@@ -238,7 +241,7 @@ export const archive = Effect.fnUntraced(function* (
   return { eventId: rune.eventId, message: `${conversation} is archived. Its runes stay in the log.` }
 }, Effect.uninterruptible)
 
-/** Puts a change of the project's config file aside. */
+/** Dismisses a change of the project's config file: the current config remains in force. */
 export const keepInForce = (project: Project, hash: string | undefined, { by }: Caller): Answer =>
   project.keepInForce(hash, by).pipe(
     Effect.catchTag("RuneRefused", (error) => Effect.die(error)),

@@ -1,9 +1,9 @@
 /**
  * ConversationRecovery: rebuilds one conversation from the log: the state of its machine, its usage, its failed agents
- * and its sub-agents. A pure fold, one rune at a time, in the same pass as its agents.
+ * and its sub-agents. A pure fold, one rune at a time, in the same pass as the fold of its agents.
  *
- * Guarantees: an archived conversation is rebuilt from the one rune in the daemon's stream. Runes that do not fold set
- * the conversation aside with the reason.
+ * Guarantees: An archived conversation is rebuilt from a single rune in the daemon's stream. If a rune does not fit the
+ * machine's state, the conversation is set aside with the reason.
  */
 import { reader, type RuneOf } from "../core/event-log/EventKinds.ts"
 import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
@@ -23,16 +23,16 @@ const readMove = reader(conversationKinds)
 
 export type ConversationSnapshot = Snapshot<ConversationMachine.State, ConversationMachine.Data>
 
-/** A turn that the conversation has recorded and whose end it has not. */
+/** A turn whose start the conversation has recorded, but not its end. */
 export interface OpenTurn {
   readonly agent: string
-  /** True if the agent has begun the turn, too. */
+  /** True if the agent itself has also started the turn. */
   begun: boolean
-  /** The outcome according to the turn's own runes; undefined if it has not ended. */
+  /** Outcome of the turn according to its own runes; undefined if the turn has not ended. */
   outcome: TurnOutcome | undefined
 }
 
-/** The newest turn of an agent, according to the turn's own runes. */
+/** The newest turn of an agent, according to the runes of the turn. */
 export interface NewestTurn {
   readonly turnId: string
   readonly began: { readonly seq: number; readonly eventId: number }
@@ -41,14 +41,14 @@ export interface NewestTurn {
 
 export interface Spawned {
   readonly parent: string
-  /** An encoded AgentConfig. */
+  /** The encoded AgentConfig. */
   readonly config: unknown
-  /** The message that is its task; null in logs of an older agentd. */
+  /** Id of the message that contains the task; null in logs of older versions of agentd. */
   readonly task: string | null
   readonly eventId: number
 }
 
-/** Number of sub-agents begun on a day. `day`: for example "2026-11-24"; empty before the first. */
+/** Number of sub-agents that started on one day. `day`: for example "2026-11-24"; empty before the first start. */
 export interface Begun {
   readonly day: string
   readonly count: number
@@ -56,29 +56,29 @@ export interface Begun {
 
 export interface Life {
   snapshot: ConversationSnapshot
-  /** Why its runes do not fold; undefined if they do. */
+  /** Why the conversation's runes could not be folded; undefined if they were. */
   broken: string | undefined
-  /** Usage since the creation, or since the last resume from a suspension. */
+  /** Usage since the conversation was created, or since it was last resumed after a suspension. */
   spent: Budget.Spent
-  /** Limits in its runes, for a conversation whose config is gone. */
+  /** Limits from the runes, for a conversation without a config. */
   limits: Spending
   readonly turns: Map<string, OpenTurn>
-  /** By agent, for agents that have not ended. */
+  /** The newest turn of each agent that has not ended. */
   readonly newest: Map<string, NewestTurn>
-  /** True if entering the current state interrupts turns. */
+  /** True if the change to the current state interrupts turns. */
   interrupts: boolean
-  /** The rune that led to the newest failure of each agent, so that none is counted twice. */
+  /** Sequence number of the rune that caused each agent's newest failure, so that no failure is counted twice. */
   readonly failures: Map<string, number>
   readonly spawned: Map<string, Spawned>
-  /** Number of sub-agents that agents have begun on the newest day. */
+  /** Number of sub-agents that agents have started on the newest day. */
   begun: Begun
-  /** The rune with which each ended agent ended. */
+  /** Event id of the rune that ended each agent. */
   readonly ended: Map<string, number>
-  /** News of sub-agents that their parents have not received yet. */
+  /** Messages about sub-agents that their parents have not received yet. */
   readonly news: ChildNews.News
 }
 
-/** Maximum number of ended sub-agents that are remembered. */
+/** Maximum number of ended sub-agents in the state. */
 const MAX_ENDED = 20
 
 const turnEnds: { readonly [kind: string]: TurnOutcome } = {
@@ -129,7 +129,7 @@ const interrupts = ({ interrupts: before, snapshot }: Life, event: ConversationM
   return event?._tag === "pause_requested" ? event.inFlight === "interrupt" : before
 }
 
-/** Folds in a rune of the conversation's own machine. */
+/** Applies a rune of the conversation's own machine. */
 const move = (life: Life, rune: Rune): void => {
   if (life.broken !== undefined) return
   try {
@@ -149,7 +149,7 @@ const move = (life: Life, rune: Rune): void => {
     case "new_turn": {
       const { agentId: agent, turnId } = event
       const newest = life.newest.get(agent)
-      // an agent begins its turn before the conversation records it; with an older agentd, after
+      // an agent starts its turn before the conversation records it; in older logs, the order is reversed
       const begun = newest?.turnId === turnId
       life.turns.set(turnId, { agent, begun, outcome: begun ? newest.outcome : undefined })
       break
@@ -163,16 +163,16 @@ const move = (life: Life, rune: Rune): void => {
   }
 }
 
-/** A clock that was set back does not start an earlier day again. */
+/** Counts a sub-agent's start. If the clock was set back, the start counts for the newest day. */
 const begunAt = ({ count, day }: Begun, at: number): Begun => {
   const now = Calendar.dayOf(at)
   return Calendar.isOver(day, now) ? { day: now, count: 1 } : { day, count: count + 1 }
 }
 
-/** Number of sub-agents that agents have begun on this day. */
+/** Number of sub-agents that agents have started on the day. */
 export const begunOn = ({ begun }: Life, day: string): number => (Calendar.isOver(begun.day, day) ? 0 : begun.count)
 
-/** Records the end of an agent. Only the newest few ended sub-agents are remembered. */
+/** Records the end of an agent. Only the most recently ended sub-agents are kept. */
 const end = (life: Life, agent: string, eventId: number): void => {
   life.ended.set(agent, eventId)
   life.newest.delete(agent)
@@ -195,7 +195,7 @@ const ofTurn = (life: Life, rune: RuneOf<typeof turnKinds>): void => {
   turn.outcome = outcome
 }
 
-/** Folds in a rune of the stream. True: only the conversation needs the rune. */
+/** Applies a rune of the stream. Returns true if only the conversation needs the rune. */
 export const apply = (life: Life, any: Rune): boolean => {
   if (any.actor.startsWith("conversation/")) {
     move(life, any)
@@ -230,7 +230,7 @@ export const apply = (life: Life, any: Rune): boolean => {
   return false
 }
 
-/** The conversation that an archive's rune describes; undefined for any other rune. */
+/** The conversation in the rune of an archive; undefined for any other rune. */
 export const archived = (rune: Rune): (Summary & { readonly life: Life }) | undefined => {
   const archive = rune.stream === DAEMON_STREAM ? readMove(rune) : undefined
   if (archive?.kind !== "session.archived") return undefined

@@ -1,7 +1,7 @@
 /**
- * ConversationRow: a conversation's row for a person, and its refusals. Pure.
+ * ConversationRow: the row of a conversation in a list for the user, and the errors of its commands. Pure.
  *
- * Guarantees: each refusal names the obstacle and the command that helps.
+ * Guarantees: Each error names the obstacle and the command that helps.
  */
 import { Duration } from "effect"
 import { CommandRefused, type ConversationInfo, refuse, type Spending } from "../domain/Messages.ts"
@@ -14,16 +14,16 @@ export interface Row {
   readonly project: string
   readonly config: string
   readonly snapshot: ConversationSnapshot
-  /** Why its runes do not fold, for a conversation that is not alive. */
+  /** Why the conversation's runes could not be folded; undefined if they were. */
   readonly broken?: string | undefined
   readonly agents: ReadonlyArray<string>
-  /** Sub-agents that wait for a place. */
+  /** Names of sub-agents that wait for a free slot. */
   readonly queued: ReadonlyArray<string>
   readonly spent: Budget.Spent
   readonly limits: Spending
 }
 
-/** The names of a conversation: its id, and for the newest conversation of a project the project's name. */
+/** Names of a conversation: its id, and the name of its project, which identifies the project's newest conversation. */
 export interface Called {
   readonly conversation: string
   readonly project: string
@@ -37,7 +37,7 @@ const because = ({ data }: ConversationSnapshot): string => {
   return reason === "" ? ` by ${by}` : ` by ${by}: ${reason}`
 }
 
-/** The state in words, for example `is paused by ada: lunch`. */
+/** The state as a text, for example `is paused by ada: lunch`. */
 export const standing = (snapshot: ConversationSnapshot): string => {
   switch (snapshot.state) {
     case "[*]":
@@ -100,7 +100,7 @@ export const row = (of: Row): ConversationInfo => {
   }
 }
 
-/** For a headline, for example `12,000 tokens, 3 tool calls, 5m 2s, $0.42`. */
+/** A short text about usage, for example `12,000 tokens, 3 tool calls, 5m 2s, $0.42`. */
 export const spentInWords = ({ tokens, toolCalls, usd, wallTime }: Budget.Spent): string =>
   [
     `${tokens.toLocaleString("en-US")} tokens`,
@@ -109,7 +109,7 @@ export const spentInWords = ({ tokens, toolCalls, usd, wallTime }: Budget.Spent)
     ...(usd > 0 ? [`$${usd.toFixed(2)}`] : [])
   ].join(", ")
 
-/** Refuses because the conversation is closed for good: only a new one helps. */
+/** Error for a command on a closed conversation. Only a new conversation can be used. */
 export const over = ({ conversation, project }: Called): CommandRefused =>
   new CommandRefused({
     code: "closed",
@@ -117,7 +117,7 @@ export const over = ({ conversation, project }: Called): CommandRefused =>
     remedy: "Begin a new one in the project's folder: agentd project new"
   })
 
-/** Refuses because the conversation is set apart: its log is damaged. */
+/** Error for a command on a conversation that was set aside because its log is damaged. */
 export const damaged = (conversation: string, message: string): CommandRefused =>
   new CommandRefused({
     code: "unavailable",
@@ -125,7 +125,7 @@ export const damaged = (conversation: string, message: string): CommandRefused =
     remedy: `Mend it once the daemon is stopped: agentd repair ${conversation}; or give it up, and begin anew: agentd project close ${conversation}`
   })
 
-/** Why the conversation takes no input now; undefined if it does. */
+/** Why the conversation accepts no input now; undefined if it accepts input. */
 export const closedToInput = (
   { conversation, project }: Called,
   snapshot: ConversationSnapshot

@@ -1,11 +1,11 @@
 /**
- * Expiry: erases the texts of prompts, messages and tools after the time in the config, one rune after the other, in
- * bounded batches.
+ * Expiry: erases the texts of prompts, messages and tools after the time in the config, rune by rune, in batches of
+ * limited size.
  *
- * Guarantees: texts that are still needed stay: messages that wait, unanswered messages that wait for a person, and
- * messages of an unfinished turn. Everything since such a turn began stays too, including its calls and approvals. A
- * project whose config or log cannot be read, or that is closing, is left alone. The next start finishes an interrupted
- * erasure (EventLog.erase).
+ * Guarantees: Texts that are still needed are kept: waiting messages, unanswered messages that need the user's
+ * decision, and messages of an unfinished turn. All runes since the start of such a turn are kept too, including its
+ * calls and approvals. A project that is closing, or whose config or log cannot be read, is skipped. The next start of
+ * the daemon completes an interrupted erasure (EventLog.erase).
  */
 import { Clock, Duration, Effect, Stream } from "effect"
 import { textsIn } from "../core/event-log/Erasure.ts"
@@ -19,7 +19,7 @@ import type { MessageFiles } from "../agents/prompt/MessageFiles.ts"
 import * as NeededFiles from "./service/NeededFiles.ts"
 import type { Projects } from "./Projects.ts"
 
-/** Maximum number of runes of one conversation in a batch. */
+/** Maximum number of runes that one batch erases in a conversation. */
 export const BATCH = 100
 
 export const ERASER = "agentd keepPrompts"
@@ -39,13 +39,16 @@ const KINDS: ReadonlyArray<string> = [
 
 /** The parts of a conversation that are still needed. */
 interface Needed {
-  /** Messages, by id. */
+  /** Ids of the needed messages. */
   readonly messages: ReadonlySet<string>
-  /** All runes since this time, ms since the epoch. */
+  /** Time since which all runes are needed, ms since the epoch. */
   readonly since: number
 }
 
-/** Of a worker's runes only the prompt is erased; the reason why it stopped is part of its state. */
+/**
+ * Whether a rune may be erased. In a worker's runes only the prompt is erased, because the reason for a stop is part of
+ * the state.
+ */
 const mayGo = ({ kind, payload, trigger }: Rune): boolean =>
   (kind !== "worker.moved" || trigger === "PromptReady") && textsIn(payload).length > 0
 
@@ -74,13 +77,13 @@ const messageIn = ({ payload }: Rune): string | undefined => {
   return event?.message?.messageId
 }
 
-/** Maximum number of remembered runes that the log does not erase. Beyond it, runes are tried again in vain. */
+/** Maximum number of remembered runes that cannot be erased. Above this number, some are tried again without effect. */
 const MAX_KEPT = 100_000
 
 export const make = (projects: Projects, log: EventLog["Service"], files: MessageFiles) => {
-  /** The position in each stream before which nothing is left to erase. Saves reading; computed again after a start. */
+  /** For each stream, the event id up to which nothing is left to erase. Saves reading after the first batch. */
   const places = new Map<string, number>()
-  /** Runes whose texts are part of a state. */
+  /** Ids of runes that cannot be erased, because a state contains their texts. */
   const kept = new Set<number>()
 
   /** Remembers a rune that the log refused to erase, so that it is not tried again. */
@@ -124,12 +127,15 @@ export const make = (projects: Projects, log: EventLog["Service"], files: Messag
         ),
       { discard: true }
     )
-    // after a full batch, only the runes up to its last one are known to be done
+    // after a full batch, only the runes up to the last erased one are known to be done
     if (!isHeld) places.set(stream, found.length === BATCH ? found.at(-1)!.eventId : last)
     return found.length
   })
 
-  /** Erases a batch of each conversation, by its config, or else by `usual`. Returns how many runes were tried. */
+  /**
+   * Erases one batch in each conversation, after the time in its config, or `usual` if the config has none. Returns the
+   * number of runes that were tried.
+   */
   return Effect.fnUntraced(function* (usual: Duration.Duration | undefined): Effect.fn.Return<number, StorageError> {
     yield* NeededFiles.sweep(projects, log, files)
     const now = yield* Clock.currentTimeMillis

@@ -1,5 +1,5 @@
 /**
- * LiveConversations: implements the port Conversations with the daemon's own conversations.
+ * LiveConversations: implements the port `Conversations` with the conversations of this daemon.
  */
 import { Effect, Stream } from "effect"
 import { Conversations, type Standing } from "../domain/Conversations.ts"
@@ -19,9 +19,9 @@ const standings: { readonly [state in ConversationMachine.State]: Standing } = {
 
 export const make = (of: {
   readonly log: EventLog["Service"]
-  /** All conversations, when every one is loaded. */
+  /** Ids of all conversations. Waits until every conversation is loaded. */
   readonly known: Effect.Effect<ReadonlyArray<string>>
-  /** The state of its machine; undefined for an unknown conversation. */
+  /** State of the conversation's machine; undefined for an unknown conversation. */
   readonly stateOf: (conversation: string) => ConversationMachine.State | undefined
 }): Conversations["Service"] =>
   Conversations.of({

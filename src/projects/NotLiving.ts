@@ -1,11 +1,11 @@
 /**
  * NotLiving: a known conversation that is not alive, and the reason.
  *
- * - `closed`: it is over, and its project can begin a new one.
- * - `lost`: the config that a person has agreed to is missing. It can still be closed: agents that an earlier daemon
+ * - `closed`: the conversation is over, and its project can start a new one.
+ * - `lost`: the trusted config is missing. The conversation can still be closed, because agents that an earlier daemon
  *   left running were ended when this daemon started.
- * - `damaged`: its stream is damaged or does not fold. Nothing is written to it. The daemon's own stream records the
- *   damage, once, and records when a person gives the conversation up, which makes it `closed`.
+ * - `damaged`: the stream is damaged or cannot be folded, so nothing is written to it. The daemon's own stream records
+ *   the damage once. When a user gives the conversation up, that is recorded too, and it becomes `closed`.
  */
 import { Deferred, Effect, Schema } from "effect"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
@@ -32,11 +32,11 @@ export interface NotLiving {
   readonly _tag: "NotLiving"
   readonly record: ProjectRecord
   readonly reason: Reason
-  /** The reason in words, line by line; empty if closed. */
+  /** The reason as lines of text; empty if the conversation is closed. */
   readonly problems: ReadonlyArray<string>
 }
 
-/** The person who closes a conversation, and the reason. */
+/** The user who closes a conversation, and the reason. */
 export interface Closing {
   readonly by: string
   readonly reason: string
@@ -56,11 +56,11 @@ export const lost = (record: ProjectRecord, { message }: CommandRefused): NotLiv
 
 export const damaged = (record: ProjectRecord, message: string): NotLiving => make("damaged", record, [message])
 
-/** Sorts conversations for a list. */
+/** Sorts conversations for a list, by reason. */
 export const inOrder = (all: Iterable<NotLiving>): ReadonlyArray<NotLiving> =>
   [...all].toSorted((a, b) => REASONS.indexOf(a.reason) - REASONS.indexOf(b.reason))
 
-/** The row in a list of open projects. */
+/** The row of the project in a list of open projects. */
 export const infoOf = ({ problems, reason, record }: NotLiving): ProjectInfo => {
   const { agents, config, conversation, name, trust } = record
   const known = { conversation, name, config, agents: [...agents.keys()] }
@@ -69,7 +69,7 @@ export const infoOf = ({ problems, reason, record }: NotLiving): ProjectInfo => 
     : { ...known, problems, ...waiting(trust) }
 }
 
-/** Why the conversation takes no commands. */
+/** Error that explains why the conversation accepts no commands. */
 export const refusalOf = ({ problems: [problem = "its file is gone"], reason, record }: NotLiving): CommandRefused => {
   const { config, conversation, name } = record
   switch (reason) {
@@ -86,7 +86,7 @@ export const refusalOf = ({ problems: [problem = "its file is gone"], reason, re
   }
 }
 
-/** Closes a lost conversation, without its config and its agents. Returns when it is closed. */
+/** Closes a lost conversation without its config and agents. Returns when the conversation is closed. */
 export const end = (
   { agents, conversation, life, name }: ProjectRecord,
   supervisor: DynamicSupervisor.DynamicSupervisor,
@@ -123,7 +123,10 @@ const LOOK_BACK = 200
 
 const readProject = reader(projectKinds)
 
-/** The record of a damaged conversation, if the rune that names its project can be read. */
+/**
+ * Creates the record of a damaged conversation, with its project's name and file if the rune that contains them is
+ * readable.
+ */
 export const recordOf = Effect.fnUntraced(function* (conversation: string) {
   const log = yield* EventLog
   const named = log.tail({ stream: conversation, kinds: ["project.registered"] }, 1)
@@ -142,7 +145,9 @@ const violation = (conversation: string, message: string): RuneDraft => ({
   payload: { rule: "INV-HASH-VALID", severity: "FATAL", kind: "", actor: "", stream: conversation, message }
 })
 
-/** Records the damage in the daemon's stream, unless it is recorded there. People get a mail. */
+/**
+ * Records the damage in the daemon's stream, unless it is already recorded there. The rune causes a mail to the user.
+ */
 export const tell = (conversation: string, message: string) =>
   Effect.catch(told(conversation, message), (error) =>
     Effect.logWarning(`nobody is mailed that ${conversation} is damaged: ${error.message}`)
@@ -151,7 +156,7 @@ export const tell = (conversation: string, message: string) =>
 const told = Effect.fnUntraced(function* (conversation: string, message: string) {
   const log = yield* EventLog
   const before = yield* log.tail({ stream: DAEMON_STREAM, kinds: ["invariant.violated", "log.repaired"] }, LOOK_BACK)
-  // damage reported before a repair was fixed by the repair
+  // damage that was reported before a repair counts as repaired
   const since = before.slice(before.findLastIndex(({ kind }) => kind === "log.repaired") + 1)
   const isTold = since.some((rune) => {
     const own = readOwn(rune)
@@ -160,7 +165,7 @@ const told = Effect.fnUntraced(function* (conversation: string, message: string)
   if (!isTold) yield* log.append([violation(conversation, message)])
 })
 
-/** Records in the daemon's stream that a damaged conversation is closed. */
+/** Records in the daemon's stream that a damaged conversation was given up. It is then closed. */
 export const giveUp = Effect.fnUntraced(function* (
   { config, conversation, name }: ProjectRecord,
   { by, reason }: Closing

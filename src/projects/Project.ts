@@ -1,10 +1,10 @@
 /**
- * Project: one `agentd.jsonc`, its open conversation, and the agents in it.
+ * Project: one `agentd.jsonc` file, its open conversation, and the conversation's agents.
  *
- * Guarantees: the last config that a person has agreed to is in force. The problems of a newer file, or the fact that
- * it waits for a person, can be queried and are in the log. A reload affects only what changed: a new agent is started,
- * and a removed one is stopped (its inbox and log stay). A changed agent gets its new settings with its next run, and
- * its limits with its next start.
+ * Guarantees: The config that the user trusted last is in force. If a newer file has problems or waits for the user's
+ * trust, that can be queried and is in the log. A reload affects only changed agents. A new agent is started. A removed
+ * agent is stopped, but its inbox and log are kept. A changed agent uses its new settings from its next run, and its
+ * new limits from its next start.
  */
 import { putRight } from "../domain/ErrorLimit.ts"
 import { Context, Deferred, Effect, FileSystem, Scope, Semaphore, Stream } from "effect"
@@ -48,15 +48,15 @@ export class Project {
   readonly record: ProjectRecord
   readonly scope: Scope.Closeable
   readonly life: ConversationActor
-  /** The conversation in the supervision tree: its actor, then its agents. */
+  /** Supervisor of the conversation: of its actor and then of its agents. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   private readonly agents: DynamicSupervisor.DynamicSupervisor
   private readonly services: Context.Context<Services>
-  /** Completed when the conversation is closed and nothing of it is alive. */
+  /** Completed when the conversation is closed and nothing of it is running. */
   readonly retired = Deferred.makeUnsafe<void>()
   private readonly reading = Semaphore.makeUnsafe(1)
   private readonly notices: ConfigNotice.ConfigNotice
-  /** Refuses a name that another project has; undefined if the name is free. */
+  /** Returns an error if another project has the name; undefined if the name is free. */
   private readonly taken: (name: string, before: string) => CommandRefused | undefined
 
   private constructor(
@@ -102,7 +102,7 @@ export class Project {
     })
   }
 
-  /** Restores the project from its record. `begin` brings it to life. All of it ends with the scope. */
+  /** Restores a project from its record; `begin` then starts it. Everything in the project ends with the scope. */
   static readonly make = (
     record: ProjectRecord,
     config: ConfigFile.Project,
@@ -128,8 +128,8 @@ export class Project {
   }
 
   /**
-   * Why an agent's limits do not hold for each request; undefined if they do. `place`: 0 is its own backend, then
-   * fallbacks.
+   * Why an agent's limits cannot be enforced for each request; undefined if they can. `place`: 0 for the agent's own
+   * backend, higher numbers for its fallbacks.
    */
   gapOf(agent: string, config: AgentConfig, place: number): Metering.Gap | undefined {
     const user = Context.get(this.services as Context.Context<never>, Prices.UserPrices)
@@ -143,7 +143,7 @@ export class Project {
     )
   }
 
-  /** The gaps of the agent's own backend and of each fallback, in words. */
+  /** Texts about the limits that cannot be enforced, for the agent's own backend and for each fallback. */
   gapsOf(agent: string, config: AgentConfig): ReadonlyArray<string> {
     return [config.backend, ...config.fallback].flatMap((_, place) => this.gapOf(agent, config, place)?.text ?? [])
   }
@@ -157,7 +157,7 @@ export class Project {
     return this.life.snapshot.state
   }
 
-  /** When that state was entered, ms since the epoch. */
+  /** When the conversation entered its current state, ms since the epoch. */
   get since() {
     return this.life.snapshot.at
   }
@@ -176,23 +176,26 @@ export class Project {
     })
   }
 
-  /** Why the project takes no input now; undefined if it does. */
+  /** Why the project accepts no input now; undefined if it accepts input. */
   get refusal(): CommandRefused | undefined {
     const called = { conversation: this.conversation, project: this.name }
     return ConversationRow.closedToInput(called, this.life.snapshot)
   }
 
-  /** Why no agent can start any more; undefined if one can. A paused project still starts agents, but no turns. */
+  /**
+   * Why no agent can start again; undefined if agents can start. In a paused project, agents can start, but turns
+   * cannot.
+   */
   get isOver(): CommandRefused | undefined {
     return this.registry.subAgentTree.isClosing ? this.refusal : undefined
   }
 
-  /** Why none of its agents can start: the project is over, or stopped as a whole; undefined if they can. */
+  /** Why none of the project's agents can start: the project is closed or stopped. Undefined if they can start. */
   get isStill(): CommandRefused | undefined {
     return this.isOver ?? ProjectStop.refusalOf(this.name, this.record)
   }
 
-  /** Appends a person's decision about the whole project, and applies it. Returns the rune. */
+  /** Records that a user stopped or started the whole project. Returns the event id of the rune. */
   readonly say = Effect.fnUntraced(
     { self: this },
     function* (this: Project, kind: "project.stopped" | "project.started", by: string) {
@@ -211,7 +214,7 @@ export class Project {
     return this.record.agents.get(agent)
   }
 
-  /** Brings the conversation to life from its record, without its agents. */
+  /** Starts the conversation from its record, without its agents. */
   readonly begin = Effect.gen({ self: this }, function* () {
     const { agents, name } = this.config
     yield* this.supervisor.add(this.life.child)
@@ -220,7 +223,7 @@ export class Project {
     yield* Context.get(this.services, Bus).configured(this.news)
   })
 
-  /** Agents that stopped permanently, according to the log, except those that had ended before. */
+  /** Agents that stopped permanently, according to the log. Excludes agents whose life had ended before that stop. */
   private get failures(): ReadonlyArray<Failure> {
     const stream = this.conversation
     return [...this.record.agents].flatMap(
@@ -240,24 +243,24 @@ export class Project {
     )
   }
 
-  /** The config, for services outside that follow a part of it. */
+  /** The project's config, for other services that use a part of it. */
   get news(): ConfigNews {
     return { conversation: this.conversation, config: this.config }
   }
 
-  /** Adds and removes agents until exactly those of the config and their sub-agents live. */
+  /** Adds and removes agents until they are exactly the agents in the config and their sub-agents. */
   get settle() {
     return this.registry.settle
   }
 
-  /** Completes the previous daemon's unfinished work, when the agents are alive. */
+  /** Completes unfinished work of the previous daemon, after the agents were restored. */
   readonly mend: Effect.Effect<void> = Effect.suspend(() =>
     Effect.andThen(this.life.tellAgain(this.failures), this.registry.mend)
   )
 
   /**
-   * Reads the file again, one reader at a time. A text that nobody has agreed to changes only `waits`, and an invalid
-   * one only `problems`. Fails if the caller agreed to a text that the file no longer has.
+   * Reads the file again, one reader at a time. An untrusted text changes only `waits`, and an invalid text only
+   * `problems`. Fails if the caller trusts a text that the file no longer contains.
    */
   readonly reload = Effect.fnUntraced(
     { self: this },
@@ -273,7 +276,7 @@ export class Project {
         this.problems = []
         yield* this.weigh(read.success, agreed, by)
       }
-      // even for an unchanged file: an earlier settling may have failed half-way
+      // needed even if the file is unchanged, because an earlier attempt may have failed halfway
       yield* this.settle
       if (isHeld) return yield* ConfigTrust.changedSince(this.record)
     },
@@ -293,7 +296,7 @@ export class Project {
     }
   )
 
-  /** Whether a config equals the one in force. */
+  /** Whether a config equals the current config. */
   private says(config: ConfigFile.Project): boolean {
     return JSON.stringify(config) === JSON.stringify(this.config)
   }
@@ -331,7 +334,10 @@ export class Project {
     Effect.uninterruptible
   )
 
-  /** Puts the file's change aside: the config in force stays. `hash`: the text that the person was shown. */
+  /**
+   * Dismisses the change of the file: the current config remains in force. `hash`: hash of the text that was shown to
+   * the user.
+   */
   readonly keepInForce = (hash: string | undefined, by: string) =>
     Effect.gen({ self: this }, function* () {
       const refused = ConfigTrust.unkept(this.record, hash)
@@ -345,10 +351,10 @@ export class Project {
     return Effect.provide(ConfigTrust.changeOf(this.record, this.config), this.services)
   }
 
-  /** Reloads now, because the file may have changed unseen, and then after each change, until the scope closes. */
+  /** Reloads now, because the file may have changed earlier, and then after each change until the scope closes. */
   readonly watch = Effect.suspend(() =>
     Stream.merge(Stream.succeed(undefined), this.changes).pipe(
-      // editors write a file in several steps
+      // editors write a file in several steps, so wait until the file has not changed for 200 ms
       Stream.debounce("200 millis"),
       Stream.runForEach(() => this.reload("nothing", "agentd"))
     )

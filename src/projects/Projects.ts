@@ -1,11 +1,11 @@
 /**
- * Projects: all projects of the log, by conversation: revives them from the log, registers new ones, and finds them for
- * callers.
+ * Projects: all projects in the log, by conversation. Restores projects from the log, registers new projects, and finds
+ * projects for callers.
  *
- * Each project is recovered from its own stream, and lives as soon as that is read. It uses the last config that a
- * person has agreed to, whatever its file contains now. A project whose config is gone is listed with its problems.
- * Neither that nor an unreadable stream delays other projects. A project has one open conversation at a time; closed
- * ones remain known.
+ * Each project is restored from its own stream, and is available as soon as its stream was read. It uses the config
+ * that the user trusted last, whatever its file contains now. A project without its config is listed with its problems.
+ * Such a project, or an unreadable stream, does not delay other projects. A project has one open conversation at a
+ * time. Its closed conversations remain known.
  */
 import { Context, Deferred, Effect, Exit, Scope, Semaphore } from "effect"
 import { isAbsolute } from "node:path"
@@ -44,20 +44,20 @@ import * as Secrets from "./Secrets.ts"
 import { repeated } from "../agents/machines/ToolsState.ts"
 import * as Backoff from "../core/supervision/Backoff.ts"
 
-/** How often the config of a lost project is tried again. */
+/** Interval at which the config of a lost project is read again. */
 const READ_AGAIN = Backoff.constant("5 seconds")
 
 export class Projects {
   readonly living: Map<string, Project> = new Map()
-  /** By conversation. */
+  /** Conversations that are not alive, by their id. */
   private readonly others: Map<string, NotLiving.NotLiving> = new Map()
-  /** Lost conversations that are being closed. They are not revived, even if their file returns. */
+  /** Lost conversations that are being closed, by their id. They are not restored, even if their file exists again. */
   private readonly endings = new Map<string, Deferred.Deferred<void, StorageError>>()
   private readonly lock = Semaphore.makeUnsafe(1)
   private readonly services: Context.Context<Services>
   readonly scope: Scope.Scope
 
-  /** The supervisor of the conversations. */
+  /** Supervisor of all conversations. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
 
   private constructor(
@@ -70,7 +70,7 @@ export class Projects {
     this.scope = scope
   }
 
-  /** Makes an empty registry. Projects that come to life end with the Effect scope. */
+  /** Creates an empty registry. Its projects end when the Effect scope closes. */
   static readonly make = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
     Effect.map(
       Effect.all([Effect.context<Services>(), Effect.scope]),
@@ -92,7 +92,7 @@ export class Projects {
     return NotLiving.inOrder(this.others.values())
   }
 
-  /** The record of a conversation that is not alive for this reason; undefined if there is none. */
+  /** The record of a conversation that is not alive for `reason`; undefined if there is none. */
   private recordOf(conversation: string, reason: NotLiving.Reason): ProjectRecord | undefined {
     const one = this.others.get(conversation)
     return one?.reason === reason ? one.record : undefined
@@ -102,7 +102,7 @@ export class Projects {
     this.others.set(one.record.conversation, one)
   }
 
-  /** Every live agent. */
+  /** All live agents. */
   get found(): ReadonlyArray<Finder.Found> {
     return [...this.living.values()].flatMap((project) =>
       [...project.members.values()].map(({ agentScope }) => ({ project, agentScope }))
@@ -118,7 +118,7 @@ export class Projects {
     return this.living.get(conversation)?.members.get(agent)?.agentScope
   }
 
-  /** Opens a project: its conversation and agents come to life, and its file is watched. */
+  /** Opens a project: starts its conversation and agents, and watches its file. */
   private readonly open = Effect.fnUntraced(
     { self: this },
     function* (this: Projects, record: ProjectRecord, config: ConfigFile.Project) {
@@ -133,15 +133,15 @@ export class Projects {
       this.others.delete(record.conversation)
       yield* Effect.forkIn(Effect.andThen(Deferred.await(project.life.closed), this.retire(project)), this.scope)
       yield* Effect.forkIn(project.watch, scope)
-      // a failed settling is repeated by the next reload
+      // if this fails, the next reload repeats it
       yield* Effect.ensuring(project.settle, project.mend)
-      // the file may have changed: a caller that finds the project must see that, too
+      // the file may have changed in the meantime, and callers must see the newest state
       yield* project.reload("nothing", "agentd").pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
       return project
     }
   )
 
-  /** Retires a closed project: nothing of it is alive any more, and only its record remains. */
+  /** Retires a closed project: everything in it is stopped, and only its record remains. */
   private readonly retire = (project: Project) =>
     Effect.gen({ self: this }, function* () {
       const { conversation, life, record, scope } = project
@@ -157,12 +157,12 @@ export class Projects {
     return Effect.mapError(Effect.provide(ConfigTrust.look(path), this.services), (error) => refusedBy(error))
   }
 
-  /** The config of the text that was agreed to; undefined if that text is gone. */
+  /** Reads the trusted config; undefined if its text no longer exists. */
   private inForce(path: string, hash: string) {
     return Effect.mapError(Effect.provide(ConfigTrust.inForce(path, hash), this.services), (error) => refusedBy(error))
   }
 
-  /** Registers the config's secrets and stores its text, so that the log can say that the text is trusted. */
+  /** Registers the config's secrets and stores its text. Must be done before the log says that the text is trusted. */
   private ready(seen: ConfigTrust.Seen) {
     return Effect.provide(Effect.andThen(Secrets.register(seen.config), ConfigTrust.keep(seen)), this.services)
   }
@@ -172,7 +172,10 @@ export class Projects {
     return append(drafts).pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
   }
 
-  /** Refuses a name that another project has; undefined if the name is free. `before`: the project's current name. */
+  /**
+   * Returns an error if another project has the name; undefined if the name is free. `before`: the current name of the
+   * project.
+   */
   private taken(path: string, name: string, before: string | null): CommandRefused | undefined {
     const called = (name: string) =>
       this.entries.find(
@@ -191,10 +194,7 @@ export class Projects {
     })
   }
 
-  /**
-   * Registers a project's file in the log with its conversation, and opens it with the config that a person has agreed
-   * to.
-   */
+  /** Registers a project's file and its conversation in the log, and opens the project with the trusted config. */
   private readonly enter = Effect.fnUntraced(
     { self: this },
     function* (
@@ -239,7 +239,7 @@ export class Projects {
     }
   )
 
-  /** Runs commands on a file one after the other. A command completes even if the caller disconnects. */
+  /** Runs commands on a file one after another. A command completes even if its caller disconnects. */
   private alone<A, E>(path: string, command: Effect.Effect<A, E>): Effect.Effect<A, E | CommandRefused> {
     return isAbsolute(path)
       ? this.lock.withPermit(Effect.uninterruptible(command))
@@ -285,14 +285,14 @@ export class Projects {
           )
         }
         const conversation = known === undefined ? ProjectName.conversationId(path) : Finder.successor(known.record)
-        // a change that waits for a person still waits
+        // a change that waits for the user's trust continues to wait
         return (yield* this.enter(path, conversation, caller, "nothing", known?.record.trust.hash ?? null)).row
       })
     )
 
   /**
-   * The config with which a project of the log comes to life: that of the trusted text. An older agentd asked nobody:
-   * then the current file counts, and is trusted from now on.
+   * The config with which a project is restored: the trusted text. In logs of older versions of agentd nothing is
+   * trusted: then the current file is used, and is trusted from now on.
    */
   private readonly recovered = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
     const { config: path, conversation, trust } = record
@@ -308,7 +308,7 @@ export class Projects {
     return seen.config
   })
 
-  /** Opens a lost project as soon as its config is back, unless another command was first. */
+  /** Opens a lost project as soon as its config exists again, unless another command has changed the project. */
   private readonly await = (lost: NotLiving.NotLiving) => {
     const { conversation, name } = lost.record
     const isWaiting = () => this.others.get(conversation) === lost && !this.endings.has(conversation)
@@ -323,7 +323,7 @@ export class Projects {
     )
   }
 
-  /** Revives a project of the log. A failure affects only this project. */
+  /** Restores a project from the log. An error affects only this project. */
   readonly revive = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
     const { config, life } = record
     const { state } = life.snapshot
@@ -350,7 +350,10 @@ export class Projects {
       : NotLiving.refusalOf(entry)
   }
 
-  /** Returns when the conversation is closed. Completes even if the caller disconnects. A second call waits too. */
+  /**
+   * Closes a lost conversation, and returns when it is closed. Completes even if the caller disconnects. A second call
+   * waits too.
+   */
   readonly closeLost = Effect.fnUntraced(
     { self: this },
     function* (this: Projects, record: ProjectRecord, why?: NotLiving.Closing) {
@@ -370,14 +373,17 @@ export class Projects {
     }
   )
 
-  /** The newest conversation of a file. If a damaged stream does not name its file, its id identifies it. */
+  /**
+   * The newest conversation of a file. If a damaged stream does not contain its file's path, the conversation's id
+   * identifies it.
+   */
   private known(path: string): Finder.Entry | undefined {
     const id = ProjectName.conversationId(path)
     for (const { record } of this.entries) if (record.config === "" && record.conversation === id) record.config = path
     return Finder.ofConfig(this.entries, path)
   }
 
-  /** Ends everything that still runs in a conversation whose stream is damaged, and writes nothing to the stream. */
+  /** Stops everything in a conversation whose stream is damaged. Nothing more is written to the stream. */
   readonly setApart = (conversation: string, message: string): Effect.Effect<void> =>
     Effect.gen({ self: this }, function* () {
       if (!ConversationId.mayBe(conversation) || this.recordOf(conversation, "damaged") !== undefined) return
@@ -388,7 +394,7 @@ export class Projects {
       yield* LogEvent.noted("conversation.apart", { conversation })(
         Effect.logError(`${conversation} is set apart: ${message}`)
       )
-      // nothing of a closed conversation is alive
+      // a closed conversation has nothing to stop, and remains closed
       if (over === undefined) this.put(NotLiving.damaged(record, message))
       this.living.delete(conversation)
       yield* Effect.provide(NotLiving.tell(conversation, message), this.services)
@@ -397,7 +403,7 @@ export class Projects {
       yield* Scope.close(project.scope, Exit.void)
     }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
-  /** Gives up a conversation that is set apart, at the request of a person. Returns the rune that records it. */
+  /** Gives up a damaged conversation at a user's request. Returns the event id of the rune that records this. */
   readonly giveUp = (record: ProjectRecord, why: NotLiving.Closing) =>
     Effect.gen({ self: this }, function* () {
       const over = yield* Effect.provide(NotLiving.giveUp(record, why), this.services)
@@ -441,7 +447,7 @@ export class Projects {
     })
   }
 
-  /** Undefined if the agent never had a session. */
+  /** The agent's session; undefined if the agent never had one. */
   readonly session = ({ project, agentScope }: Finder.Found): AgentSession | undefined => {
     const worker = agentScope.worker()
     if (worker === undefined) return undefined
@@ -466,7 +472,10 @@ export class Projects {
     return { conversation, agent, info, backlog: Backlog.of(agentScope), calls: agentScope.calls() }
   }
 
-  /** The config that applies to a conversation, including a closed one whose project has a newer conversation. */
+  /**
+   * The config that applies to a conversation. A closed conversation uses the config of its project's newer
+   * conversation.
+   */
   configOf(conversation: string) {
     const open = this.living.get(conversation)
     if (open !== undefined) return open.config
@@ -476,7 +485,7 @@ export class Projects {
   }
 }
 
-/** Nobody has agreed to the file, and the text that was agreed to is gone. */
+/** Error: the user has not trusted the file, and the text that the user trusted no longer exists. */
 const untrusted = ({ config, name }: ProjectRecord): CommandRefused =>
   refuse(
     "conflict",
@@ -484,7 +493,7 @@ const untrusted = ({ config, name }: ProjectRecord): CommandRefused =>
     `Look at it, and agree: agentd trust ${name}`
   )
 
-/** The row of a file whose last conversation is closed: a new conversation must be requested. */
+/** The row of a file whose newest conversation is closed. The user must request a new conversation. */
 const overInfo = ({ config, conversation, name }: ProjectRecord): ProjectInfo => {
   const { message, remedy } = ConversationRow.over({ conversation, project: name })
   return { conversation, name, config, agents: [], problems: [`${message} ${remedy}`] }

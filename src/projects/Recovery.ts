@@ -1,9 +1,10 @@
 /**
- * Recovery: rebuilds every project and agent from the log: each conversation from its own stream, archived ones from
- * the daemon's.
+ * Recovery: rebuilds every project and agent from the log: each conversation from its own stream, and archived
+ * conversations from the daemon's stream.
  *
- * Each is a pure fold. If a machine's runes do not fold (a log of a newer agentd, a damaged log), the machine is set
- * aside with the reason. No other agent is affected. An unreadable stream affects no other conversation.
+ * Each step is a pure fold. If the runes of a machine cannot be folded (a log of a newer agentd, a damaged log), that
+ * machine is set aside with the reason. Other agents are not affected. An unreadable stream affects no other
+ * conversation.
  */
 import { Effect } from "effect"
 import * as ConversationId from "../domain/ConversationId.ts"
@@ -26,9 +27,9 @@ export interface ProjectRecord {
   name: string
   readonly agents: Map<string, AgentRecord>
   readonly life: ConversationRecovery.Life
-  /** The state of trust in its config file. */
+  /** Whether the user has trusted the project's config file. */
   readonly trust: ConfigTrust.Trust
-  /** Set if the project is stopped as a whole; otherwise null. */
+  /** Set if the whole project is stopped; otherwise null. */
   stopped: ProjectStop.Stopped | null
 }
 
@@ -69,7 +70,9 @@ export const freshProject = (conversation: string, config: string, name: string)
   stopped: null
 })
 
-/** The record of a conversation that a person has given up, if the rune of the daemon's stream says so. */
+/**
+ * The record of a conversation that a user has given up, from a rune of the daemon's stream. Undefined for other runes.
+ */
 export const givenUpIn = (rune: Rune): ProjectRecord | undefined => {
   const about = readProject(rune)
   if (about?.kind !== "conversation.given_up") return undefined
@@ -80,7 +83,7 @@ export const givenUpIn = (rune: Rune): ProjectRecord | undefined => {
   return record
 }
 
-/** Records an archived or given-up conversation from its one rune. */
+/** Records an archived or given-up conversation from the single rune that describes it. */
 const archive = (records: Records, rune: Rune): void => {
   const givenUp = givenUpIn(rune)
   if (givenUp !== undefined) return void records.set(givenUp.conversation, givenUp)
@@ -92,7 +95,7 @@ const archive = (records: Records, rune: Rune): void => {
   records.set(conversation, { conversation, config, name: project, agents: all, life, trust, stopped: null })
 }
 
-/** Passes the rune to the agent's machine that wrote it or joined it. */
+/** Applies the rune to the agent's machine that wrote or joined it. */
 const hand = (project: ProjectRecord, actor: string, rune: Rune, isJoined: boolean): void => {
   const [machine = "", name = ""] = actor.split("/")
   if (!AgentRecovery.machines.includes(machine)) return
@@ -110,7 +113,7 @@ export const apply = (records: Records, rune: Rune): void => {
   if (rune.stream === DAEMON_STREAM) return archive(records, rune)
   const about = readProject(rune)
   if (rune.kind === "project.registered") {
-    // an archived registration has no payload: the archive's rune names the project
+    // if the conversation is archived, this rune has no payload: the archive's rune names the project
     if (about?.kind !== "project.registered") return
     const { config, name } = about.payload
     const known = records.get(rune.stream)
@@ -131,7 +134,7 @@ export const apply = (records: Records, rune: Rune): void => {
   if (ConversationRecovery.apply(project.life, rune)) return
   hand(project, rune.actor, rune, false)
   for (const moved of rune.moves) hand(project, moved, rune, true)
-  // sub-agents of older versions have no task: their parents get no news
+  // sub-agents in older logs have no task, and their parents receive no messages about them
   const isOld = project.life.spawned.get(name)?.task === null
   const parent = isOld ? null : parentOf(project, name)
   ChildNews.apply(project.life.news, rune, { name, parent, began: begins(project, name) })
@@ -140,13 +143,18 @@ export const apply = (records: Records, rune: Rune): void => {
 const parentOf = ({ agents }: ProjectRecord, name: string): string | null =>
   agents.get(name)?.life.data.parentId ?? null
 
-/** The rune with which an agent's newest incarnation begins: its spawn, while it waits for a place. */
+/**
+ * Event id at which an agent's newest incarnation begins. For an agent that waits for a free slot, this is its spawn.
+ */
 export const begins = ({ agents, life }: ProjectRecord, name: string): number =>
   Math.max(life.spawned.get(name)?.eventId ?? 0, agents.get(name)?.worker.began ?? 0)
 
 const known: ReadonlySet<string> = new Set(kinds)
 
-/** Folds a conversation from its stream; null while the stream names no project. Only the reader uses the record. */
+/**
+ * Folds a conversation from its stream. Null until a rune names the project. The fold changes the record in place,
+ * because only the reader uses it.
+ */
 export const project: StreamFold<ProjectRecord | null> = {
   name: "agents",
   version: 7,
@@ -160,7 +168,7 @@ export const project: StreamFold<ProjectRecord | null> = {
   }
 }
 
-/** Folds archived conversations from the daemon's stream. */
+/** Folds all archived conversations from the daemon's stream. */
 export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
   name: "archived conversations",
   version: 4,
@@ -174,8 +182,8 @@ export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
 }
 
 /**
- * Calls `each` for every conversation as soon as its stream is read, open ones first. Calls `setApart`, with the
- * reason, if its stream cannot be read, does not fold or is halted.
+ * Calls `each` for every conversation as soon as its stream was read, open conversations first. If a stream cannot be
+ * read or folded or is halted, calls `setApart` with the reason.
  */
 export const recoverEach = Effect.fnUntraced(function* <E, R, E2, R2>(
   each: (record: ProjectRecord) => Effect.Effect<void, E, R>,
@@ -208,7 +216,7 @@ export const recover = Effect.gen(function* () {
   return records
 })
 
-/** Folds an agent again from the log. */
+/** Rebuilds the record of an agent from the log. */
 export const recoverAgent = Effect.fnUntraced(function* (log: EventLog["Service"], conversation: string, name: string) {
   const { state } = (yield* log.recover(conversation, { project })).project
   return state?.agents.get(name) ?? freshAgent(name)

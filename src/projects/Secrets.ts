@@ -1,6 +1,6 @@
 /**
- * Secrets: registers the secrets of a project's config, which must never reach the log: values of its environments, and
- * the keys in the files that it names.
+ * Secrets: registers the secrets of a project's config, which must never be logged: values of environment variables,
+ * and the keys in the files that the config names.
  */
 import { Effect } from "effect"
 import type { BackendConfig } from "../config/BackendConfig.ts"
@@ -9,11 +9,11 @@ import { readSecret } from "../config/OwnFile.ts"
 import { Redact } from "../core/event-log/Redact.ts"
 import { secretsIn } from "../core/event-log/SecretValues.ts"
 
-/** The key file: that of a model backend, or of the provider that the gateway asks for a process. */
+/** Path of the key file of a model backend, or of the provider that the gateway calls for a process. */
 const keyFileOf = (backend: BackendConfig): string | undefined =>
   backend.type === "model" ? backend.keyFile : backend.provider?.keyFile
 
-/** Environments of the programs that the backend starts. */
+/** Environment variables of the programs that the backend starts. */
 const environmentsOf = (backend: BackendConfig) => [
   backend.env,
   ...(backend.type === "model" ? Object.values(backend.mcp).map(({ env }) => env) : [])
@@ -24,12 +24,12 @@ const keyIn = Effect.fnUntraced(function* (backend: BackendConfig) {
   if (keyFile === undefined) return []
   return yield* readSecret(keyFile).pipe(
     Effect.map((text) => [text.split("\n")[0]!.trim()].filter((key) => key !== "")),
-    // the code that needs the key reports that it is missing
+    // ignored, because the code that needs the key reports that it is missing
     Effect.catch(() => Effect.succeed([]))
   )
 })
 
-/** Registers the secrets: from now on the log redacts them. */
+/** Registers the config's secrets. From then on, the log redacts them. */
 export const register = Effect.fnUntraced(function* ({ agents }: Project) {
   const redact = yield* Redact
   for (const backend of Object.values(agents).flatMap(({ backend, fallback }) => [backend, ...fallback])) {

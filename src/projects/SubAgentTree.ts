@@ -1,9 +1,10 @@
 /**
- * SubAgentTree: the parents and sub-agents of one conversation: which agents end together, and what a parent is told.
+ * SubAgentTree: the parents and sub-agents of one conversation: which agents end together, and which messages a parent
+ * gets.
  *
- * Guarantees: when an agent ends, its sub-agents end at once, in parallel, each within its grace period. A reply that
- * an agent is stopped means that no process of its sub-agents is left. A parent is told of each event of its sub-agents
- * once, even across crashes.
+ * Guarantees: When an agent ends, its sub-agents end at once, in parallel, each within its grace period. A reply that
+ * an agent is stopped means that no process of its sub-agents is left. A parent is informed once about each event of
+ * its sub-agents, even after crashes.
  */
 import { Effect, type Scope } from "effect"
 import type { AgentConfig } from "../config/AgentConfig.ts"
@@ -21,15 +22,15 @@ import type { ProjectRecord } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
 import { outputOf, troubleOf } from "../agents/actors/TurnActor.ts"
 
-/** The surroundings of the tree: its conversation and the agents that live in it. */
+/** The conversation of the tree, and the agents in it. */
 export interface Surroundings {
   readonly log: EventLog["Service"]
   readonly record: ProjectRecord
-  /** The config in force. */
+  /** The project's current config. */
   readonly file: () => ConfigFile.Project
   readonly life: ConversationActor
   readonly agentScope: (agent: string) => AgentScope | undefined
-  /** In the order in which they began. */
+  /** Live agents in the order in which they started. */
   readonly livingAgents: () => ReadonlyArray<LivingAgent>
   /** Waits for agents that are being added or removed. */
   readonly quiet: Effect.Effect<void>
@@ -48,7 +49,7 @@ export class SubAgentTree {
     return state === "closing" || state === "closed"
   }
 
-  /** The agent's entry in the config in force. Names are chosen by people, so "constructor" is a valid name. */
+  /** The agent's entry in the current config. Users choose names, so names such as "constructor" must be safe. */
   named(agent: string): AgentConfig | undefined {
     const { agents } = this.surroundings.file()
     return Object.hasOwn(agents, agent) ? agents[agent] : undefined
@@ -61,16 +62,16 @@ export class SubAgentTree {
   stands(agent: string): SubAgents.SubAgent["stands"] {
     const { record } = this.surroundings
     const { ended, spawned } = record.life
-    // an agent's life ends before its worker does
+    // the life of an agent ends before its worker
     if ((ended.get(agent) ?? 0) > this.begins(agent)) return "ended"
     const worker = this.surroundings.agentScope(agent)?.worker()
-    // an earlier agent of this name may have left a worker
+    // an earlier agent with this name may have left a worker
     const isOld = this.incarnationOf(agent) < (spawned.get(agent)?.eventId ?? 0)
     if (worker === undefined || isOld) return "queued"
     return worker.state === "Stopped" ? "ended" : "running"
   }
 
-  /** The number of agents above it. Safe if a file names two agents as each other's parents. */
+  /** Number of agents above the agent in the tree. Safe even if two agents in a file are each other's parent. */
   depthOf(agent: string): number {
     const above = new Set<string>()
     for (let at = agent, up = this.parentOf(at); up !== undefined && !above.has(at); at = up, up = this.parentOf(at))
@@ -78,10 +79,10 @@ export class SubAgentTree {
     return above.size
   }
 
-  /** Sub-agents that were requested, oldest first. */
+  /** Requested sub-agents, oldest first. */
   get subAgents(): ReadonlyArray<SubAgents.SubAgent> {
     const { spawned } = this.surroundings.record.life
-    // called for every view of the board, and most projects have no sub-agents
+    // avoids work for projects without sub-agents: this is called for every view of the board
     if (spawned.size === 0) return []
     return this.surroundings.livingAgents().flatMap(({ name }) => {
       const parent = this.named(name) === undefined ? spawned.get(name)?.parent : undefined
@@ -106,7 +107,7 @@ export class SubAgentTree {
     return SubAgents.leaving([...all.keys()], (name) => this.parentOf(name)).map((name) => all.get(name)!)
   }
 
-  /** An agent's sub-agents and their sub-agents, in the order in which they must end. */
+  /** All descendants of an agent, in the order in which they must end. */
   offspring(agent: string): ReadonlyArray<LivingAgent> {
     const order = this.inOrder
     const descendants = new Set([agent])
@@ -114,12 +115,12 @@ export class SubAgentTree {
     return order.filter(({ name }) => name !== agent && descendants.has(name))
   }
 
-  /** Whether the agent runs, or waits for a place. */
+  /** Whether the agent is running or waits for a free slot. */
   lives(agent: string): boolean {
     return this.isRunning(agent) || this.isQueued(agent)
   }
 
-  /** The first rune of its newest incarnation. */
+  /** Event id of the first rune of the agent's newest incarnation. */
   private incarnationOf(agent: string): number {
     return this.surroundings.agentScope(agent)?.began() ?? this.surroundings.record.agents.get(agent)?.worker.began ?? 0
   }
@@ -128,7 +129,9 @@ export class SubAgentTree {
     return Math.max(this.surroundings.record.life.spawned.get(agent)?.eventId ?? 0, this.incarnationOf(agent))
   }
 
-  /** Ends the sub-agents of an agent that began before `before`. Returns when no process of them is left. */
+  /**
+   * Ends the sub-agents of an agent that started before the event id `before`. Returns when no process of them is left.
+   */
   endChildren(agent: string, before: number): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
       const ends = ({ name }: LivingAgent) => this.lives(name) && this.begins(name) < before
@@ -143,7 +146,7 @@ export class SubAgentTree {
     })
   }
 
-  /** Ends an agent and all its sub-agents. Returns when no process of any of them is left. */
+  /** Stops an agent and all its sub-agents. Returns when no process of them is left. */
   readonly stop = Effect.fnUntraced(
     { self: this },
     function* (this: SubAgentTree, agent: AgentScope, caller: Caller, reason?: string) {
@@ -160,7 +163,7 @@ export class SubAgentTree {
     }
   )
 
-  /** Waits for sub-agents that other callers have just ended. */
+  /** Waits for sub-agents that other callers have ended. */
   private gone(agent: string): Effect.Effect<void, CommandRefused | StorageError> {
     const over = this.offspring(agent).filter(({ name }) => !this.lives(name))
     const gone = ({ name }: LivingAgent) =>
@@ -171,7 +174,7 @@ export class SubAgentTree {
     })
   }
 
-  /** Handles the end of an agent: its parent is told, and its sub-agents end. */
+  /** Handles the end of an agent: informs its parent, and ends its sub-agents. */
   afterEnd(agent: string): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
       const { log, record } = this.surroundings
@@ -192,14 +195,17 @@ export class SubAgentTree {
     ChildNews.apply(this.surroundings.record.life.news, rune, child)
   }
 
-  /** Takes a rune that a sub-agent's parent may have to be told of. The parent is told in the background. */
+  /** Handles a rune about which a sub-agent's parent may have to be informed. The message is sent in the background. */
   readonly heard = (name: string, rune: Rune): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.note(name, rune)
       return Effect.asVoid(Effect.forkIn(this.tellParents, this.surroundings.scope))
     })
 
-  /** The parent that gets a turn's answer, if it asked and no report tells of the turn. A plain read. */
+  /**
+   * The parent that receives a turn's answer. Undefined if it did not request the turn, or if a report already covers
+   * it. A plain read.
+   */
   hearer(name: string, turnId: string, asked: ReadonlyArray<Message>): string | undefined {
     const { news, spawned } = this.surroundings.record.life
     const parent = this.parentOf(name)
@@ -208,7 +214,7 @@ export class SubAgentTree {
     return asked.some((one) => ChildNews.isAsked(one, parent, task)) ? parent : undefined
   }
 
-  /** Tells the parent of a durable answer. */
+  /** Informs the parent about a durable answer. */
   readonly answered = (name: string, eventId: number): Effect.Effect<void> =>
     Effect.catch(
       Effect.flatMap(this.surroundings.log.get(eventId), (rune) =>
@@ -218,8 +224,8 @@ export class SubAgentTree {
     )
 
   /**
-   * Sends parents their pending messages. A message that an inbox refuses is sent again with the next one, or by the
-   * next daemon. An inbox accepts each only once.
+   * Sends parents their pending messages. If an inbox rejects a message, it is sent again with the next message or by
+   * the next daemon. An inbox accepts each message only once.
    */
   readonly tellParents: Effect.Effect<void> = Effect.suspend(() => {
     const { owed } = this.surroundings.record.life.news
@@ -236,7 +242,7 @@ export class SubAgentTree {
         { discard: true }
       )
     )
-    // after a restart, a child may live before its parent does
+    // after a restart, a child may be restored before its parent
     return Effect.andThen(this.surroundings.quiet, telling)
   })
 
@@ -246,7 +252,7 @@ export class SubAgentTree {
       const { log, record, agentScope } = this.surroundings
       const rune = yield* log.get(eventId)
       const parent = agentScope(to)
-      // an end is of no use to a parent that began later or has ended
+      // if the parent started after this end or has ended itself, the end is not reported
       const isOver = !this.isRunning(to) || this.begins(to) > eventId
       if (rune === undefined || parent === undefined || (ChildNews.isEnd(rune) && isOver)) return
       const last = (agentScope(child)?.turn() ?? record.agents.get(child)?.turn)?.ended.at(-1)?.eventId ?? 0
@@ -264,7 +270,7 @@ export class SubAgentTree {
     }
   )
 
-  /** Ended parents whose sub-agents the previous daemon left alive. */
+  /** Ended parents whose sub-agents the previous daemon did not end. */
   get unfinishedEnds(): ReadonlyArray<string> {
     const { life } = this.surroundings.record
     const living = this.surroundings.livingAgents().filter(({ name }) => this.lives(name))

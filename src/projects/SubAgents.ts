@@ -1,7 +1,7 @@
 /**
- * SubAgents: the order in which agents end, how many sub-agents may run, and the config of a sub-agent. Pure.
+ * SubAgents: the order in which agents end, the limits on sub-agents, and the config of a sub-agent. Pure.
  *
- * Guarantees: children end before their parents, otherwise the newest first. A sub-agent works with its parent's
+ * Guarantees: Children end before their parents; otherwise the newest agent ends first. A sub-agent uses its parent's
  * backend, whose environment is not in the log.
  */
 import { Result, Schema } from "effect"
@@ -13,7 +13,7 @@ import { AGENTS } from "../agents/machines/ConversationMachine.ts"
 import type * as Inbox from "../agents/machines/Inbox.ts"
 import { inboxName } from "../agents/machines/AgentStates.ts"
 
-/** The order in which agents must end, from the order in which they began. */
+/** Computes the order in which agents must end. `names`: agents in the order in which they started. */
 export const leaving = (
   names: ReadonlyArray<string>,
   parentOf: (name: string) => string | undefined
@@ -22,7 +22,7 @@ export const leaving = (
   const order: Array<string> = []
   const seen = new Set<string>()
   const visit = (name: string): void => {
-    // a file may name two agents as each other's parents
+    // two agents in a file may be each other's parent
     if (seen.has(name)) return
     seen.add(name)
     for (const child of newestFirst) if (parentOf(child) === name) visit(child)
@@ -38,7 +38,7 @@ export interface SubAgent {
   readonly stands: "queued" | "running" | "ended"
 }
 
-/** Sub-agents that get a place now, oldest first. Excludes those whose parent does not run: they are about to end. */
+/** Sub-agents that can start now, oldest first. Excludes sub-agents of a stopped parent, because they will end. */
 export const admitted = (all: ReadonlyArray<SubAgent>, isRunning: (name: string) => boolean): ReadonlyArray<string> => {
   const free = AGENTS.soft - all.filter(({ stands }) => stands === "running").length
   return all
@@ -49,17 +49,20 @@ export const admitted = (all: ReadonlyArray<SubAgent>, isRunning: (name: string)
 
 export interface Asked {
   readonly request: SpawnRequest
-  /** `project/agent` */
+  /** `project/agent`. */
   readonly parent: string
   readonly inFile: boolean
   readonly all: ReadonlyArray<SubAgent>
-  /** Depth of the new sub-agent, and the maximum; 1 below an agent of the file. Undefined if a person asks. */
+  /**
+   * Depth of the new sub-agent and the maximum; 1 directly below an agent of the file. Undefined if a user makes the
+   * request.
+   */
   readonly depth: { readonly of: number; readonly most: number } | undefined
-  /** Number of sub-agents that agents have begun on that day, and the maximum. */
+  /** Number of sub-agents that agents have started on the day, and the maximum. */
   readonly today: { readonly day: string; readonly count: number; readonly most: number }
 }
 
-/** The limit that the request reaches, in words for a person; undefined if it reaches none. */
+/** Text for the user about the limit that the request exceeds; undefined if it exceeds none. */
 export const boundOf = ({ all, depth, parent, request, today }: Asked): string | undefined => {
   const { name } = request
   if (depth !== undefined && today.count >= today.most)
@@ -72,7 +75,7 @@ export const boundOf = ({ all, depth, parent, request, today }: Asked): string |
     : undefined
 }
 
-/** Why the sub-agent cannot be spawned; undefined if it can. */
+/** Error that explains why the sub-agent cannot be spawned; undefined if it can. */
 export const refusal = ({ all, depth, inFile, parent, request, today }: Asked): CommandRefused | undefined => {
   const { name, task } = request
   if (!NAME.test(name))
@@ -106,7 +109,7 @@ export const refusal = ({ all, depth, inFile, parent, request, today }: Asked): 
   return undefined
 }
 
-/** The sub-agent's config: its parent's, with the fields of the request, in `inbox` mode. */
+/** The sub-agent's config: its parent's config with the fields of the request, in mode `inbox`. */
 export const configOf = (parentName: string, parent: AgentConfig, request: SpawnRequest): AgentConfig => {
   const { prompt: _, ...rest } = parent
   return {
@@ -122,8 +125,8 @@ export const configOf = (parentName: string, parent: AgentConfig, request: Spawn
 const encode = Schema.encodeSync(AgentConfig)
 
 /**
- * The config without the environment of the backend's processes, which may contain secrets. The parent's environment is
- * used anyway.
+ * The config without the environment variables of the backend's processes, which may contain secrets. When the
+ * sub-agent runs, it uses the parent's environment.
  */
 const stored = (config: AgentConfig) => {
   const { backend, ...rest } = encode(config)
@@ -131,7 +134,7 @@ const stored = (config: AgentConfig) => {
 }
 const decode = Schema.decodeUnknownResult(AgentConfig)
 
-/** The config in the log, with the parent's current backend. */
+/** The sub-agent's config from the log, with the current backend of its parent. */
 export const settled = (
   written: unknown,
   parentName: string,

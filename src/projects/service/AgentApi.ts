@@ -1,6 +1,6 @@
 /**
- * AgentApi: the part of Agents that identifies an agent by its run or by a call's id: the reports and questions of
- * agents, and answers to their calls.
+ * AgentApi: the part of Agents that finds an agent by its run or by the id of a call: reports and questions of agents,
+ * and answers to their calls.
  */
 import { Effect } from "effect"
 import type { AgentReport } from "../../domain/AgentPort.ts"
@@ -18,14 +18,14 @@ export interface Surroundings {
   /** All live agents. */
   readonly agentScopes: () => ReadonlyArray<AgentScope>
   readonly find: (of: Pick<VoiceOf, "agent" | "conversation">) => AgentScope | undefined
-  /** Tells the agent's parent of its report. */
+  /** Informs the agent's parent about the agent's report. */
   readonly heard: (of: VoiceOf, rune: Rune) => Effect.Effect<void>
   readonly report: (report: AgentReport) => Effect.Effect<void>
 }
 
 type Voices = Pick<Agents["Service"], "calls" | "askedCall" | "answerCall" | "voice" | "report" | "ask" | "inbox">
 
-/** The agent that made the call, by the call's id or a unique prefix of it. */
+/** The agent that made a call. `name`: the call's id or a unique prefix of it. */
 const owner = (
   agentScopes: ReadonlyArray<AgentScope>,
   name: string
@@ -56,7 +56,7 @@ const written = (log: EventLog["Service"], draft: RuneDraft): Effect.Effect<Rune
     )
   )
 
-/** The agent that gets the report: the parent, unless a channel or a plan gave the work. */
+/** The agent that receives a report: the parent, unless the work came from a channel or a plan. */
 const hearer = ({ find }: Surroundings, of: VoiceOf): AgentScope | undefined => {
   const speaker = find(of)
   const parent = speaker?.setting.parent

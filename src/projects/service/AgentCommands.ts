@@ -1,9 +1,8 @@
 /**
- * AgentCommands: the commands of people, agents and programs on agents, by name; and the layer that brings the agents
- * to life.
+ * AgentCommands: the commands of users, agents and programs on agents, by name, and the layer that starts the agents.
  *
- * Guarantees: commands wait until the log is folded. A name is looked up when the command runs; a refusal lists the
- * names that exist.
+ * Guarantees: Commands wait until the log is folded. A name is resolved when the command runs. An error lists the
+ * existing names.
  */
 import { Clock, Context, Deferred, Effect, Layer, Schedule, Semaphore, Stream } from "effect"
 import type { ProcessTree } from "../../runs/process/ProcessTree.ts"
@@ -39,7 +38,7 @@ import * as TurnMachine from "../../agents/machines/TurnMachine.ts"
 
 export type Ready = Deferred.Deferred<void, StorageError>
 
-/** Waits until the log is folded, then resolves a name. */
+/** Waits until the log is folded, finds the named object, and applies `act` to it. */
 const onFound = <F extends object, A, E>(
   ready: Ready,
   find: () => F | CommandRefused,
@@ -53,7 +52,7 @@ const onFound = <F extends object, A, E>(
     })
   )
 
-/** For queries, whose callers do not know StorageError. */
+/** Converts a StorageError, for queries whose callers do not handle it. */
 const spoken = <A>(effect: Effect.Effect<A, CommandRefused | StorageError>): Effect.Effect<A, CommandRefused> =>
   Effect.catchTag(effect, "StorageError", (error) => refusedBy(error))
 
@@ -104,7 +103,7 @@ const conversations = (
   }
 }
 
-/** Begins the agent, and names its limits that do not hold. An agent that waits for a place stays queued. */
+/** Starts the agent, and reports limits that cannot be enforced. An agent that waits for a free slot remains queued. */
 const inItsPlace = <E>(project: Project, agentScope: Finder.Found["agentScope"], begin: Effect.Effect<Done, E>) =>
   Effect.suspend(() => {
     const { registry, name } = project
@@ -122,12 +121,11 @@ const inItsPlace = <E>(project: Project, agentScope: Finder.Found["agentScope"],
   })
 
 /**
- * Refuses a run that restarts an agent a second time within a turn, directly or in return. Each restart would begin the
- * turn again.
+ * Rejects a second restart of an agent by the same run in one turn, because each restart would start the turn again.
  */
 const mayRestart = (agentScope: Finder.Found["agentScope"], { by }: Caller): Effect.Effect<void, CommandRefused> => {
   const { actors, fullName, setting } = agentScope
-  // a sub-agent is begun by its parent
+  // excludes the parent, which starts its sub-agents
   const isRun = by.startsWith("agent:") && by !== `agent:${setting.parent}`
   if (!isRun || actors.worker.state.by !== by || agentScope.life().data.stats.completed > 0) return Effect.void
   return Effect.fail(
@@ -145,7 +143,7 @@ const again = ({ registry }: Project, agentScope: Finder.Found["agentScope"], ca
     Effect.andThen(agentScope.start(caller))
   )
 
-/** Length of the chain of agent messages that led to the caller's message; undefined for a person. */
+/** Number of agent messages in the chain that led to the caller's message; undefined for a user. */
 const hopsOf = (projects: Projects, caller: Caller): number | undefined => {
   const [, name] = /^agent:(.*)$/.exec(caller.by) ?? []
   if (name === undefined) return undefined
@@ -153,7 +151,7 @@ const hopsOf = (projects: Projects, caller: Caller): number | undefined => {
   return found instanceof CommandRefused ? 1 : Inbox.hopsOf(found.agentScope.inbox().data)
 }
 
-/** `changes`: the command ends or changes the agent, so outside a project it requires the full name. */
+/** `changes`: true if the command ends or changes the agent. Outside a project it then requires the full name. */
 type OnAgent = <A, E>(
   name: string,
   caller: Caller,
@@ -183,7 +181,7 @@ const contentsOf = (
   recovered: Effect.Effect<void, StorageError>
 ): Pick<Agents["Service"], "addFile" | "forgetFiles"> => {
   const sweep = NeededFiles.sweep(projects, log, files)
-  // before the log is folded, the needed contents are unknown
+  // before the log is folded, it is unknown which contents are needed
   const sweepOnce = Effect.matchEffect(recovered, { onFailure: () => Effect.void, onSuccess: () => sweep })
   return {
     addFile: (piece) => Effect.andThen(piece.at === 0 ? sweepOnce : Effect.void, files.add(piece)),
@@ -191,7 +189,7 @@ const contentsOf = (
   }
 }
 
-/** The commands on messages: sent and unanswered ones. */
+/** Commands on sent and unanswered messages. */
 const messages = (
   projects: Projects,
   contents: MessageFiles.MessageFiles,
@@ -212,7 +210,7 @@ const messages = (
     onAgent(name, caller, ({ agentScope }) => Backlog.dismiss(agentScope, what, caller), true)
 })
 
-/** The start of the oldest open work, ms since the epoch; 0 if an agent's state cannot be read. */
+/** Start of the oldest unfinished work, ms since the epoch; 0 if an agent's state cannot be read. */
 const openIn = (projects: Projects): number => {
   const living = [...projects.living.values()].filter(({ isOver }) => isOver === undefined)
   if (living.some(({ record }) => [...record.agents.values()].some(({ broken }) => broken !== undefined))) return 0
@@ -234,7 +232,7 @@ const lists = (
   some: (agents) => Effect.map(Clock.currentTimeMillis, (now) => [...agents].map((one) => projects.facts(one, now)))
 })
 
-/** The changed files of agents: one diff at a time, since each reads a whole tree. */
+/** Lists the changed files of agents. Only one diff runs at a time, because each reads a whole work tree. */
 const diffs = (onAgent: OnAgent, one = Semaphore.makeUnsafe(1)): Pick<Agents["Service"], "diff"> => ({
   diff: (name, caller) =>
     spoken(
@@ -262,7 +260,7 @@ const choices = (onAgent: OnAgent): Pick<Agents["Service"], "choose" | "offers" 
     spoken(onAgent(name, caller, ({ agentScope }) => Effect.sync(() => AgentChoice.offered(agentScope))))
 })
 
-/** Begin and end of an agent, and of its turn. */
+/** Commands that start and stop an agent, or end its turn. */
 const lives = (onAgent: OnAgent): Pick<Agents["Service"], "interrupt" | "restart" | "start" | "stop"> => ({
   start: (name, caller) =>
     onAgent(
@@ -283,7 +281,7 @@ const lives = (onAgent: OnAgent): Pick<Agents["Service"], "interrupt" | "restart
   interrupt: (name, caller) => onAgent(name, caller, ({ agentScope }) => agentScope.interrupt(caller), true)
 })
 
-/** The commands. Those on agents wait until the log is folded. */
+/** Creates all commands. Commands on agents wait until the log is folded. */
 export const make = (projects: Projects, ready: Ready) =>
   Effect.gen(function* () {
     const bus = yield* Bus
@@ -343,32 +341,32 @@ export interface Options {
   readonly worktrees: string
   /** The folder of the daemon's own git repositories. */
   readonly stores: string
-  /** The folder of the stored inputs of calls that wait for a person. */
+  /** The folder of the stored inputs of calls that wait for the user. */
   readonly waiting: string
-  /** The folder of the contents of files that come with messages. */
+  /** The folder of the contents of files that are attached to messages. */
   readonly files: string
-  /** The folder of the configs that a person has agreed to. */
+  /** The folder of the configs that the user has trusted. */
   readonly configs: string
-  /** The supervisor of the conversations. */
+  /** Supervisor of all conversations. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
-  /** Ends what an earlier daemon left running. Runs before any agent comes to life. */
+  /** Ends processes that an earlier daemon left running. Runs before any agent is restored. */
   readonly sweep: Effect.Effect<void, never, ProcessTree>
   /** agentd's own MCP servers for a run. */
   readonly mcp: AgentsPlace["Service"]["mcp"]
-  /** The file of a project to register at once, before `ready`: its problems are those of `register`. */
+  /** File of a project to register at the start, before `ready`. If it is refused, only a warning is logged. */
   readonly project?: string | undefined
 }
 
 const takeUp = (projects: Projects, project: string): Effect.Effect<void, StorageError> =>
   projects.register(project, { by: "agentd up", config: project }, "nothing").pipe(
     Effect.asVoid,
-    // a caller that registers the project gets the same refusal
+    // only a warning: a caller that registers the project gets the same error
     Effect.catchTag("CommandRefused", ({ message, remedy }) =>
       Effect.logWarning(`${project} is not taken up: ${message} ${remedy}`)
     )
   )
 
-/** Answers at once. The agents of the log come to life in the background, and `ready` says when they have. */
+/** Returns at once. The agents of the log are restored in the background; `ready` completes when they are. */
 export const layer = (options: Options) =>
   Layer.effectContext(
     Effect.gen(function* () {
@@ -386,7 +384,7 @@ export const layer = (options: Options) =>
         Effect.tapCause((cause) => Effect.logError("the log could not be recovered", cause)),
         Effect.forkScoped
       )
-      // damage of older runes that is found later
+      // damage of older runes can be found later
       yield* Effect.forkScoped(
         Effect.andThen(
           Deferred.await(ready),
@@ -408,7 +406,7 @@ export const layer = (options: Options) =>
         of: (conversation) =>
           [...(projects.living.get(conversation)?.members.values() ?? [])].map(({ agentScope }) => agentScope),
         reports: bus.reports,
-        // a log that cannot be folded ends the daemon, so nothing waits for it
+        // if the log cannot be folded, the daemon ends, so nothing has to wait for it
         recovered: Effect.catch(Deferred.await(ready), () => Effect.never)
       })
       const conversations = LiveConversations.make({

@@ -1,9 +1,9 @@
 /**
- * Backlog: the unanswered messages of one agent as a person sees them, and the commands on them: dropped messages are
- * asked again or discarded, queued ones are discarded.
+ * Backlog: the unanswered messages of one agent for the user, and the commands on them. Dropped messages can be queued
+ * again or discarded. Queued messages can be discarded.
  *
- * Guarantees: texts are bounded. What a reply reports is durable. A command on messages that are gone is refused and
- * changes nothing, so two concurrent retries ask a message again only once.
+ * Guarantees: Texts are limited in length. Everything that a reply reports is durable. A command on messages that no
+ * longer exist fails and changes nothing, so two concurrent retries queue a message only once.
  */
 import { Effect } from "effect"
 import * as Ids from "../../domain/Ids.ts"
@@ -16,17 +16,17 @@ import { words } from "../../runs/FileWords.ts"
 import type { Settled } from "../../agents/actors/InboxActor.ts"
 import * as ProjectStop from "../../agents/machines/ProjectStop.ts"
 
-/** Maximum characters shown of a message and of a reason. */
+/** Maximum number of characters shown of a message and of a reason. */
 const MAX_SHOWN = 300
 
 const shown = (text: string): string =>
   text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN).toWellFormed()}…`
 
-/** The text, preceded by the files that come with it. */
+/** The text of a message, after a list of its attached files. */
 const withFiles = ({ files = [], text }: Inbox.Message): string =>
   files.length === 0 ? text : `[${files.map(words).join(", ")}] ${text}`
 
-/** Messages that wait, or that an interrupted turn left unfinished. */
+/** Messages that wait, or that an interrupted turn did not finish. */
 const heldBy = (agentScope: AgentScope): ReadonlyArray<Inbox.Message> => {
   const { carried, waiting } = agentScope.inbox().data
   const turn = agentScope.turn()
@@ -34,7 +34,7 @@ const heldBy = (agentScope: AgentScope): ReadonlyArray<Inbox.Message> => {
   return [...left, ...waiting]
 }
 
-/** Undefined if nothing is unanswered. */
+/** The agent's unanswered messages and open questions; undefined if there are none. */
 export const of = (agentScope: AgentScope): BacklogInfo | undefined => {
   const { dropped, more } = Inbox.droppedOf(agentScope.inbox().data)
   const held = heldBy(agentScope)
@@ -85,7 +85,7 @@ const settling = Effect.fnUntraced(function* (
   return count === 0 ? yield* nothing(agentScope, which) : { eventId, message: words(count) }
 })
 
-/** Asks dropped messages again: one, or all that are stored. */
+/** Queues dropped messages again: one message, or all stored ones. */
 export const retry = Effect.fnUntraced(function* (agentScope: AgentScope, which: string | undefined, { by }: Caller) {
   const as = yield* Ids.messageId
   const { fullName } = agentScope
@@ -106,7 +106,7 @@ export const retry = Effect.fnUntraced(function* (agentScope: AgentScope, which:
   )
 }, Effect.uninterruptible)
 
-/** Discards queued messages that no turn works on. */
+/** Discards queued messages that are not part of a current turn. */
 const letGo = Effect.fnUntraced(function* (
   agentScope: AgentScope
 ): Effect.fn.Return<Done, CommandRefused | StorageError> {
@@ -124,7 +124,7 @@ const letGo = Effect.fnUntraced(function* (
   )
 })
 
-/** Discards dropped messages: one, or all. `held`: discards the queued messages instead. */
+/** Discards one dropped message or all. With `held`, discards the queued messages instead. */
 export const dismiss = Effect.fnUntraced(function* (
   agentScope: AgentScope,
   { held, which }: { readonly which: string | undefined; readonly held: boolean },

@@ -1,8 +1,8 @@
 /**
- * Bus: passes the reports of agents to channels and plans, and the configs of projects to subscribers.
+ * Bus: forwards the reports of agents to channels and plans, and the configs of projects to subscribers.
  *
- * Guarantees: a slow subscriber delays no agent until it is so far behind that memory would run out. Then reporters
- * wait for it, and no report is lost.
+ * Guarantees: A slow subscriber does not delay agents until the buffer is full. Then agents wait for the subscriber,
+ * and no report is lost.
  */
 import { Context, Effect, Layer, PubSub, Stream } from "effect"
 import type { AgentReport } from "../../domain/AgentPort.ts"
@@ -14,11 +14,11 @@ export interface ConfigNews {
   readonly config: Project
 }
 
-/** If more reports than this wait, signs of life are dropped. */
+/** Number of waiting reports above which reports that only show activity are discarded. */
 const BUSY = 1_000
-/** Capacity for reports, allocated at the start. */
+/** Maximum number of waiting reports. The memory is allocated at the start. */
 const REPORTS = 8_192
-/** Capacity for configs. */
+/** Maximum number of waiting configs. */
 const CONFIGS = 1_024
 
 export class Bus extends Context.Service<

@@ -1,7 +1,7 @@
 /**
- * Explain: explains one agent's current state from the log, for `agentd why` and for the mail of an alert.
+ * Explain: explains the current state of one agent from the log, for `agentd why` and for the mail of an alert.
  *
- * Guarantees: only public runes are shown. A bounded number of the agent's runes is read, enough for a long
+ * Guarantees: Only public runes are shown. The number of runes that are read is limited, but sufficient for a long
  * explanation.
  */
 import { Effect } from "effect"
@@ -13,7 +13,7 @@ import * as Why from "./Why.ts"
 
 /** Maximum number of runes that are read to explain an agent's state. */
 const RUNES = 800
-/** Number of newest notices of a run that are shown. */
+/** Maximum number of a run's notices that are shown, newest first. */
 const NOTICES = 3
 
 export const explain = Effect.fnUntraced(function* (agent: AgentInfo) {
@@ -21,7 +21,7 @@ export const explain = Effect.fnUntraced(function* (agent: AgentInfo) {
   const log = yield* EventLog
   const { conversation: stream } = agent
   const runes = yield* log.tail({ stream, actors: Why.actorsOf(agent.agent), kinds: Why.kinds }, RUNES)
-  // a run may write many notices: the newest are enough
+  // read separately and limited, because a run may write many notices
   const notices = yield* log.tail({ stream, actor: workerName(agent.agent), kinds: ["run.notice"] }, NOTICES)
   const open = [...runes, ...notices].filter(({ visibility }) => visibility === "public")
   const calls = (yield* agents.calls).filter((one) => one.agent === agent.agent && one.conversation === stream)

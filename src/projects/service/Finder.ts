@@ -1,8 +1,8 @@
 /**
- * Finder: finds the agent or conversation that a name means. Pure.
+ * Finder: finds the agent or conversation for a name. Pure.
  *
- * Guarantees: in a project's folder a bare name means that project's agent, even if there is none, and a refusal
- * mentions no other project. Elsewhere an ambiguous name is refused with the full names.
+ * Guarantees: In a project's folder, a name without a project always means an agent of that project. If there is none,
+ * the error names no other project. Elsewhere, an ambiguous name is rejected, and the error lists the full names.
  */
 import { type Caller, CommandRefused, refuse } from "../../domain/Messages.ts"
 import * as ProjectName from "../../config/ProjectName.ts"
@@ -15,7 +15,7 @@ export type Entry = { readonly _tag: "Open"; readonly record: ProjectRecord; rea
 
 export const isClosed = (entry: Entry): boolean => entry._tag === "NotLiving" && entry.reason === "closed"
 
-/** An agent (`agentScope`) and its project. */
+/** An agent and its project. */
 export interface Found {
   readonly project: Project
   readonly agentScope: AgentScope
@@ -29,7 +29,7 @@ const listed = (names: ReadonlyArray<string>): string =>
 const ELSEWHERE = "See which there are: agentd ps"
 const NONE = "Register a project first: agentd start, in its folder."
 
-/** The number of a project's conversation. The first has the bare id. */
+/** Number of a conversation within its project. The id of the first conversation has no number. */
 const ordinal = ({ conversation }: ProjectRecord): number => Number(/\.(\d+)$/.exec(conversation)?.[1] ?? 1)
 
 export const successor = (record: ProjectRecord): string =>
@@ -42,15 +42,18 @@ const newest = (entries: ReadonlyArray<Entry>): Entry | undefined =>
 export const ofConfig = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined =>
   newest(entries.filter(({ record }) => record.config === config))
 
-/** Like `ofConfig`, but falls back to the id, for a damaged stream without a file, or a file in an agent's worktree. */
+/**
+ * Like `ofConfig`. If that finds nothing, uses the id, for a damaged stream without a file path or a file in an agent's
+ * worktree.
+ */
 const ownOf = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined =>
   ofConfig(entries, config) ?? newest(entries.filter(({ record }) => ProjectName.isOf(config, record.conversation)))
 
 export const nameOf = (entry: Entry): string => (entry._tag === "Open" ? entry.project.name : entry.record.name)
 
 /**
- * Finds a conversation by its id, a unique prefix of it, or its project's name; empty: the caller's. `kind`: its name
- * in refusals.
+ * Finds a conversation by its id, a unique prefix of it, or its project's name; with an empty name, the caller's
+ * conversation. `kind`: the word for the object in errors.
  */
 export const conversation = (
   entries: ReadonlyArray<Entry>,
@@ -73,7 +76,7 @@ export const conversation = (
   if (exact !== undefined) return exact
   const all = entries.filter((entry) => nameOf(entry) === name)
   const open = all.filter((entry) => !isClosed(entry))
-  // another project may have taken the name of a closed one
+  // another project may now have the name of a closed conversation's project
   const named = open.length > 0 ? open : all
   const projects = new Set(named.map(({ record }) => record.config))
   const matches =
@@ -103,7 +106,7 @@ export const conversation = (
 const unknown = (name: string, remedy: string) =>
   new CommandRefused({ code: "not_found", message: `There is no agent "${name}".`, remedy })
 
-/** The agent with a bare name in the project of the caller's folder. */
+/** Finds an agent by its name in the project of the caller's folder. */
 const inFolder = (mine: Entry | undefined, config: string, name: string): Found | CommandRefused => {
   if (mine === undefined) return new CommandRefused({ code: "not_found", ...ProjectName.unstarted(config, name) })
   if (mine._tag !== "Open") return refusalOf(mine)
@@ -118,8 +121,9 @@ const isCalled = (entry: Entry, agent: string, name: string): boolean =>
   [agent, `${nameOf(entry)}/${agent}`, `${entry.record.conversation}/${agent}`].includes(name)
 
 /**
- * Finds an agent. A bare name means this folder's agent. Outside a project it means the only agent of that name. There,
- * a command that ends or changes the agent (`changes`) is refused with the full name. `project/agent` always works.
+ * Finds an agent. `project/agent` always works. In a project's folder, `agent` alone means an agent of that project.
+ * Elsewhere it means the only agent with that name, but a command that ends or changes the agent (`changes`) requires
+ * the full name.
  */
 export const agent = (
   entries: ReadonlyArray<Entry>,
@@ -155,11 +159,11 @@ export const agent = (
   })
 }
 
-/** Why no live agent has the name: perhaps the newest conversation of its project is not alive. */
+/** Error for a name without a live agent. If the agent's conversation is not alive, explains why. */
 const missing = (entries: ReadonlyArray<Entry>, name: string): CommandRefused => {
   for (const entry of entries) {
     if (entry._tag === "Open" || ofConfig(entries, entry.record.config) !== entry) continue
-    // a damaged stream does not name its agents
+    // a damaged stream does not contain the names of its agents
     const agents = entry.reason === "damaged" ? [name.split("/")[1] ?? ""] : [...entry.record.agents.keys()]
     if (agents.some((own) => isCalled(entry, own, name))) return refusalOf(entry)
   }

@@ -1,6 +1,6 @@
 /**
- * LiveAgentPort: implements the AgentPort with the daemon's own agents: the operations of channels and plans on agents,
- * by address.
+ * LiveAgentPort: implements AgentPort with the agents of this daemon: the operations that channels and plans perform on
+ * agents, by address.
  */
 import { Clock, Effect, type Stream } from "effect"
 import { type Address, AgentPort, type AgentReport, type Member } from "../../domain/AgentPort.ts"
@@ -16,7 +16,7 @@ export interface Agents {
   readonly recovered: Effect.Effect<void>
 }
 
-/** Why the agent does not continue until a person acts, and since when; undefined if it needs nobody. */
+/** Why the agent waits for the user, and since when; undefined if it does not wait for the user. */
 export const needsOf = (info: AgentInfo | undefined, calls: ReadonlyArray<CallInfo>): Member["needs"] => {
   if (info === undefined) return undefined
   const { agent, busy, detail, project, since, state, word } = info
@@ -44,7 +44,7 @@ export const make = ({ find, info, of, recovered, reports }: Agents): AgentPort[
                 "See which there are: agentd ps"
               )
             )
-          : // callers do not know StorageError
+          : // callers of the port do not handle StorageError
             Effect.mapError(act(agentScope), (error) => refusedBy(error))
       })
     )

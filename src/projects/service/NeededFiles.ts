@@ -1,10 +1,10 @@
 /**
- * NeededFiles: the file contents that messages of open conversations need: messages that wait, that an unfinished turn
- * carries, or that got no answer and wait for a person.
+ * NeededFiles: finds file contents that messages of open conversations need. These are messages that wait, that an
+ * unfinished turn carries, or that were not answered and need the user's decision.
  *
- * Guarantees: if the needed contents cannot be determined (an unreadable log, runes that do not fold), none is removed.
- * Messages of an agent that the config no longer names, or of a project whose config cannot be read, keep their
- * contents.
+ * Guarantees: If it cannot be determined which contents are needed (the log is unreadable or cannot be folded), none is
+ * removed. Contents are also kept for messages of agents that are no longer in the config, and of projects whose config
+ * cannot be read.
  */
 import { Effect } from "effect"
 import type { EventLog } from "../../core/event-log/EventLog.ts"

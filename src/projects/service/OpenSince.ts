@@ -1,17 +1,18 @@
 /**
- * OpenSince: the start of the oldest open work of agents: a message that waits or that an unfinished turn carries, a
- * question, a call, a run. Pure.
+ * OpenSince: the start of the oldest unfinished work of agents: a waiting message, a message of an unfinished turn, a
+ * question, a call or a run. Pure.
  *
- * Guarantees: the rune that began the work is not older than this time. Therefore no open work needs an older rune.
+ * Guarantees: The rune that started the work is not older than this time. Therefore unfinished work needs no older
+ * rune.
  */
 import { type AgentScope } from "../../agents/actors/AgentScope.ts"
 import { isActive } from "../../agents/machines/AgentStates.ts"
 import { droppedOf } from "../../agents/machines/Inbox.ts"
 
-/** States of a worker in which nothing is under way. */
+/** States in which a worker has no unfinished work. */
 const RESTS: ReadonlySet<string> = new Set(["Stopped", "CoolingDown", "SessionComplete", "BuildingPrompt"])
 
-/** ms since the epoch; infinite if nothing is open. */
+/** Start of the oldest unfinished work, ms since the epoch; infinite if there is none. */
 export const openSince = (agentScopes: Iterable<AgentScope>): number => {
   let since = Number.POSITIVE_INFINITY
   const open = (at: number | null) => {

@@ -1,9 +1,9 @@
 /**
- * Why: explains how an agent came to its current state, in plain sentences, newest last.
+ * Why: explains how an agent reached its current state, in plain sentences, newest last.
  *
- * Pure: the same runes give the same sentences, on the terminal and in a mail. The explanation covers the events since
- * the last success or start, the last turn, budgets, and what waits for a person. It omits uninformative moves. A long
- * chain is cut at its old end, and a line says so.
+ * Pure: equal runes give equal sentences, in the terminal and in a mail. The explanation covers the events since the
+ * last success or start, the last turn, budgets, and requests to the user. It omits transitions without information. If
+ * the explanation is too long, its oldest sentences are omitted, and a line says so.
  */
 import { ENDINGS } from "../../domain/Endings.ts"
 import { counted, isNear, warning } from "../../domain/ErrorLimit.ts"
@@ -19,10 +19,10 @@ import * as WhyBounds from "./WhyBounds.ts"
 import * as WhyTurn from "./WhyTurn.ts"
 import * as ProjectStop from "../../agents/machines/ProjectStop.ts"
 
-/** Maximum number of sentences: more help nobody. */
+/** Maximum number of sentences in an explanation. */
 const LONGEST = 24
 
-/** The kinds of runes that the explanation needs, and the actors that write them. */
+/** The kinds of runes that an explanation needs. */
 export const kinds: ReadonlyArray<string> = [
   ...Object.keys(workerKinds),
   ...WhyTurn.kinds,
@@ -37,20 +37,20 @@ export const actorsOf = (agent: string): ReadonlyArray<string> => [
 
 export interface Why {
   readonly lines: ReadonlyArray<WhyLine>
-  /** The next step for a person; null if there is none. */
+  /** The recommended next step for the user; null if there is none. */
   readonly advice: string | null
 }
 
-/** For a rune in the format of a newer agentd, only its states are shown. */
+/** Ignores runes that only a newer version of agentd can read. Their states are still shown. */
 const readWorker = checkedReader(workerKinds)
 type Worker = RuneOf<typeof workerKinds>
 
-/** The payload of a worker's move; undefined for other runes. */
+/** The payload of a worker's transition; undefined for other runes. */
 const movedOf = (rune: Rune): Extract<Worker, { readonly kind: "worker.moved" }>["payload"] | undefined => {
   const known = readWorker(rune)
   return known?.kind === "worker.moved" ? known.payload : undefined
 }
-/** The worker's event in a rune: its own move, or a turn that begins or ends with its run. */
+/** The worker's event in a rune: a transition of the worker, or a turn that starts or ends together with its run. */
 const eventOf = (rune: Rune): WorkerMachine.Event | undefined => WorkerMachine.joins(rune) ?? movedOf(rune)?.event
 
 const asSentence = (words: string): string =>
@@ -62,7 +62,7 @@ const ordinal = (n: number): string => {
   return `${n}${suffix}`
 }
 
-/** The two largest units, for example "4 s", "1 min 30 s", "2 h 5 min". */
+/** A duration in its two largest units, for example "4 s", "1 min 30 s" or "2 h 5 min". */
 export const span = (millis: number): string => {
   const seconds = Math.max(0, Math.round(millis / 1000))
   if (millis < 1000) return `${Math.max(0, Math.round(millis))} ms`
@@ -86,7 +86,7 @@ const errorCount = (rune: Rune, agent: AgentInfo): string => {
   return ` (${ordinal(row)} error in a row of ${agent.maxConsecutiveErrors}, ${all} of ${agent.maxTotalErrors} in all)`
 }
 
-/** The run's name on the board. A failed run passes its number on to the next. */
+/** The run's name on the board. After a failed run, the next run has the same number. */
 const runOf = (rune: Rune): string => {
   const seq = WorkerMachine.seqIn(rune) ?? movedOf(rune)?.sessionSeq ?? 0
   return seq > 0 ? `run ${seq}` : "its run"
@@ -116,7 +116,7 @@ const startedBy = (rune: Rune): string | undefined => {
   return known?.kind === "worker.started" ? known.payload.by : undefined
 }
 
-/** The sentence for a rune; undefined for an uninformative move. */
+/** The sentence for a rune; undefined for a transition without information. */
 const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefined => {
   const event = eventOf(rune)
   switch (event?._tag) {
@@ -158,13 +158,13 @@ const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefin
   }
 }
 
-/** The consequence of the state that a move entered; undefined if there is none. */
+/** Text about the wait or the stop that follows from the entered state; undefined if there is none. */
 const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): string | undefined => {
   if (rune.from === rune.to) return undefined
   if (rune.to === "CoolingDown") {
     const until = next === undefined ? agent.nextAt : eventOf(next)?._tag === "BackoffElapsed" ? next.at : null
     const { outcome } = eventOf(rune) as { readonly outcome?: Outcome }
-    // a limit or an outage does not count as a failed try
+    // a wait for a limit or an outage does not count as a retry
     const waits = outcome?._tag === "Uncounted"
     if (until === null) return waits ? "waiting" : "retrying"
     return `${waits ? "waiting for" : "retrying in"} ${span(until - rune.at)}`
@@ -177,7 +177,7 @@ const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): stri
   return undefined
 }
 
-/** The index at which the chain begins: the last success, or the last start. */
+/** Index of the first rune to explain: the last success or the last start. */
 const beginning = (runes: ReadonlyArray<Rune>): number => {
   for (let index = runes.length - 1; index > 0; index--) {
     const rune = runes[index]!
@@ -188,7 +188,7 @@ const beginning = (runes: ReadonlyArray<Rune>): number => {
   return 0
 }
 
-/** The remedy with the start command, given only once. */
+/** The remedy and the start command. The command is not repeated if the remedy contains it. */
 const remedied = (remedy: string | undefined, start: string): string => {
   if (remedy === undefined) return start
   const sentence = asSentence(remedy.replace(/[,.]? then start (it|the agent) again\.?$/i, ""))
@@ -225,11 +225,11 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now, ex
   return null
 }
 
-/** `runes`: the newest runes of the agent's actors, oldest first: all, or a few hundred. */
+/** `runes`: the newest runes of the agent's actors, oldest first: all of them, or some hundred. */
 export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.Now = {}): Why => {
   const isTurns = ({ kind }: Rune): boolean => WhyTurn.kinds.some((other) => other === kind)
   const bounds = runes.filter(({ kind }) => Object.hasOwn(WhyBounds.boundKinds, kind))
-  // a turn that begins or ends with its run also moves the worker
+  // a turn that starts or ends together with its run also moves the worker
   const moves = runes
     .filter(({ kind }) => kind !== "run.notice")
     .filter((rune) => !bounds.includes(rune))
@@ -264,11 +264,11 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
   told.push(...present)
   const isTold = agent.state === "Stopped" ? agent.detail !== QUEUED : agent.state === "CoolingDown"
   if (present.length === 0 && !isTold && agent.detail !== "") {
-    // the state may be older than the other lines
+    // the current state may have started before the other lines
     const at = Math.max(agent.since, told.at(-1)?.at ?? 0)
     told.push({ eventId: 0, at, text: `now: ${agent.detail}` })
   }
-  // any later action of a person has settled it
+  // an expired call is settled by any later action of the user
   const isOpen = WhyBounds.expiredIn(bounds).at(-1) === bounds.at(-1) && bounds.length > 0
   return { lines: told, advice: adviceOf(chain.at(-1), agent, now, isOpen) }
 }

@@ -1,8 +1,8 @@
 /**
- * WhyBounds: explains the limits that an agent has reached, its unanswered messages, and the files that it was sent, in
- * plain sentences. Pure: the part of Why besides the worker and its turns.
+ * WhyBounds: explains the limits that an agent has reached, its unanswered messages, and the files that were sent to
+ * it, in plain sentences. Pure. A part of Why.
  *
- * Guarantees: each sentence names the rune that it is based on. Texts from outside are shown bounded.
+ * Guarantees: Each sentence names the rune on which it is based. Texts from outside agentd are limited in length.
  */
 import { words } from "../../runs/FileWords.ts"
 import type { WhyLine } from "../../domain/Messages.ts"
@@ -18,10 +18,10 @@ export const boundKinds = {
   "inbox.dismissed": agentKinds["inbox.dismissed"]
 }
 
-/** A rune in the format of a newer agentd is ignored. */
+/** Ignores runes that only a newer version of agentd can read. */
 const read = checkedReader(boundKinds)
 
-/** Maximum characters of a text from outside. */
+/** Maximum length of a text from outside agentd, characters. */
 export const LONG = 300
 
 export const cut = (words: string): string => (words.length <= LONG ? words : `${words.slice(0, LONG).toWellFormed()}…`)

@@ -1,8 +1,8 @@
 /**
  * WhyTurn: explains how an agent's last turn, its budget and its open questions led to its current state, in plain
- * sentences. Pure: the part of Why besides the worker.
+ * sentences. Pure. A part of Why.
  *
- * Guarantees: each sentence names the rune that it is based on. Texts of an agent's turns and calls are shown bounded.
+ * Guarantees: Each sentence names the rune on which it is based. Texts of turns and calls are limited in length.
  */
 import type { AgentInfo, CallInfo, ConversationInfo, WhyLine } from "../../domain/Messages.ts"
 import { named, telling } from "../../domain/CallWords.ts"
@@ -24,7 +24,7 @@ export const kinds = [
   "agent.terminated"
 ] as const
 
-/** A rune in the format of a newer agentd is ignored. */
+/** Ignores runes that only a newer version of agentd can read. */
 const readTurn = checkedReader(turnKinds)
 const readLife = checkedReader(lifeKinds)
 const readNotice = checkedReader(noticeKinds)
@@ -84,7 +84,7 @@ const ofLife = (rune: Rune): string | undefined => {
     : undefined
 }
 
-/** Names the schedules that sent the turn's messages. */
+/** Lines that name the schedules that sent the turn's messages. */
 const ofSchedules = (rune: Rune): ReadonlyArray<WhyLine> => {
   const event = readTurn(rune)?.payload.event
   if (event?._tag !== "start_turn" && event?._tag !== "steer") return []
@@ -98,8 +98,8 @@ const ofSchedules = (rune: Rune): ReadonlyArray<WhyLine> => {
 const isEnd = ({ kind }: Rune): boolean => kind.startsWith("turn.") && kind !== "turn.started"
 
 /**
- * The lines since `from` about the last turn and the budget. `expired`: unanswered calls, mentioned at the turn's end.
- * For a `command` backend the run is the turn, so no turn is mentioned.
+ * Lines since the event id `from` about the last turn and the budget. `expired`: calls that were not answered in time,
+ * mentioned at the turn's end. For a backend `command`, the run is the turn, so the turn is not mentioned.
  */
 export const past = (
   runes: ReadonlyArray<Rune>,
@@ -130,7 +130,10 @@ export const past = (
   return [...schedules, ...lines]
 }
 
-/** The newest notices of a live run, and later notices of ended runs. `ends`: ended runs, with their last rune. */
+/**
+ * Lines for the newest notices of a live run, and for later notices of ended runs. `ends`: event id of the last rune of
+ * each ended run.
+ */
 export const said = (
   runes: ReadonlyArray<Rune>,
   agent: AgentInfo,
@@ -146,7 +149,7 @@ export const said = (
     return [{ eventId: rune.eventId, at: rune.at, text }]
   })
 
-/** The current facts, besides the agent's own row. */
+/** Current facts that are not in the agent's own row. */
 export interface Now {
   readonly calls?: ReadonlyArray<CallInfo>
   readonly conversation?: ConversationInfo
