@@ -449,7 +449,7 @@ export class AgentRegistry {
       if (agentScope === undefined || !this.subAgentTree.isRunning(parent)) {
         return yield* refuse(
           "conflict",
-          `${project}/${parent} does not run: only a running agent has sub-agents.`,
+          `${project}/${parent} is not running: only a running agent can have sub-agents.`,
           `Start it first: agentd start ${project}/${parent}`
         )
       }
@@ -474,7 +474,7 @@ export class AgentRegistry {
       )
       const waits = this.subAgentTree.stands(name) === "queued"
       const message = waits
-        ? `${project}/${name} waits for a place: it starts when another sub-agent has ended.`
+        ? `${project}/${name} waits for a free slot: it starts when another sub-agent has ended.`
         : `${project}/${name} is started as a sub-agent of ${project}/${parent}.`
       return { eventId, message }
     }).pipe(Effect.uninterruptible, this.lock.withPermit)

@@ -142,11 +142,11 @@ export const text = (any: Rune, child: string, answer: string, trouble?: string)
     }
     default:
       if (trouble !== undefined) {
-        const why = `Your sub-agent ${child} came to no answer: ${excerpt(Frame.line(trouble), 500)}.`
+        const why = `Your sub-agent ${child} gave no answer: ${excerpt(Frame.line(trouble), 500)}.`
         return bounded === "" ? why : `${why}\n\nIt had said:\n${Frame.quoted(bounded)}`
       }
       return bounded === ""
-        ? `Your sub-agent ${child} has done its turn and says nothing.`
+        ? `Your sub-agent ${child} has finished its turn without an answer.`
         : `Answer of your sub-agent ${child}:\n${bounded}`
   }
 }

@@ -154,7 +154,7 @@ export const unkept = (known: Known, hash: string | undefined): CommandRefused |
     ? undefined
     : refuse(
         "conflict",
-        `${known.config} is not what was shown: it has changed since. It waits.`,
+        `${known.config} has changed since it was shown. The change still waits.`,
         `Look at it again: agentd config diff ${known.name}`
       )
 }
@@ -172,7 +172,7 @@ export const keptOf = ({ config, conversation, trust }: Known, by: string): Rune
 export const changedSince = ({ config, name }: Pick<Known, "config" | "name">) =>
   refuse(
     "conflict",
-    `${config} is not what was shown: it has changed since. Nothing was trusted.`,
+    `${config} has changed since it was shown. Nothing was trusted.`,
     `Look at it again: agentd trust ${name}`
   )
 

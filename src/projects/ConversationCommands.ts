@@ -32,7 +32,7 @@ const recorded = ({ agents, config, conversation, life, name }: ProjectRecord): 
 export const row = (entry: Entry): ConversationInfo => {
   if (entry._tag === "Open") return entry.project.row
   const info = recorded(entry.record)
-  const [problem = "its file is gone"] = entry.problems
+  const [problem = "its file is missing"] = entry.problems
   if (entry.reason === "damaged") return { ...info, state: "damaged", detail: problem }
   return entry.reason === "closed" ? info : { ...info, detail: `${info.detail}; ${problem}` }
 }
@@ -54,14 +54,14 @@ const underWay = ({ members }: Project, turns: number, inFlight: "interrupt" | "
   const parts = [
     ...(turns === 0
       ? []
-      : [`${plural(turns, "turn")} ${inFlight === "interrupt" ? "being interrupted" : "may still end"}`]),
+      : [`${plural(turns, "turn")} ${inFlight === "interrupt" ? "being interrupted" : "may still finish"}`]),
     ...(starting === 0
       ? []
       : [
           `${plural(starting, "run")} ${starting === 1 ? "is being started: its turn waits" : "are being started: their turns wait"}`
         ])
   ]
-  return parts.length === 0 ? "no turn is under way" : parts.join("; ")
+  return parts.length === 0 ? "no turn is in progress" : parts.join("; ")
 }
 
 export const pause = Effect.fnUntraced(function* (
@@ -105,7 +105,7 @@ export const resume = Effect.fnUntraced(function* (
   const { state } = life.snapshot
   const done = yield* life.resume(by)
   if (done === undefined) {
-    return yield* notNow(project, `It has nothing to resume. See it: agentd project show ${name}`)
+    return yield* notNow(project, `It has nothing to resume. See its state: agentd project show ${name}`)
   }
   const anew = state === "suspended" ? ", with fresh counters and a fresh budget" : ""
   return { eventId: done.eventId, message: `${conversation} goes on${anew}.` }
@@ -169,7 +169,7 @@ export const close = Effect.fnUntraced(function* (
   if (entry._tag === "NotLiving" && entry.reason === "damaged") {
     const { conversation } = record
     const eventId = yield* closing.damaged(record, { by, reason })
-    return { eventId, message: `${conversation} is given up. Its log stays as it is: agentd verify` }
+    return { eventId, message: `${conversation} is given up. Its log is not changed: agentd verify` }
   }
   if (entry._tag === "NotLiving" && entry.reason === "lost") yield* closing.lost(record, { by, reason })
   else {
@@ -229,7 +229,7 @@ export const archive = Effect.fnUntraced(function* (
         refuse(
           "conflict",
           `${conversation} cannot be archived: ${message}`,
-          "agentd verify says what is wrong with its log."
+          "See what is wrong with its log: agentd verify"
         )
       )
     )
@@ -247,6 +247,6 @@ export const keepInForce = (project: Project, hash: string | undefined, { by }: 
     Effect.catchTag("RuneRefused", (error) => Effect.die(error)),
     Effect.map((eventId): Done => ({
       eventId,
-      message: `${project.name}: what is in force stays in force; the change asks no more until the file changes again.`
+      message: `${project.name}: the config in force stays in force. You are not asked about this change again, until the file changes.`
     }))
   )

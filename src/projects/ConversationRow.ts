@@ -42,7 +42,7 @@ export const standing = (snapshot: ConversationSnapshot): string => {
   switch (snapshot.state) {
     case "[*]":
     case "created":
-      return "has not begun"
+      return "has not started"
     case "active":
       return "is active"
     case "paused":
@@ -61,14 +61,14 @@ export const standing = (snapshot: ConversationSnapshot): string => {
 const detail = ({ broken, queued, snapshot }: Row): string => {
   if (broken !== undefined) return `its log does not fold: ${broken}`
   const { data, state } = snapshot
-  const turns = data.turnIds.length === 0 ? [] : [`${counted(data.turnIds.length, "turn")} under way`]
-  const waiting = queued.length === 0 ? [] : [`${counted(queued.length, "sub-agent")} waiting for a place`]
+  const turns = data.turnIds.length === 0 ? [] : [`${counted(data.turnIds.length, "turn")} in progress`]
+  const waiting = queued.length === 0 ? [] : [`${counted(queued.length, "sub-agent")} waiting for a free slot`]
   switch (state) {
     case "[*]":
     case "created":
       return ["waits for its first agent", ...waiting].join("; ")
     case "active":
-      return [...(turns.length === 0 ? ["no turn under way"] : turns), ...waiting].join("; ")
+      return [...(turns.length === 0 ? ["no turn in progress"] : turns), ...waiting].join("; ")
     case "archived":
       return "archived"
     default:
@@ -114,15 +114,15 @@ export const over = ({ conversation, project }: Called): CommandRefused =>
   new CommandRefused({
     code: "closed",
     message: `The conversation ${conversation} of ${project} is closed.`,
-    remedy: "Begin a new one in the project's folder: agentd project new"
+    remedy: "Start a new one in the project's folder: agentd project new"
   })
 
 /** Error for a command on a conversation that was set aside because its log is damaged. */
 export const damaged = (conversation: string, message: string): CommandRefused =>
   new CommandRefused({
     code: "unavailable",
-    message: `The conversation ${conversation} is set apart, since its log is damaged: ${message}`,
-    remedy: `Mend it once the daemon is stopped: agentd repair ${conversation}; or give it up, and begin anew: agentd project close ${conversation}`
+    message: `The conversation ${conversation} is set aside, because its log is damaged: ${message}`,
+    remedy: `Stop the daemon, then repair it: agentd repair ${conversation}; or give it up, and start a new one: agentd project close ${conversation}`
   })
 
 /** Why the conversation accepts no input now; undefined if it accepts input. */
@@ -138,9 +138,9 @@ export const closedToInput = (
       return undefined
     case "paused":
     case "suspended":
-      return refuse("paused", `${is} It takes no new input.`, `Let it go on: agentd project resume ${project}`)
+      return refuse("paused", `${is} It accepts no new input.`, `Let it go on: agentd project resume ${project}`)
     case "closing":
-      return refuse("closed", is, "When that is done, begin a new one: agentd project new")
+      return refuse("closed", is, "When it is closed, start a new one: agentd project new")
     case "closed":
     case "archived":
       return over({ conversation, project })

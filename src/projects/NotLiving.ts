@@ -70,7 +70,11 @@ export const infoOf = ({ problems, reason, record }: NotLiving): ProjectInfo => 
 }
 
 /** Error that explains why the conversation accepts no commands. */
-export const refusalOf = ({ problems: [problem = "its file is gone"], reason, record }: NotLiving): CommandRefused => {
+export const refusalOf = ({
+  problems: [problem = "its file is missing"],
+  reason,
+  record
+}: NotLiving): CommandRefused => {
   const { config, conversation, name } = record
   switch (reason) {
     case "closed":
@@ -80,8 +84,8 @@ export const refusalOf = ({ problems: [problem = "its file is gone"], reason, re
     case "lost":
       return refuse(
         "conflict",
-        `The conversation ${conversation} does not live: ${problem}`,
-        `Mend ${config}, or close the conversation: agentd project close ${conversation}`
+        `The conversation ${conversation} is not available: ${problem}`,
+        `Fix ${config}, or close the conversation: agentd project close ${conversation}`
       )
   }
 }

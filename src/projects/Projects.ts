@@ -186,11 +186,11 @@ export class Projects {
     const free = ProjectName.distinguished(path, name, (name) => called(name) !== undefined)
     return new CommandRefused({
       code: "conflict",
-      message: `A project is called ${name} already: ${other.record.config}.`,
+      message: `A project named ${name} already exists: ${other.record.config}.`,
       remedy:
         before === null
-          ? `Give this one a name of its own, in its folder: agentd start --name ${free}`
-          : `Write another "name" into ${path}, such as ${free}; then: agentd trust ${before}`
+          ? `Give this project another name, in its folder: agentd start --name ${free}`
+          : `Set another "name" in ${path}, such as ${free}; then: agentd trust ${before}`
     })
   }
 
@@ -219,7 +219,7 @@ export class Projects {
       if (unread !== undefined) {
         return yield* refuse(
           "unavailable",
-          `What the log has of ${conversation} cannot be read: ${unread.message}`,
+          `The log of ${conversation} cannot be read: ${unread.message}`,
           "See what is wrong with the log: agentd verify"
         )
       }
@@ -243,7 +243,7 @@ export class Projects {
   private alone<A, E>(path: string, command: Effect.Effect<A, E>): Effect.Effect<A, E | CommandRefused> {
     return isAbsolute(path)
       ? this.lock.withPermit(Effect.uninterruptible(command))
-      : Effect.fail(refuse("invalid", `config: ${path} is not absolute.`, "Give the whole path."))
+      : Effect.fail(refuse("invalid", `config: ${path} is not absolute.`, "Use the absolute path."))
   }
 
   readonly register = (
@@ -280,7 +280,7 @@ export class Projects {
           const { conversation, name } = known.record
           return yield* refuse(
             "conflict",
-            `The conversation ${conversation} is open: a project has one at a time.`,
+            `The conversation ${conversation} is open: a project has only one at a time.`,
             `Close it first: agentd project close ${name}`
           )
         }
@@ -489,8 +489,8 @@ export class Projects {
 const untrusted = ({ config, name }: ProjectRecord): CommandRefused =>
   refuse(
     "conflict",
-    `${config} is not the text that was agreed to, and that one is not kept any more.`,
-    `Look at it, and agree: agentd trust ${name}`
+    `${config} is not the trusted text, and the trusted text is no longer stored.`,
+    `Check it, then trust it: agentd trust ${name}`
   )
 
 /** The row of a file whose newest conversation is closed. The user must request a new conversation. */

@@ -66,12 +66,12 @@ export interface Asked {
 export const boundOf = ({ all, depth, parent, request, today }: Asked): string | undefined => {
   const { name } = request
   if (depth !== undefined && today.count >= today.most)
-    return `${parent} wants more sub-agents: agents have begun ${today.count} on ${today.day}, and ${today.most} a day is the limit`
+    return `${parent} requests more sub-agents: agents have started ${today.count} on ${today.day}, and the limit is ${today.most} a day`
   if (depth !== undefined && depth.of > depth.most)
-    return `${parent} wants a sub-agent ${name}, ${depth.of} deep: ${depth.most} is the limit`
+    return `${parent} requests a sub-agent ${name} at depth ${depth.of}: the limit is ${depth.most}`
   const living = all.filter(({ stands }) => stands !== "ended").length
   return depth !== undefined && living >= AGENTS.hard
-    ? `${parent} wants more sub-agents: ${living} run or wait already, and ${AGENTS.hard} is the limit`
+    ? `${parent} requests more sub-agents: ${living} run or wait already, and the limit is ${AGENTS.hard}`
     : undefined
 }
 
@@ -79,30 +79,34 @@ export const boundOf = ({ all, depth, parent, request, today }: Asked): string |
 export const refusal = ({ all, depth, inFile, parent, request, today }: Asked): CommandRefused | undefined => {
   const { name, task } = request
   if (!NAME.test(name))
-    return refuse("invalid", `name: "${name.slice(0, 100)}" is no name of an agent.`, `Use ${NAME_FORM}.`)
-  if (task.trim() === "") return refuse("invalid", "task: is empty.", "Say what the sub-agent is to do.")
+    return refuse("invalid", `name: "${name.slice(0, 100)}" is not a valid agent name.`, `Use ${NAME_FORM}.`)
+  if (task.trim() === "") return refuse("invalid", "task: is empty.", "Describe what the sub-agent has to do.")
   const living = all.filter(({ stands }) => stands !== "ended")
   if (inFile || living.some((one) => one.name === name)) {
-    return refuse("conflict", `name: there is an agent "${name}" already.`, "Choose another name; see them: agentd ps")
+    return refuse(
+      "conflict",
+      `name: an agent "${name}" already exists.`,
+      "Choose another name; see the existing names: agentd ps"
+    )
   }
   if (depth !== undefined && depth.of > depth.most) {
     return refuse(
       "full",
-      `${parent} gets no sub-agent of its own: it would be ${depth.of} deep, and ${depth.most} is the limit.`,
-      "Do it yourself, or ask a person: conversation.maxDepth of agentd.jsonc is the limit."
+      `${parent} cannot have a sub-agent: it would be at depth ${depth.of}, and the limit is ${depth.most}.`,
+      "Do it yourself, or ask a user to raise the limit: conversation.maxDepth in agentd.jsonc."
     )
   }
   if (depth !== undefined && today.count >= today.most) {
     return refuse(
       "full",
-      `${parent} gets no further sub-agent today: agents have begun ${today.count}, and ${today.most} a day is the limit.`,
-      "Do it yourself, or ask a person: conversation.maxSubAgentsPerDay of agentd.jsonc is the limit."
+      `${parent} cannot have another sub-agent today: agents have started ${today.count}, and the limit is ${today.most} a day.`,
+      "Do it yourself, or ask a user to raise the limit: conversation.maxSubAgentsPerDay in agentd.jsonc."
     )
   }
   if (living.length >= AGENTS.hard) {
     return refuse(
       "full",
-      `${parent} gets no further sub-agent: ${living.length} run or wait already, and ${AGENTS.hard} is the limit.`,
+      `${parent} cannot have another sub-agent: ${living.length} run or wait already, and the limit is ${AGENTS.hard}.`,
       `End one first: agentd stop ${living[0]!.name}`
     )
   }

@@ -77,7 +77,7 @@ describe("tool calls", () => {
       assert.deepInclude(world.tree.calls()[0], { state: "pending_call", reason: null })
       for (const word of [said, no]) {
         const refused = yield* Effect.flip(world.tree.answer(call!.callId, word, caller))
-        assert.include(refused.message, "its agent has taken the question back")
+        assert.include(refused.message, "its agent has withdrawn the question")
       }
       yield* run.say({ _tag: "ToolStarted", callId: "a" })
       yield* run.say({ _tag: "ToolResult", callId: "a", status: "success", output: "built" })
@@ -145,15 +145,15 @@ describe("tool calls", () => {
       yield* world.tree.send("go", "queue", caller)
       const [call] = yield* asked(world)
       yield* world.tree.answer(call!.callId, leave(world.tree, call!.callId), caller)
-      assert.match((yield* Effect.flip(world.tree.answer(call!.callId, no, caller))).message, /runs already/)
+      assert.match((yield* Effect.flip(world.tree.answer(call!.callId, no, caller))).message, /is already running/)
       yield* world.kind("turn.completed")
       assert.match(
         (yield* Effect.flip(world.tree.answer(call!.callId, no, caller))).message,
-        /asks no more: shell ended/
+        /no longer waits for an answer: shell ended/
       )
       assert.match(
         (yield* Effect.flip(world.tree.answer("none", leave(world.tree, "none"), caller))).message,
-        /asks nothing/
+        /does not wait for an answer/
       )
     }).pipe(Effect.scoped)
   )
@@ -195,12 +195,12 @@ describe("tool calls", () => {
         yield* world.kind("turn.completed")
         assert.deepStrictEqual(yield* statuses(world), ["timeout"])
         const bounds = () => (world.tree.inbox().data.bounds ?? []).map(({ text }) => text)
-        assert.deepStrictEqual(bounds(), ["nobody answered within 0 s: shell: npm publish expired, and was refused"])
+        assert.deepStrictEqual(bounds(), ["nobody answered within 0 s: shell: npm publish expired, and was denied"])
         const [rune] = (yield* world.runes).filter(({ kind }) => kind === "agent.bound_reached")
         const [result] = (yield* world.runes).filter(({ kind }) => kind === "tool.result")
         assert.strictEqual(rune!.payload["call_id"], result!.payload["call_id"])
         const late = yield* Effect.flip(world.tree.answer(String(result!.payload["call_id"]), no, caller))
-        assert.match(late.message, /asks no more: shell expired: nobody answered in time/)
+        assert.match(late.message, /no longer waits for an answer: shell expired: nobody answered in time/)
         yield* world.tree.tellInbox({ _tag: "Dismiss", which: undefined, by: "ada" })
         assert.deepStrictEqual(bounds(), [])
         assert.strictEqual(world.backend.played()[0]!.turns!.answers[0]![1].behavior, "deny")
@@ -274,7 +274,7 @@ describe("tool calls", () => {
       const [open] = yield* asked(world)
       assert.strictEqual(open!.callId, before!.callId)
       const done = yield* world.tree.answer(open!.callId, leave(world.tree, open!.callId), caller)
-      assert.match(done.message, /holds when the agent asks the same again/)
+      assert.match(done.message, /applies when the agent repeats the call/)
       yield* world.kind("turn.completed")
       assert.deepStrictEqual(yield* statuses(world), ["unknown", "success"])
       const starts = yield* world.kind("tool.started")

@@ -77,7 +77,7 @@ describe("an agent that restarts itself", () => {
           yield* fleet.restart("ping", by(world, "ping"))
           yield* started(2)
           const refused = yield* Effect.flip(fleet.restart("ping", by(world, "ping")))
-          assert.match(refused.message, /ping was restarted by agent:ping in this turn already/)
+          assert.match(refused.message, /ping was already restarted by agent:ping in this turn/)
           assert.lengthOf(yield* runes(world, "turn.started"), 2, "its run goes on")
           yield* fleet.restart("pong", by(world, "ping"))
           yield* fleet.restart("ping", world.caller)
@@ -103,7 +103,7 @@ describe("agents that restart each other", () => {
           yield* fleet.restart("pong", by(world, "ping"))
           yield* fleet.restart("ping", by(world, "pong"))
           const refused = yield* Effect.flip(fleet.restart("pong", by(world, "ping")))
-          assert.match(refused.message, /pong was restarted by agent:ping in this turn already/)
+          assert.match(refused.message, /pong was already restarted by agent:ping in this turn/)
           yield* fleet.restart("pong", world.caller)
         })
       )
@@ -128,13 +128,13 @@ describe("agents that message each other in a circle", () => {
             ["circle"]
           )
           const row = (yield* fleet.all).find(({ agent }) => agent === backlog?.agent)!
-          assert.include(row.detail, "rests after 20 messages of agents")
+          assert.include(row.detail, "waits after 20 agent messages")
           const { advice, lines } = yield* explain(row).pipe(
             Effect.provideService(AgentsTag, fleet),
             Effect.provideService(EventLog, world.log)
           )
           assert.include(advice, "agentd retry")
-          assert.include(lines.map(({ text }) => text).join("\n"), "rests: a message from agent:")
+          assert.include(lines.map(({ text }) => text).join("\n"), "a message from agent:")
         })
       )
       // kill -9 and a restart: they rest on
@@ -200,11 +200,11 @@ describe("sub-agents of sub-agents", () => {
           yield* World.untilAgent(fleet, "two", ({ state }) => state !== "Stopped")
           for (const name of ["three", "three"]) {
             const refused = yield* Effect.flip(spawn("two", name))
-            assert.include(refused.message, "it would be 3 deep, and 2 is the limit")
+            assert.include(refused.message, "it would be at depth 3, and the limit is 2")
           }
           assert.strictEqual((yield* runes(world, "agent.bound_reached")).length, 1)
           const of = Effect.map(fleet.backlog, (all) => all.find(({ agent }) => agent === "two")?.bounds ?? [])
-          assert.match((yield* of)[0]!.text, /shop\/two wants a sub-agent three, 3 deep: 2 is the limit/)
+          assert.match((yield* of)[0]!.text, /shop\/two requests a sub-agent three at depth 3: the limit is 2/)
           yield* spawn("two", "three", world.caller)
           yield* fleet.dismiss("two", { which: undefined, held: false }, world.caller)
           assert.deepStrictEqual(yield* of, [])
@@ -235,21 +235,21 @@ describe("sub-agents of sub-agents", () => {
           yield* one(fleet, "d")
           for (const name of ["e", "f"]) {
             const refused = yield* Effect.flip(spawn(fleet, name))
-            assert.include(refused.message, "agents have begun 4, and 4 a day is the limit")
+            assert.include(refused.message, "agents have started 4, and the limit is 4 a day")
             assert.include((refused as { readonly remedy: string }).remedy, "conversation.maxSubAgentsPerDay")
           }
           assert.strictEqual((yield* runes(world, "agent.bound_reached")).length, 1)
           const backlog = (yield* fleet.backlog).find(({ agent }) => agent === "boss")
           assert.match(
             backlog?.bounds?.[0]?.text ?? "",
-            /agents have begun 4 on \d{4}-\d\d-\d\d, and 4 a day is the limit/
+            /agents have started 4 on \d{4}-\d\d-\d\d, and the limit is 4 a day/
           )
           const row = (yield* fleet.all).find(({ agent }) => agent === "boss")!
           const { lines } = yield* explain(row).pipe(
             Effect.provideService(AgentsTag, fleet),
             Effect.provideService(EventLog, world.log)
           )
-          assert.include(lines.map(({ text }) => text).join("\n"), "shop/boss wants more sub-agents")
+          assert.include(lines.map(({ text }) => text).join("\n"), "shop/boss requests more sub-agents")
           yield* spawn(fleet, "mine", world.caller)
           yield* World.untilAgent(fleet, "mine", ({ state }) => state !== "Stopped")
         })

@@ -120,7 +120,7 @@ describe("a conversation", () => {
       assert.strictEqual(row?.state, "damaged")
       assert.match(row?.detail ?? "", /resume_requested.*does not fold/)
       const { message } = yield* refused(fleet.pause("", { inFlight: "complete", reason: "" }, w.caller))
-      assert.match(message, /is set apart, since its log is damaged: .*does not fold/)
+      assert.match(message, /is set aside, because its log is damaged: .*does not fold/)
       assert.lengthOf(Array.from(yield* Stream.runCollect(w.log.read({ stream }))), 2)
       yield* fleet.close("", { reason: "", force: false }, w.caller)
       assert.strictEqual((yield* fleet.conversations)[0]?.state, "closed")
@@ -157,7 +157,7 @@ describe("pause", () => {
       assert.deepInclude(row, { state: "paused", turnErrors: 0 })
       assert.match(row.detail, /paused by ada: lunch/)
       const error = yield* refused(say(w, fleet, "a"))
-      assert.match(error.message, /is paused by ada: lunch. It takes no new input/)
+      assert.match(error.message, /is paused by ada: lunch. It accepts no new input/)
       assert.match(error.remedy, /agentd project resume shop/)
       assert.strictEqual(backend.played().flatMap(({ spec }) => spec.prompt.match(/errand/g) ?? []).length, 1)
       yield* fleet.resume("shop", w.caller)
@@ -221,8 +221,8 @@ describe("pause", () => {
       const fleet = yield* w.open
       yield* fleet.register(w.config, w.caller)
       const options = { inFlight: "interrupt", reason: "" } as const
-      assert.match((yield* refused(fleet.pause("", options, w.caller))).message, /has not begun/)
-      assert.match((yield* refused(fleet.resume("", w.caller))).message, /has not begun/)
+      assert.match((yield* refused(fleet.pause("", options, w.caller))).message, /has not started/)
+      assert.match((yield* refused(fleet.resume("", w.caller))).message, /has not started/)
       yield* fleet.start("a", w.caller)
       yield* inState(fleet, "active")
       assert.match((yield* refused(fleet.resume("", w.caller))).message, /is active/)
@@ -364,7 +364,7 @@ describe("suspend", () => {
         yield* World.untilAgent(fleet, "a", ({ totalErrors }) => totalErrors === count)
       }
       const row = yield* World.untilAgent(fleet, "a", ({ state }) => state === "Stopped")
-      assert.match(row.detail, /20 errors in all/)
+      assert.match(row.detail, /20 errors in total/)
       assert.deepInclude((yield* fleet.conversations)[0], { state: "active" })
     })
   )
@@ -414,7 +414,7 @@ describe("suspend", () => {
       assert.deepInclude((yield* fleet.conversations)[0], { state: "active", fatalStops: 2 })
       yield* say(w, fleet, "c")
       yield* fleet.start("c", w.caller)
-      assert.match((yield* inState(fleet, "suspended")).detail, /3 agents stopped for good/)
+      assert.match((yield* inState(fleet, "suspended")).detail, /3 agents stopped permanently/)
     })
   )
 
@@ -561,9 +561,9 @@ describe("close", () => {
         rmSync(w.config)
         rmSync(`${w.folder}/configs`, { recursive: true })
         const fleet = yield* w.open
-        assert.match((yield* fleet.conversations)[0]!.detail, /is not kept any more/)
+        assert.match((yield* fleet.conversations)[0]!.detail, /is no longer stored/)
         const error = yield* refused(fleet.pause("", { inFlight: "interrupt", reason: "" }, w.caller))
-        assert.match(error.remedy, /Mend .*agentd project close/)
+        assert.match(error.remedy, /Fix .*agentd project close/)
         yield* fleet.close("", { reason: "gone", force: false }, w.caller)
         yield* inState(fleet, "closed")
         yield* folds(w, fleet)
@@ -701,7 +701,7 @@ describe("sub-agents", () => {
         const fleet = yield* w.open
         yield* World.until(fleet.all, (rows) => rows.length === 3 && rows.every(({ state }) => state === "Running"))
         const taken = yield* refused(spawn(w, fleet, "kid"))
-        assert.match(taken.message, /there is an agent "kid" already/)
+        assert.match(taken.message, /an agent "kid" already exists/)
         yield* fleet.stop("a", w.caller)
         yield* World.until(fleet.all, (rows) => rows.every(({ state }) => state === "Stopped"))
         const orphan = yield* refused(spawn(w, fleet, "other"))
@@ -722,12 +722,12 @@ describe("sub-agents", () => {
           yield* World.untilAgent(fleet, "a", ({ state }) => state === "BuildingPrompt")
           for (let n = 1; n <= 20; n++) {
             const { message } = yield* spawn(w, fleet, `kid${n}`)
-            assert.match(message, n <= 10 ? /is started/ : /waits for a place/)
+            assert.match(message, n <= 10 ? /is started/ : /waits for a free slot/)
           }
           const error = yield* refused(spawn(w, fleet, "kid21"))
-          assert.match(error.message, /20 run or wait already, and 20 is the limit/)
+          assert.match(error.message, /20 run or wait already, and the limit is 20/)
           assert.match(error.remedy, /agentd stop kid1/)
-          assert.match((yield* fleet.conversations)[0]!.detail, /10 sub-agents waiting for a place/)
+          assert.match((yield* fleet.conversations)[0]!.detail, /10 sub-agents waiting for a free slot/)
         })
       )
       const fleet = yield* w.open
@@ -749,14 +749,14 @@ describe("sub-agents", () => {
       yield* fleet.register(w.config, w.caller)
       yield* World.untilAgent(fleet, "a", ({ state }) => state === "BuildingPrompt")
       for (const [request, said] of [
-        [{ name: "No Name", task: "x" }, /name: "No Name" is no name/],
-        [{ name: "constructor", task: "x" }, /there is an agent "constructor" already/],
+        [{ name: "No Name", task: "x" }, /name: "No Name" is not a valid agent name/],
+        [{ name: "constructor", task: "x" }, /an agent "constructor" already exists/],
         [{ name: "kid", task: " " }, /task: is empty/]
       ] as const) {
         assert.match((yield* refused(fleet.spawn("a", request, w.caller))).message, said)
       }
       const asleep = yield* refused(fleet.spawn("constructor", { name: "kid", task: "x" }, w.caller))
-      assert.match(asleep.message, /shop\/constructor does not run/)
+      assert.match(asleep.message, /shop\/constructor is not running/)
       yield* fleet.pause("", { inFlight: "interrupt", reason: "" }, w.caller)
       assert.match((yield* refused(spawn(w, fleet, "kid"))).message, /is paused/)
       assert.strictEqual((yield* runesOf(w, "agent.spawned")).length, 0)

@@ -82,7 +82,7 @@ describe("sub-agents that wait for a place", () => {
           const ended = yield* fleet.agent("kid14", w.caller)
           assert.strictEqual(ended.detail, "was never started")
           const told = why(yield* runesOf(w, "agent.terminated"), ended).lines.map(({ text }) => text)
-          assert.include(told, "ended before it had begun: its parent boss has ended")
+          assert.include(told, "ended before it started: its parent boss has ended")
           const ends = yield* runesOf(w, "agent.terminated")
           for (const name of names(14).slice(10)) {
             const end = ends.find(({ actor }) => actor === `agent/${name}`)
@@ -90,7 +90,7 @@ describe("sub-agents that wait for a place", () => {
           }
           yield* fleet.start("boss", w.caller)
           yield* World.untilAgent(fleet, "boss", ({ state }) => state === "BuildingPrompt")
-          assert.notMatch((yield* fleet.conversations)[0]!.detail, /waiting for a place/)
+          assert.notMatch((yield* fleet.conversations)[0]!.detail, /waiting for a free slot/)
         })
       )
       const fleet = yield* w.open
@@ -258,7 +258,7 @@ describe("the end of a parent", () => {
         const cut = (yield* runesOf(w, "turn.interrupted", "turn.error")).filter(({ actor }) => actor === "turn/busy")
         assert.lengthOf(cut, 1)
         assert.isBelow(cut[0]!.eventId, ends.get("agent/busy")!.eventId)
-        assert.deepStrictEqual(ends.get("agent/busy")!.payload["reason"], "its parent closed")
+        assert.deepStrictEqual(ends.get("agent/busy")!.payload["reason"], "its parent has ended")
       })
   )
 })
@@ -371,7 +371,7 @@ describe("what a parent hears", () => {
       assert.match(told[1]!.text, /^Report of your sub-agent kid/)
       assert.strictEqual(
         told[2]!.text,
-        "Your sub-agent kid came to no answer: the turn ended without a word or a call."
+        "Your sub-agent kid gave no answer: the turn ended without text and without a call."
       )
       // asked again, and never answered
       yield* ask("agent:boss", "fourth")

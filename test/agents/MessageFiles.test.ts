@@ -55,7 +55,7 @@ describe("contents of files", () => {
       assert.match(error.message, /changed while it was sent/)
       assert.isFalse(existsSync(folder))
       const long = yield* Effect.flip(files.add({ sha256: hashOf(bytes("a")), size: 1, at: 0, data: bytes("ab") }))
-      assert.match(long.message, /longer than was said/)
+      assert.match(long.message, /longer than its announced size/)
     })
   )
 
@@ -66,7 +66,7 @@ describe("contents of files", () => {
       const sha256 = hashOf(content)
       yield* whole(files, content)
       writeFileSync(join(folder, sha256), "as it wxs")
-      assert.match((yield* Effect.flip(files.describe("a.txt", sha256))).message, /"a.txt" is not here/)
+      assert.match((yield* Effect.flip(files.describe("a.txt", sha256))).message, /"a.txt" is not stored/)
       yield* whole(files, content)
       assert.deepStrictEqual(yield* files.describe("a.txt", sha256), {
         filename: "a.txt",
@@ -131,7 +131,7 @@ describe("contents of files", () => {
       writeFileSync(folder, "no folder")
       chmodSync(folder, 0o400)
       const error = yield* Effect.flip(whole(files, bytes("abc")))
-      assert.match(`${error.message} ${error.remedy}`, /could not be kept.*Make room/)
+      assert.match(`${error.message} ${error.remedy}`, /could not be stored.*Free space/)
     })
   )
 })

@@ -58,7 +58,7 @@ const flooded = Effect.gen(function* () {
   yield* world.kind("turn.started")
   yield* run.say(...notices(0, 5_100))
   const slow = (runes: ReadonlyArray<{ readonly payload: object }>) =>
-    runes.some(({ payload }) => JSON.stringify(payload).includes("it tells more than 5000 events"))
+    runes.some(({ payload }) => JSON.stringify(payload).includes("it sends more than 5000 events"))
   yield* until(world.kind("run.notice"), slow)
   return { run, world }
 })
@@ -80,7 +80,7 @@ describe("a run that tells too much at once", () => {
         broken: undefined,
         now: 0
       })
-      assert.include(row.detail, "without full speed: it tells too much at once")
+      assert.include(row.detail, "without full speed: it sends too much at once")
       yield* run.say(...notices(5_100, 3), { _tag: "TurnCompleted", turnId: run.spec.turnId, output: "done" })
       yield* world.kind("turn.completed")
       const texts = new Set((yield* world.kind("run.notice")).map(({ payload }) => payload["text"]))

@@ -21,7 +21,7 @@ describe("Projects", () => {
       const fleet = yield* world.open
       yield* fleet.register(world.config, world.caller)
       const kept = yield* fleet.send("a", { text: "one", how: "queue" }, world.caller)
-      assert.match(kept.message, /Kept for shop\/a, which is stopped/)
+      assert.match(kept.message, /stored for shop\/a, which is stopped/)
       yield* fleet.start("a", world.caller)
       yield* World.untilAgent(fleet, "a", ({ inbox, state }) => inbox === 0 && state === "BuildingPrompt")
       assert.match(backend.played()[0]!.spec.prompt, /from ada, a person\none/)
@@ -86,7 +86,7 @@ describe("Projects", () => {
       yield* fleet.start("a", world.caller)
       yield* fleet.send("a", { text: "x", how: "queue" }, world.caller)
       const row = yield* World.untilAgent(fleet, "a", ({ state }) => state === "Stopped")
-      assert.match(row.detail, /the folder \S+\/shop of its project is not there any more/)
+      assert.match(row.detail, /the folder \S+\/shop of its project no longer exists/)
       yield* fleet.register(world.config, world.caller)
       const [project] = yield* fleet.projects
       assert.match(project!.problems.join("\n"), /agentd\.jsonc: its folder no longer exists$/)
@@ -106,17 +106,14 @@ describe("Projects", () => {
       write({})
       const caller = { by: "ada", config: other }
       const refused = yield* Effect.flip(fleet.register(other, caller))
-      assert.strictEqual(refused.message, `A project is called shop already: ${world.config}.`)
+      assert.strictEqual(refused.message, `A project named shop already exists: ${world.config}.`)
       assert.match((refused as { remedy: string }).remedy, /: agentd start --name other-shop$/)
       assert.strictEqual((yield* fleet.projects).length, 1)
       write({ name: "other-shop" })
       assert.strictEqual((yield* fleet.register(other, caller)).name, "other-shop")
       write({ name: "shop" })
       const again = yield* Effect.flip(fleet.register(other, caller))
-      assert.match(
-        (again as { remedy: string }).remedy,
-        /^Write another "name" into .*; then: agentd trust other-shop$/
-      )
+      assert.match((again as { remedy: string }).remedy, /^Set another "name" in .*; then: agentd trust other-shop$/)
       assert.deepStrictEqual(
         (yield* fleet.projects).map(({ name }) => name),
         ["shop", "other-shop"]
@@ -126,7 +123,7 @@ describe("Projects", () => {
       // the name means the one that is open
       assert.notStrictEqual((yield* fleet.conversation("shop", world.caller)).conversation, conversation)
       const back = yield* Effect.flip(fleet.newConversation(world.config, world.caller))
-      assert.match(back.message, /A project is called shop already/)
+      assert.match(back.message, /A project named shop already exists/)
     })
   )
 
@@ -172,7 +169,7 @@ describe("Projects", () => {
         for (const act of acts) {
           assert.match(
             told(yield* Effect.flip(act("only", outside))),
-            /nothing was done\. Say its whole name: shop\/only$/
+            /nothing was done\. Use its full name: shop\/only$/
           )
         }
         assert.strictEqual((yield* fleet.agent("only", outside)).agent, "only")

@@ -68,7 +68,8 @@ const performed: { readonly [action: string]: Performed } = {
   },
   "worker.LogFatal": {
     by: "WorkerActor.perform: the daemon's own log",
-    seen: ({ action: { message } }, { logged }) => logged.some((line) => line.includes(`for good: ${String(message)}`))
+    seen: ({ action: { message } }, { logged }) =>
+      logged.some((line) => line.includes(`permanently: ${String(message)}`))
   },
   "turn.StopWork": {
     by: "TurnActor.perform: Run.interruptTurn",

@@ -241,7 +241,7 @@ describe("turns", () => {
       const world = yield* make([{ steps: [{ say: "ok" }] }])
       world.barred = "it is paused"
       const refused = yield* Effect.flip(world.tree.send("work", "queue", caller))
-      assert.match(refused.message, /takes no messages: it is paused/)
+      assert.match(refused.message, /accepts no messages: it is paused/)
       world.barred = undefined
       yield* world.tree.send("work", "queue", caller)
       yield* world.kind("turn.completed")

@@ -128,7 +128,7 @@ describe("WorkerActor", () => {
       yield* fleet.register(world.config, world.caller)
       const send = (text: string) => fleet.send("a", { text, how: "queue" }, world.caller)
       const refused = yield* Effect.flip(send("\u0001".repeat(MAX_PROMPT_BYTES / 6 + 1)))
-      assert.match(refused.message, /takes 524292 bytes in the log, and may take 524288/)
+      assert.match(refused.message, /takes 524292 bytes in the log, and the maximum is 524288/)
       yield* send("\u0001".repeat(MAX_PROMPT_BYTES / 6))
       yield* World.untilAgent(
         fleet,

@@ -106,15 +106,13 @@ describe("Worktree.prepare", () => {
         const tell = (text: string, needs: boolean) => Effect.sync(() => void said.push([text, needs]))
         yield* prepare({ ...spec, tell })
         assert.strictEqual(git(folder, "rev-parse", "HEAD"), left)
-        const begins = `it begins at ${left.slice(0, 12)}, where the branch agentd/builder was left with work that is not merged`
+        const begins = `it starts at ${left.slice(0, 12)}, because the branch agentd/builder has work that is not merged`
         assert.deepStrictEqual(said, [[begins, true]])
         const lock = path.join(folder, ".git", "index.lock")
         fs.writeFileSync(lock, "")
         fs.utimesSync(lock, 0, 0)
         yield* prepare({ ...spec, tell })
-        assert.deepStrictEqual(said.slice(1), [
-          [`agentd took away ${lock}, which a git that was killed had left`, false]
-        ])
+        assert.deepStrictEqual(said.slice(1), [[`agentd removed ${lock}, which a killed git process had left`, false]])
       })
   )
 

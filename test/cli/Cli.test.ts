@@ -250,7 +250,7 @@ describe("with a daemon", () => {
       const { out } = yield* agentd(["--state", state, "why", "builder"])
       expect(out).toMatch(/^web\/builder is retrying (in \d s|now) \(rune 3\)\.\n/)
       expect(out).toMatch(
-        /\n\d\d:\d\d:\d\d run 7 ended with exit code 3: no such file \(2nd error in a row of 5, 2 of 20 in all\) \(rune \d+\)\n/
+        /\n\d\d:\d\d:\d\d run 7 ended with exit code 3: no such file \(2nd error in a row of 5, 2 of 20 in total\) \(rune \d+\)\n/
       )
       expect(out).toMatch(/\n\d\d:\d\d:\d\d retrying in 4 s \(rune \d+\)\n/)
     })

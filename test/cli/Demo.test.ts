@@ -60,7 +60,7 @@ describe("the demo", () => {
         const asked = JSON.parse((yield* inside("approve", (yield* waits)!, "--json")).out)
         assert.strictEqual((yield* inside("approve", asked.id, asked.hash)).code, 0)
         yield* until(Effect.map(inside("diff", "builder"), ({ out }) => out.includes("page0.html")))
-        yield* until(Effect.map(inside("why", "doomed"), ({ out }) => out.includes("stopped for good")))
+        yield* until(Effect.map(inside("why", "doomed"), ({ out }) => out.includes("stopped permanently")))
         assert.include((yield* inside("goal", "show", "g1")).out, "Open a shop")
 
         const second = yield* demo()

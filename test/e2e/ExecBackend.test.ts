@@ -120,7 +120,7 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
         yield* shop.row("ada", "is at rest", ({ word }) => word === "idle")
         assert.isFalse(lives(`sleep ${command}`), "no row says idle while the command runs")
         const [notice] = yield* shop.of("ada", 1, "run.notice")
-        assert.include(JSON.stringify(notice?.payload), `went on, and was ended: sleep ${command}`)
+        assert.include(JSON.stringify(notice?.payload), `still running, and were ended: sleep ${command}`)
         assert.deepStrictEqual([lives(`sleep ${server}`), lives(`sleep ${command}`)], [true, false])
         // the daemon that hears of the interrupt is not the one that heard of the call
         yield* shop.send("ada", `command ${second}`)
@@ -164,7 +164,7 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
       const callOf = (name: string) =>
         String(asks.find(({ actor }) => actor.startsWith(`tool/${name}/`))?.payload["call_id"])
       const gone = {
-        back: "its agent has taken the question back",
+        back: "its agent has withdrawn the question",
         late: "expired: nobody answered in time",
         done: "ended: success"
       }

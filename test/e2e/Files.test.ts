@@ -147,7 +147,7 @@ describe("files in messages", () => {
           })
         )
       )
-      assert.match(unknown.message, /"x\.png" is not here/)
+      assert.match(unknown.message, /"x\.png" is not stored/)
     })
   )
 })

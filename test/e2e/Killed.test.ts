@@ -42,7 +42,7 @@ describe("killed", () => {
       yield* stage.up
       for (const { callId } of asked) {
         const { message } = yield* shop.answer(callId, "allow")
-        assert.match(message, /holds when the agent asks the same again/)
+        assert.match(message, /applies when the agent repeats the call/)
       }
       yield* stage.rpc((client) => client.Resume({ name: "", caller: shop.caller }))
       yield* Stage.onEach((on) => shop.answers(`a-${on}`, 1))

@@ -240,7 +240,7 @@ describe("a run outlives its daemon", () => {
       }
       assert.strictEqual(lives, 21)
       const row = yield* shop.row("poison", "is stopped", ({ state }) => state === "Stopped")
-      assert.match(row.detail, /agentd ended 20 times while a run of this agent's was under way/)
+      assert.match(row.detail, /agentd ended 20 times during a run of this agent/)
       assert.deepInclude(row, { consecutiveErrors: 0, totalErrors: 0 })
       yield* shop.tell("ada", { say: "well" })
       assert.deepStrictEqual(yield* shop.answers("ada", 1), ["well"])

@@ -84,7 +84,7 @@ describe("a turn that nobody asked for", () => {
       )
       yield* go
       const [notice] = yield* project.of("ann", 1, "run.notice")
-      assert.match(String(notice!.payload["text"]), /turn of its own .*until go.*interrupted.*paused/)
+      assert.match(String(notice!.payload["text"]), /started a turn by itself .*until go.*interrupted.*paused/)
       assert.deepStrictEqual(project.noted("ann", "made"), [])
       yield* stage.rpc((client) => client.Resume({ name: "shop", caller: project.caller }))
       yield* project.tell("ann", { say: "still here" })

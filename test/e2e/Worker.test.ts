@@ -139,7 +139,7 @@ describe("an agent under the daemon", () => {
       box.configure({ agents: { later: shell(`cat > ${seen}; sleep 0.1`, { autostart: false }) } })
       yield* box.up()
       const sent = yield* box.cli("send", "later", "keep me")
-      assert.match(sent.stdout, /Kept for shop\/later, which is stopped/)
+      assert.match(sent.stdout, /stored for shop\/later, which is stopped/)
       yield* box.cli("start", "later")
       yield* box.untilAgent("later", "has it", ({ inbox, state }) => inbox === 0 && state === "BuildingPrompt")
       assert.match(readFileSync(seen, "utf8"), /keep me/)

@@ -115,7 +115,7 @@ describe("a fallback", () => {
       stopping.own.now = LIMITED
       yield* stopping.project.send("ann", "hello")
       const row = yield* stopping.project.row("ann", "stops", ({ state }) => state === "Stopped")
-      assert.include(row.detail, "reached its limit on use")
+      assert.include(row.detail, "reached its usage limit")
       assert.include((yield* stopping.project.why("ann")).advice ?? "", "onLimit")
       assert.strictEqual(stopping.other.asked, 0)
     }).pipe(Effect.scoped)

@@ -107,7 +107,7 @@ describe("the windows of an account", () => {
       stopping.at.isRejected = true
       yield* stopping.project.send("ann", "hello")
       const stopped = yield* stopping.project.row("ann", "stops", ({ state }) => state === "Stopped")
-      assert.include(stopped.detail, "reached its limit on use, until 2099")
+      assert.include(stopped.detail, "reached its usage limit, until 2099")
     }).pipe(Effect.scoped)
   )
 

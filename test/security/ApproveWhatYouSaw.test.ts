@@ -143,7 +143,7 @@ describe("an agent's call", () => {
       const after = seen(world.tree.asked(callId))
       assert.deepStrictEqual([after.hash, after.input], [before.hash, before.input])
       const done = yield* world.tree.answer(callId, { behavior: "allow", reason: "", hash: after.hash }, caller)
-      expect(done.message).toContain("holds when the agent asks the same again")
+      expect(done.message).toContain("applies when the agent repeats the call")
     }).pipe(Effect.scoped)
   )
 })

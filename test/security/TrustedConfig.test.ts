@@ -288,7 +288,7 @@ describe("what a person agreed to last stays in force over a restart", () => {
       rmSync(box.file("agentd.jsonc"))
       yield* box.up()
       const [project] = yield* box.until("it is told", projects(box), (all) => all.length === 1)
-      assert.match(project!.problems.join(), /is not kept any more/)
+      assert.match(project!.problems.join(), /is no longer stored/)
       assert.deepStrictEqual(yield* names(box), [])
       box.configure(changed)
       yield* box.until("what was agreed to is there again", names(box), (all) => all.length === 2)

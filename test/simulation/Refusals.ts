@@ -15,45 +15,47 @@ const BROKEN = "a log that cannot be read: the disk of these worlds keeps what i
 export const refusals: { readonly [name: string]: Refusal } = {
   "no such agent": { says: /^There is no agent "/ },
   "several agents of a name": { says: /names \d+ agents\.$/, never: "there is one project" },
-  "the agent does not live": { says: /does not live:/ },
-  "the agent takes no messages": { says: /takes no messages:/ },
+  "the agent does not live": { says: /is not available:/ },
+  "the agent takes no messages": { says: /accepts no messages:/ },
   "a full inbox": {
-    says: /messages waiting already\.$/,
+    says: /already has \d+ waiting messages\.$/,
     never: "ten thousand messages: test/unit/agents/Inbox.test.ts"
   },
   "nothing to interrupt": { says: /has nothing to interrupt: it is/ },
   "its turn has just ended": { says: /has nothing to interrupt: its turn has just ended/ },
   "a text that is empty": { says: /^\w+ is empty\.$/ },
   "a text that is too long": {
-    says: /has \d+ (?:bytes|characters|entries) and may have|bytes in the log, and may take/
+    says: /has \d+ (?:bytes|characters|entries) and may have|bytes in the log, and the maximum is/
   },
-  "a sub-agent's name is taken": { says: /^name: there is an agent/ },
-  "a sub-agent's name is none": { says: /is no name of an agent/ },
-  "a sub-agent of an agent that does not run": { says: /does not run: only a running agent has sub-agents/ },
-  "too many sub-agents": { says: /gets no further sub-agent/, never: "two names are used" },
+  "a sub-agent's name is taken": { says: /^name: an agent "/ },
+  "a sub-agent's name is none": { says: /is not a valid agent name/ },
+  "a sub-agent of an agent that does not run": { says: /is not running: only a running agent can have sub-agents/ },
+  "too many sub-agents": { says: /cannot have another sub-agent/, never: "two names are used" },
   "no such call": { says: /^There is no call "/ },
   "nothing waits for an answer of that name": { says: /^Nothing waits for an answer under/ },
   "nobody is mailed": { says: /^Nobody is mailed/ },
   "the mail server refuses": { says: /^(?:451 later|550 no such box|the line dropped)/ },
-  "a call that asks no more": { says: /^Call .* (?:asks no more|runs already|asks nothing)/ },
+  "a call that asks no more": {
+    says: /^Call .* (?:no longer waits for an answer|is already running|does not wait for an answer)/
+  },
   "no such conversation": { says: /^There is no conversation "/ },
   "which conversation": { says: /^Which conversation\?/ },
   "the project is not known yet": { says: /is not known yet\.$/ },
   "the project's file is not there": { says: /there is no such file/ },
   "the project's file is no config": { says: /agentd\.jsonc:\d*/ },
-  "a config that has changed since it was shown": { says: /is not what was shown: it has changed since/ },
+  "a config that has changed since it was shown": { says: /has changed since it was shown/ },
   "a config that nobody has agreed to, and none that somebody has": {
-    says: /is not the text that was agreed to, and that one is not kept any more/,
+    says: /is not the trusted text, and the trusted text is no longer stored/,
     never: "files of the state folder are not lost"
   },
   "the conversation is closed": { says: /^The conversation .* is closed\.$/ },
   "the conversation is paused": { says: /^The conversation \S+ is paused/ },
   "the conversation is suspended": { says: /^The conversation \S+ is suspended/ },
   "the conversation is being closed": { says: /^The conversation \S+ is (?:being closed|closing)/ },
-  "the conversation is open: one at a time": { says: /is open: a project has one at a time/ },
+  "the conversation is open: one at a time": { says: /is open: a project has only one at a time/ },
   "the conversation is open: not archived": { says: /is open: only a closed one can be archived/ },
   "the conversation goes on": {
-    says: /^The conversation \S+ (?:is active|goes on|has not begun|is (?:created|at work))/
+    says: /^The conversation \S+ (?:is active|goes on|has not started|is (?:created|at work))/
   },
   "the conversation cannot be archived": { says: /cannot be archived:/, never: BROKEN },
   "the log cannot be read": { says: /cannot be read(?: from the log)?[.:]/, never: BROKEN },

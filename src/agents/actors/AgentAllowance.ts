@@ -30,4 +30,4 @@ export const free: AgentAllowance = make(unlimited, { conversation: "", agent: "
 
 /** Why the agent starts no turn now, and when it continues by itself. */
 export const words = (reach: Reach): string =>
-  reach.until === null ? `${spentWords(reach)}; raise it to go on` : spentWords(reach)
+  reach.until === null ? `${spentWords(reach)}; raise the limit to continue` : spentWords(reach)

@@ -247,7 +247,7 @@ export class AgentScope {
         this.actors.life.ask<{ readonly eventId: number }>({ _tag: "Forgo", by, reason, spawn }),
         refuse
       )
-      return { eventId, message: `${this.fullName} is stopped: it waited for a place and never began.` }
+      return { eventId, message: `${this.fullName} is stopped: it was waiting for a free slot and never started.` }
     }).pipe(Effect.uninterruptible)
   }
 
@@ -299,7 +299,7 @@ export class AgentScope {
   /** Waits for the end of the agent's life, after its worker and turn. Forces the end if that takes too long. */
   private get dead(): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const reason = "it did not end within its grace"
+      const reason = "it did not end within its grace period"
       return Effect.timeoutOrElse(this.place.over.await, {
         duration: Duration.sum(this.config().interruptGrace, Duration.seconds(1)),
         orElse: () => Effect.ignore(this.actors.life.ask({ _tag: "kill_forced", by: "agentd", reason }))
@@ -364,7 +364,7 @@ export class AgentScope {
         ? Effect.void
         : new CommandRefused({
             code: this.setting.home.isOver() ? "closed" : "paused",
-            message: `${fullName} takes no messages: ${barred}.`,
+            message: `${fullName} accepts no messages: ${barred}.`,
             remedy: "See what to do about it: agentd project show"
           })
     })
@@ -380,7 +380,7 @@ export class AgentScope {
       if (size > MAX_PROMPT_BYTES) {
         return yield* new CommandRefused({
           code: "too_large",
-          message: `The text takes ${size} bytes in the log, and may take ${MAX_PROMPT_BYTES}: a control character takes six.`,
+          message: `The text takes ${size} bytes in the log, and the maximum is ${MAX_PROMPT_BYTES}: a control character takes six.`,
           remedy: "Put it in a file that the agent can read, and send its path."
         })
       }
@@ -401,18 +401,18 @@ export class AgentScope {
       const of = { messageId: yield* Ids.messageId, from: by, text, ...more }
       const { eventId, heard } = yield* this.receive(of, how)
       if (heard === "rests") {
-        const message = `${fullName} is not told: agents have sent each other too many messages without a person. Your message is kept, and a person lets it go on. End your turn.`
+        const message = `${fullName} does not get your message now: agents have sent each other too many messages without a message from a user. Your message is stored until a user continues. End your turn.`
         return { eventId, message }
       }
       if ((this.worker()?.state ?? "Stopped") === "Stopped") {
         return {
           eventId,
-          message: `Kept for ${fullName}, which is stopped. Start it: ${ProjectStop.startOf(fullName, this.worker()?.data.stoppedBy)}`
+          message: `The message is stored for ${fullName}, which is stopped. Start it: ${ProjectStop.startOf(fullName, this.worker()?.data.stoppedBy)}`
         }
       }
-      if (how === "urgent") return { eventId, message: `${fullName} is told now.` }
+      if (how === "urgent") return { eventId, message: `${fullName} gets the message now.` }
       if (heard === "steered") {
-        const message = `${fullName} is steered: its turn ends at the next safe boundary, then it hears this.`
+        const message = `${fullName} is steered: its turn ends at the next safe boundary, then it gets this message.`
         return { eventId, message }
       }
       return { eventId, message: `In the inbox of ${fullName}.` }
@@ -584,7 +584,7 @@ export class AgentScope {
         said.behavior === "deny" ? "denied" : answers === undefined ? "approved" : `answered: ${answers.join("; ")}`
       const held =
         late && said.behavior === "allow"
-          ? " Its run was over already: the approval holds when the agent asks the same again."
+          ? " Its run had already ended: the approval applies when the agent repeats the call."
           : ""
       const done: Done = { eventId, message: `${tool} is ${what}.${held}` }
       return done
@@ -684,12 +684,12 @@ export class AgentScope {
         found.push(this.violation("INV-TURN-TERMINAL", "turn.started", turnName(name), message))
       }
       if (this.overspends(elapsed)) {
-        const message = `run ${this.slot.current()} of ${name} goes on though its budget of ${this.life().data.spent} is spent`
+        const message = `run ${this.slot.current()} of ${name} continues although its budget of ${this.life().data.spent} is exceeded`
         found.push(this.violation("INV-AGENT-BUDGET", "agent.budget_exhausted", lifeName(name), message))
       }
       if (found.length > 0) yield* Effect.catch(this.log.append(found), (error) => Effect.logWarning(error.message))
       if (turnId !== undefined)
-        yield* this.actors.tools.tell({ _tag: "Lost", turnId, message: "no run worked on it any more" })
+        yield* this.actors.tools.tell({ _tag: "Lost", turnId, message: "no run was working on the turn" })
     })
   }
 }

@@ -49,11 +49,11 @@ const names = (patterns: ReadonlyArray<string>, tool: string): boolean =>
   patterns.some((pattern) => matches(pattern, tool))
 
 export const decide = (policy: ApprovalPolicy, { asksAlways, asksToChoose, readOnly, tool, voice }: Call): Verdict => {
-  if (asksAlways === true) return { _tag: "Ask", reason: `nothing holds ${tool} in its workspace` }
+  if (asksAlways === true) return { _tag: "Ask", reason: `no sandbox confines ${tool} to its workspace` }
   if (names(policy.always, tool)) return { _tag: "Ask", reason: `approvals.always names ${tool}` }
   if (names(policy.never, tool)) return { _tag: "Run", reason: `approvals.never names ${tool}` }
-  if (asksToChoose === true) return { _tag: "Ask", reason: "it has a question" }
-  if (voice === true) return { _tag: "Run", reason: "it is agentd's own, and the agent may" }
+  if (asksToChoose === true) return { _tag: "Ask", reason: "the call asks a question" }
+  if (voice === true) return { _tag: "Run", reason: "it is a tool of agentd, and the agent may use it" }
   if (policy.mode === "full_access") return { _tag: "Run", reason: "the agent has full access" }
   if (readOnly) return { _tag: "Run", reason: `${tool} has no side effects` }
   return policy.mode === "auto"

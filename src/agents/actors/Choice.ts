@@ -61,7 +61,10 @@ export interface Refusal {
 export const objection = (backend: BackendConfig, { mode, model }: Choice): Refusal | undefined => {
   for (const one of [model, mode]) {
     if (one !== null && !NAME.test(one))
-      return { message: "that is no name of a model or a mode", remedy: "Give its name as the agent knows it." }
+      return {
+        message: "that is not a valid name of a model or mode",
+        remedy: "Use the name that the agent itself uses."
+      }
   }
   switch (backend.type) {
     case "exec":
@@ -69,26 +72,26 @@ export const objection = (backend: BackendConfig, { mode, model }: Choice): Refu
       return model === null && mode === null
         ? undefined
         : {
-            message: "a program has no model and no mode that agentd knows",
-            remedy: "Name it in its argv or shell in agentd.jsonc."
+            message: "agentd cannot choose a model or mode for a program",
+            remedy: "Set it in the program's argv or shell in agentd.jsonc."
           }
     case "acp":
       return mode === null || isOffered(backend, mode)
         ? undefined
         : {
-            message: `the mode ${mode} asks for nothing any more, and cannot be chosen`,
-            remedy: "Name it as mode of the agent's backend in agentd.jsonc, if that is what you want."
+            message: `the mode ${mode} never asks for approval, and cannot be chosen`,
+            remedy: "To use it anyway, set it as mode of the agent's backend in agentd.jsonc."
           }
     case "model":
       return mode === null
         ? undefined
-        : { message: "a model agent has no modes", remedy: "What it may do is said by its approvals in agentd.jsonc." }
+        : { message: "a model agent has no modes", remedy: "Its approvals in agentd.jsonc define what it may do." }
     case "claude":
       return mode === null || isClaudeMode(mode)
         ? undefined
         : {
             message: `${mode} cannot be chosen for Claude Code`,
-            remedy: `Choose one of ${CLAUDE_MODES.join(", ")}; what asks for less is permissionMode in agentd.jsonc.`
+            remedy: `Choose one of ${CLAUDE_MODES.join(", ")}, or set a mode that asks less often in agentd.jsonc: permissionMode.`
           }
   }
 }

@@ -110,7 +110,11 @@ export interface Settled {
 const NOTHING: Settled = { count: 0, eventId: 0 }
 
 const full = (name: string): CommandRefused =>
-  refuse("full", `${name} has ${Inbox.MAX_WAITING} messages waiting already.`, `See what keeps it: agentd why ${name}`)
+  refuse(
+    "full",
+    `${name} already has ${Inbox.MAX_WAITING} waiting messages.`,
+    `See why it does not process them: agentd why ${name}`
+  )
 
 // All parts of this actor's definition are in one function, because they share its services.
 // oxlint-disable-next-line max-lines-per-function

@@ -31,12 +31,12 @@ export const make = (of: {
     if (run.endBegun === undefined || ages.length === 0 || live.background.length > 0) return
     const about = { stream: setting.conversation, kind: "run.notice", actor: workerName(setting.agent) }
     const ending = Effect.match(run.endBegun(Math.max(...ages) + LATE), {
-      onFailure: ({ message }) => [`what the interrupted call has begun goes on: ${message}`],
+      onFailure: ({ message }) => [`processes that the interrupted call started are still running: ${message}`],
       onSuccess: ([first, ...more]) => {
         const others = more.length === 0 ? "" : ` and ${more.length} more`
         return first === undefined
           ? []
-          : [`what the interrupted call had begun went on, and was ended: ${first}${others}`]
+          : [`processes that the interrupted call started were still running, and were ended: ${first}${others}`]
       }
     })
     const told = Effect.flatMap(ending, (texts) =>

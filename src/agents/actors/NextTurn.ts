@@ -109,7 +109,7 @@ const nextRun = (
     return [
       tell(toWorker, {
         _tag: "FatalError",
-        message: `the prompt cannot be kept: it takes more than ${MAX_KEPT_BYTES} bytes in the log`,
+        message: `the prompt cannot be stored: it takes more than ${MAX_KEPT_BYTES} bytes in the log`,
         remedy: "Shorten the agent's instructions or prompt in agentd.jsonc, then start it again."
       })
     ]
@@ -123,7 +123,7 @@ const nextRun = (
   const [from, to] = [data.fallback ?? 0, index].map((place) => backendAt(config(), place))
   const isMove = index !== (data.fallback ?? 0)
   const keeps = sharesMemory(from!, to!) ? { keeps: true } : {}
-  const because = isMove ? { because: why ?? "its own provider can be had again", ...keeps } : {}
+  const because = isMove ? { because: why ?? "its own provider is available again", ...keeps } : {}
   const moved = index === 0 && !isMove ? {} : { fallback: { index, ...because } }
   return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId, at: now, ...terms, ...moved })]
 }

@@ -59,7 +59,7 @@ export const toldOf = ({ rejected, windows }: ToldWindows, now: number): Readonl
   const used: ReadonlyArray<News> = windows.length === 0 ? [] : [{ _tag: "used", windows }]
   // if the window's end is unknown, the end of the run reports the limit
   if (rejected?.until === undefined || rejected.until <= now) return used
-  const message = rejected.name === "" ? "what may be used is used up" : `its window ${rejected.name} is used up`
+  const message = rejected.name === "" ? "its usage limit is reached" : `its usage window ${rejected.name} is used up`
   return [...used, { _tag: "limited", message, until: rejected.until }]
 }
 
@@ -72,8 +72,8 @@ export const endOf = (outcome: Outcome, { fallback, onLimit }: Pick<AgentConfig,
   const { reason, until } = outcome
   if (reason === "quota" && onLimit === "stop") {
     const when = until === undefined ? "" : `, until ${new Date(until).toISOString()}`
-    const remedy = "Start it when the limit is lifted, or let it wait or move: onLimit in agentd.jsonc."
-    return { _tag: "Fatal", detail: `its account has reached its limit on use${when}`, remedy }
+    const remedy = "Start it when the limit is lifted, or set onLimit in agentd.jsonc to wait or move."
+    return { _tag: "Fatal", detail: `its account has reached its usage limit${when}`, remedy }
   }
   const moves =
     fallback.length > 0 && (reason === "unavailable" || reason === "auth" || (reason === "quota" && onLimit === "move"))

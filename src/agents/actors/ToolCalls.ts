@@ -79,12 +79,12 @@ export interface Answered {
 /** Maximum number of calls that one append ends. The next append ends the others. */
 const AT_ONCE = 1_000
 /** Messages to the agent. */
-const TOO_LARGE = `the call holds more than a person is shown (${CallHash.MAX_INPUT} bytes): do it in smaller pieces`
-const UNSEEN = "agentd ended before it had kept what the call would do: the agent can ask again"
-const OVER = "the run that made the call is over; what it did is not known"
+const TOO_LARGE = `the call is larger than a user can be shown (${CallHash.MAX_INPUT} bytes): split it into smaller calls`
+const UNSEEN = "agentd ended before it had stored the call's input: the agent can ask again"
+const OVER = "the run that made the call has ended; the outcome of the call is unknown"
 
 const unanswered = ({ arguments: input, snapshot: { data } }: Call): string =>
-  `nobody answered within ${span(data.limits.approvalTimeout ?? 0)}: ${named(data.toolName ?? "", input)} expired, and was refused`
+  `nobody answered within ${span(data.limits.approvalTimeout ?? 0)}: ${named(data.toolName ?? "", input)} expired, and was denied`
 
 /** Collects transitions of calls into one decision. */
 class Moves {
@@ -124,7 +124,7 @@ class Moves {
     // a run that waits for approval must be informed of the call's result
     if (before !== undefined && waits(before) && made.draft.kind === "tool.result") {
       const isLate = event._tag === "approval_timeout"
-      const message = isLate ? "nobody answered in time" : "the question was called off"
+      const message = isLate ? "nobody answered in time" : "the question was cancelled"
       this.acts.push({ _tag: "Tell", callId, decision: { behavior: "deny", message }, isOurs: isLate })
     }
     const isWaiting = made.after.state === "awaiting_approval"
@@ -251,7 +251,7 @@ export const make = Effect.gen(function* () {
     const { approvalTimeout } = data.limits
     const waits = approvalTimeout === null ? {} : { approvalTimeout }
     moves.step(callId, { _tag: "call_requested", ...call, digest: before.key, timeout, ...waits })
-    moves.step(was, { _tag: "cancelled", callId: was, reason: `it asks for leave: see ${callId}` })
+    moves.step(was, { _tag: "cancelled", callId: was, reason: `the call now asks for approval: see ${callId}` })
   }
 
   const asked = (

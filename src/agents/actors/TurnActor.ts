@@ -408,7 +408,7 @@ export const make = Effect.gen(function* () {
     live.isCommand = Prompt.isBare(text)
     if (!live.isCommand) live.introduced = true
     return run.send({ turnId, text, ...filesOf(state) }).pipe(
-      Effect.catchCause(() => Effect.succeed("it takes no further turn")),
+      Effect.catchCause(() => Effect.succeed("it accepts no further turn")),
       Effect.flatMap((message) => {
         if (message === undefined) return Effect.void
         live.end()
@@ -426,7 +426,7 @@ export const make = Effect.gen(function* () {
       const { eventId } = ref
       yield* report({ _tag: "TurnStarted", conversation, agent, eventId, cause: causeOf(ref), at, turnId, messageIds })
       if (yield* home.newTurn(agent, turnId, ref)) return
-      const reason = home.barred() ?? "its conversation takes no turns"
+      const reason = home.barred() ?? "its conversation accepts no turns"
       yield* self.tell({ _tag: "interrupt", turnId, by: "agentd", reason, keep: true, ...live.partial })
     })
 

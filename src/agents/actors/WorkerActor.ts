@@ -324,7 +324,7 @@ export const make = Effect.gen(function* () {
         return action.runId === null ? Effect.void : slot.kill(action.runId)
       case "LogFatal":
         return LogEvent.noted("agent.failed", { agent, conversation })(
-          Effect.logError(`${agent} stopped for good: ${action.message}`)
+          Effect.logError(`${agent} stopped permanently: ${action.message}`)
         )
       case "AgentFailed":
         return home.agentFailed(agent, action.message, action.ref)

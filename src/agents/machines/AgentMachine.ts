@@ -161,7 +161,7 @@ export const Agent = define<State, Event, Data, Action, Kind>()({
       spent: event._tag === "budget_exhausted" ? event.resource : data.spent,
       reason:
         event._tag === "parent_closed"
-          ? "its parent closed"
+          ? "its parent has ended"
           : event._tag === "budget_exhausted"
             ? `the budget of ${event.resource} is spent`
             : event.reason

@@ -101,12 +101,12 @@ export const tooLate = (
     code: "conflict",
     message:
       ended !== undefined
-        ? `Call ${callId} asks no more: ${ended}.`
+        ? `Call ${callId} no longer waits for an answer: ${ended}.`
         : call?.asked === false && call.reason !== null
-          ? `Call ${callId} asks no more: its agent has taken the question back.`
+          ? `Call ${callId} no longer waits for an answer: its agent has withdrawn the question.`
           : call?.snapshot.state === "executing"
-            ? `Call ${callId} runs already.`
-            : `Call ${callId} asks nothing.`,
+            ? `Call ${callId} is already running.`
+            : `Call ${callId} does not wait for an answer.`,
     remedy: "See what waits for an answer: agentd approve"
   })
 

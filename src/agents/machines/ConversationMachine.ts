@@ -137,7 +137,7 @@ export const erringBy = (
     return `${turnErrors} turns in a row ended with an error`
   }
   return fatalStops >= limits.maxFatalStops
-    ? `${fatalStops} agents stopped for good, each for a cause of its own`
+    ? `${fatalStops} agents stopped permanently, each for a different reason`
     : undefined
 }
 

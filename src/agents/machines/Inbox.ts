@@ -114,8 +114,9 @@ export const hopsOf = ({ carried }: Data): number => 1 + Math.max(0, ...carried.
 /** Why a message is withheld; undefined if it is delivered. */
 export const restsFor = ({ relayed = 0 }: Data, { from, hops = 0 }: Message, rest: Rest): string | undefined => {
   if (!isAgent(from)) return undefined
-  if (hops > rest.relays) return `${rest.relays} messages of agents, each sent for the one before, without a person`
-  return relayed >= rest.messages ? `${rest.messages} messages of agents without a person` : undefined
+  if (hops > rest.relays)
+    return `${rest.relays} agent messages, each caused by the one before, without a message from a user`
+  return relayed >= rest.messages ? `${rest.messages} agent messages without a message from a user` : undefined
 }
 
 /** Resets the count of agent messages, because a message came from outside: agents may exchange messages again. */

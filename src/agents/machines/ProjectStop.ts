@@ -40,6 +40,6 @@ export const refusalOf = (name: string, { stopped }: Record): CommandRefused | u
     ? undefined
     : refuse(
         "paused",
-        `The project ${name} is stopped, by ${stopped.by}: none of its agents starts.`,
-        `Start it with all of them: agentd project start ${name}`
+        `The project ${name} is stopped (by ${stopped.by}): none of its agents can start.`,
+        `Start it with all its agents: agentd project start ${name}`
       )

@@ -22,7 +22,7 @@ export interface Call {
 export const OWN = "the agent's own rules"
 
 const CALLED_OFF: ReadonlySet<ToolMachine.Status> = new Set(["cancelled", "denied", "unknown"])
-const wentOn = (status: ToolMachine.Status): string => `its agent went on without an answer: ${status}`
+const wentOn = (status: ToolMachine.Status): string => `its agent continued without an answer: ${status}`
 
 export const toResult = (
   { asks, callId, waits }: Call,

@@ -290,8 +290,8 @@ const giveUp = (data: Data) => ({
   message:
     data.consecutiveErrors >= data.limits.maxConsecutiveErrors
       ? `${data.consecutiveErrors} errors in a row; the last: ${data.lastError}`
-      : `${data.totalErrors} errors in all; the last: ${data.lastError}`,
-  remedy: "Fix what the last error names, then start the agent again."
+      : `${data.totalErrors} errors in total; the last: ${data.lastError}`,
+  remedy: "Fix the last error, then start the agent again."
 })
 
 /** Text for why a run ended early; null if it ended successfully. */
@@ -302,7 +302,7 @@ const reasonOf = (outcome: Outcome): string | null => {
     case "Timeout":
       return "the run took longer than its time limit"
     case "Uncounted":
-      if (outcome.reason === "unavailable") return "its provider could not be had"
+      if (outcome.reason === "unavailable") return "its provider was unavailable"
       if (outcome.reason === "auth") return "its login was refused"
       // older versions of agentd used "lost" for both reasons
       if (outcome.reason === "lost" || outcome.reason === "taken") return "agentd was stopped while it ran"
@@ -328,10 +328,10 @@ const take = (data: Data, { taken = 0 }: Data): Data => {
   const count = taken + 1
   const next = { ...data, taken: count, uncountedUntil: null }
   if (count < TAKEN_LIMIT) return next
-  const message = `agentd ended ${count} times while a run of this agent's was under way, and none of those runs had answered`
+  const message = `agentd ended ${count} times during a run of this agent, and none of those runs had answered`
   return {
     ...next,
-    fatal: { message, remedy: "Find out what ends agentd: its own log says. Then start the agent again." }
+    fatal: { message, remedy: "See agentd's own log for the reason. Then start the agent again." }
   }
 }
 
@@ -459,7 +459,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
     fail: update("FatalError", (data, event) => ({
       ...data,
       lastError: event.message,
-      fatal: { message: event.message, remedy: event.remedy ?? "Fix what it names, then start the agent again." }
+      fatal: { message: event.message, remedy: event.remedy ?? "Fix this error, then start the agent again." }
     }))
   },
   actions: {

@@ -44,12 +44,12 @@ const hashOf = (content: Uint8Array): string => createHash("sha256").update(cont
 const unkept = (error: unknown) =>
   refuse(
     "unavailable",
-    `The file could not be kept: ${troubleOf(error)}.`,
-    "Make room where agentd keeps its state, and see that it may write there."
+    `The file could not be stored: ${troubleOf(error)}.`,
+    "Free space on the disk of agentd's state directory, and make sure that agentd may write there."
   )
 
 export const gone = (filename: string) =>
-  refuse("not_found", `The content of ${quoted(filename)} is not here.`, "Send the message with its files again.")
+  refuse("not_found", `The content of ${quoted(filename)} is not stored.`, "Send the message with its files again.")
 
 export class MessageFiles {
   private readonly disk: FileSystem.FileSystem
@@ -94,13 +94,14 @@ export class MessageFiles {
     if (this.isFull(size))
       return yield* refuse(
         "full",
-        `agentd keeps files of messages up to ${sizeInWords(MAX_TOTAL)}, and has no room for this one.`,
-        "Have agents answer what they were sent, or drop what nobody needs any more: agentd waiting"
+        `agentd stores files of messages up to ${sizeInWords(MAX_TOTAL)}, and has no space for this one.`,
+        "Wait until agents have answered their messages, or discard unanswered messages: agentd waiting"
       )
     const coming = this.coming.get(sha256) ?? { size, pieces: [], has: 0 }
     // a repeated or concurrent part: the sender gets the number of received bytes, and continues from there
     if (at !== coming.has || coming.size !== size || data.length === 0) return coming.has
-    if (at + data.length > size) return yield* refuse("invalid", "The file is longer than was said.", "Send it again.")
+    if (at + data.length > size)
+      return yield* refuse("invalid", "The file is longer than its announced size.", "Send it again.")
     coming.pieces.push(data)
     coming.has += data.length
     this.coming.delete(sha256)
@@ -117,7 +118,7 @@ export class MessageFiles {
   private readonly put = (sha256: string, content: Uint8Array) => {
     if (hashOf(content) !== sha256)
       return Effect.fail(
-        refuse("conflict", "The file changed while it was sent.", "Wait until it is whole, then send it again.")
+        refuse("conflict", "The file changed while it was sent.", "Wait until it is complete, then send it again.")
       )
     const { disk, folder } = this
     const part = path.join(folder, `${sha256}.part`)
@@ -157,8 +158,8 @@ export class MessageFiles {
       if (type === undefined)
         return yield* refuse(
           "invalid",
-          `${quoted(filename)} is of no kind that agents take.`,
-          `They take ${GivenFile.KINDS}. Put any other file into the agent's workspace, and name its path.`
+          `${quoted(filename)} is of a type that agents do not accept.`,
+          `They accept ${GivenFile.KINDS}. Copy any other file into the agent's workspace, and send its path.`
         )
       const described: GivenFile.GivenFile = { filename, type, size: content.length, sha256 }
       return described

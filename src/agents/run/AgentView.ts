@@ -69,7 +69,7 @@ export interface Row {
 }
 
 /** Status text of a queued sub-agent, which starts by itself. */
-export const QUEUED = "waits for a place: it starts when another sub-agent has ended"
+export const QUEUED = "waits for a free slot: it starts when another sub-agent has ended"
 
 /** Maximum number of characters shown of a line of the answer. */
 const LINE = 160
@@ -108,14 +108,14 @@ const SILENT = 30_000
 const streaming = ({ config, heard, line, now }: Row): string => {
   if (heard?.notice !== undefined) return fewest(heard.notice)
   const silence = heard === undefined ? 0 : now - heard.at
-  if (silence >= SILENT) return `nothing was heard of it for ${Math.floor(silence / 1000)} s`
+  if (silence >= SILENT) return `no output for ${Math.floor(silence / 1000)} s`
   if (line !== undefined) return oneLine(line, LINE)
   return config.backend.type === "command" ? "runs its command" : "thinks"
 }
 
 /** Describes the first call in progress, and gives the number of other calls. */
 const doings = ([first, ...more]: Row["calls"]): string => {
-  if (first === undefined) return "between tools"
+  if (first === undefined) return "between tool calls"
   return `${doing(first.tool, first.arguments)}${more.length === 0 ? "" : ` and ${more.length} more`}`
 }
 
@@ -175,9 +175,9 @@ const unanswered = (row: Row): string | undefined => {
   const last = dropped.at(-1)
   if (last === undefined) return undefined
   const count = dropped.length + more
-  if (last.errorType === "circle") return `rests after ${last.reason}: agentd retry ${row.project}/${row.agent}`
-  const what = count === 1 ? "what it was asked" : `${count} messages that it was asked`
-  return `${what} came to no answer (${last.errorType}): agentd retry ${row.project}/${row.agent}`
+  if (last.errorType === "circle") return `waits after ${last.reason}: agentd retry ${row.project}/${row.agent}`
+  const what = count === 1 ? "a message" : `${count} messages`
+  return `${what} got no answer (${last.errorType}): agentd retry ${row.project}/${row.agent}`
 }
 
 /** Text for an idle agent of a paused or suspended project: why it waits, and its unanswered messages. */
@@ -226,7 +226,7 @@ const without = ({ lacks = [] }: Row): string => (lacks.length === 0 ? "" : `; w
 
 /** Text that names the agent's own mode, and warns if calls run without approval in that mode. */
 const inMode = ({ mode }: Row): string =>
-  mode === undefined ? "" : ` (mode ${fewest(mode.id)}${mode.isUnasked ? ": calls run unasked" : ""})`
+  mode === undefined ? "" : ` (mode ${fewest(mode.id)}${mode.isUnasked ? ": calls run without approval" : ""})`
 
 /** Whether the agent's project is paused or suspended, so that no turn can start. */
 const isHeld = ({ home }: Row): boolean => home?.state === "paused" || home?.state === "suspended"
@@ -316,7 +316,7 @@ const detail = (row: Row): string => {
   if (isKept(row)) return weather(row.trouble!)
   switch (worker.state) {
     case "Initializing":
-      return "prepares where it works"
+      return "prepares its working folder"
     case "BuildingPrompt":
       if (isHeld(row)) return held(row)
       return nextAt(row) === null ? (unanswered(row) ?? "waits for a message") : "waits for its next run"
@@ -327,9 +327,9 @@ const detail = (row: Row): string => {
     case "Interrupting":
       return "ends its run for what is urgent"
     case "SessionComplete":
-      return "has ended a run well"
+      return "has finished a run"
     case "CoolingDown":
-      return `after: ${fewest(data.cutShort ?? data.lastError ?? "a run that does not count")}`
+      return `after: ${fewest(data.cutShort ?? data.lastError ?? "a run that is not counted")}`
     case "Stopped":
       return data.fatal === null ? `stopped by ${data.stoppedBy ?? "a person"}` : fewest(data.fatal.message)
   }

@@ -19,7 +19,7 @@ const keyOf = (route: string, model: string, field: string): string => `${PREFIX
 
 /** Notice for the user after a new gateway has replaced the previous one. */
 export const RENEWED =
-  "the gateway that counts its tokens was started anew: what passed the one before it in its last moments is not counted"
+  "the gateway that counts its tokens was restarted: tokens of the last moments before the restart are not counted"
 
 export class GatewaySums {
   private told: Told | undefined = undefined

@@ -155,7 +155,10 @@ export class LiveRun {
   get beside(): ReadonlyArray<Work> {
     return this.leaves === 0
       ? this.background
-      : [{ id: "interrupted", kind: "shell", text: "of an interrupted call, being ended" }, ...this.background]
+      : [
+          { id: "interrupted", kind: "shell", text: "processes of an interrupted call, being ended" },
+          ...this.background
+        ]
   }
 
   works(background: ReadonlyArray<Work>): void {

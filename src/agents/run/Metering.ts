@@ -72,15 +72,15 @@ export const gapOf = (
   if (!inUsd && !isLimited(budgets, "tokens")) return undefined
   const how = of(backend)
   if (how === "none") {
-    const text = `${name} is unmetered: its program does not say what it spends, so its limits of tokens and USD do not hold. Count them at the gateway ("metering" in its backend), or limit its time (wallTime) or its runs (maxRunsPerHour).`
+    const text = `${name} is unmetered: its program does not report its usage, so its limits on tokens and USD cannot be enforced. Count the usage at the gateway ("metering" in its backend), or limit its time (wallTime) or its runs (maxRunsPerHour).`
     return { word: "unmetered", text }
   }
   if (how === "part") {
-    const text = `${name} is metered in part: its program does not tell of all of its requests, so its limits of tokens and USD hold for those that it tells of. Count them at the gateway: "metering" in its backend.`
+    const text = `${name} is metered in part: its program reports only some of its requests, so its limits on tokens and USD cover only those. Count the usage at the gateway: "metering" in its backend.`
     return { word: "metered in part", text }
   }
   if (how === "turn") {
-    const text = `${name} is unmetered within a turn: its program says what it has spent when a turn has ended, if at all, so its limits hold from one turn to the next. Some programs name their last request only. Count them at the gateway: "metering" in its backend.`
+    const text = `${name} is unmetered within a turn: its program reports its usage at a turn's end, if at all, so its limits are checked only between turns. Some programs report only their last request. Count the usage at the gateway: "metering" in its backend.`
     return { word: "unmetered within a turn", text }
   }
   if (!inUsd || isPriced(backend, priceOf)) return undefined
@@ -89,10 +89,10 @@ export const gapOf = (
   return backend.type === "claude"
     ? {
         word: "USD unmetered within a turn",
-        text: `${name} says what it costs when a turn has ended, and ${which}: within a turn its limit of USD holds only where agentd knows the price of the model that it then uses. Name it in "prices", or limit tokens.`
+        text: `${name} reports its cost at a turn's end, and ${which}: within a turn its limit on USD applies only if agentd knows the price of the model in use. Set the price in "prices", or limit tokens.`
       }
     : {
         word: "USD unmetered",
-        text: `${name} is unpriced: ${which}, so its limit of USD does not hold. Name it in "prices", or limit tokens.`
+        text: `${name} is unpriced: ${which}, so its limit on USD cannot be enforced. Set the price in "prices", or limit tokens.`
       }
 }

@@ -16,7 +16,10 @@ type Turn = Pick<LiveRun, "isCommand" | "isOwn" | "made" | "partial" | "refused"
 /** Undefined if the turn has an answer, or if no text was expected. */
 export const whyNot = ({ isCommand, isOwn, made, partial, refused }: Turn, output: string): Why | undefined => {
   if (refused !== undefined && partial.partialOutput === undefined)
-    return { errorType: "refused", message: `agentd refused its last call (${refused}), and the turn ended with that` }
+    return {
+      errorType: "refused",
+      message: `agentd denied its last call (${refused}), and the turn ended without an answer`
+    }
   if (output.trim() !== "" || made > 0 || isCommand || isOwn) return undefined
-  return { errorType: "no_answer", message: "the turn ended without a word or a call" }
+  return { errorType: "no_answer", message: "the turn ended without text and without a call" }
 }

@@ -63,7 +63,7 @@ export class Output {
   /** Returns the runes of the last lines, after the run has ended. */
   end(): ReadonlyArray<RuneDraft> {
     if (this.skipped === 0) return []
-    const note = `… ${this.skipped} bytes of output beyond the limit of ${this.limits.maxBytesPerRun} are left out; the last lines:`
+    const note = `… ${this.skipped} bytes of output above the limit of ${this.limits.maxBytesPerRun} are omitted; the last lines:`
     return [this.rune("agentd", note), ...this.runes(this.tail)]
   }
 

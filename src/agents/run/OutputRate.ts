@@ -54,7 +54,7 @@ export const after = (rate: Rate, chunk: ReadonlyArray<RunEvent>, now: number): 
 export const notice = (isSlow: boolean): RunEvent => ({
   _tag: "Notice",
   text: isSlow
-    ? `it tells more than ${BURST.events} events or ${BURST.bytes / 1024 / 1024} MB at once: it is read at ${EACH_SECOND.events} events and ${EACH_SECOND.bytes / 1024 / 1024} MB a second, and waits meanwhile; nothing is lost`
+    ? `it sends more than ${BURST.events} events or ${BURST.bytes / 1024 / 1024} MB at once: it is read at ${EACH_SECOND.events} events and ${EACH_SECOND.bytes / 1024 / 1024} MB a second until it is slower; nothing is lost`
     : "it is read at full speed again",
-  lasting: { about: "full speed: it tells too much at once", isOver: !isSlow }
+  lasting: { about: "full speed: it sends too much at once", isOver: !isSlow }
 })

@@ -95,7 +95,7 @@ const WHY: { readonly [tag in Outcome["_tag"]]: string } = {
 const wordsOf = (outcome: Outcome): string => {
   switch (outcome._tag) {
     case "Success":
-      return "the run ended in the midst of the turn"
+      return "the run ended in the middle of the turn"
     case "Timeout":
       return "the run took longer than its time limit"
     case "Uncounted":
@@ -520,7 +520,7 @@ export class RunEvents implements RunSink {
       yield* this.asks
       const open: Messages.ToolsMessage = { _tag: "Open", runId, why: Excerpt.text(why, MAX_NAME) }
       const { tools, turn } = this.actors()
-      const unknown = { _tag: "Refused", reason: "it could not be told of" } as const
+      const unknown = { _tag: "Refused", reason: "it could not be reported" } as const
       const opened = yield* Effect.catch(tools.ask<Messages.Opened>(open), () =>
         Effect.succeed<Messages.Opened>(unknown)
       )
@@ -533,7 +533,7 @@ export class RunEvents implements RunSink {
         if (!isActive(turn.state)) yield* run.interruptTurn
         return
       }
-      const text = `it began a turn of its own (${Excerpt.text(why, MAX_NAME)}), which is interrupted: ${opened.reason}`
+      const text = `it started a turn by itself (${Excerpt.text(why, MAX_NAME)}), which is interrupted: ${opened.reason}`
       yield* this.lazily("run.notice", { runId, text })
       yield* run.interruptTurn
     }

@@ -101,7 +101,7 @@ const watch = Effect.fnUntraced(function* (
   const left = (text: string) => sink.note(request.spec.runId, text)
   const run = yield* Effect.provideService(request.backend.start(request.spec), Left, left)
   yield* Deferred.succeed(handle, run)
-  let outcome: Outcome = { _tag: "Error", detail: "the backend ended without saying how" }
+  let outcome: Outcome = { _tag: "Error", detail: "the backend ended without reporting an outcome" }
   const hear = paced(sink, request, hurries)
   yield* Stream.runForEachArray(run.events, (events) => {
     const last = events.at(-1)
@@ -195,7 +195,7 @@ class Place implements RunSupervisor {
   end(runId: string): Effect.Effect<void> {
     return Effect.sync(() => {
       const { live } = this
-      const outcome: Outcome = { _tag: "Error", detail: "it took no interrupt and was ended" }
+      const outcome: Outcome = { _tag: "Error", detail: "it did not react to an interrupt and was ended" }
       if (live?.runId === runId) Deferred.doneUnsafe(live.enough, Effect.succeed(outcome))
     })
   }

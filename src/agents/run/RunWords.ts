@@ -40,7 +40,7 @@ const ANSWER = "answer"
 const THOUGHT = "thought"
 /** Maximum length of the stored thoughts of a turn, characters. */
 const MAX_THOUGHT = 256 * 1024
-const LEFT_OUT = "\n… more thoughts are left out\n"
+const LEFT_OUT = "\n… more thoughts are omitted\n"
 
 type Write = (text: string) => RuneDraft | undefined
 

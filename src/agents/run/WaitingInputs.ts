@@ -90,12 +90,12 @@ export class WaitingInputs {
       if (this.kept.has(whole.callId)) return Effect.void
       const text = JSON.stringify(whole)
       if (!this.put(whole, text.length))
-        return Effect.logWarning(`${whole.callId} waits with more than is kept: it can only be denied`)
+        return Effect.logWarning(`${whole.callId} has an input that is too large to be stored: it can only be denied`)
       const path = this.pathOf(whole.callId)
       return this.files.makeDirectory(this.folder, { recursive: true, mode: 0o700 }).pipe(
         Effect.andThen(this.files.writeFileString(`${path}.part`, text, { mode: 0o600 })),
         Effect.andThen(this.files.rename(`${path}.part`, path)),
-        Effect.catch((error) => Effect.logWarning(`${whole.callId}: its input is kept in memory only`, error))
+        Effect.catch((error) => Effect.logWarning(`${whole.callId}: its input is stored in memory only`, error))
       )
     })
   }

@@ -54,8 +54,8 @@ const isThere = Effect.fnUntraced(function* ({ name, root }: ConfigFile.Project)
   if (yield* Effect.orElseSucceed(files.exists(root), () => true)) return
   return yield* new Worktree.WorktreeError({
     reason: "NotARepository",
-    message: `the folder ${root} of its project is not there any more`,
-    remedy: `bring it back, or end the project: agentd project remove ${name}`
+    message: `the folder ${root} of its project no longer exists`,
+    remedy: `restore it, or remove the project: agentd project remove ${name}`
   })
 })
 
@@ -89,12 +89,12 @@ export const diff = Effect.fnUntraced(
         folder === project.root
           ? {
               code: "not_found",
-              message: `The folder ${folder} is not there.`,
-              remedy: "Bring it back, or remove the project."
+              message: `The folder ${folder} does not exist.`,
+              remedy: "Restore it, or remove the project."
             }
           : {
               code: "conflict",
-              message: `${agent} has no worktree yet: it is made for its first run.`,
+              message: `${agent} has no worktree yet: it is created for its first run.`,
               remedy: `agentd start ${project.name}/${agent}`
             }
       )
@@ -103,8 +103,8 @@ export const diff = Effect.fnUntraced(
     if (found !== undefined) return { folder, ...found }
     return yield* refuse(
       "conflict",
-      `${folder} is in no git checkout with a commit: there is nothing to compare it with.`,
-      "Make it one: git init, then a first commit."
+      `${folder} is not in a git checkout with a commit: there is nothing to compare it with.`,
+      "Create one: git init, then a first commit."
     )
   },
   Effect.catchTags({

@@ -96,8 +96,8 @@ const makeFolder = Effect.fnUntraced(function* (folder: string) {
   yield* Effect.catch(files.makeDirectory(folder, { recursive: true, mode: 0o700 }), ({ message }) =>
     fail(
       "FolderDenied",
-      `the folder for worktrees could not be made: ${message}`,
-      `see to it that agentd's user may write to ${folder}`
+      `the folder for worktrees could not be created: ${message}`,
+      `make sure that agentd's user may write to ${folder}`
     )
   )
 })
@@ -116,8 +116,8 @@ const storeOf = Effect.fnUntraced(function* ({ repository, stores }: WorktreeSpe
   if (store !== undefined) return store
   return yield* fail(
     "NotARepository",
-    `${repository} is in no git checkout`,
-    'make it one (git init, then a commit), or set "worktree": false for the agent'
+    `${repository} is not in a git checkout`,
+    'create one (git init, then a commit), or set "worktree": false for the agent'
   )
 })
 
@@ -139,7 +139,7 @@ const checkBranch = Effect.fnUntraced(function* (store: Store.Store, spec: Workt
   if ((yield* commitOf(store, "refs/heads/agentd")) !== undefined) {
     return yield* fail(
       "BranchBlocked",
-      `a branch named "agentd" keeps git from making ${branch}`,
+      `a branch named "agentd" prevents git from creating ${branch}`,
       "rename it: git branch -m agentd some-other-name"
     )
   }
@@ -169,7 +169,7 @@ const beginningOf = Effect.fnUntraced(function* (store: Store.Store, spec: Workt
   if (Option.isSome(base) && (yield* explained(Store.isAncestor(store, left, base.value)))) return base.value
   yield* told(
     spec,
-    `it begins at ${left.slice(0, 12)}, where the branch ${branchOf(spec.agent)} was left with work that is not merged`,
+    `it starts at ${left.slice(0, 12)}, because the branch ${branchOf(spec.agent)} has work that is not merged`,
     true
   )
   return left
@@ -221,7 +221,7 @@ const unlock = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string) 
   for (const name of locks) {
     if ((yield* ageOf(name)) < FRESH_LOCK) continue
     yield* Effect.ignore(files.remove(path.join(gitDir, name)))
-    yield* told(spec, `agentd took away ${path.join(gitDir, name)}, which a git that was killed had left`, false)
+    yield* told(spec, `agentd removed ${path.join(gitDir, name)}, which a killed git process had left`, false)
   }
 })
 
@@ -230,8 +230,8 @@ const create = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSp
   if (!half && !(yield* isEmpty(folder))) {
     return yield* fail(
       "FolderTaken",
-      `${folder} is in the way: it is not empty, and its git folder is none that agentd has made`,
-      "look at what it holds, then move it away; agentd never deletes what it does not know"
+      `${folder} is in the way: it is not empty, and agentd did not create its git folder`,
+      "check its contents, then move it away; agentd never deletes files that it does not know"
     )
   }
   yield* checkBranch(store, spec, folder)
@@ -250,8 +250,8 @@ const remake = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSp
       "Locked",
       linked.isThere
         ? `the worktree ${folder} is locked`
-        : `the worktree ${folder} is gone but locked: its disk may only be absent`,
-      `bring it back, or give it up: git -C ${spec.repository} worktree unlock ${folder}`
+        : `the worktree ${folder} is missing but locked: its disk may not be mounted`,
+      `restore it, or give it up: git -C ${spec.repository} worktree unlock ${folder}`
     )
   }
   if (linked.isThere) {
@@ -260,8 +260,8 @@ const remake = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSp
     if (isOurs && (yield* exists(path.join(gitDir, "modules")))) {
       return yield* fail(
         "Submodules",
-        `${folder} is a worktree of ${spec.repository} with submodules in it, from before agents had a repository of their own`,
-        `commit what is in it, then: git -C ${spec.repository} worktree remove --force ${folder}; the agent goes on from its branch`
+        `${folder} is a worktree of ${spec.repository} with submodules, which an older version of agentd created`,
+        `commit its changes, then: git -C ${spec.repository} worktree remove --force ${folder}; the agent continues from its branch`
       )
     }
     if (!isOurs && (yield* OwnRepository.read(spec.stores, folder)) === undefined) return
@@ -299,7 +299,7 @@ export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSp
   const parts = yield* Effect.forEach(["objects", "refs"], (name) => exists(path.join(folder, ".git", name)))
   if (head === undefined || !parts.every(Boolean)) {
     const why = head === undefined ? "its HEAD names neither a branch nor a commit" : "its objects or refs are gone"
-    const remedy = "mend it with git, or move it away: the agent begins a new one from its branch"
+    const remedy = "repair it with git, or move it away: the agent starts a new one from its branch"
     return yield* fail("Unreadable", `the repository ${folder} is broken: ${why}`, remedy)
   }
   const prepared: Prepared = { branch: head.branch, folder: real, cwd: (yield* exists(cwd)) ? cwd : real }
@@ -312,7 +312,7 @@ export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSp
  */
 const gives = (store: Store.Store, { agent, stores }: WorktreeSpec, folder: string) =>
   Effect.catch(Effect.asVoid(OwnRepository.handOver(store, stores, folder)), ({ message }) =>
-    Effect.logWarning(`the commits of ${agent} in ${folder} could not be taken over: ${message}`)
+    Effect.logWarning(`the commits of ${agent} in ${folder} could not be transferred: ${message}`)
   )
 
 /** Transfers the agent's commits to the user's repository, if the agent has its own repository. */
@@ -352,7 +352,7 @@ const workIn = Effect.fnUntraced(function* (store: Store.Store, folder: string, 
   // an embedded repository is not examined: it may contain work that exists nowhere else, so the worktree is kept
   for (const file of yield* explained(Store.embedded(store, folder)))
     if (yield* exists(path.join(folder, file, ".git")))
-      return kept("Uncommitted", `${file} is a repository of its own, which may hold work`)
+      return kept("Uncommitted", `${file} is a separate repository, which may contain work`)
   const gitDir = path.join(folder, ".git")
   const left = yield* LargeFiles.carry(gitDir, store.person.commonDir)
   if (left > 0) return kept("Unmerged", `${left} files of Git LFS in it are not in your repository`)
@@ -377,7 +377,7 @@ const unmerged = Effect.fnUntraced(function* (
 ) {
   const base = yield* baseBranchOf(store, spec.base)
   if (base === undefined || base === `refs/person/heads/${branchOf(spec.agent)}`)
-    return kept("NoBaseBranch", `"${spec.base ?? "HEAD"}" is no branch that the work could be merged into`)
+    return kept("NoBaseBranch", `"${spec.base ?? "HEAD"}" is not a branch that the work could be merged into`)
   for (const commit of commits) {
     if (commit === undefined || (yield* explained(Store.isAncestor(store, commit, base)))) continue
     const name = base.replace(/^refs\/person\/(heads|remotes)\//, "")
@@ -385,7 +385,10 @@ const unmerged = Effect.fnUntraced(function* (
   }
   const elsewhere = yield* explained(OwnRepository.stranded(store, spec.folder))
   if (elsewhere === undefined) return undefined
-  return kept("Unmerged", `${elsewhere.slice(0, 12)}, of another branch, a tag or the stash, is in no branch of yours`)
+  return kept(
+    "Unmerged",
+    `${elsewhere.slice(0, 12)}, of another branch, a tag or the stash, is in none of your branches`
+  )
 })
 
 /** Deletes the branch only if it still points to `tip` and no other checkout uses it. */
@@ -448,11 +451,11 @@ const judged = Effect.fnUntraced(function* (
   if (own === undefined && !half) {
     return (yield* isEmpty(folder))
       ? { _tag: "Removed" }
-      : kept("Unknown", `${folder} holds no repository that agentd has made`)
+      : kept("Unknown", `${folder} contains no repository that agentd created`)
   }
   const users = yield* (yield* ProcessTable.WorkingIn)(folder)
-  if (users === undefined) return kept("InUse", "this system does not tell whether a process works in it")
-  if (users.length > 0) return kept("InUse", `process ${users[0]!.pid} works in it`)
+  if (users === undefined) return kept("InUse", "this system cannot tell whether a process is working in it")
+  if (users.length > 0) return kept("InUse", `process ${users[0]!.pid} is working in it`)
   const branch = branchOf(spec.agent)
   const tip = yield* commitOf(store, `refs/heads/${branch}`)
   const head = half ? undefined : yield* explained(OwnRepository.take(store, folder, true))

@@ -43,7 +43,7 @@ const owner = (
     ? refuse("not_found", `There is no call "${name}".`, "See what waits for an answer: agentd approve")
     : refuse(
         "ambiguous",
-        `"${name}" begins the ids of ${found.length} calls.`,
+        `"${name}" is the start of ${found.length} call ids.`,
         `Say which: ${found.map(([, callId]) => callId).join(", ")}`
       )
 }
@@ -52,7 +52,7 @@ const written = (log: EventLog["Service"], draft: RuneDraft): Effect.Effect<Rune
   log.append([draft]).pipe(
     Effect.map(([rune]) => rune!),
     Effect.catchTag("RuneRefused", (error) =>
-      refuse("too_large", error.message, "Say it shorter, or put it in a file.")
+      refuse("too_large", error.message, "Shorten the text, or put it in a file.")
     )
   )
 
@@ -74,8 +74,8 @@ const reporting = Effect.fnUntraced(function* (
   if (parent !== undefined && parent.inbox().data.waiting.length >= MAX_WAITING) {
     return yield* refuse(
       "full",
-      `${parent.name} has ${MAX_WAITING} messages waiting already.`,
-      "Say it all in one report, later."
+      `${parent.name} already has ${MAX_WAITING} waiting messages.`,
+      "Send everything in one report, later."
     )
   }
   const rune = yield* written(around.log, {
@@ -94,8 +94,8 @@ const reporting = Effect.fnUntraced(function* (
 
 const OVER = refuse(
   "closed",
-  "This run is over, or none of agentd's.",
-  "agentd mcp is started by an agent's run; by hand use the other verbs: agentd --help"
+  "This run has ended, or is not a run of agentd.",
+  "Only an agent's run starts agentd mcp. In a terminal, use the other commands: agentd --help"
 )
 
 export const make = (around: Surroundings): Voices => ({

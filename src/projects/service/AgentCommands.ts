@@ -131,8 +131,8 @@ const mayRestart = (agentScope: Finder.Found["agentScope"], { by }: Caller): Eff
   return Effect.fail(
     refuse(
       "not_allowed",
-      `${fullName} was restarted by ${by} in this turn already: a run may restart an agent once in a turn.`,
-      `Go on with the turn, or ask a person to do it: agentd restart ${fullName}`
+      `${fullName} was already restarted by ${by} in this turn: a run may restart an agent once in a turn.`,
+      `Continue the turn, or ask a user to do it: agentd restart ${fullName}`
     )
   )
 }
@@ -169,8 +169,8 @@ const described = Effect.fnUntraced(function* (
     ? files
     : yield* refuse(
         "too_large",
-        `The files of the message have ${sizeInWords(size)} together, and may have ${sizeInWords(MAX_MESSAGE)}.`,
-        "Send some of them with a message of their own."
+        `The files of the message have ${sizeInWords(size)} in total, and the maximum is ${sizeInWords(MAX_MESSAGE)}.`,
+        "Send some of them in a separate message."
       )
 })
 
@@ -362,7 +362,7 @@ const takeUp = (projects: Projects, project: string): Effect.Effect<void, Storag
     Effect.asVoid,
     // only a warning: a caller that registers the project gets the same error
     Effect.catchTag("CommandRefused", ({ message, remedy }) =>
-      Effect.logWarning(`${project} is not taken up: ${message} ${remedy}`)
+      Effect.logWarning(`${project} is not registered: ${message} ${remedy}`)
     )
   )
 

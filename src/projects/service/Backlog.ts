@@ -70,7 +70,7 @@ const nothing = ({ fullName }: AgentScope, which: string | undefined) =>
       message:
         which === undefined
           ? `${fullName} has nothing that came to no answer.`
-          : `${fullName} has no message "${which}" that came to no answer: it was asked again or let go already.`,
+          : `${fullName} has no unanswered message "${which}": it was already queued again or discarded.`,
       remedy: "See what waits for you: agentd waiting"
     })
   )
@@ -102,7 +102,7 @@ export const retry = Effect.fnUntraced(function* (agentScope: AgentScope, which:
   return yield* settling(agentScope, which, agentScope.tellInbox({ _tag: "AskAgain", which, as, by }), (count) =>
     goesOn
       ? `${fullName} goes on${rest}`
-      : `${counted(count)} ${count === 1 ? "is" : "are"} asked again of ${fullName}${rest}`
+      : `${counted(count)} ${count === 1 ? "is" : "are"} queued again for ${fullName}${rest}`
   )
 }, Effect.uninterruptible)
 
@@ -115,11 +115,11 @@ const letGo = Effect.fnUntraced(function* (
   if (ids.length > 0 && (yield* agentScope.withdraw(ids)))
     return {
       eventId: agentScope.inbox().entered,
-      message: `${counted(ids.length)} of ${fullName} ${ids.length === 1 ? "is" : "are"} let go.`
+      message: `${counted(ids.length)} of ${fullName} ${ids.length === 1 ? "is" : "are"} discarded.`
     }
   return yield* refuse(
     "conflict",
-    ids.length === 0 ? `${fullName} holds no message.` : `${fullName} has begun with what it held.`,
+    ids.length === 0 ? `${fullName} has no queued message.` : `${fullName} has already started on its queued messages.`,
     "See what waits for you: agentd waiting"
   )
 })
@@ -136,6 +136,6 @@ export const dismiss = Effect.fnUntraced(function* (
     which,
     agentScope.tellInbox({ _tag: "Dismiss", which, by }),
     (count) =>
-      `${count === 1 ? "One matter" : `${count} matters`} of ${agentScope.fullName} ${count === 1 ? "is" : "are"} let go.`
+      `${count === 1 ? "One item" : `${count} items`} of ${agentScope.fullName} ${count === 1 ? "is" : "are"} discarded.`
   )
 }, Effect.uninterruptible)

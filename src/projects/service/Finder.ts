@@ -98,7 +98,7 @@ export const conversation = (
         "ambiguous",
         `"${name}" names ${matches.length} conversations.`,
         own.length < matches.length
-          ? "Say which, by its whole id: agentd project ls --conversations"
+          ? "Use the full id of one: agentd project ls --conversations"
           : `Say which: ${known.join(", ")}`
       )
 }
@@ -154,8 +154,8 @@ export const agent = (
   if (!isBare || !changes) return found
   return new CommandRefused({
     code: "ambiguous",
-    message: `"${name}" is said outside the project of ${called(found)}: nothing was done.`,
-    remedy: `Say its whole name: ${called(found)}`
+    message: `"${name}" was used outside the project of ${called(found)}: nothing was done.`,
+    remedy: `Use its full name: ${called(found)}`
   })
 }
 

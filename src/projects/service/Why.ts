@@ -83,7 +83,7 @@ export const span = (millis: number): string => {
 const errorCount = (rune: Rune, agent: AgentInfo): string => {
   const { consecutiveErrors: row, totalErrors: all } = movedOf(rune) ?? {}
   if (row === undefined || all === undefined) return ""
-  return ` (${ordinal(row)} error in a row of ${agent.maxConsecutiveErrors}, ${all} of ${agent.maxTotalErrors} in all)`
+  return ` (${ordinal(row)} error in a row of ${agent.maxConsecutiveErrors}, ${all} of ${agent.maxTotalErrors} in total)`
 }
 
 /** The run's name on the board. After a failed run, the next run has the same number. */
@@ -105,7 +105,7 @@ const ended = (run: string, outcome: Outcome, rune: Rune, agent: AgentInfo): str
     case "Timeout":
       return `${run} took longer than its time limit and was ended${errorCount(rune, agent)}`
     case "Uncounted":
-      return `${run} ended: ${ENDINGS[outcome.reason]} (counts no error)`
+      return `${run} ended: ${ENDINGS[outcome.reason]} (not counted as an error)`
     case "Fatal":
       return `${run} cannot succeed: ${outcome.detail}`
   }
@@ -129,29 +129,29 @@ const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefin
       if (because !== undefined)
         return index === 0 ? `goes back to its own backend: ${because}` : `moves to fallback ${index}: ${because}`
       const count = event.messageIds.length
-      const carries = count === 0 ? "its standing prompt" : `${count} ${count === 1 ? "message" : "messages"}`
+      const carries = count === 0 ? "its configured prompt" : `${count} ${count === 1 ? "message" : "messages"}`
       return last ? `a run is being started with ${carries}` : undefined
     }
     case "SessionStarted":
       return `${runOf(rune)} started${event.pid === undefined ? "" : ` (pid ${event.pid})`}`
     case "SessionExited":
       return rune.from === "Interrupting"
-        ? `${runOf(rune)} ended after the interrupt (counts no error)`
+        ? `${runOf(rune)} ended after the interrupt (not counted as an error)`
         : ended(runOf(rune), event.outcome, rune, agent)
     case "UrgentMessage":
       return event.messageId === null
-        ? "a person interrupted the run; its work is dropped"
-        : "an urgent message came: the run is interrupted so that the next one carries it"
+        ? "a user interrupted the run; its work is dropped"
+        : "an urgent message arrived: the run is interrupted, and the next run gets the message"
     case "GraceExceeded":
-      return `${runOf(rune)} did not end within its grace and was killed`
+      return `${runOf(rune)} did not end within its grace period and was killed`
     case "BackoffElapsed":
-      return last ? "the wait is over: it goes on" : undefined
+      return last ? "the wait is over: the agent continues" : undefined
     case "WorkArrived":
-      return last ? "a message came" : undefined
+      return last ? "a message arrived" : undefined
     case "OperatorStop":
       return `stopped by ${event.by}${event.reason === undefined ? "" : `: ${event.reason}`}`
     case "FatalError":
-      return `cannot go on: ${event.message}`
+      return `cannot continue: ${event.message}`
     case undefined:
       if (rune.kind === "worker.started") return `started by ${startedBy(rune) ?? "agentd"}`
       return `${rune.kind}: ${rune.from ?? "?"} → ${rune.to ?? "?"}${rune.trigger === null ? "" : ` by ${rune.trigger}`}`
@@ -171,8 +171,10 @@ const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): stri
   }
   if (rune.to === "Stopped" && eventOf(rune)?._tag === "SessionExited") {
     const { consecutiveErrors: row = 0, totalErrors: all = 0 } = movedOf(rune) ?? {}
-    if (row >= agent.maxConsecutiveErrors) return `stopped for good: ${counted(row, "error")} in a row`
-    return all >= agent.maxTotalErrors ? `stopped for good: ${counted(all, "error")} in all` : "stopped for good"
+    if (row >= agent.maxConsecutiveErrors) return `stopped permanently: ${counted(row, "error")} in a row`
+    return all >= agent.maxTotalErrors
+      ? `stopped permanently: ${counted(all, "error")} in total`
+      : "stopped permanently"
   }
   return undefined
 }
@@ -206,7 +208,7 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now, ex
         : event?._tag === "SessionExited" && event.outcome._tag === "Fatal"
           ? event.outcome.remedy
           : event?._tag === "SessionExited"
-            ? "Fix what the last error names."
+            ? "Fix the last error."
             : undefined
     return remedied(
       remedy,
@@ -214,11 +216,12 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now, ex
     )
   }
   if (agent.spent === true)
-    return 'Wait, or raise the limit: "budget" in its config. See what it was spent for: agentd cost --by agent,model'
+    return 'Wait, or raise the limit: "budget" in its config. See the usage: agentd cost --by agent,model'
   const present = WhyTurn.advice(now)
   if (present !== undefined) return present
-  if (expired) return `Let it try again: agentd send ${name} "…"   or let it be: agentd dismiss ${name}`
-  if ((agent.dropped ?? 0) > 0) return `Ask it again: agentd retry ${name}   or let it go: agentd dismiss ${name}`
+  if (expired) return `Let it try again: agentd send ${name} "…"   or discard the call: agentd dismiss ${name}`
+  if ((agent.dropped ?? 0) > 0)
+    return `Let it try again: agentd retry ${name}   or discard the messages: agentd dismiss ${name}`
   if (agent.state === "BuildingPrompt" && agent.mode === "inbox" && agent.inbox === 0) {
     return `Give it something to do: agentd send ${name} "…"`
   }

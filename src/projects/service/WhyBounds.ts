@@ -36,11 +36,11 @@ const told = (any: Rune): string | undefined => {
       return files.length === 0 ? undefined : cut(`was sent by ${from}: ${files.map(words).join(", ")}`)
     }
     case "Rested":
-      return `rests: a message from ${cut(event.message.from)} is not told, after ${cut(event.reason)}`
+      return `a message from ${cut(event.message.from)} is withheld, after ${cut(event.reason)}`
     case "AskedAgain":
-      return `${event.by} asked it again (${event.messages.length} of its messages)`
+      return `${event.by} queued its messages again (${event.messages.length})`
     case "Dismissed":
-      return `${event.by} let go what came to no answer`
+      return `${event.by} discarded the unanswered messages`
     default:
       return undefined
   }

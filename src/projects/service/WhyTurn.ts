@@ -40,24 +40,24 @@ const ofTurn = (rune: Rune): string | undefined => {
   switch (event?._tag) {
     case "start_turn":
     case "steer":
-      if (rune.kind === "turn.interrupted") return "the turn was steered: another one takes its place"
+      if (rune.kind === "turn.interrupted") return "the turn was steered: another turn replaces it"
       if (event._tag === "start_turn" && event.source === "own")
-        return `the agent began a turn of its own: ${cut(event.input)}`
+        return `the agent started a turn by itself: ${cut(event.input)}`
       return event.messageIds.length === 0
         ? "a turn began"
         : `a turn began with ${counted(event.messageIds.length, "message")}`
     case "interrupt":
-      return `the turn was interrupted: ${cut(event.reason)}; its work is ${event.keep === true ? "offered again" : "dropped"}`
+      return `the turn was interrupted: ${cut(event.reason)}; its work is ${event.keep === true ? "queued again" : "dropped"}`
     case "stream_error":
     case "tool_crash": {
       const type = event._tag === "tool_crash" ? "a tool" : event.errorType
       const half = event._tag === "stream_error" && event.partialOutput !== undefined
       const then =
         event.retry === true
-          ? "its work is offered again"
+          ? "its work is queued again"
           : half
-            ? "half of its answer is kept"
-            : "it came to no answer"
+            ? "the incomplete answer is stored"
+            : "it gave no answer"
       return `the turn failed (${type}): ${cut(event.message)}; ${then}`
     }
     case undefined:
@@ -68,7 +68,8 @@ const ofTurn = (rune: Rune): string | undefined => {
 }
 
 const ofMemory = ({ cut_results: cut, from, summarised, to }: RuneOf<typeof memoryKinds>["payload"]): string => {
-  const how = summarised > 0 ? "its older part is a summary now" : `${counted(cut, "older tool result")} were cut`
+  const how =
+    summarised > 0 ? "its older part was replaced by a summary" : `${counted(cut, "older tool result")} were cut`
   return `its conversation was compacted from about ${from} tokens to ${to}: ${how}`
 }
 
@@ -78,7 +79,7 @@ const ofLife = (rune: Rune): string | undefined => {
   const forgotten = readForgotten(rune)
   if (forgotten !== undefined) return cut(forgotten.payload.text)
   const event = readLife(rune)?.payload.event
-  if (rune.from === "spawning" && event?._tag === "kill_forced") return `ended before it had begun: ${event.reason}`
+  if (rune.from === "spawning" && event?._tag === "kill_forced") return `ended before it started: ${event.reason}`
   return event?._tag === "budget_exhausted"
     ? `its budget of ${event.resource} is spent: ${event.spent} of ${event.limit}`
     : undefined
@@ -121,7 +122,7 @@ export const past = (
       rune === undefined
         ? undefined
         : rune.kind === "turn.completed" && without > 0
-          ? `the turn ended without ${counted(without, "call")} that nobody answered`
+          ? `the turn ended, and nobody had answered ${counted(without, "call")}`
           : rune.kind.startsWith("turn.")
             ? ofTurn(rune)
             : ofLife(rune)
@@ -145,7 +146,7 @@ export const said = (
     if (notice === undefined || rune.eventId < from) return []
     const isAfter = rune.eventId > (ends.get(notice.runId) ?? Number.POSITIVE_INFINITY)
     if (!isAfter && notice.runId !== (agent.runId ?? "")) return []
-    const text = `${isAfter ? "after its run" : "its run said"}: ${cut(notice.text)}`
+    const text = `${isAfter ? "after its run" : "its run reported"}: ${cut(notice.text)}`
     return [{ eventId: rune.eventId, at: rune.at, text }]
   })
 

@@ -71,12 +71,12 @@ const running = [place, prompt, started]
 
 describe("Board", () => {
   const details: { readonly [s in WorkerMachine.State]: readonly [ReadonlyArray<WorkerMachine.Event>, string] } = {
-    Initializing: [[], "prepares where it works"],
+    Initializing: [[], "prepares its working folder"],
     BuildingPrompt: [[place], "waits for a message"],
     Spawning: [[place, prompt], "starts run 1"],
     Running: [running, "waits for a message"],
     Interrupting: [[...running, urgent], "ends its run for what is urgent"],
-    SessionComplete: [[...running, ended({ _tag: "Success" })], "has ended a run well"],
+    SessionComplete: [[...running, ended({ _tag: "Success" })], "has finished a run"],
     CoolingDown: [[...running, ended({ _tag: "Error", detail: "exit code 3\nmore" })], "after: exit code 3"],
     Stopped: [[...running, { _tag: "OperatorStop", by: "ada" }], "stopped by ada"]
   }
@@ -94,7 +94,7 @@ describe("Board", () => {
     assert.match(lacking.detail, /^waits for a message; without the MCP server records$/)
     const moded = (isUnasked: boolean) => row(after(running), { mode: { id: "auto", isUnasked } }).detail
     assert.strictEqual(moded(false), "waits for a message (mode auto)")
-    assert.strictEqual(moded(true), "waits for a message (mode auto: calls run unasked)")
+    assert.strictEqual(moded(true), "waits for a message (mode auto: calls run without approval)")
     const alive = row(after(running))
     assert.deepStrictEqual([alive.runId, alive.pid], ["r1", 7])
     const stopped = row(after([...running, { _tag: "OperatorStop", by: "ada" }]))
@@ -122,7 +122,7 @@ describe("Board", () => {
     const line = `All tests pass.  ${"x".repeat(200)}`
     assert.match(row(after(running), { turn: streaming, heard, line, now: 33_000 }).detail, /^All tests pass. x{144}…$/)
     const silent = row(after(running), { turn: streaming, heard, now: 49_000 })
-    assert.strictEqual(silent.detail, "nothing was heard of it for 45 s")
+    assert.strictEqual(silent.detail, "no output for 45 s")
   })
 
   it("the newest whole line of what a run says is shown, else its newest sentence; none of the turn before", () => {

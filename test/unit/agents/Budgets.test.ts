@@ -63,7 +63,7 @@ const ends = Effect.fnUntraced(function* (world: AgentWorld) {
     runes.filter(({ kind }) => Why.kinds.includes(kind)),
     row
   )
-  assert.match(lines.map(({ text }) => text).join("\n"), /cannot go on: the budget of tokens is spent/)
+  assert.match(lines.map(({ text }) => text).join("\n"), /cannot continue: the budget of tokens is spent/)
   assert.match(advice ?? "", /Raise its budget/)
   assert.lengthOf(advice?.match(/agentd start/g) ?? [], 1)
 })

@@ -33,7 +33,7 @@ describe("a choice in a backend", () => {
       "rights that only a trusted config gives",
       claude,
       { mode: "bypassPermissions" },
-      /permissionMode in agentd\.jsonc/
+      /in agentd\.jsonc: permissionMode/
     ],
     ["a mode that there is not", claude, { mode: "nonsense" }, /default, acceptEdits, plan/],
     ["an ACP agent's mode that asks for nothing", acp, { mode: "yolo" }, /in agentd\.jsonc/],

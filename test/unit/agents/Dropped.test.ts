@@ -65,7 +65,7 @@ describe("work that came to no answer", () => {
       const [before] = kept(world).dropped
       assert.strictEqual(before!.message.text, "Build it.")
       const done = yield* Backlog.retry(world.tree, undefined, caller)
-      assert.match(done.message, /^1 message is asked again of shop\/builder/)
+      assert.match(done.message, /^1 message is queued again for shop\/builder/)
       yield* world.kind("turn.completed")
       assert.deepStrictEqual(kept(world), Dropped.none)
       yield* world.lose
@@ -106,7 +106,7 @@ describe("work that came to no answer", () => {
       yield* Backlog.dismiss(world.tree, { which: first, held: false }, caller)
       for (const which of [first, "no such thing"]) {
         const refused = yield* Effect.flip(Backlog.dismiss(world.tree, { which, held: false }, caller))
-        assert.include(refused.message, "asked again or let go already")
+        assert.include(refused.message, "already queued again or discarded")
         assert.include(refused.remedy, "agentd waiting")
         yield* Effect.flip(Backlog.retry(world.tree, which, caller))
       }

@@ -24,7 +24,7 @@ describe("Output", () => {
     const first = kept.take([line("12345"), line("67890"), line("x1"), line("x2"), line("x3")])
     assert.deepStrictEqual(texts(first), ["12345\n67890"])
     const [note, tail] = texts(kept.end())
-    assert.match(String(note), /6 bytes of output beyond the limit of 10/)
+    assert.match(String(note), /6 bytes of output above the limit of 10/)
     assert.strictEqual(tail, "x2\nx3")
   })
 

@@ -45,12 +45,12 @@ describe("a project that is stopped", () => {
             assert.include((yield* standing(fleet))["a"], "stopped by ada, with its project")
             assert.deepInclude((yield* fleet.projects)[0]!.stopped, { by: "ada" })
             const kept = yield* fleet.send("a", { text: "x", how: "queue" }, w.caller)
-            assert.match(kept.message, /Kept for shop\/a, which is stopped\. Start it: agentd project start shop$/)
+            assert.match(kept.message, /stored for shop\/a, which is stopped\. Start it: agentd project start shop$/)
             const alone = yield* fleet.send("alone", { text: "x", how: "queue" }, w.caller)
             assert.match(alone.message, /Start it: agentd start shop\/alone$/)
             for (const command of [fleet.start("a", w.caller), fleet.restart("alone", w.caller)]) {
               const no = yield* refused(command)
-              assert.match(no.message, /project shop is stopped, by ada/)
+              assert.match(no.message, /project shop is stopped \(by ada\)/)
               assert.match(no.remedy, /agentd project start shop$/)
             }
           })

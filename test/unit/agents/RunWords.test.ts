@@ -186,7 +186,7 @@ describe("thoughts of a run", () => {
       yield* until(world.log.tail({ kinds: ["turn.completed"] }, 10), ({ length }) => length === 2)
       const runes = yield* world.log.tail({ kinds: ["run.thought"] }, 100)
       const text = runes.map(({ payload }) => String(payload["text"])).join("")
-      assert.strictEqual(text.split("more thoughts are left out").length, 2)
+      assert.strictEqual(text.split("more thoughts are omitted").length, 2)
       assert.notInclude(text, "sk-ant")
       assert.notInclude(text, "beyond it")
       assert.match(text, /A new turn\.\n$/)

@@ -82,16 +82,16 @@ describe("a run that failed", () => {
     )
     const stretched = runes.map((rune, index) => ({ ...rune, at: index === 0 ? T0 : T0 + 4000 }))
     expect(texts(stretched, agent({ state: "Spawning" }))).toEqual([
-      "run 7 ended with exit code 3: no such file (2nd error in a row of 5, 2 of 20 in all)",
+      "run 7 ended with exit code 3: no such file (2nd error in a row of 5, 2 of 20 in total)",
       "retrying in 4 s",
-      "a run is being started with its standing prompt"
+      "a run is being started with its configured prompt"
     ])
   })
 
   it("and cools down now is told with the time that is left from the board", () => {
     const runes = moves(["Spawning", "CoolingDown", failed("no such program"), { row: 1, all: 1 }])
     expect(texts(runes, agent({ state: "CoolingDown", nextAt: T0 + 90_000, detail: "after: …" }))).toEqual([
-      "run 7 failed: no such program (1st error in a row of 5, 1 of 20 in all)",
+      "run 7 failed: no such program (1st error in a row of 5, 1 of 20 in total)",
       "retrying in 1 min 30 s"
     ])
   })
@@ -109,7 +109,7 @@ describe("a run that failed", () => {
     })
     const runes = [notice(3, "is tired"), { ...end!, eventId: 4 }, notice(5, "it has left a set-gid file")]
     expect(texts(runes, agent({ state: "CoolingDown", nextAt: T0 + 5_000 }))).toEqual([
-      "run 7 ended with exit code 3 (1st error in a row of 5, 1 of 20 in all)",
+      "run 7 ended with exit code 3 (1st error in a row of 5, 1 of 20 in total)",
       "retrying in 5 s",
       "after its run: it has left a set-gid file"
     ])
@@ -118,8 +118,8 @@ describe("a run that failed", () => {
   it("for the last time is told as the end, with what to do", () => {
     const runes = moves(["Spawning", "Stopped", failed("exit code 1: boom"), { row: 5, all: 9 }])
     expect(why(runes, agent())).toMatchObject({
-      lines: [{ eventId: 1, at: T0 }, { text: "stopped for good: 5 errors in a row" }],
-      advice: "Fix what the last error names. Start it again: agentd start web/builder"
+      lines: [{ eventId: 1, at: T0 }, { text: "stopped permanently: 5 errors in a row" }],
+      advice: "Fix the last error. Start it again: agentd start web/builder"
     })
   })
 })
@@ -222,7 +222,7 @@ describe("the last turn", () => {
     [
       "turn.error",
       { _tag: "stream_error", turnId: "t", errorType: "server", message: "overloaded", retry: true },
-      "the turn failed (server): overloaded; its work is offered again"
+      "the turn failed (server): overloaded; its work is queued again"
     ],
     [
       "turn.interrupted",
@@ -253,10 +253,10 @@ describe("the last turn", () => {
     expect(texts(runes, agent(turns)).slice(1, 4)).toEqual([
       "a turn began with 1 message",
       text,
-      "the turn ended without 1 call that nobody answered"
+      "the turn ended, and nobody had answered 1 call"
     ])
     expect(why(runes, agent(turns)).advice).toBe(
-      'Let it try again: agentd send web/builder "…"   or let it be: agentd dismiss web/builder'
+      'Let it try again: agentd send web/builder "…"   or discard the call: agentd dismiss web/builder'
     )
     const dismissed: Rune = {
       ...told(8, "inbox.dismissed", end),
@@ -281,7 +281,7 @@ describe("the last turn", () => {
       texts([begun(1), start(2, "a"), compacted(3, 12, 0), compacted(4, 1, 30)], agent(turns)).slice(2, 4)
     ).toEqual([
       "its conversation was compacted from about 190000 tokens to 60000: 12 older tool results were cut",
-      "its conversation was compacted from about 190000 tokens to 60000: its older part is a summary now"
+      "its conversation was compacted from about 190000 tokens to 60000: its older part was replaced by a summary"
     ])
   })
 
@@ -376,7 +376,7 @@ it("an uncounted end says why it does not count", () => {
     { _tag: "SessionExited", runId: "r", outcome: { _tag: "Uncounted", reason: "quota", until: T0 + 3_600_000 } }
   ])
   expect(texts(runes, agent({ state: "CoolingDown", nextAt: T0 + 3_600_000 }))).toEqual([
-    "run 7 ended: its quota is used up (counts no error)",
+    "run 7 ended: its quota is used up (not counted as an error)",
     "waiting for 1 h"
   ])
 })

@@ -317,8 +317,8 @@ describe("a notice", () => {
 
 describe("an alert that is mailed", () => {
   for (const [what, given, headline] of [
-    ["errors in all", stop(exited(error, 1, 20)), "builder has failed: 20 errors in all"],
-    ["the 20th that is a timeout", stop(exited({ _tag: "Timeout" }, 2, 20)), "builder has failed: 20 errors in all"],
+    ["errors in all", stop(exited(error, 1, 20)), "builder has failed: 20 errors in total"],
+    ["the 20th that is a timeout", stop(exited({ _tag: "Timeout" }, 2, 20)), "builder has failed: 20 errors in total"],
     ["a run that cannot succeed", stop(exited(fatal)), "builder has failed: not logged in"],
     [
       "an event of a newer agentd",
@@ -340,7 +340,7 @@ describe("an alert that is mailed", () => {
     assert.deepInclude(mailed(stopped), {
       kind: "agent.stopped",
       reason: "5 errors in a row; the last: exit code 1: no such file",
-      remedy: "Fix what the last error names, then start the agent again.",
+      remedy: "Fix the last error, then start the agent again.",
       errors: { row: 5, all: 5 },
       runId: "r5"
     })

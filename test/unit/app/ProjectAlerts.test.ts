@@ -63,7 +63,7 @@ describe("the story of an agent that stopped", () => {
       const { advice, lines } = yield* explain(agent)
       assert.deepStrictEqual(mailed, lines)
       const told = lines.map(({ text }) => text)
-      assert.include(told, "cannot go on: no such file")
+      assert.include(told, "cannot continue: no such file")
       assert.include(told, "a turn began with 1 message")
       assert.match(advice ?? "", /^Make it\. .*agentd start web\/builder/)
     }).pipe(

@@ -86,7 +86,7 @@ describe("the counters", () => {
       actions.map(({ _tag }) => _tag),
       ["LogFatal"]
     )
-    assert.include(stand.data.fatal?.message, "20 errors in all; the last: exit code 1")
+    assert.include(stand.data.fatal?.message, "20 errors in total; the last: exit code 1")
   })
 
   it("a turn that comes to its answer clears the failures that waits are reckoned by", () => {
@@ -211,7 +211,7 @@ describe("uncounted ends", () => {
     it("ends its agent where it comes again and again and nothing comes of it: a run of it may be what ends agentd", () => {
       const { actions, stand } = runs(TAKEN_LIMIT, taken, TAKEN_AND_UP)
       assert.strictEqual(stand.state, "Stopped")
-      assert.match(stand.data.fatal!.message, /^agentd ended 20 times while a run of this agent's was under way/)
+      assert.match(stand.data.fatal!.message, /^agentd ended 20 times during a run of this agent/)
       assert.deepStrictEqual(
         actions.map(({ _tag }) => _tag),
         ["LogFatal"]
