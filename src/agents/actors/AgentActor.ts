@@ -44,7 +44,7 @@ import { RunPlace, whenAdopted } from "./RunPlace.ts"
 import type * as TurnMachine from "../machines/TurnMachine.ts"
 
 type Inner =
-  /** Something changed that may give the agent work. */
+  /** Starts a search for work, because a change may have given the agent work. */
   | { readonly _tag: "Look" }
   /**
    * Sent at a restart if the agent has ended. A daemon of an older version may have died before it informed the worker.
@@ -82,7 +82,7 @@ const used = (state: LifeState, usage: Usage, at: number): LifeState => {
 const goalOf = (messageIds: ReadonlyArray<string>): string | undefined =>
   messageIds.flatMap((id) => /^plan\/([^/]+)\//.exec(id)?.[1] ?? [])[0]
 
-/** Usage by model in the form of the rune: zero values are omitted. */
+/** Converts the usage of a model to the fields of the rune. Zero values are omitted. */
 const modelIn = ({ cacheRead, cacheWrite, input, model, output, usd }: Budget.ModelUsage) => ({
   model,
   input,

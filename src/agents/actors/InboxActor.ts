@@ -42,7 +42,7 @@ type Inner =
 /** The outcome of a message that was sent. */
 export interface Received {
   readonly eventId: number
-  /** True for the first message under its id. */
+  /** True if the message's id was not known before. */
   readonly isNew: boolean
   /**
    * `urgent`: a run is ended for the message. `steered`: the turn is steered. `waits`: the message is queued. `rests`:

@@ -10,7 +10,7 @@ import { define, illegal, on, postpone, stale, to } from "../../core/event-actor
 import { readTurn } from "./TurnKinds.ts"
 
 export type State =
-  /** Before the spawn. */
+  /** Initial state, before the spawn. */
   "[*]" | "spawning" | "idle" | "running_turn" | "terminated" | "failed"
 
 const turnId = Schema.String
@@ -30,9 +30,9 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("turn_completed", { turnId }),
   Schema.TaggedStruct("turn_interrupted", { turnId }),
   Schema.TaggedStruct("turn_error", { turnId, message: Schema.String }),
-  /** Waits for the end of the turn. */
+  /** Ends the agent after its current turn. */
   Schema.TaggedStruct("kill", ask),
-  /** Does not wait for the end of the turn. */
+  /** Ends the agent at once, even during a turn. */
   Schema.TaggedStruct("kill_forced", ask),
   Schema.TaggedStruct("parent_closed", { parentId: Schema.NullOr(Schema.String) }),
   Schema.TaggedStruct("budget_exhausted", {
@@ -70,7 +70,7 @@ export interface Data {
   readonly role: string | null
   readonly model: string | null
   readonly parentId: string | null
-  /** The running turn; null if there is none. */
+  /** Id of the turn in progress; null if there is none. */
   readonly turnId: string | null
   readonly stats: Stats
   /** The resource whose budget is exceeded; null if there is none. */

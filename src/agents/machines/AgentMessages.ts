@@ -56,7 +56,7 @@ export type TurnMessage =
   | { readonly _tag: "Lost"; readonly turnId: string; readonly message: string }
   /** The run started a turn by itself. The reply is `Opened`. */
   | { readonly _tag: "Open"; readonly runId: string; readonly why: string }
-  /** Something changed that may give the agent work. */
+  /** Starts a search for work, because a change may have given the agent work. */
   | { readonly _tag: "Look" }
 
 /** Result for a turn that a run started by itself: a new turn of the agent, a part of the current turn, or refused. */

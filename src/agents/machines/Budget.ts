@@ -20,7 +20,7 @@ export interface Spent {
 
 /** Tokens and cost of one model. `input` includes the tokens of cache reads and writes. */
 export interface ModelUsage {
-  /** Empty if the run does not name the model. */
+  /** Name of the model; empty if the run does not report it. */
   readonly model: string
   readonly input: number
   readonly output: number

@@ -27,7 +27,7 @@ export interface Shown {
   readonly callId: string
   readonly turnId: string
   readonly tool: string
-  /** JSON. */
+  /** The arguments of the call, as JSON text. */
   readonly arguments: string
   readonly reason: string | null
   readonly questions: ReadonlyArray<Question>

@@ -9,7 +9,7 @@ import { Schema, Struct } from "effect"
 import { define, illegal, on, postpone, stale, to } from "../../core/event-actor/StateMachine.ts"
 
 export type State =
-  /** Before the creation. */
+  /** Initial state, before the creation. */
   "[*]" | "created" | "active" | "paused" | "suspended" | "closing" | "closed" | "archived"
 
 const by = Schema.String

@@ -25,7 +25,7 @@ export const Message = Schema.Struct({
   first: Schema.optional(Schema.String),
   /** Files attached to the message. Their contents are stored separately, by hash. */
   files: Schema.optional(Schema.Array(GivenFile)),
-  /** ms since the epoch. */
+  /** When the message was received or queued again, ms since the epoch. */
   at: Schema.Finite
 })
 export type Message = typeof Message.Type
@@ -36,7 +36,7 @@ export const End = Schema.Struct({
   /** For example "refusal", "max_tokens" or "max_turns". */
   errorType: Schema.String,
   reason: Schema.String,
-  /** ms since the epoch. */
+  /** When the turn ended, ms since the epoch. */
   at: Schema.Finite
 })
 export type End = typeof End.Type

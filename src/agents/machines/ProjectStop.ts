@@ -8,7 +8,7 @@ import type { RuneOf } from "../../core/event-log/EventKinds.ts"
 /** When and by whom a project was stopped. */
 export interface Stopped {
   readonly by: string
-  /** ms since the epoch. */
+  /** When the project was stopped, ms since the epoch. */
   readonly since: number
   readonly eventId: number
 }

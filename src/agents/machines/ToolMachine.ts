@@ -9,7 +9,7 @@ import { Question } from "../../runs/Question.ts"
 import { define, illegal, on, stale, to } from "../../core/event-actor/StateMachine.ts"
 
 export type State =
-  /** Before the call. */
+  /** Initial state, before the call. */
   | "[*]"
   | "pending_call"
   | "awaiting_approval"

@@ -21,7 +21,7 @@ export interface Call {
   readonly made?: number
   /** True if the run has requested approval and has not withdrawn the request. */
   readonly asked?: boolean
-  /** JSON. */
+  /** The arguments of the call, as JSON text. */
   readonly arguments: string
   /** Hash that is equal for equal calls. */
   readonly key: string
@@ -50,7 +50,7 @@ export interface Summary {
 interface Due {
   readonly callId: string
   readonly entered: number
-  /** ms since the epoch. */
+  /** Start of the time limit, ms since the epoch. `at`: its end. */
   readonly since: number
   readonly at: number
 }

@@ -108,7 +108,7 @@ export interface Steer {
 }
 
 export interface Data {
-  /** The active turn, or the last one. */
+  /** Id of the active turn; of the last turn if none is active. */
   readonly turnId: string | null
   readonly agentId: string | null
   readonly messageIds: ReadonlyArray<string>

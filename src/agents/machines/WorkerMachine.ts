@@ -45,7 +45,7 @@ export const Event = Schema.Union([
     runId: Schema.String,
     /** Ids of the inbox messages in the prompt. */
     messageIds: Schema.Array(Schema.String),
-    /** ms since the epoch */
+    /** When the prompt was ready, ms since the epoch. */
     at: Schema.Finite,
     /** The run's backend, if the current or previous backend is a fallback. `because`: why the backend changed. */
     fallback: Schema.optional(

@@ -17,7 +17,7 @@ export interface Rate {
   /** Unused part of the burst; negative if the run has exceeded it. */
   readonly events: number
   readonly bytes: number
-  /** Monotonic clock, ms. */
+  /** Time of the last update, ms on the monotonic clock. */
   readonly at: number
   readonly isSlow: boolean
 }
