@@ -59,7 +59,7 @@ export const standing = (snapshot: ConversationSnapshot): string => {
 }
 
 const detail = ({ broken, queued, snapshot }: Row): string => {
-  if (broken !== undefined) return `its log does not fold: ${broken}`
+  if (broken !== undefined) return `its log is inconsistent: ${broken}`
   const { data, state } = snapshot
   const turns = data.turnIds.length === 0 ? [] : [`${counted(data.turnIds.length, "turn")} in progress`]
   const waiting = queued.length === 0 ? [] : [`${counted(queued.length, "sub-agent")} waiting for a free slot`]

@@ -307,7 +307,7 @@ const word = (row: Row): Words.Word => {
 
 const detail = (row: Row): string => {
   const { broken, worker } = row
-  if (broken !== undefined) return `its log does not fold: ${broken}`
+  if (broken !== undefined) return `its log is inconsistent: ${broken}`
   if (row.queued === true) return QUEUED
   if (worker === undefined) return "was never started"
   const { data } = worker

@@ -105,7 +105,7 @@ describe("Board", () => {
     const fresh = row(undefined)
     assert.deepStrictEqual([fresh.state, fresh.detail, fresh.restsOn], ["Stopped", "was never started", 0])
     const broken = row(after(running), { broken: "rune 9 is illegal" })
-    assert.deepStrictEqual([broken.state, broken.detail], ["Stopped", "its log does not fold: rune 9 is illegal"])
+    assert.deepStrictEqual([broken.state, broken.detail], ["Stopped", "its log is inconsistent: rune 9 is illegal"])
     assert.strictEqual(broken.pid, null)
   })
 
