@@ -2,7 +2,7 @@
  * Recovery: rebuilds every project and agent from the log: each conversation from its own stream, and archived
  * conversations from the daemon's stream.
  *
- * Each step is a pure fold. If the runes of a machine cannot be folded (a log of a newer agentd, a damaged log), that
+ * Each step is a pure fold. If the runes of a machine cannot be folded (newer agentd, damaged log), that
  * machine is set aside with the reason. Other agents are not affected. An unreadable stream affects no other
  * conversation.
  */
