@@ -1,7 +1,7 @@
 /**
- * Activities: the work that a goal does in each of its states. It gets a plan made, approved or revised, executes it,
- * has the result reviewed, or waits until a blocked plan can go on. Each activity ends with an event that leads out of
- * its state.
+ * Activities: what a goal does in each of its states. A goal has its plan made, approved or revised, runs the tasks,
+ * and has the result reviewed. If the plan is blocked, the goal waits until work can continue. Each activity ends with
+ * an event that moves the goal to another state.
  */
 import { Cause, Effect, Result } from "effect"
 import { ActorStopped } from "../core/event-actor/ActorError.ts"
@@ -20,13 +20,13 @@ import * as Planner from "./Planner.ts"
 import * as Query from "./Query.ts"
 import { decide } from "./Scheduler.ts"
 
-/** The goal's state right after the rune that entered the machine's state. */
+/** The goal's state when the activity's machine state was entered. */
 type Entered = GoalState
 
-/** Maximum number of tasks, the newest, whose evidence a review reads. */
+/** Maximum number of completed tasks whose evidence a review reads; the newest come first. */
 const MAX_EVIDENCE = 100
 
-/** Returns a usable answer, or the reason for none. Fails only if the log fails. */
+/** Asks an agent. Returns the answer if it is usable, otherwise the error. Fails only if the log fails. */
 const asks = <A>(
   goal: GoalActor,
   entered: Entered,
@@ -71,8 +71,8 @@ const giveUp = (goal: GoalActor, error: Query.BudgetSpent | Query.QueryFailed) =
 const decompose = (goal: GoalActor) =>
   Effect.fnUntraced(function* (entered: Entered) {
     const { planner } = goal.options
-    if (goal.entering) goal.detail = "its plan is being taken"
-    // a plan that was rejected at once may still be incomplete
+    if (goal.entering) goal.detail = "its plan is being stored"
+    // if the plan was rejected immediately, some of its tasks may not be entered yet
     while (goal.entering) yield* goal.news()
     if (planner === null) {
       goal.detail = `it waits for a plan: agentd goal plan ${goal.goalId} FILE`
@@ -88,7 +88,7 @@ const decompose = (goal: GoalActor) =>
         Effect.filterOrFail(
           Planner.read(output, door),
           (found) => found.length > 0,
-          () => ({ message: "tasks: holds no task" })
+          () => ({ message: "tasks: contains no task" })
         )
     })
     yield* tasks._tag === "Success" ? goal.enterPlan(tasks.success) : giveUp(goal, tasks.failure)
@@ -141,7 +141,7 @@ const isError = ({ severity }: Finding): boolean => severity === "error"
 const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) {
   const { checks, checkTimeout, critic, target } = goal.options
   const project = yield* goal.around.project
-  goal.detail = checks.length === 0 ? "its result is looked at" : `its checks run: ${checks.join(", ")}`
+  goal.detail = checks.length === 0 ? "its result is being reviewed" : `its checks are running: ${checks.join(", ")}`
   const gate: ReadonlyArray<Finding> =
     project === undefined
       ? [
@@ -209,8 +209,8 @@ const review = (goal: GoalActor) =>
   })
 
 /**
- * The event that ends a block: a task can be assigned again, or every able agent has exceeded its budget. Undefined if
- * the plan is still blocked.
+ * The event that ends the blocked state: a task can be assigned again, or every agent that can do the tasks has
+ * exceeded its budget. Undefined if the plan stays blocked.
  */
 const wayOut = Effect.fnUntraced(function* (goal: GoalActor) {
   const { data } = goal.state.stand
@@ -237,7 +237,7 @@ const watch = (goal: GoalActor) =>
     const until = Math.min(stand.at + blockedTimeout, began + blockedTimeout)
     const { data } = stand
     const again = data.rounds >= data.maxRounds || goal.state.plan.counts.failed > 0
-    goal.detail = `it waits: ${data.reason ?? "it is blocked"}${again ? `. Let it go on: agentd goal retry ${goal.goalId}` : ""}`
+    goal.detail = `it is waiting: ${data.reason ?? "it is blocked"}${again ? `. To resume it: agentd goal retry ${goal.goalId}` : ""}`
     for (;;) {
       const event = yield* wayOut(goal)
       if (event !== undefined) return yield* goal.moveIfStill(event)
@@ -250,12 +250,13 @@ const watch = (goal: GoalActor) =>
     }
   })
 
-/** Delays between attempts of an activity that fail, ms. */
+/** Delays between attempts of a failing activity, ms. */
 const STUMBLED: Backoff.Policy = { base: 1_000, factor: 2, cap: 60_000, jitter: 0 }
 
 /**
  * Contains a failure within its goal: logs it, and retries the activity after a delay. If the log rejects the goal's
- * runes (its conversation is closed), the activity waits for its end. A failing log fails the actor.
+ * runes (its conversation is closed), the activity waits until the actor ends. If the log itself fails, the actor
+ * fails, too.
  */
 const contained =
   <E, R>(goal: GoalActor, activity: (entered: Entered) => Effect.Effect<void, E, R>) =>
@@ -265,9 +266,9 @@ const contained =
         const error = Cause.squash(cause)
         if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
         if (error instanceof StorageError) return Effect.fail(error)
-        // the actor is ending, and its activity with it
+        // the actor is ending and will interrupt this activity
         if (error instanceof ActorStopped) return Effect.never
-        goal.detail = `it cannot go on: ${error instanceof Error ? error.message : String(error)}`
+        goal.detail = `it cannot continue: ${error instanceof Error ? error.message : String(error)}`
         const then =
           error instanceof RuneRefused
             ? Effect.never
@@ -287,7 +288,8 @@ export const of = (goal: GoalActor) => ({
 })
 
 /**
- * Cleans up after an ended goal. It must cancel tasks itself: the actor can end before its CancelTasks action is done.
+ * Cleans up after a goal has ended. Tasks are cancelled here, too: the actor can end before its CancelTasks action is
+ * done.
  */
 export const tidy = Effect.fnUntraced(function* (goal: GoalActor) {
   yield* goal.silence

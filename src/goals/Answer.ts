@@ -17,7 +17,7 @@ const read = (text: string): Result.Result<unknown, string> => {
 /** The text without NUL bytes, so that it can be a program's argument: the kernel ends an argument at a NUL byte. */
 export const sendable = (text: string): string => text.replaceAll("\u0000", "\uFFFD").toWellFormed()
 
-/** True for an object or a list. Other valid JSON, such as a number, is not taken as an answer. */
+/** True for an object or a list. Other valid JSON, such as a number, is not accepted as an answer. */
 const isWhole = (value: unknown): boolean => typeof value === "object" && value !== null
 
 export const jsonIn = (text: string): Result.Result<unknown, string> => {
@@ -31,7 +31,7 @@ export const jsonIn = (text: string): Result.Result<unknown, string> => {
   }
   return Result.fail(
     first !== undefined && Result.isFailure(first)
-      ? `it holds no JSON object: ${first.failure}`
-      : "it holds no JSON object"
+      ? `it contains no JSON object: ${first.failure}`
+      : "it contains no JSON object"
   )
 }

@@ -2,11 +2,11 @@
  * CheckCommand: runs one command of a review's checks to its end. The service can be replaced: a simulation decides how
  * commands end.
  *
- * Guarantees: the command is code of agents. Like their tools it is sandboxed to its folder, if the machine has a
- * sandbox. Without one, it runs only if the project does not require a sandbox, and the outcome says so. Of the
- * daemon's variables the command sees only those that any program needs, and no key. Its time, memory, processes and
- * disk writes are limited. None of its processes survives, even if the daemon ends. Only the end of its output is kept,
- * up to a limit.
+ * Guarantees: the command runs code that agents wrote. If the machine has a sandbox, the command is confined to its
+ * folder, as agents' tools are. Without a sandbox, it runs only if the project does not require one, and the outcome
+ * says so. Of the daemon's environment variables, the command gets only those that any program needs, and no API key.
+ * Its time, memory, processes and disk writes are limited. None of its processes survives, even if the daemon ends.
+ * Only the end of its output is kept, up to a limit.
  */
 import { Context, Duration, Effect, type FileSystem } from "effect"
 import { BackendError } from "../runs/Backend.ts"
@@ -28,7 +28,7 @@ export interface Command {
   /** Timeout, ms. */
   readonly timeout: number
   readonly store: string
-  /** The daemon's environment, of which little is passed on. */
+  /** The daemon's environment variables. Only a few are passed to the command. */
   readonly environment: Environment
   readonly manner: Manner
   /** Additional folders that a sandboxed command can read. */
@@ -46,16 +46,16 @@ export interface Ended {
   readonly held: boolean
 }
 
-/** Undefined if the command exceeded its timeout and was ended. */
+/** Runs a command. Returns undefined if the command exceeded its timeout and was killed. */
 export type Run = (
   of: Command
 ) => Effect.Effect<Ended | undefined, BackendError, FileSystem.FileSystem | ProcessTree | Reaper>
 
-/** Maximum number of characters of a command's output; the end is kept. */
+/** Maximum length of a command's output, in characters. If the output is longer, its end is kept. */
 const KEPT = 4_000
 const GRACE = Duration.seconds(5)
 
-/** Reads a pipe to its end, and returns the last part. */
+/** Reads a pipe to its end. Returns the last `KEPT` characters. */
 const tail = Effect.fnUntraced(function* (pipe: RunProcess.RunProcess["stdout"]) {
   const decoder = new TextDecoder()
   let kept = ""
@@ -65,7 +65,7 @@ const tail = Effect.fnUntraced(function* (pipe: RunProcess.RunProcess["stdout"])
   return kept
 })
 
-/** The daemon's variables that any program needs, and those of the project's config. */
+/** The environment of a command: the daemon's variables that any program needs, and those of the project's config. */
 export const environmentOf = (environment: Environment, { env, network }: Manner): Environment => ({
   ...ChildEnvironment.given(environment, { offline: !network }),
   GIT_TERMINAL_PROMPT: "0",

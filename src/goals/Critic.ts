@@ -50,7 +50,7 @@ const evidenceText = (evidence: Evidence): string => {
   )
 }
 
-/** The results of the tasks, until the limit is reached. */
+/** The results of the tasks as text, up to `MAX_EVIDENCE` characters. Tasks that do not fit are counted. */
 const results = (goal: GoalState, shown: ReadonlyMap<string, Evidence>): string => {
   let text = ""
   let left = 0
@@ -72,7 +72,7 @@ export const review = (goal: GoalState, shown: ReadonlyMap<string, Evidence>, ga
     FORM
   ].join("\n\n")
 
-/** The critic cannot mark a finding as one that only a person can fix. */
+/** Schema of a critic's finding. The critic cannot mark a finding as one that only the user can fix. */
 const Said = Schema.Struct(Struct.omit(Finding.fields, ["forPerson"]))
 const decode = Schema.decodeUnknownResult(Schema.Struct({ findings: Schema.Array(Said) }))
 
@@ -85,14 +85,14 @@ export const read = (output: string): Effect.Effect<ReadonlyArray<Finding>, { re
     : Effect.succeed(decoded.success.findings)
 }
 
-/** The first entries that fit into a rune, which contains each twice; at least one. */
+/** The first entries that fit into one rune, but at least one. The rune contains each entry twice. */
 const fitting = <A>(all: ReadonlyArray<A>): ReadonlyArray<A> => {
   let bytes = 0
   const end = all.findIndex((one, index) => (bytes += Buffer.byteLength(JSON.stringify(one))) > MAX_BYTES && index > 0)
   return end === -1 ? all : all.slice(0, end)
 }
 
-/** The findings as they are logged. If there is no room for all, errors come first. */
+/** Shortens the findings to fit into one rune. If they do not all fit, errors are kept first. */
 export const bounded = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> => {
   const short = findings.map((finding) => ({
     ...finding,
@@ -115,8 +115,8 @@ const titleOf = ({ fix, message }: Finding): string =>
   cut((fix ?? message).replaceAll(/\s+/g, " ").trim() || "Mend it", MAX_TITLE)
 
 /**
- * The follow-up of a completed task goes to the agent that did it, if that is still a worker. The follow-up of a failed
- * task can go to any agent.
+ * The follow-up of a completed task goes to the agent that did it, if that agent is still a worker. The follow-up of a
+ * failed task can go to any agent.
  */
 const followUp = (goal: GoalState, id: string, finding: Finding, workers: ReadonlyArray<string>): Task => {
   const node = finding.task === undefined ? undefined : goal.plan.find(finding.task)

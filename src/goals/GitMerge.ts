@@ -1,11 +1,11 @@
 /**
- * GitMerge: merges completed work in the daemon's own store of the repository: into a commit without a branch, for the
- * checks, or for a target branch.
+ * GitMerge: merges completed work in the daemon's own copy of the repository. The result is a commit without a branch,
+ * for the checks, or a commit for a target branch.
  *
  * Guarantees: git does not run in a folder that an agent can write. Nothing is forced: a branch is only fast-forwarded,
- * from the commit that was read. A checkout is not changed: a branch that is checked out is merged by the person's own
- * git. Conflicts are reported by file and left alone. Only commits of completed tasks are merged, not later ones. If
- * other goals worked on the branch, too, only this goal's commits are picked.
+ * from the commit that was read. No checkout is changed: if the target branch is checked out, the user's own git merges
+ * it. Conflicts are reported by file and left alone. Only commits of completed tasks are merged, not later ones. If
+ * other goals also worked on the branch, only this goal's commits are picked.
  */
 import { Effect, Schema } from "effect"
 import { type Answer, type Call, git } from "../runs/git/Git.ts"
@@ -23,12 +23,12 @@ const MAX_SUBJECT = 200
 
 export interface Work {
   readonly branch: string
-  /** The commit of its last completed task. */
+  /** The commit of the last completed task on the branch. */
   readonly head: string
   readonly tasks: ReadonlyArray<string>
-  /** The commits between which the tasks were worked on. A span without a known start is ignored. */
+  /** Start and end commit of the work on each task. A span whose start is unknown is ignored. */
   readonly spans: ReadonlyArray<{ readonly from: string | null; readonly to: string }>
-  /** Spans of the branch that are merged, oldest first; undefined for the whole branch. */
+  /** Spans of the branch to merge, oldest first; undefined to merge the whole branch. */
   readonly picks?: ReadonlyArray<Span>
 }
 
@@ -37,7 +37,7 @@ interface Span {
   readonly to: string
 }
 
-/** A task's last attempt on a branch. `to` is null if no commit is known to have ended it. */
+/** A task's last attempt. `from` is the commit at its start; `to` is its last commit, null if unknown. */
 export interface Try {
   readonly goalId: string
   readonly from: string
@@ -52,7 +52,7 @@ const refuse = (message: string, remedy: string) => new MergeRefused({ message, 
 export const storeOf = Effect.fnUntraced(function* (stores: string, root: string) {
   const store = yield* Store.open(stores, root)
   if (store !== undefined) return store
-  return yield* refuse(`${root} is in no git checkout.`, "make it one: git init, then a commit")
+  return yield* refuse(`${root} is not in a git checkout.`, "make it a repository: git init, then a first commit")
 })
 
 type Joined =
@@ -61,13 +61,13 @@ type Joined =
   | { readonly _tag: "Conflict"; readonly files: ReadonlyArray<string> }
 
 const conflictsIn = ({ stdout }: Answer): ReadonlyArray<string> => {
-  // the output is the tree, the files up to an empty line, then messages
+  // git prints the tree, the conflicting files up to an empty line, then messages
   const lines = stdout.split("\n").slice(1)
   const end = lines.indexOf("")
   return [...new Set(lines.slice(0, end === -1 ? undefined : end))].filter((line) => line !== "")
 }
 
-/** The merged tree of two commits, or the conflicting files. */
+/** Merges two commits. Returns the merged tree, or the conflicting files. */
 const mergeTrees = Effect.fnUntraced(function* ({ gitDir }: Store.Store, into: string, head: string) {
   yield* Store.count(gitDir, head)
   const call: Call = { gitDir, command: "merge-tree", options: ["--write-tree", "--name-only"], names: [into, head] }
@@ -76,7 +76,7 @@ const mergeTrees = Effect.fnUntraced(function* ({ gitDir }: Store.Store, into: s
   if (merged.code !== 0) {
     return yield* refuse(
       `git cannot merge ${head.slice(0, 12)}: ${merged.stderr || merged.stdout.slice(0, 500)}`,
-      "see that git is 2.38 or newer, and that the branches have a common beginning"
+      "check that git is 2.38 or newer, and that the branches have a common ancestor"
     )
   }
   return { _tag: "Tree", tree: merged.stdout.split("\n")[0]!.trim() } as const
@@ -102,7 +102,7 @@ const pick = Effect.fnUntraced(function* (
   let commit = into
   for (const { from, to } of picks) {
     const [before, ours, theirs] = yield* Effect.forEach([from, commit, to], (one) => treeOf(store, one))
-    // git 2.38 needs a common ancestor: a commit that no branch has
+    // git 2.38 merges only commits with a common ancestor: create one that is on no branch
     const base = yield* record(store, before!, "base")
     const sides = [yield* record(store, ours!, "ours", base), yield* record(store, theirs!, "theirs", base)] as const
     const merged = yield* mergeTrees(store, ...sides)
@@ -121,7 +121,7 @@ const join = Effect.fnUntraced(function* (store: Store.Store, into: string, head
   return { _tag: "Merged", commit: yield* record(store, merged.tree, message, into, head) } as Joined
 })
 
-/** Joins adjacent spans, so that a thousand consecutive tasks need one call of git. */
+/** Joins adjacent spans, so that a thousand consecutive tasks need a single git call. */
 const joined = (spans: Work["spans"]): Work["spans"] => {
   const open = new Map(spans.flatMap(({ from, to }) => (from === to ? [] : [[`${from} ${to}`, { from, to }] as const])))
   const next = new Map([...open.values()].map((span) => [span.from, span]))
@@ -152,7 +152,7 @@ const listed = (store: Store.Store, most: number, format: string, ...range: Read
     (lines) => lines.split("\n").filter((line) => line !== "")
   )
 
-/** `<hash> <subject>` of the branch's new commits that no task of the goal has made, newest first. */
+/** `<hash> <subject>` of the branch's new commits that no task of the goal made, newest first. */
 export const foreign = Effect.fnUntraced(function* (
   store: Store.Store,
   target: string,
@@ -168,7 +168,10 @@ export const foreign = Effect.fnUntraced(function* (
     .map((line) => `${line.slice(0, 12)}${line.slice(line.indexOf(" "))}`.slice(0, MAX_SUBJECT))
 })
 
-/** The commits that a branch is ahead of the target, oldest first, grouped into runs of one goal, or of none. */
+/**
+ * Commits that are on a branch but not on the target, oldest first. Consecutive commits of the same goal, or of no
+ * goal, form one span.
+ */
 export const parted = Effect.fnUntraced(function* (
   store: Store.Store,
   target: string,
@@ -194,7 +197,7 @@ export const parted = Effect.fnUntraced(function* (
   return runs
 })
 
-/** Merges the works one after the other. A work that conflicts is left out and reported. */
+/** Merges the branches one after the other. A branch that conflicts is left out and reported. */
 export const combine = Effect.fnUntraced(function* (
   store: Store.Store,
   base: string,
@@ -218,19 +221,19 @@ export const combine = Effect.fnUntraced(function* (
   return { commit, results }
 })
 
-/** The default target branch. */
+/** The default target branch: the one that the user has checked out. Undefined if none is checked out. */
 export const currentBranch = Effect.fnUntraced(function* ({ person }: Store.Store) {
   return (yield* Repository.headOf(person.gitDir))?.branch
 })
 
-/** The outcome of a merge: the branch was moved, or the person's git must move it in its checkout. */
+/** The outcome of a merge: the branch was moved, or the user's git must move it in its checkout. */
 export interface Merged {
   readonly results: ReadonlyArray<MergeResult>
   /** A checkout of the branch, and the commit to which it must be moved. The repository has that commit. */
   readonly toCheckout: { readonly folder: string; readonly from: string; readonly commit: string } | undefined
 }
 
-/** Merges all works that do not conflict into a branch. */
+/** Merges all work that does not conflict into a branch. */
 export const into = Effect.fn("Merge.into")(function* (
   store: Store.Store,
   branch: string,
@@ -239,7 +242,7 @@ export const into = Effect.fn("Merge.into")(function* (
 ) {
   const from = yield* Store.commitOf(store, `refs/heads/${branch}`)
   if (from === undefined) {
-    return yield* refuse(`There is no branch "${branch}".`, `make it: git -C ${store.person.top} branch ${branch}`)
+    return yield* refuse(`There is no branch "${branch}".`, `create it: git -C ${store.person.top} branch ${branch}`)
   }
   const { commit, results } = yield* combine(store, from, works, of.what)
   if (commit === from) return { results, toCheckout: undefined } as Merged
@@ -249,18 +252,19 @@ export const into = Effect.fn("Merge.into")(function* (
   const give = (to: string) => ({ gitDir: commonDir, command: "fetch", names: [store.gitDir, `${ref}:${to}`] }) as const
   const checkout = (yield* Repository.checkouts(store.person)).find((one) => one.branch === branch)
   if (checkout !== undefined) {
-    // the branch is checked out elsewhere: the commit is stored where the person's git finds it
+    // the branch is checked out: store the commit where the user's git can find it
     yield* Store.must({ ...give(""), names: [store.gitDir, `+${ref}:refs/agentd/merges/${of.goalId}`] }, "person")
     return { results, toCheckout: { folder: checkout.folder, from, commit } } as Merged
   }
   const call = give(`refs/heads/${branch}`)
   const answer = yield* Store.ask(call, "person")
   if (answer.code === 0) return { results, toCheckout: undefined } as Merged
-  if (/non-fast-forward/.test(answer.stderr)) return yield* refuse(`${branch} has moved meanwhile.`, "merge again")
+  if (/non-fast-forward/.test(answer.stderr))
+    return yield* refuse(`${branch} has changed in the meantime.`, "merge again")
   return yield* Store.failed(call, answer)
 })
 
-/** The results of a merge that the person's git has done in a checkout. */
+/** The results of a merge that the user's git has done in a checkout. */
 export const seen = Effect.fnUntraced(function* (
   store: Store.Store,
   branch: string,

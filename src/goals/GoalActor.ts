@@ -1,9 +1,9 @@
 /**
  * GoalActor: one goal as an event-sourced actor, with its in-memory data.
  *
- * The actor's state is the goal's state: the table decides each move, and the work of each state is an activity. In
- * memory are only data that need no rune: what the goal waits for, in words, and agents' reports on their current
- * turns.
+ * The actor's state is the goal's state. The state machine's table decides each move, and the work of each state is an
+ * activity. Only data that need no rune are kept in memory: the text that says what the goal waits for, and agents'
+ * reports on their current turns.
  *
  * Guarantees: after a crash an activity finds its messages again by their keys. So no question is asked twice, and no
  * task is assigned twice.
@@ -41,22 +41,22 @@ export interface Surroundings {
   readonly agents: AgentPort["Service"]
   readonly log: EventLog["Service"]
   readonly project: Effect.Effect<ConfiguredProject | undefined>
-  /** Whether the conversation takes work. A goal waits while it does not. */
+  /** Whether the conversation accepts work. While it does not, the goal waits. */
   readonly takesWork: () => boolean
-  /** A plan is entered to its last piece in this scope, even if the caller is interrupted. */
+  /** Scope in which a plan is entered completely, even if the caller is interrupted. */
   readonly scope: Scope.Scope
-  /** A folder of agentd's own, for checkouts in which checks run. */
+  /** Path of agentd's own folder for the checkouts in which checks run. */
   readonly scratch: string
   /** The folder of the daemon's own git repositories. */
   readonly stores: string
   readonly store: string
   readonly environment: Environment
   /**
-   * The lock of an agent: goals assign tasks to it one at a time, so that each task starts where the previous one
-   * ended.
+   * The lock of an agent: goals assign tasks to it one at a time, so that each task starts from the commit where the
+   * previous one ended.
    */
   readonly giving: (agent: string) => Semaphore.Semaphore
-  /** Whether an agent has a task of another goal that is still in progress, as far as that goal knows. */
+  /** Whether an agent has a task in progress from another goal, according to that goal's state. */
   readonly worksForAnother: (agent: string) => boolean
   /** Wakes all goals of the conversation. */
   readonly wakeAll: () => void
@@ -69,22 +69,22 @@ export type Needs = FileSystem.FileSystem | ProcessTree | Reaper
 /** Names of the activities in the table. */
 export type Doing = Exclude<(typeof GoalMachine.Autonomy)["states"][GoalMachine.State]["enter"], undefined>
 
-/** Maximum time between two looks, in case no report comes, ms. */
+/** Interval at which a waiting activity checks again even without a report, ms. */
 const LOOK_AGAIN = 30_000
 /**
  * Maximum size of one piece of a plan, as JSON, in bytes. A single larger task is still one piece. A rune contains each
  * piece twice.
  */
 const PIECE_BYTES = 60_000
-/** Number of bytes that cost as much as one small step (InTurns). */
+/** Number of bytes whose processing counts as one step (see InTurns). */
 const COUNTED = 10_000
 const MAX_REPORTS = 16
-/** Number of newest ends of turns that are searched for one turn. */
+/** How many recent ends of turns are searched to find how one turn ended. */
 const MAX_ENDS = 256
-/** The author of moves that no person requested. */
+/** Author of moves that agentd makes by itself. */
 export const OURSELVES = "agentd"
 
-export const RESTS = "the conversation takes no work: it goes on when that is resumed"
+export const RESTS = "the conversation accepts no work: the goal continues when it is resumed"
 
 /** The folder in which a goal's checks run. */
 export const scratchOf = (folder: string, conversation: string, goalId: string): string =>
@@ -121,16 +121,16 @@ export const pieces = function* (tasks: ReadonlyArray<Task>): Steps<ReadonlyArra
 export class GoalActor {
   readonly goalId: string
   readonly around: Surroundings
-  /** The actor's handle: it takes events, and shows the committed state. */
+  /** The actor's handle, for sending events and reading the committed state. */
   readonly self: Handle
   /** The goal's current activity, or the reason for its wait, in plain words. */
   detail = ""
-  /** Agents whose repositories git cannot read, and since when, ms since the epoch. */
+  /** For each agent whose repository git cannot read: since when, ms since the epoch. */
   readonly unreadSince = new Map<string, number>()
-  /** True if one of these repositories has been unreadable for a minute: a person is needed. */
+  /** True if an agent's repository has been unreadable for a minute: the user must fix it. */
   isStuck = false
   asking: { readonly agent: string; readonly messageId: string } | undefined = undefined
-  /** A plan is being entered, piece by piece. */
+  /** True while a plan is being entered, piece by piece. */
   entering = false
   private readonly cancelling = Semaphore.makeUnsafe(1)
   private readonly latch = Latch.makeUnsafe(false)
@@ -211,7 +211,7 @@ export class GoalActor {
     )
   }
 
-  /** Sends an event; an event that comes too late is not an error. */
+  /** Sends an event. If the goal's state no longer allows the event, it is ignored without an error. */
   readonly moveIfStill = (event: GoalMachine.Event) =>
     Effect.catchIf(
       Effect.asVoid(this.move(event)),
@@ -234,7 +234,7 @@ export class GoalActor {
 
   /**
    * Enters a plan piece by piece; other events are handled in between. All pieces are entered even if the caller is
-   * interrupted: the first piece can end the activity that started this.
+   * interrupted: the first piece can end the activity that enters the plan.
    */
   private enter(tasks: ReadonlyArray<Task>, event: (piece: ReadonlyArray<Task>, index: number) => GoalMachine.Event) {
     const all = Effect.suspend(() => {
@@ -261,7 +261,7 @@ export class GoalActor {
     return !this.entering && this.state.plan.size >= this.state.total
   }
 
-  /** The agents that can be given tasks. */
+  /** The agents to which this goal can assign tasks. */
   get members(): Effect.Effect<ReadonlyArray<Member>> {
     return Effect.map(this.around.agents.members(this.around.conversation), (all) =>
       all.filter((member) => isWorker(this.options, member))
@@ -280,7 +280,7 @@ export class GoalActor {
     }))
   }
 
-  /** Withdraws an open question. */
+  /** Withdraws the question that an agent has not answered yet, if there is one. */
   readonly silence = Effect.suspend(() => {
     const { asking } = this
     this.asking = undefined
@@ -292,7 +292,9 @@ export class GoalActor {
     return takeBack(agents, { conversation, agent }, messageId, this.goalId)
   }
 
-  /** Withdraws the tasks that were in progress when the plan stopped. Repeating it changes nothing. */
+  /**
+   * Withdraws the messages of tasks that were in progress when the plan stopped. Calling this again changes nothing.
+   */
   readonly cancelTasks = (taskIds: ReadonlyArray<string>): Effect.Effect<void> =>
     this.cancelling.withPermit(
       Effect.forEach(
@@ -373,7 +375,7 @@ export const readGoal = Effect.fnUntraced(function* (
   if (!isArchived) return state
   return yield* refuse(
     "closed",
-    `${goalId} is in the archive of its conversation: the log no longer tells of it.`,
-    `See where that is: agentd project show ${conversation}`
+    `${goalId} is archived with its conversation: the log no longer contains it.`,
+    `To find the archive: agentd project show ${conversation}`
   )
 })

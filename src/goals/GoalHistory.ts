@@ -1,6 +1,6 @@
 /**
- * GoalHistory: summarizes how a goal came to its present state. It lists what was asked for, what went wrong, how much
- * is done, and on which branches.
+ * GoalHistory: summarizes how a goal reached its current state: the request, the errors, the progress, and the branches
+ * with completed work.
  *
  * Pure, except for reading the log. The summary covers no rune after the given one, and its length is bounded.
  */
@@ -25,16 +25,16 @@ const MAX_TEXT = 300
 
 const lineOf = (text: string): string => cut(text.replaceAll(/\s+/g, " ").trim(), MAX_TEXT)
 
-/** Describes the step. Undefined for a successful step, and for a step that the reader sees elsewhere. */
+/** Describes the step in words. Undefined for a step that the summary omits, such as a successful one. */
 const stepOf = (rune: Rune): string | undefined => {
   const event = eventOf(rune)
   switch (event?._tag) {
     case "plan_rejected":
-      return `${event.by} sent the plan back: ${event.reason || "no reason"}`
+      return `${event.by} rejected the plan: ${event.reason || "no reason"}`
     case "task_retried":
-      return event.counts ? `${event.taskId} went wrong, and is tried again: ${event.error}` : undefined
+      return event.counts ? `${event.taskId} failed and will be retried: ${event.error}` : undefined
     case "task_failed":
-      return `${event.taskId} has failed: ${event.error}`
+      return `${event.taskId} failed: ${event.error}`
     case "critique": {
       const [first, ...more] = event.findings.filter(({ severity }) => severity === "error")
       if (first === undefined) return undefined
@@ -42,11 +42,11 @@ const stepOf = (rune: Rune): string | undefined => {
       return `the review found: ${about}${first.message}${more.length === 0 ? "" : ` (and ${more.length} more)`}`
     }
     case "needs_replan":
-      return `the review wants another plan: ${event.reason}`
+      return `the review requires another plan: ${event.reason}`
     case "all_runnable_blocked":
       return `it was blocked: ${event.reason}`
     case "dependency_resolved":
-      return `it went on: ${event.reason}`
+      return `it continued: ${event.reason}`
     default:
       return undefined
   }
@@ -94,7 +94,7 @@ export const story = Effect.fnUntraced(function* (
   })
   const now = (text: string): Line => ({ at: goal.stand.at, text: lineOf(text) })
   return [
-    { at: goal.submittedAt, text: lineOf(`${goal.by} gave this goal: ${goal.goal}`) },
+    { at: goal.submittedAt, text: lineOf(`${goal.by} submitted this goal: ${goal.goal}`) },
     ...(left === 0 ? [] : [{ at: steps[0]!.at, text: `… after ${left} earlier steps` }]),
     ...steps,
     now(standing(goal)),

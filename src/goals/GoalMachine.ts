@@ -14,7 +14,7 @@ export type State =
   /** The state before the goal is submitted. */
   "[*]" | "goal_received" | "planning" | "executing" | "reviewing" | "blocked" | "goal_met" | "stopped"
 
-/** Tasks as their plan has them. The machine uses only their number. */
+/** Tasks in the form in which the plan stores them. The machine only counts them. */
 const tasks = Schema.Array(Task)
 const taskId = Schema.String
 const planId = Schema.String
@@ -24,7 +24,7 @@ export const Event = Schema.Union([
     planId,
     goal: Schema.String,
     by: Schema.String,
-    /** Only for a goal of a schedule: which schedule, and which of its due times. */
+    /** Only for a goal that a schedule submitted: the schedule and the due time. */
     key: Schema.optionalKey(Schema.String),
     options: Schema.optionalKey(GoalOptions)
   }),
@@ -47,13 +47,13 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("task_assigned", {
     taskId,
     agentId: Schema.String,
-    /** Id of the message that carries the task; the same after a crash. */
+    /** Id of the message that carries the task. It stays the same after a crash. */
     messageId: Schema.optionalKey(Schema.String),
     /** The current commit of the agent's folder; null if it is not known yet. */
     base: Schema.optionalKey(Schema.NullOr(Schema.String))
   }),
   Schema.TaggedStruct("task_started", { taskId, base: Schema.optionalKey(Schema.NullOr(Schema.String)) }),
-  /** An attempt has ended; another can follow. */
+  /** An attempt at the task has ended; the task can be assigned again. */
   Schema.TaggedStruct("task_retried", {
     taskId,
     error: Schema.String,
@@ -71,15 +71,15 @@ export const Event = Schema.Union([
     /** Failed tasks to retry. */
     tasks: Schema.optionalKey(Schema.Array(taskId))
   }),
-  /** A blocked plan was not resumed in time, or the planner gives no usable plan. */
+  /** A blocked plan was not resumed in time, or the planner returned no usable plan. */
   Schema.TaggedStruct("unresolvable", { reason: Schema.String }),
-  /** Findings of the gate and the critic. The verdict follows. */
+  /** Findings of the automatic checks and the critic. The verdict is a separate event, sent later. */
   Schema.TaggedStruct("critique", { findings: Schema.Array(Finding) }),
   Schema.TaggedStruct("critique_passed", { summary: Schema.String }),
-  /** `tasks` are the follow-ups made from the errors. */
+  /** `tasks` are the follow-up tasks for the errors that the review found. */
   Schema.TaggedStruct("critique_found_issues", { tasks }),
   Schema.TaggedStruct("needs_replan", { reason: Schema.String }),
-  /** Every agent that could go on (a worker, the planner, the critic) has exceeded its budget. */
+  /** Every agent that could continue (a worker, the planner, the critic) has exceeded its budget. */
   Schema.TaggedStruct("budget_exhausted", { reason: Schema.String }),
   Schema.TaggedStruct("user_cancel", { by: Schema.String, reason: Schema.String })
 ])
@@ -95,7 +95,7 @@ export interface Data {
   readonly terminal: number
   /** Assigned or running tasks by id; at most one per agent. */
   readonly inFlight: { readonly [taskId: string]: "assigned" | "running" }
-  /** Number of failed reviews since the start, or since a plan that had used up its rounds was resumed. */
+  /** Number of failed reviews since the goal started. Reset to 0 when a plan that used up its rounds is resumed. */
   readonly rounds: number
   readonly maxRounds: number
   /** Why the goal is blocked or stopped; null in other states. */

@@ -1,9 +1,9 @@
 /**
- * GoalRegistry: manages every goal of the log. It recovers them at startup, runs those that have not ended, and passes
- * on what happens to agents and conversations.
+ * GoalRegistry: manages every goal of the log. At startup it recovers the goals and starts those that have not ended.
+ * It passes on agents' reports and status changes of conversations.
  *
  * Guarantees: a goal that fails affects no other. A goal whose runes do not fold (a log of a newer agentd, an archived
- * conversation) is reported and left out. An ended goal keeps its row.
+ * conversation) is reported and left out. An ended goal stays in the list.
  */
 import { Clock, type Context, type Deferred, Effect, HashMap, Option, type Scope, Semaphore, Stream } from "effect"
 import type { System } from "../core/event-actor/ActorSystem.ts"
@@ -44,7 +44,7 @@ import * as Kept from "./Kept.ts"
 import * as ReviewGate from "./ReviewGate.ts"
 import { type Figures, figuresOf } from "./GoalView.ts"
 
-/** The projects' settings, which this layer cannot read itself. */
+/** Access to the projects' settings, which this layer cannot read itself. */
 export interface Projects {
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
   /** Undefined for a project whose config cannot be read. */
@@ -55,13 +55,13 @@ export interface Options {
   /** The supervisor under which the goals' actors run. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   readonly projects: Projects
-  /** A folder of agentd's own, for checkouts in which checks run. */
+  /** Path of agentd's own folder for the checkouts in which checks run. */
   readonly scratch: string
   /** The folder of the daemon's own git repositories. */
   readonly stores: string
   /** Identifies the processes of this store's checks. */
   readonly store: string
-  /** The environment from which that of the checks is derived. */
+  /** The daemon's environment, from which the environment of checks is derived. */
   readonly environment: Environment
 }
 
@@ -158,7 +158,7 @@ export const recover = Effect.fnUntraced(function* (log: EventLog["Service"], co
   return found as ReadonlyMap<string, Goals>
 })
 
-/** The goals that fold, by name. */
+/** The goals whose runes could be folded, by name. */
 export const recordsOf = (goals: Goals): ReadonlyMap<string, GoalRecord> =>
   new Map([...goals].flatMap(([goalId, record]) => (typeof record === "string" ? [] : [[goalId, record] as const])))
 
@@ -168,7 +168,7 @@ interface Alive {
 }
 
 /**
- * Time after which tasks of a stopped goal need not be withdrawn any more, ms: they have been withdrawn, or have ended.
+ * Age of a stopped goal, in ms, from which its tasks need not be withdrawn: by then they were withdrawn or have ended.
  */
 const STALE = 86_400_000
 
@@ -189,7 +189,7 @@ export class GoalRegistry {
   private found: ReadonlyMap<string, Goals> = new Map()
   private readonly unread = new Set<string>()
   private readonly alive = new Map<string, Alive>()
-  /** Standing of the conversations (whether they take work) that has changed since startup. */
+  /** Status of the conversations (whether they accept work) for those whose status has changed since startup. */
   private readonly standings = new Map<string, Standing>()
   readonly parts: Parts
   private readonly giving = new Map<string, Semaphore.Semaphore>()
@@ -207,7 +207,7 @@ export class GoalRegistry {
     return this.standings.get(conversation) ?? this.parts.conversations.standing(conversation)
   }
 
-  /** True if the conversation is closed, so that its log takes no more runes. */
+  /** True if the conversation is closed, so that its log accepts no more runes. */
   isSealed(conversation: string): boolean {
     return this.standing(conversation) === "sealed"
   }
@@ -229,7 +229,10 @@ export class GoalRegistry {
     )
   ).pipe(Effect.andThen(Effect.never))
 
-  /** Follows the conversations: goals of a resumed one go on, goals of a sealed one are parked. */
+  /**
+   * Follows status changes of conversations: goals of a resumed conversation continue, goals of a sealed one are
+   * parked.
+   */
   readonly follow = Effect.suspend(() =>
     Stream.runForEach(this.parts.conversations.changes, ({ conversation, standing }) =>
       Effect.sync(() => {
@@ -246,7 +249,7 @@ export class GoalRegistry {
     for (const record of this.records.get(conversation)?.values() ?? []) this.find(record)?.wake()
   }
 
-  /** Whether an agent has a task in progress of a goal other than `except`. */
+  /** Whether an agent has a task in progress from a goal other than `except`. */
   private worksFor(conversation: string, agent: string, except: string): boolean {
     return [...(this.records.get(conversation)?.values() ?? [])].some((record) => {
       const { plan, stand } = this.find(record)?.state ?? record.state ?? initial
@@ -266,14 +269,14 @@ export class GoalRegistry {
     return { agents, conversation, log, stores: options.stores, project: options.projects.config(conversation) }
   }
 
-  /** The names, separated by commas, under which commits of a stopped goal are kept. */
+  /** Git ref names, separated by commas, that keep the commits of a stopped goal. Empty for other goals. */
   keptOf({ conversation, goalId, stand }: GoalRecord): Effect.Effect<string> {
     return stand.state === "stopped"
       ? Effect.provideContext(Kept.namesOf(this.around(conversation), goalId), this.parts.context)
       : Effect.succeed("")
   }
 
-  /** Creates a record with the next free name of the conversation. */
+  /** Creates a goal record with the next free goal id (`g1`, `g2`, …) of the conversation. */
   newRecord(conversation: string): GoalRecord {
     const goals = this.goalsOf(conversation)
     const names = [...goals.keys(), ...HashMap.keys(this.found.get(conversation) ?? fold.initial)]
@@ -341,7 +344,7 @@ export class GoalRegistry {
     return this.leave(record, (goal) => Effect.provideContext(Activities.tidy(goal), this.parts.context))
   }
 
-  /** Ends the actor of a goal that cannot go on; its state stays as it is. */
+  /** Ends the actor of a goal that cannot continue now. The goal's state does not change. */
   private park(record: Named) {
     return this.leave(record, () => Effect.void)
   }

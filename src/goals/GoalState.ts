@@ -24,7 +24,7 @@ export const eventOf = (rune: Said): GoalMachine.Event | undefined => readMove(r
 
 export const actorOf = (goalId: string): string => `plan/${goalId}`
 
-/** The findings that become follow-up tasks. */
+/** The findings that become follow-up tasks: errors that an agent can fix. */
 export const mendable = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> =>
   findings.filter(({ forPerson, severity }) => severity === "error" && forPerson !== true)
 
@@ -39,7 +39,7 @@ export interface GoalState {
   readonly plan: Plan
   /** Number of tasks when all pieces of the plan have been added. */
   readonly total: number
-  /** Ids of tasks in replaced plans that agents worked on. They must not be used again. */
+  /** Ids of tasks in replaced plans that agents worked on. These ids must not be used again. */
   readonly former: ReadonlySet<string>
   /** Why the newest plan was rejected; null if it was not. */
   readonly rejected: string | null
@@ -49,7 +49,7 @@ export interface GoalState {
   readonly followed: ReadonlySet<string>
   /** Why the plan must be revised; null if it need not be. */
   readonly revise: string | null
-  /** `eventId` of the rune with the findings. */
+  /** `eventId` of the rune with the newest review's findings; 0 before the first review. */
   readonly reviewed: number
   /** When work on the tasks began, ms since the epoch. */
   readonly executingSince: number
@@ -126,7 +126,7 @@ const changes = (before: GoalState, event: GoalMachine.Event, { at, eventId }: R
   }
 }
 
-/** The tasks of the first `count` findings: follow-ups are in the order of their findings. */
+/** Ids of the tasks that the first `count` findings are about. Follow-up tasks are in the order of their findings. */
 const followedUp = (findings: ReadonlyArray<Finding>, count: number): ReadonlyArray<string> =>
   mendable(findings)
     .slice(0, count)
@@ -165,11 +165,11 @@ const planAfter = (plan: Plan, event: GoalMachine.Event, eventId: number, at: nu
   }
 }
 
-/** Ids that a replacement of this plan must not use again or depend on. */
+/** Ids that a plan replacing this one must not reuse or depend on. The value is always false. */
 export const usedBy = ({ former, plan }: GoalState): ReadonlyMap<string, boolean> =>
   new Map([...former, ...workedOn(plan)].map((id) => [id, false]))
 
-/** Ids that a revision of this plan must not use again: true for those that it may depend on. */
+/** Ids that a revision of this plan must not reuse. The value is true if new tasks may depend on the task. */
 export const knownTo = ({ former, plan }: GoalState): ReadonlyMap<string, boolean> => {
   const known = new Map([...former].map((id) => [id, false]))
   for (const { state, task } of plan.nodes) known.set(task.id, state !== "failed" && state !== "cancelled")

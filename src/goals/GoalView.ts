@@ -1,4 +1,6 @@
-/** GoalView: builds the rows of a goal and its tasks that people see. Pure. */
+/**
+ * GoalView: builds the rows that show a goal and its tasks to the user. Pure.
+ */
 import type { GoalInfo, GoalOptions, TaskCounts, TaskInfo } from "../domain/GoalMessages.ts"
 import type { Member } from "../domain/AgentPort.ts"
 import * as Words from "../domain/Words.ts"
@@ -28,7 +30,8 @@ export const figuresOf = (goal: GoalState): Figures => ({
 })
 
 /**
- * Estimated time until all tasks are done, ms, if each takes as long as the finished ones did. Null before the first.
+ * Estimated time until all tasks are done, ms, if each takes as long as the finished ones did. Null until the first
+ * task has finished.
  */
 export const estimate = ({ executingSince, tasks }: Figures, now: number): number | null => {
   const done = tasks.completed + tasks.failed
@@ -56,13 +59,15 @@ export const infoOf = (
     readonly figures: Figures
     readonly detail: string | undefined
     readonly options: GoalOptions
-    /** The plan waits for a person's approval. */
+    /** True if the plan waits for the user's approval. */
     readonly asks: boolean
-    /** Why an agent on which the goal depends cannot go on without a person. */
+    /**
+     * Why an agent that the goal depends on cannot continue without the user. Undefined if no agent waits for the user.
+     */
     readonly needs?: Member["needs"]
-    /** The goal waits for a person; `detail` says for what. */
+    /** True if the goal waits for the user; `detail` says for what. */
     readonly stuck: boolean
-    /** The project takes no work. */
+    /** True if the project accepts no work. */
     readonly held: boolean
   },
   now: number

@@ -1,5 +1,5 @@
 /**
- * GoalWhy: explains why a goal is in its state, in plain sentences, newest last, and what a person can do about it.
+ * GoalWhy: explains why a goal is in its state, in plain sentences, newest last, and what the user can do next.
  *
  * Pure, except for reading the goal's runes. Guarantees: the explanation is bounded for any history. It has the first
  * step and the newest ones, and says how many are left out.
@@ -15,14 +15,14 @@ import { readGoal } from "./GoalActor.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { eventOf } from "./GoalState.ts"
 
-/** Maximum number of steps, and of lines about the present. */
+/** Maximum number of steps, and of lines about the current state. */
 const MAX_STEPS = 20
 const MAX_NOW = 8
 const MAX_TEXT = 300
 
 export interface GoalStory {
   readonly lines: ReadonlyArray<WhyLine>
-  /** The next step for a person; null if there is none. */
+  /** Advice on the user's next step; null if there is nothing to do. */
   readonly advice: string | null
 }
 
@@ -34,10 +34,10 @@ const found = (findings: ReadonlyArray<Finding>): string => {
   if (first === undefined) return "the review found nothing"
   const about = first.task === undefined ? "" : `${first.task}: `
   const more = findings.length === 1 ? "" : ` (and ${findings.length - 1} more)`
-  return `the review found${errors.length === 0 ? ", and lets pass," : ""} ${about}${first.message}${more}`
+  return `the review found${errors.length === 0 ? ", but accepts," : ""} ${about}${first.message}${more}`
 }
 
-/** A person, or a schedule with the time at which it was due. */
+/** The goal's submitter: a user, or a schedule with its due time. */
 const giverOf = ({ by, key = "" }: Extract<GoalMachine.Event, { _tag: "goal_submitted" }>): string => {
   const schedule = keyIn(key)
   return schedule === undefined ? by : `${said(schedule)},`
@@ -47,21 +47,21 @@ const giverOf = ({ by, key = "" }: Extract<GoalMachine.Event, { _tag: "goal_subm
 export const stepOf = (event: GoalMachine.Event | undefined): string | undefined => {
   switch (event?._tag) {
     case "goal_submitted":
-      return `${giverOf(event)} gave this goal: ${event.goal}`
+      return `${giverOf(event)} submitted this goal: ${event.goal}`
     case "decompose_goal":
       return `it has a plan of ${tasks(event.total ?? event.tasks.length)}`
     case "plan_approved":
       return `${event.by} approved the plan`
     case "auto_start":
-      return "the plan is carried out without asking, as its project has it"
+      return "the plan runs without approval, as the project's settings say"
     case "plan_rejected":
-      return `${event.by} sent the plan back: ${event.reason || "no reason"}`
+      return `${event.by} rejected the plan: ${event.reason || "no reason"}`
     case "task_retried":
-      return event.counts ? `${event.taskId} went wrong, and is tried again: ${event.error}` : undefined
+      return event.counts ? `${event.taskId} failed and will be retried: ${event.error}` : undefined
     case "task_completed":
       return `${event.taskId} is done${event.evidence !== null && lacksCommit(event.evidence) ? ": no commit" : ""}`
     case "task_failed":
-      return `${event.taskId} has failed: ${event.error}`
+      return `${event.taskId} failed: ${event.error}`
     case "all_tasks_terminal":
       return "all tasks have ended: the review began"
     case "critique":
@@ -69,13 +69,13 @@ export const stepOf = (event: GoalMachine.Event | undefined): string | undefined
     case "critique_passed":
       return `the review passed${event.summary === "" ? "" : `: ${event.summary}`}`
     case "critique_found_issues":
-      return `${tasks(event.tasks.length)} came of the review`
+      return `the review added ${tasks(event.tasks.length)}`
     case "needs_replan":
-      return `the review wants another plan: ${event.reason}`
+      return `the review requires another plan: ${event.reason}`
     case "all_runnable_blocked":
       return `it was blocked: ${event.reason}`
     case "dependency_resolved":
-      return `it went on: ${event.reason}`
+      return `it continued: ${event.reason}`
     case "unresolvable":
     case "budget_exhausted":
       return `it stopped: ${event.reason}`
@@ -92,14 +92,16 @@ const now = (at: number, text: string): WhyLine => ({ eventId: 0, at, text: line
 
 const isEnded = ({ state }: GoalInfo): boolean => state === "goal_met" || state === "stopped"
 
-/** The agents at work, and the tasks that block the rest. */
+/** Lines about the current state: agents at work, and failed tasks that block others. */
 const present = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): ReadonlyArray<WhyLine> => {
   if (isEnded(goal)) return []
   const at = (state: TaskInfo["state"]) => all.filter((task) => task.state === state)
   const works = [...at("running"), ...at("assigned")].map(({ id, owner, since, state, title }) =>
     now(since, `now: ${owner ?? "an agent"} ${state === "running" ? "works on" : "is given"} ${id}, ${title}`)
   )
-  const failed = at("failed").map(({ error, id, since }) => now(since, `${id} stands still: ${error ?? "it failed"}`))
+  const failed = at("failed").map(({ error, id, since }) =>
+    now(since, `${id} does not continue: ${error ?? "it failed"}`)
+  )
   const isSaid = goal.detail !== "" && (works.length === 0 || goal.behind !== undefined)
   const said = isSaid ? [now(goal.since, `now: ${goal.detail}`)] : []
   const lines = goal.behind === undefined ? [...failed, ...works, ...said] : [...said, ...failed, ...works]
@@ -109,7 +111,7 @@ const present = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): ReadonlyArray<Wh
     : [...lines.slice(0, MAX_NOW), now(goal.since, `… and ${tasks(left)} more: agentd goal show ${goal.goalId}`)]
 }
 
-/** The next step for a person; null if there is none. */
+/** Advice on the user's next step; null if there is nothing to do. */
 const adviceOf = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): string | null => {
   const name = `${goal.project}/${goal.goalId}`
   const hasWork = all.some(({ head }) => head !== null)
@@ -118,20 +120,20 @@ const adviceOf = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): string | null =
       return goal.options.planner === null ? `Give it a plan: agentd goal plan ${name} FILE` : null
     case "planning":
       return goal.word === "needs you" && goal.behind === undefined
-        ? `Look at its plan, and let it go on: agentd goal approve ${name}   or send it back: agentd goal reject ${name} "…"`
+        ? `Review its plan, then approve it: agentd goal approve ${name}   or reject it: agentd goal reject ${name} "…"`
         : null
     case "blocked":
-      return `Once that is mended, try again: agentd goal retry ${name}   or give it up: agentd goal cancel ${name}`
+      return `When the cause is fixed, retry: agentd goal retry ${name}   or cancel it: agentd goal cancel ${name}`
     case "goal_met":
-      return hasWork ? `Take its work: agentd goal merge ${name}` : null
+      return hasWork ? `Merge its work: agentd goal merge ${name}` : null
     case "stopped":
-      return hasWork ? `What is done can still be taken: agentd goal merge ${name} --unreviewed` : null
+      return hasWork ? `Completed work can still be merged: agentd goal merge ${name} --unreviewed` : null
     default:
       return null
   }
 }
 
-/** Explains a goal from its page and its steps. Pure. */
+/** Explains a goal from its details and its past steps. Pure. */
 export const whyOf = (
   { goal, named, tasks: shown }: Pick<GoalPage, "goal" | "named" | "tasks">,
   { first, left, newest }: Steps
@@ -146,7 +148,7 @@ export const whyOf = (
 export interface Steps {
   readonly first: ReadonlyArray<WhyLine>
   readonly newest: ReadonlyArray<WhyLine>
-  /** Number of steps between them that are left out. */
+  /** Number of omitted steps between `first` and `newest`. */
   readonly left: number
 }
 
@@ -172,5 +174,5 @@ export const stepsOf = Effect.fnUntraced(function* (
   return steps
 })
 
-/** Whether the text is a goal's name as people write it: `g3`, `shop/g3`. */
+/** Whether the text has the form of a goal name: `g3`, `shop/g3`. */
 export const isName = (name: string): boolean => /(^|\/)g\d{1,9}$/.test(name)

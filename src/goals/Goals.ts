@@ -1,14 +1,14 @@
 /**
- * Goals: the commands that people give for goals, and the views that they get.
+ * Goals: the commands that users give for goals, and the views that they get in reply.
  *
  *     submit ─┐               ┌ decompose, refine, review ─► AgentPort
  *     approve ┼─► GoalActor ──┤ TaskRunner ────────────────► AgentPort
  *     reports ┘               └ ReviewGate, merge ─────────► git, commands
  *
- * Guarantees: what a reply reports is durable. A request is checked before anything is written, and an invalid plan is
- * rejected. Work that has begun is completed even if the caller is interrupted. Every error says what to do next. A
- * goal is named `g3` within its project, and `project/g3` elsewhere. A merge takes only reviewed work, unless a person
- * says otherwise; conflicts are reported and left alone.
+ * Guarantees: a reply is sent only when the change that it reports is durable. A request is checked before anything is
+ * written, and an invalid plan is rejected. Work that has begun is completed even if the caller is interrupted. Every
+ * error says what to do next. A goal is named `g3` within its project, and `project/g3` elsewhere. A merge takes only
+ * reviewed work, unless the user requests more; conflicts are reported and left alone.
  */
 import { Clock, Context, Deferred, Effect, Layer } from "effect"
 import { services } from "../runs/Services.ts"
@@ -52,16 +52,19 @@ export interface MergeHow {
   readonly unreviewed: boolean
   /** Also merge commits that belong to no task of the goal. */
   readonly all: boolean
-  /** The merge that the person's own git has done in the branch's checkout. */
+  /** The merge that the user's own git has already done in the branch's checkout. */
   readonly done?: { readonly from: string; readonly commit: string } | undefined
 }
 
 export class Goals extends Context.Service<
   Goals,
   {
-    /** `key` belongs to a goal of a schedule. It is part of the goal's first rune. */
+    /**
+     * `key` identifies the schedule and due time, if a schedule submits the goal. It is stored in the goal's first
+     * rune.
+     */
     readonly submit: (request: GoalRequest, caller: Caller, key?: string) => Command<Done & { readonly goalId: string }>
-    /** Whether the goal has not ended. Also false if it cannot go on. */
+    /** Whether the goal's actor is running. False if the goal has ended or its conversation is closed. */
     readonly isOpen: (conversation: string, goalId: string) => boolean
     /** Goals of the caller's project, or of all projects; newest first. */
     readonly list: (options: { readonly all: boolean }, caller: Caller) => Effect.Effect<ReadonlyArray<GoalInfo>>
@@ -73,55 +76,60 @@ export class Goals extends Context.Service<
     readonly asked: (name: string, from: number, caller: Caller) => Command<AskedPlan>
     /** `hash` is the hash of the plan that the caller saw. The approval is rejected if it differs or is missing. */
     readonly approve: (name: string, hash: string | undefined, caller: Caller) => Command<Done>
-    /** Rejects the plan, with what the planner must change. */
+    /** Rejects the plan. `reason` tells the planner what to change. */
     readonly reject: (name: string, reason: string, caller: Caller) => Command<Done>
     readonly cancel: (name: string, reason: string, caller: Caller) => Command<Done>
-    /** Resumes a blocked goal: one failed task, or all of them, are retried. */
+    /** Resumes a blocked goal and retries one failed task, or all of them if `task` is null. */
     readonly retry: (name: string, task: string | null, caller: Caller) => Command<Done>
     readonly merge: (name: string, options: MergeHow, caller: Caller) => Command<MergeReply>
     /** Stops every goal of a conversation that is about to be closed. */
     readonly stopAll: (conversation: string, by: string, reason: string) => Effect.Effect<void>
-    /** Waits until the log is folded at startup; fails if it cannot be. */
+    /** Waits until all goals are recovered from the log at startup. Fails if they cannot be recovered. */
     readonly recovered: Effect.Effect<void, StorageError>
   }
 >()("agentd/goals/Goals") {}
 
 /** Maximum number of goals of one conversation that have not ended. */
 const MAX_OPEN = 20
-/** A task of a stopped agent is withdrawn within this time, ms, if another agent can do it. */
+/**
+ * How long the needs of a stopped agent are not reported, ms. By then its task is withdrawn if another agent can do it.
+ */
 const TAKEN_BACK = 5_000
-/** Maximum number of failed tasks that one retry reopens: a rune names each. */
+/** Maximum number of failed tasks that one retry reopens. The ids of all of them are in one rune. */
 const MAX_RETRIED = 2_000
 
-/** The error for a caller that is in no project. */
+/** The error for a caller whose current folder is in no project. */
 const nowhere = (name?: string): CommandRefused =>
   name === undefined
     ? refuse(
         "invalid",
-        "There is no agentd.jsonc here, so nobody could work on it.",
-        "Go to the project's folder, then again."
+        "There is no agentd.jsonc here, so no agent could work on the goal.",
+        "Run the command again in the project's folder."
       )
     : refuse(
         "not_found",
-        `Which ${name}? There is no agentd.jsonc here.`,
-        "Name its project too: PROJECT/GOAL. See: agentd goal ls --all"
+        `The project of ${name} is not known: there is no agentd.jsonc here.`,
+        "Name the project, too: PROJECT/GOAL. See: agentd goal ls --all"
       )
 
-/** Maximum length of all descriptions in one reply, in characters. A single longer task is still returned. */
+/** Maximum length of all descriptions in one reply, in characters. A single task that is longer is still returned. */
 const MAX_SHOWN = 500_000
 
 const isWhole = (goal: GoalActor): boolean => goal.isComplete && goal.state.revise === null
 
 const nothingToApprove = (goal: GoalActor): CommandRefused =>
   goal.state.stand.state === "planning"
-    ? refuse("not_now", `The plan of ${goal.goalId} is not complete yet.`, "Look again in a moment: agentd goal show")
+    ? refuse("not_now", `The plan of ${goal.goalId} is not complete yet.`, "Try again in a moment: agentd goal show")
     : refuse(
         "conflict",
         `${goal.goalId} is ${goal.state.stand.state}: there is nothing to approve.`,
         `See where it stands: agentd goal show ${goal.goalId}`
       )
 
-/** Why an agent that is asked, or has a task, cannot go on without a person; the oldest reason first. */
+/**
+ * The oldest reason why an agent with a question or task of this goal cannot continue without the user. Undefined if
+ * there is none.
+ */
 const needsOf = (goal: GoalActor, now: number) => {
   const agents = [goal.asking?.agent, ...goal.state.plan.inFlight.map(({ agent }) => agent)]
   return Effect.map(
@@ -135,7 +143,7 @@ const needsOf = (goal: GoalActor, now: number) => {
   )
 }
 
-/** The hash of the plan, which did not change while it was hashed. */
+/** Returns the hash of the current plan. Hashes again if the plan changed meanwhile. */
 const hashNow = Effect.fnUntraced(function* (goal: GoalActor) {
   for (;;) {
     const { state } = goal
@@ -147,11 +155,11 @@ const hashNow = Effect.fnUntraced(function* (goal: GoalActor) {
 const explained = (error: Trouble): CommandRefused | StorageError =>
   error instanceof StorageError || error instanceof CommandRefused
     ? error
-    : refusedBy(error, "See agentd goal show for where it stands.")
+    : refusedBy(error, "See its status: agentd goal show")
 
 const carriedOut = <A, E extends Trouble, R>(effect: Effect.Effect<A, E, R>) => Effect.mapError(effect, explained)
 
-/** The tasks that a person looks for first in a long plan: those in progress, then failed ones. */
+/** The tasks to show first in a long plan: those in progress, then failed ones. */
 const namedOf = ({ counts, inFlight, nodes }: Plan): ReadonlyArray<Node> => {
   const failed = counts.failed === 0 ? [] : nodes.filter(({ state }) => state === "failed")
   return [...inFlight, ...failed].slice(0, TASKS_NAMED)
@@ -186,7 +194,7 @@ class Commands {
       found.length === 0 ? `There is no goal "${name}".` : `"${name}" names ${found.length} goals.`,
       found.length === 0
         ? "See which there are: agentd goal ls --all"
-        : `Say which: ${found.map((one) => `${one.conversation}/${one.goalId}`).join(", ")}`
+        : `Name one of them: ${found.map((one) => `${one.conversation}/${one.goalId}`).join(", ")}`
     )
   })
 
@@ -202,7 +210,7 @@ class Commands {
         ended
           ? `${record.goalId} has ended: ${record.stand.state}.`
           : `The conversation of ${record.goalId} is closed.`,
-        'Submit it anew: agentd goal "…"'
+        'Submit it again: agentd goal "…"'
       )
     }
   )
@@ -237,7 +245,7 @@ class Commands {
   readonly isOpen: Goals["Service"]["isOpen"] = (conversation, goalId) =>
     this.registry.find({ conversation, goalId }) !== undefined
 
-  /** Whether a project has this branch. False if the project is in no repository. */
+  /** Whether the project's repository has this branch. False if the project is in no repository. */
   private hasBranch(root: string, branch: string) {
     const { context, options } = this.registry.parts
     return Effect.gen(function* () {
@@ -246,22 +254,22 @@ class Commands {
     }).pipe(Effect.provideContext(context))
   }
 
-  /** The config of a project that can take goals. */
+  /** The config of a project that can accept goals. Fails with the reason if it cannot. */
   private readonly configOf = Effect.fnUntraced({ self: this }, function* (this: Commands, conversation: string) {
     const config = yield* this.registry.parts.options.projects.config(conversation)
     if (this.registry.isSealed(conversation)) {
       return yield* refuse(
         "closed",
         "The conversation of this project is closed.",
-        "Begin a new one: agentd project new"
+        "Start a new one: agentd project new"
       )
     }
     if (config === undefined)
-      return yield* refuse("conflict", "The project's config cannot be read.", "Mend it: agentd doctor")
+      return yield* refuse("conflict", "The project's config cannot be read.", "Find the error: agentd doctor")
     if (this.registry.isUnread(conversation)) {
       return yield* refuse(
         "unavailable",
-        "The goals that this project has cannot be read from the log.",
+        "The goals of this project cannot be read from the log.",
         "See what is wrong with the log: agentd verify"
       )
     }
@@ -280,7 +288,7 @@ class Commands {
       if (request.plan === null && options.planner === null) {
         return yield* refuse(
           "invalid",
-          "planner: nobody makes a plan for it.",
+          "planner: no agent makes a plan for the goal.",
           "Name an agent (--planner NAME, or goals.planner in agentd.jsonc), or give a plan: --plan FILE"
         )
       }
@@ -289,7 +297,7 @@ class Commands {
         return yield* refuse(
           "not_found",
           `target: there is no branch "${target}".`,
-          "Make it, or name another: --target BRANCH"
+          "Create it, or name another branch: --target BRANCH"
         )
       }
       yield* agents.recovered
@@ -302,7 +310,7 @@ class Commands {
       if (open.length >= MAX_OPEN) {
         return yield* refuse(
           "full",
-          `${MAX_OPEN} goals are under way in this project.`,
+          `${MAX_OPEN} goals are open in this project.`,
           "Cancel one: agentd goal cancel GOAL"
         )
       }
@@ -403,7 +411,7 @@ class Commands {
         if (refused !== undefined) return yield* new CommandRefused({ code: "conflict", ...refused })
         return { _tag: "plan_approved", by: caller.by } as const
       }),
-      "is approved: its tasks are given out."
+      "is approved: its tasks are being assigned."
     )
 
   readonly reject: Goals["Service"]["reject"] = (name, reason, caller) =>
@@ -441,9 +449,9 @@ class Commands {
           )
         }
         const tasks = meant.slice(0, MAX_RETRIED).map((node) => node.task.id)
-        return Effect.succeed({ _tag: "dependency_resolved", reason: `${caller.by} lets it go on`, tasks })
+        return Effect.succeed({ _tag: "dependency_resolved", reason: `${caller.by} resumed it`, tasks })
       },
-      "goes on."
+      "continues."
     )
 
   readonly plan: Goals["Service"]["plan"] = (name, path, caller) =>
@@ -453,13 +461,13 @@ class Commands {
         if (goal.state.stand.state !== "goal_received" || goal.entering) {
           return yield* refuse(
             "conflict",
-            `${goal.goalId} waits for no plan: it is ${goal.state.stand.state}.`,
-            `Send the plan that it has back first: agentd goal reject ${goal.goalId}`
+            `${goal.goalId} does not wait for a plan: it is ${goal.state.stand.state}.`,
+            `Reject its current plan first: agentd goal reject ${goal.goalId}`
           )
         }
         const workers = (yield* goal.members).map(({ agent }) => agent)
         const tasks = yield* PlanFile.load(path, { workers, known: usedBy(goal.state) })
-        if (tasks.length === 0) return yield* refuse("invalid", "tasks: holds no task", "Give at least one.")
+        if (tasks.length === 0) return yield* refuse("invalid", "tasks: contains no task", "Add at least one task.")
         yield* goal.silence
         yield* goal.enterPlan(tasks)
         return { eventId: goal.state.stand.entered, message: submitted(goal.goalId, goal.options, tasks.length) }
@@ -516,7 +524,7 @@ class Commands {
 const submitted = (goalId: string, { autoStart, planner }: GoalOptions, tasks: number | undefined): string => {
   if (tasks === undefined) return `${goalId} is submitted: ${planner} makes a plan. See: agentd goal show ${goalId}`
   const next = autoStart
-    ? `It is carried out. Watch: agentd goal watch ${goalId}`
+    ? `It is running. Watch it: agentd goal watch ${goalId}`
     : `Look, then: agentd goal approve ${goalId}`
   return `${goalId} has a plan of ${tasks} ${tasks === 1 ? "task" : "tasks"}. ${next}`
 }
@@ -527,13 +535,13 @@ const MAX_SUBJECT = 60
 const merged = (target: string, results: MergeReply["results"]): string => {
   const of = (outcome: string) => results.filter((result) => result.outcome === outcome)
   const conflicts = of("conflict").map(({ branch, conflicts }) => `${branch} conflicts in ${conflicts.join(", ")}`)
-  const done = `${of("merged").length} merged into ${target}, ${of("up-to-date").length} there already`
+  const done = `${of("merged").length} merged into ${target}, ${of("up-to-date").length} already there`
   return conflicts.length === 0 ? `${done}.` : `${done}; ${conflicts.join("; ")}: nothing was forced.`
 }
 
 /**
- * The works without what other goals have committed on their branches. Fails if such commits belong to no goal, as
- * nobody reviewed them. Also fails if the goal's own commits depend on them.
+ * Removes commits of other goals from the branches to merge. Fails if commits belong to no goal, because nobody
+ * reviewed them. Also fails if the goal's own commits conflict without the removed ones.
  */
 const onlyItsOwn = Effect.fnUntraced(function* (
   registry: GoalRegistry,
@@ -558,8 +566,8 @@ const onlyItsOwn = Effect.fnUntraced(function* (
     if (beneath.includes(undefined)) {
       return yield* refuse(
         "conflict",
-        `${work.branch} holds ${ReviewGate.strangers(others)}.`,
-        `Take them along: ${all}. Or merge the goal that they are of first: agentd goal ls --all`
+        `${work.branch} contains ${ReviewGate.strangers(others)}.`,
+        `Merge them, too: ${all}. Or first merge the goal to which they belong: agentd goal ls --all`
       )
     }
     const alone = { ...work, picks: runs.filter((run) => run.goalId === goalId) }
@@ -576,8 +584,8 @@ const onlyItsOwn = Effect.fnUntraced(function* (
     }
     return yield* refuse(
       "conflict",
-      `${work.branch}: what ${goalId} has made there is built on commits of ${names}: without them it conflicts in ${result.conflicts.join(", ")}.`,
-      first === undefined ? `Take them along: ${all}` : `Merge that first: agentd goal merge ${first}`
+      `${work.branch}: the work of ${goalId} there is built on commits of ${names}: without them it conflicts in ${result.conflicts.join(", ")}.`,
+      first === undefined ? `Merge them, too: ${all}` : `Merge that goal first: agentd goal merge ${first}`
     )
   }
   return own
@@ -602,23 +610,23 @@ const deliver = Effect.fnUntraced(function* (
   if (works.length === 0) {
     return yield* refuse(
       "conflict",
-      `There is nothing to merge: no task of ${goalId} has left a commit on a branch of its own.`,
+      `There is nothing to merge: no task of ${goalId} has a commit on its own branch.`,
       `See where its tasks were done: agentd goal show ${goalId}`
     )
   }
   if (registry.isSealed(conversation)) {
     return yield* refuse(
       "closed",
-      `The conversation of ${goalId} is closed: nothing can be written of it any more.`,
+      `The conversation of ${goalId} is closed: nothing more can be logged for it.`,
       `Merge by hand: git merge ${works.map(({ head }) => head.slice(0, 12)).join(" ")}`
     )
   }
   const project = yield* options.projects.config(conversation)
   if (project === undefined)
-    return yield* refuse("conflict", "The project's config cannot be read.", "Mend it: agentd doctor")
+    return yield* refuse("conflict", "The project's config cannot be read.", "Find the error: agentd doctor")
   const store = yield* GitMerge.storeOf(options.stores, project.root)
   const target = how.into ?? goal.options?.target ?? (yield* GitMerge.currentBranch(store))
-  if (target === undefined) return yield* refuse("invalid", "No branch is checked out.", "Say which: --into BRANCH")
+  if (target === undefined) return yield* refuse("invalid", "No branch is checked out.", "Name one: --into BRANCH")
   const what = goal.goal.split("\n")[0]!.slice(0, MAX_SUBJECT)
   const tip = how.done?.from ?? (yield* Store.commitOf(store, `refs/heads/${target}`))
   const own =
@@ -681,7 +689,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
 })
 
 /**
- * The goals service, which keeps the goals running. `nest`, their supervisor, must be under another supervisor, after
- * the conversations.
+ * The goals service, which runs the goals' actors. The supervisor of these actors must be under another supervisor,
+ * after the conversations.
  */
 export const layer = (options: Options) => Layer.effect(Goals, make(options))

@@ -1,10 +1,10 @@
 /**
- * Kept: preserves commits that agents made for goals without success. They are named `agentd/kept/AGENT/GOAL`, and the
- * agent's next task starts from the commit before them.
+ * Kept: preserves the commits of unsuccessful attempts under the git ref `agentd/kept/AGENT/GOAL`. The agent's next
+ * task starts from the commit before them.
  *
- * Guarantees: no work is lost. Uncommitted changes are committed, and the name is created, before the branch is moved.
- * A branch is moved only in a repository of the agent's own, and never back over work that a person asked for since. A
- * step that was interrupted is completed with the next task.
+ * Guarantees: no work is lost. Uncommitted changes are committed, and the ref is created, before the branch is moved. A
+ * branch is moved only in the agent's own repository, and never back past work that the user requested since. An
+ * interrupted step is completed with the agent's next task.
  */
 import { Effect } from "effect"
 import type { Member } from "../domain/AgentPort.ts"
@@ -18,12 +18,15 @@ import type { Plan } from "./Plan.ts"
 
 export type Around = Pick<Surroundings, "agents" | "conversation" | "log" | "project" | "stores">
 
-/** Number of runes in which the newest attempts of an agent are searched. */
+/** How many recent runes are searched for an agent's newest attempts. */
 const MOST = 500
 /** Matches the message id of a task's attempt. */
 const TRY = /^plan\/[^/]+\/[^/]+\/\d+$/
 
-/** The newest attempts of an agent that had no success: the goal of the last one, and the commit before the first. */
+/**
+ * Finds an agent's newest unsuccessful attempts. Returns the goal of the newest one and the commit before the oldest
+ * one. Undefined if there are none.
+ */
 const leftBy = Effect.fnUntraced(function* (
   { conversation, log }: Around,
   agent: string,
@@ -52,14 +55,14 @@ const leftBy = Effect.fnUntraced(function* (
 
 export const nameOf = (agent: string, goalId: string): string => `agentd/kept/${agent}/${goalId}`
 
-/** Names the commit, if it contains new work that is not merged; returns whether it does. */
+/** Creates a ref for the commit if it contains new work that is not merged. Returns false if it does not. */
 const keepAs = Effect.fnUntraced(function* (store: Store.Store, name: string, from: string, tip: string) {
   const head = yield* Store.commitOf(store, "HEAD")
   const isMerged = head !== undefined && (yield* Store.isAncestor(store, tip, head))
   if (tip === from || isMerged || !(yield* Store.isAncestor(store, from, tip))) return false
   const person = { gitDir: store.person.commonDir }
   const before = yield* Store.commitAt(person, `refs/${name}`)
-  // a commit that another goal left under this name, in an earlier conversation, is kept under a second name
+  // if a goal of an earlier conversation used this ref, its commit gets a second ref
   const isOther = before !== undefined && !(yield* Store.isAncestor(store, before, tip))
   const named = isOther
     ? [
@@ -77,7 +80,7 @@ const storeOf = Effect.fnUntraced(function* ({ project, stores }: Around) {
   return root === undefined ? undefined : yield* Store.open(stores, root)
 })
 
-/** Names the completed work of a stopped goal on which the agent has since built work for others. */
+/** Creates a ref for a stopped goal's completed work, if the agent has since worked for other goals. */
 const keepBeneath = Effect.fnUntraced(function* (around: Around, agent: string, goalId: string) {
   const { plan, stand } = yield* readGoal(around.log, around.conversation, goalId)
   if (stand.state !== "stopped") return
@@ -90,8 +93,8 @@ const keepBeneath = Effect.fnUntraced(function* (around: Around, agent: string, 
 })
 
 /**
- * Names what the newest attempts of an agent have left, for one goal or for any. With `takesBack` the agent's branch is
- * moved back.
+ * Creates a ref for the commits of an agent's newest unsuccessful attempts, for one goal or for any. With `takesBack`,
+ * the agent's branch is moved back to the commit before them.
  */
 const keepOf = Effect.fnUntraced(
   function* (
@@ -105,17 +108,18 @@ const keepOf = Effect.fnUntraced(
     const store = yield* storeOf(around)
     const head = store === undefined ? undefined : yield* OwnRepository.handOver(store, around.stores, cwd)
     if (store === undefined || head === undefined) return
-    // the folder was made after the task was assigned: commits that the project has are not the agent's work
+    // if the start is unknown, the folder was made after the assignment: commits that the project has are not the
+    // agent's
     const to = found.from ?? (yield* TreeDiff.baseOf(store, around.stores, cwd, head))
     const keep = (tip: string) => keepAs(store, nameOf(agent, found.goalId), to, tip)
     if (of.takesBack === true) yield* OwnRepository.takeBack(store, around.stores, cwd, { to, keep })
     else yield* keep(head)
   },
   (keeping, _, { agent }) =>
-    Effect.catch(keeping, ({ message }) => Effect.logWarning(`what ${agent} has left stays on its branch: ${message}`))
+    Effect.catch(keeping, ({ message }) => Effect.logWarning(`the commits of ${agent} stay on its branch: ${message}`))
 )
 
-/** Describes what is kept when a goal is cancelled. */
+/** Describes which commits will be kept when a goal is cancelled. */
 export const willBe = (goalId: string, plan: Plan, members: ReadonlyArray<Member>): string => {
   const worked = plan.nodes.filter(({ attempts, result }) => attempts > 0 && result?.noCommit !== true)
   const names = members
@@ -124,17 +128,17 @@ export const willBe = (goalId: string, plan: Plan, members: ReadonlyArray<Member
   return ["is stopped", ...names].join("; ").concat(".")
 }
 
-/** Before an agent gets a task: moves its branch back to where it was before the unsuccessful attempts. */
+/** Moves an agent's branch back to the commit before its unsuccessful attempts. Called before the agent gets a task. */
 export const takeBack = (around: Around, member: Member, known: ReadonlyMap<string, GoalState>) =>
   keepOf(around, member, { known, takesBack: true })
 
-/** Names the unsuccessful commits that agents made for an ended goal. */
+/** Creates refs for the unsuccessful commits that agents made for an ended goal. */
 export const keep = (around: Around, goalId: string) =>
   Effect.flatMap(around.agents.members(around.conversation), (members) =>
     Effect.forEach(members, (member) => keepOf(around, member, { goalId }), { discard: true })
   )
 
-/** The names under which commits of a goal are kept, separated by commas. */
+/** Git ref names that keep commits of a goal, separated by commas. Empty if there are none or git fails. */
 export const namesOf = Effect.fnUntraced(
   function* (around: Around, goalId: string) {
     const store = yield* storeOf(around)

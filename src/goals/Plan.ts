@@ -19,13 +19,13 @@ export interface Result {
   readonly noCommit?: boolean
 }
 
-/** A task and its state, as a snapshot holds it. */
+/** A task and its state, in the form stored in a snapshot. */
 export interface Row {
   readonly task: Task
   readonly state: TaskState
   /** The agent that has the task, or had it last. */
   readonly agent: string | null
-  /** Id of the message that assigned the task; the same after a restart. */
+  /** Id of the message that assigned the task. It stays the same after a restart. */
   readonly messageId: string | null
   /** Number of assignments, and number of those that ended with an error. */
   readonly attempts: number
@@ -44,7 +44,7 @@ export interface Row {
 }
 
 export interface Node extends Row {
-  /** The task's position in the plan. Earlier tasks are older. */
+  /** The task's position in the plan; older tasks come first. */
   readonly index: number
   /** Number of dependencies that are not completed, or not in the plan yet: plans are logged in pieces. */
   readonly missing: number
@@ -68,7 +68,7 @@ const rowOf = (task: Task, at: number): Row => ({
   began: null
 })
 
-/** Tasks are ordered by priority, then age. */
+/** Whether task `a` is assigned before `b`: by priority, then by age. */
 export const goesFirst = (a: Node, b: Node): boolean =>
   a.task.priority === b.task.priority ? a.index < b.index : a.task.priority > b.task.priority
 
@@ -78,7 +78,7 @@ const BREAKS: ReadonlySet<TaskState> = new Set(["failed", "cancelled", "blocked"
 
 export const isTerminal = (node: Node): boolean => TERMINAL.has(node.state)
 
-/** True if the task waits only for time and agents. */
+/** True if the task waits only for its retry delay or for an agent. */
 export const isReady = ({ missing, state }: Node): boolean => state === "pending" && missing === 0
 
 /** The edges between the tasks of a plan. Plans with the same tasks share one graph. */
@@ -171,7 +171,9 @@ export class Plan {
     return this.nodes.filter((node) => isReady(node) && node.notBefore === 0)
   }
 
-  /** Earliest time at which a waiting task becomes ready, ms since the epoch; undefined if no task waits for time. */
+  /**
+   * Earliest time at which a waiting task becomes ready, ms since the epoch. Undefined if no task has a retry delay.
+   */
   get nextAt(): number | undefined {
     let next: number | undefined
     for (const node of this.nodes) {
@@ -181,8 +183,8 @@ export class Plan {
   }
 
   /**
-   * Adds tasks that were checked. Their ids are new, there is no cycle, and every dependency is in the plan or among
-   * the tasks. Dependencies of a later piece are allowed.
+   * Adds tasks that were checked: their ids are new and there is no cycle. Every dependency is in the plan, among these
+   * tasks, or in a later piece of the plan.
    */
   add(tasks: ReadonlyArray<Task>, at: number): Plan {
     return tasks.length === 0 ? this : this.with(tasks.map((task) => rowOf(task, at)))
@@ -216,8 +218,8 @@ export class Plan {
   }
 
   /**
-   * Makes tasks ready whose waiting time is over. A time further ahead than `longest` was set while the clock was
-   * ahead, and counts as over.
+   * Makes tasks ready whose retry delay is over. A delay that ends more than `longest` ms from now also counts as over:
+   * it was set while the clock was ahead.
    */
   advance(now: number, longest = Number.POSITIVE_INFINITY): Plan {
     const isOver = ({ notBefore }: Node) => notBefore > 0 && (notBefore <= now || notBefore > now + longest)
@@ -272,12 +274,12 @@ export class Plan {
     return this.to(id, () => ({ state: "completed", result, error: null }), at)
   }
 
-  /** Fails the task. Only a person can have it retried. */
+  /** Marks the task as failed. Only the user can have it retried. */
   fail(id: string, error: string, at: number): Plan {
     return this.to(id, ({ errors }) => ({ state: "failed", error, errors: errors + 1 }), at)
   }
 
-  /** Ends an attempt; another follows. */
+  /** Ends an attempt and makes the task pending again. */
   release(
     id: string,
     why: { readonly error: string; readonly counts: boolean; readonly until: number },
@@ -296,7 +298,7 @@ export class Plan {
     return node === undefined || isTerminal(node) ? this : this.to(id, () => ({ state: "cancelled" }), at)
   }
 
-  /** Makes a failed task pending again, without its errors. */
+  /** Makes a failed task pending again, and resets its error count. */
   reopen(id: string, at: number): Plan {
     const isFailed = this.find(id)?.state === "failed"
     return isFailed ? this.to(id, () => ({ state: "pending", errors: 0, notBefore: 0 }), at) : this

@@ -2,9 +2,9 @@
  * PlanFile: reads a plan from a file or a planner's answer, and checks it.
  *
  * Guarantees: an accepted plan has only known fields within their limits, unique ids, existing dependencies and owners,
- * and no cycle. Any other plan is rejected with the fields at fault, for the first few problems. Checks are linear in
- * tasks and dependencies, do not recurse, and let other work run in between. A text is parsed in one go, so its size is
- * limited.
+ * and no cycle. Any other plan is rejected with an error that names the invalid fields of the first problems. Checks
+ * are linear in tasks and dependencies, do not recurse, and let other work run in between. A text is parsed in one go,
+ * so its size is limited.
  */
 import { Context, Duration, Effect, Result, Schema, SchemaIssue } from "effect"
 import { isUtf8 } from "node:buffer"
@@ -15,18 +15,21 @@ import { inTurns, type Steps } from "../domain/InTurns.ts"
 import { MAX_PLAN_BYTES, MAX_TASKS, PlanDocument, PlannedTask, type Task } from "../domain/GoalMessages.ts"
 import { cut } from "./Excerpt.ts"
 
-/** The plan is rejected. `problems` name the fields; `message` has all of them, ready to be returned to the author. */
+/**
+ * The plan is rejected. `problems` lists the invalid fields; `message` contains all problems as text for the plan's
+ * author.
+ */
 export class PlanRefused extends Schema.TaggedError<PlanRefused>()("PlanRefused", {
   problems: Schema.Array(Schema.Struct({ field: Schema.String, message: Schema.String })),
   message: Schema.String,
   remedy: Schema.String
 }) {}
 
-/** The names that a plan may use. */
+/** The agents and task ids that a plan may use. */
 export interface Door {
   /** Agents that a task can name as its owner. */
   readonly workers: ReadonlyArray<string>
-  /** Ids that are in use; true for a task on which others may depend. */
+  /** Task ids in use. The value is true if new tasks may depend on the task. */
   readonly known?: ReadonlyMap<string, boolean>
 }
 
@@ -36,14 +39,14 @@ interface Problem {
 }
 
 const MAX_PROBLEMS = 20
-/** Maximum number of different pairs of owner and needs. Each is examined for every assignment. */
+/** Maximum number of different combinations of owner and needs. Every assignment examines each of them. */
 export const MAX_LANES = 1_000
-/** Costs of decoding a task, and of checking one relation to other tasks (InTurns). */
+/** Cost in steps (see InTurns) of decoding a task, and of checking one relation between tasks. */
 const [DECODED, LOOKED_AT] = [2, 0.1]
 
 export const refuse = (
   problems: ReadonlyArray<Problem>,
-  remedy = "Mend the plan and hand it in again; its form: agentd schema goal."
+  remedy = "Fix the plan and submit it again. Its format: agentd schema goal"
 ): PlanRefused =>
   new PlanRefused({
     problems,
@@ -66,9 +69,9 @@ export const jsonSchema = (): { readonly [key: string]: unknown } => {
 const decodeTask = Schema.decodeUnknownResult(PlannedTask)
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Replacements for messages of the schema. */
+/** Clearer texts for error messages of the schema. */
 const WORDS: { readonly [message: string]: string } = {
-  "Expected no excess property": "is no field of a task",
+  "Expected no excess property": "is not a field of a task",
   "Expected object": "must be an object: a task"
 }
 
@@ -115,7 +118,7 @@ const decoded = function* (raw: ReadonlyArray<unknown>): Steps<ReadonlyArray<Tas
   return problems.length > 0 ? refuse(problems.slice(0, MAX_PROBLEMS)) : tasks
 }
 
-/** Problems between tasks: ids, owners, dependencies. */
+/** Checks ids, owners and dependencies of all tasks against each other. */
 const related = function* (tasks: ReadonlyArray<Task>, { known, workers }: Door): Steps<ReadonlyArray<Problem>> {
   const problems: Array<Problem> = []
   const say = (index: number, field: string, message: string) =>
@@ -125,14 +128,14 @@ const related = function* (tasks: ReadonlyArray<Task>, { known, workers }: Door)
   const lanes = new Set<string>()
   for (const [index, { id, needs, owner }] of tasks.entries()) {
     const first = ids.get(id)
-    if (first !== undefined) say(index, "id", `"${id}" is the id of tasks[${first}] already`)
-    else if (known?.has(id) === true) say(index, "id", `"${id}" is the id of a task that is there already`)
+    if (first !== undefined) say(index, "id", `"${id}" is already the id of tasks[${first}]`)
+    else if (known?.has(id) === true) say(index, "id", `"${id}" is already the id of another task`)
     else ids.set(id, index)
     if (owner !== null && !owners.has(owner)) {
       say(
         index,
         "owner",
-        `there is no agent "${owner}" to work on tasks; there are: ${cut(workers.join(", "), 200) || "none"}`
+        `there is no agent "${owner}" to work on tasks; the agents are: ${cut(workers.join(", "), 200) || "none"}`
       )
     }
     lanes.add(JSON.stringify([owner, needs.toSorted()]))
@@ -142,7 +145,7 @@ const related = function* (tasks: ReadonlyArray<Task>, { known, workers }: Door)
   if (lanes.size > MAX_LANES) {
     problems.push({
       field: "tasks",
-      message: `${lanes.size} different owners and needs; at most ${MAX_LANES} are taken`
+      message: `${lanes.size} different combinations of owner and needs; at most ${MAX_LANES} are allowed`
     })
   }
   for (const [index, { dependsOn, id }] of tasks.entries()) {
@@ -154,7 +157,7 @@ const related = function* (tasks: ReadonlyArray<Task>, { known, workers }: Door)
         say(
           index,
           `dependsOn[${at}]`,
-          `"${other}" cannot be built on: it failed, was cancelled, or is of an earlier plan`
+          `"${other}" cannot be a dependency: it failed, was cancelled, or belongs to an earlier plan`
         )
       }
     }
@@ -224,14 +227,14 @@ export const check = Effect.fnUntraced(function* (value: unknown, door: Door) {
     return yield* one("", 'a plan is an object: { "tasks": [ … ] }')
   }
   const unknown = Object.keys(value).find((key) => key !== "tasks" && key !== "$schema")
-  if (unknown !== undefined) return yield* one(unknown, 'is no field of a plan; it has "tasks"')
+  if (unknown !== undefined) return yield* one(unknown, 'is not a field of a plan; its field is "tasks"')
   const raw = (value as { readonly tasks?: unknown }).tasks
   if (!Array.isArray(raw)) return yield* one("tasks", "must be a list of tasks")
   if (raw.length > MAX_TASKS) {
-    const message = `holds ${raw.length} tasks; at most ${MAX_TASKS} are taken`
+    const message = `contains ${raw.length} tasks; at most ${MAX_TASKS} are allowed`
     return yield* refuse([{ field: "tasks", message }], "Split it into several goals.")
   }
-  if (raw.length === 0 && door.known === undefined) return yield* one("tasks", "holds no task")
+  if (raw.length === 0 && door.known === undefined) return yield* one("tasks", "contains no task")
   const tasks = yield* inTurns(decoded(raw))
   if (tasks instanceof PlanRefused) return yield* tasks
   const problems = yield* inTurns(related(tasks, door))
@@ -241,7 +244,7 @@ export const check = Effect.fnUntraced(function* (value: unknown, door: Door) {
   return tasks
 })
 
-/** Parses a text, which may begin with a byte order mark. */
+/** Parses JSON text, which may begin with a byte order mark. */
 const parsed = (text: Uint8Array): Effect.Effect<unknown, PlanRefused> => {
   if (!isUtf8(text)) return Effect.fail(one("plan", "is not UTF-8"))
   return Effect.try({
@@ -252,7 +255,7 @@ const parsed = (text: Uint8Array): Effect.Effect<unknown, PlanRefused> => {
 
 export const parse = Effect.fnUntraced(function* (text: Uint8Array, door: Door) {
   if (text.length > MAX_PLAN_BYTES) {
-    return yield* one("plan", `has ${text.length} bytes; at most ${MAX_PLAN_BYTES} are taken`)
+    return yield* one("plan", `has ${text.length} bytes; at most ${MAX_PLAN_BYTES} are allowed`)
   }
   return yield* check(yield* parsed(text), door)
 })
@@ -276,7 +279,7 @@ const readBounded = async (file: FileHandle, most: number): Promise<Uint8Array> 
   }
 }
 
-/** Opening does not block, as it would for a pipe. Only regular files are read. */
+/** Reads a regular file; anything else is rejected. Opens it without blocking, because the path may be a pipe. */
 const readFile: Read = (path, most) => {
   const reading = <A>(read: () => Promise<A>) =>
     Effect.tryPromise({
@@ -291,9 +294,9 @@ const readFile: Read = (path, most) => {
     (file) =>
       Effect.gen(function* () {
         const info = yield* reading(() => file.stat())
-        if (!info.isFile()) return yield* new PlanUnread({ reason: "NoFile", message: `${path} is no file` })
+        if (!info.isFile()) return yield* new PlanUnread({ reason: "NoFile", message: `${path} is not a regular file` })
         if (info.size > most) {
-          const message = `${path} has ${info.size} bytes; at most ${most} are taken`
+          const message = `${path} has ${info.size} bytes; at most ${most} are allowed`
           return yield* new PlanUnread({ reason: "TooLong", message })
         }
         return yield* reading(() => readBounded(file, most))
@@ -305,7 +308,7 @@ const readFile: Read = (path, most) => {
 /** Reads a plan file, by default from this machine. A simulation has its own files. */
 export const PlanSource = Context.Reference<Read>("agentd/goals/PlanSource", { defaultValue: () => readFile })
 
-const UNREADABLE = "See that it is there, and that the user that agentd runs as may read it."
+const UNREADABLE = "Check that it exists, and that the user that runs agentd can read it."
 
 /** Loads a plan from a file by its absolute path. */
 export const load = Effect.fn("PlanFile.load")(function* (path: string, door: Door) {

@@ -11,7 +11,7 @@ import { canonical } from "../runs/CanonicalJson.ts"
 import { inTurns, type Steps } from "../domain/InTurns.ts"
 import type { GoalState } from "./GoalState.ts"
 
-/** Cost of hashing a task, and number of characters that cost as much as one small step (InTurns). */
+/** Cost of hashing one task, in steps (see InTurns), and number of characters that count as one step. */
 const [A_TASK, CHARACTERS] = [1, 4_000]
 
 const known = new WeakMap<GoalState, string>()
@@ -27,7 +27,7 @@ const hashing = function* (conversation: string, goalId: string, { goal, options
   return hash.digest("hex")
 }
 
-/** `goalId` is unique within the conversation. */
+/** Returns the plan's hash. It includes the conversation, because `goalId` is unique only within its conversation. */
 export const hashOf = (conversation: string, goalId: string, state: GoalState): Effect.Effect<string> =>
   Effect.suspend(() => {
     const found = known.get(state)

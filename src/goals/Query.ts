@@ -1,6 +1,6 @@
 /**
- * Query: asks an agent a question and checks the answer. An unusable answer is returned to the agent with what is
- * wrong, a limited number of times.
+ * Query: asks an agent a question and checks the answer. If the answer is unusable, the agent is told why and asked
+ * again, a limited number of times.
  *
  * Guarantees: a caller that repeats the query with the same key after a crash continues where it was: no question is
  * asked twice.
@@ -31,18 +31,18 @@ export interface Query<A> {
   readonly tries: number
   /** Timeout of each attempt, ms. */
   readonly timeout: number
-  /** Returns when something has changed, or after a while. */
+  /** Completes when the goal or its agents have changed, or after a timeout. */
   readonly news: Effect.Effect<void>
   readonly waits: (detail: string, messageId: string) => void
   readonly howEnded: (turnId: string, outcome: TurnOutcome) => Effect.Effect<string, StorageError>
-  /** Reads an answer. Fails with what is wrong, in words for the agent that answered. */
+  /** Reads an answer. Fails with a description of the problem, which is sent to the agent. */
   readonly read: (output: string) => Effect.Effect<A, { readonly message: string }>
 }
 
 const again = (text: string, problem: string): string =>
   `${text}\n\nYour last answer could not be used:\n${problem}\n\nAnswer again, the whole of it.`
 
-/** Asks the question, and returns how its turn ended or that it was dropped. */
+/** Posts the question. Returns how the agent's turn ended, or that the question was dropped. */
 const pose = <A>(query: Query<A>, messageId: string, text: string) =>
   Effect.gen(function* () {
     const { agents, from, to } = query
@@ -58,7 +58,7 @@ const pose = <A>(query: Query<A>, messageId: string, text: string) =>
       const fate: Fate = yield* Effect.catch(agents.fate(to, messageId), () =>
         Effect.succeed({ _tag: "Waiting" } as const)
       )
-      // time in which the agent waits for a person does not count
+      // time in which the agent waits for the user does not count towards the timeout
       if (agents.waits?.(to) === true) began += now - looked
       looked = now
       if (fate._tag === "Ended" || fate._tag === "Dropped") return fate
@@ -89,7 +89,7 @@ export const ask = Effect.fnUntraced(function* <A>(query: Query<A>) {
   for (let n = 1; n <= query.tries; n++) {
     const text = n === 1 ? query.text : again(query.text, problem)
     const fate = yield* pose(query, `${query.key}/${n}`, text)
-    if (fate._tag === "Dropped") problem = "the question was taken out of the inbox"
+    if (fate._tag === "Dropped") problem = "the question was removed from the inbox"
     else if (fate.outcome !== "completed") problem = yield* query.howEnded(fate.turnId, fate.outcome)
     else {
       const read = yield* Effect.result(query.read(fate.output))

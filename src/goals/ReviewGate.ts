@@ -2,9 +2,9 @@
  * ReviewGate: the automatic checks before the critic's review. Every task must have ended, its work must be committed
  * and free of conflicts, and the plan's commands must succeed on it.
  *
- * Guarantees: the commands run where the work is. That is the one folder in which it was done, or else a checkout of
- * agentd's own with all work merged. Each command has a timeout, and none of its processes survives, even if the daemon
- * ends. The end of its output is kept. Problems become findings; the gate never throws.
+ * Guarantees: the commands run on the work itself. If all of it was done in one folder, they run there, otherwise in
+ * agentd's own checkout with all work merged. Each command has a timeout, and none of its processes survives, even if
+ * the daemon ends. The end of its output is kept. Problems become findings; the gate never throws.
  */
 import { Duration, Effect, FileSystem } from "effect"
 import * as path from "node:path"
@@ -32,7 +32,7 @@ export interface Spec {
   readonly root: string
   /** Target branch of the merge; null for the branch that is checked out in the root. */
   readonly target: string | null
-  /** A folder of agentd's own for the merged work. It need not exist. */
+  /** Path of agentd's own folder for the merged work. It need not exist. */
   readonly scratch: string
   /** The folder of the daemon's own git repositories. */
   readonly stores: string
@@ -57,7 +57,7 @@ export const worksOf = (plan: Plan): ReadonlyArray<GitMerge.Work & { readonly cw
   }
   return [...works].map(([branch, { cwd, head, nodes }]) => {
     const agents = new Set(nodes.map(({ agent }) => agent))
-    // commits of failed attempts are on the branch, too
+    // commits of failed attempts are also on the branch
     const given = plan.nodes.filter(({ agent, attempts }) => attempts > 0 && agents.has(agent))
     const spans = given.map(({ began, result }) => ({
       from: began,
@@ -85,7 +85,7 @@ export const triesOn = (
     })
 }
 
-/** False also if the folder cannot be read. */
+/** Whether the path exists. Also false if its folder cannot be read. */
 export const exists = (path: string) =>
   Effect.flatMap(FileSystem.FileSystem, (files) => Effect.orElseSucceed(files.exists(path), () => false))
 
@@ -117,7 +117,7 @@ const run = Effect.fnUntraced(
     const check = yield* CheckCommand
     const ended = yield* check({ command, cwd, environment, manner, shared, store, timeout })
     const wrong = outcome(command, ended?.status, timeout)
-    const how = ended?.held === false ? ", held by no sandbox: none works on this machine" : ""
+    const how = ended?.held === false ? ", without a sandbox: none works on this machine" : ""
     if (wrong === undefined) return { severity: "info", message: `\`${command}\` succeeded${how}` } as Finding
     const printed = ended?.printed ?? ""
     return error(printed === "" ? wrong + how : `${wrong}${how}:\n${printed}`, { fix: `Make \`${command}\` succeed.` })
@@ -140,12 +140,12 @@ export const strangers = (commits: ReadonlyArray<string>): string =>
 
 interface Place {
   readonly cwd: string
-  /** Additional folders that the commands can read: the objects that the checkout borrows. */
+  /** Additional folders that the commands can read: the git objects that the checkout borrows. */
   readonly shared?: ReadonlyArray<string>
   readonly findings: ReadonlyArray<Finding>
 }
 
-/** Finds where the commands run, and problems of the work that exist before they do. */
+/** Finds the folder in which the commands run, and problems that are known before they run. */
 const placeOf = Effect.fnUntraced(function* (spec: Spec) {
   const works = worksOf(spec.plan)
   const findings: Array<Finding> = []
@@ -158,7 +158,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
     findings.push(
       error(`${branch} has changes that are not committed: ${changes.slice(0, 5).join(", ")}`, {
         task: tasks.at(-1)!,
-        fix: "Commit what belongs to the work, take back what does not."
+        fix: "Commit the changes that belong to the work, and revert the others."
       })
     )
   }
@@ -174,7 +174,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
     if (others.length === 0) continue
     findings.push({
       severity: "warning",
-      message: `${work.branch} holds ${strangers(others)}, which are merged with it only if a person says so`
+      message: `${work.branch} contains ${strangers(others)}, merged only if the user requests it`
     })
   }
   const { commit, results } = yield* GitMerge.combine(store, base, works, spec.goal)
@@ -208,7 +208,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
   return { cwd, shared, findings: problem === undefined ? findings : [...findings, problem] } as Place
 })
 
-/** Returns the findings in order. Without an `error` the work may go to the critic. */
+/** Runs all checks and returns their findings. If none is an `error`, the critic reviews the work next. */
 export const check = (
   spec: Spec
 ): Effect.Effect<ReadonlyArray<Finding>, never, FileSystem.FileSystem | ProcessTree | Reaper> =>
@@ -217,7 +217,7 @@ export const check = (
     const { cwd, findings } = place
     const before = [...failed(spec), ...withoutCommit(spec), ...findings]
     if (spec.checks.length === 0) return before
-    if (!(yield* exists(cwd))) return [...before, error(`the folder ${cwd} is not there: nothing could be checked`)]
+    if (!(yield* exists(cwd))) return [...before, error(`the folder ${cwd} does not exist: nothing could be checked`)]
     const results: Array<Finding> = []
     for (const command of spec.checks) results.push(yield* run(spec, command, place))
     return [...before, ...results]

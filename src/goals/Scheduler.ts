@@ -75,7 +75,7 @@ const headsOf = (plan: Plan): ReadonlyArray<Node> => {
   return [...heads.values()].filter((head) => head !== undefined)
 }
 
-/** Why no agent does the task, with the remedy. */
+/** Why no agent can do the task now, and what the user can do about it. */
 const lack = ({ task: { id, needs, owner } }: Node, workers: ReadonlyArray<Worker>): string => {
   const able = workers.filter((worker) => isAble({ needs, owner }, worker))
   const task = `task ${id}`
@@ -85,9 +85,9 @@ const lack = ({ task: { id, needs, owner } }: Node, workers: ReadonlyArray<Worke
     const what = able.every(({ spent }) => spent) ? `the budget of ${names}` : `${names} to be online`
     return `${task} waits for ${what}: agentd start ${first.name}`
   }
-  if (owner !== null) return `${task} belongs to ${owner}, which is no agent of this project`
+  if (owner !== null) return `${task} belongs to ${owner}, which is not an agent of this project`
   return needs.length === 0
-    ? `${task} finds no agent that may work on it`
+    ? `${task} has no agent that may work on it`
     : `${task} needs ${needs.join(", ")}, which no agent can: see can in agentd.jsonc`
 }
 
@@ -136,6 +136,6 @@ export const decide = (plan: Plan, workers: ReadonlyArray<Worker>): Decision => 
   if (assigned + running > 0) {
     return { _tag: "Wait", reason: `${tasks(assigned + running, "is", "are")} being worked on`, until }
   }
-  if (until !== undefined) return { _tag: "Wait", reason: "a task that failed waits to be tried again", until }
+  if (until !== undefined) return { _tag: "Wait", reason: "a failed task is waiting for its next attempt", until }
   return standstill(plan, workers)
 }

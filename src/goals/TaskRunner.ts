@@ -1,10 +1,10 @@
 /**
- * TaskRunner: assigns tasks to agents, watches them, and records their results, until every task is terminal or none
- * can go on.
+ * TaskRunner: assigns tasks to agents, watches them, and records their results, until every task has ended or none can
+ * continue.
  *
  * Guarantees: a task is sent in a message whose id is derived from goal, task and attempt, after the rune of the
  * assignment. After a crash between the two it is sent again under the same id, which has no effect if it was
- * delivered. The fate of a message is queried, not remembered, so no report is lost while nobody listens.
+ * delivered. The fate of a message is queried each time, so that a missed report does no harm.
  */
 import { Effect, Option, Result, Stream } from "effect"
 import * as OwnRepository from "../runs/git/OwnRepository.ts"
@@ -37,10 +37,10 @@ const MAX_ERROR = 2_000
 const MAX_PIECES = 32
 const MAX_PIECE = 2_000
 
-const NO_AGENT = "is no agent of this project"
-/** Why completed work cannot be read, and what to do. */
+const NO_AGENT = "is not an agent of this project"
+/** Texts for completed work that cannot be read yet: the reason, and what to do. */
 const unseen = {
-  folder: (agent: string) => `its folder is not made yet: agentd start ${agent}`,
+  folder: (agent: string) => `its folder does not exist yet: agentd start ${agent}`,
   agent: `${NO_AGENT}: put it back into the project's file, or cancel the goal`
 }
 /** Maximum number of runes that are searched for the turn that carried a task. */
@@ -57,13 +57,13 @@ interface Unread {
 }
 
 interface Waited {
-  /** Every open call waits for a person now. */
+  /** True if every open call is waiting for the user now. */
   readonly asks: boolean
   /** Total waiting time, ms. */
   readonly time: number
 }
 
-/** How long all open calls of an agent waited for a person at once, from the runes of its calls. */
+/** Computes, from the runes of an agent's calls, how long all its open calls waited for the user at the same time. */
 export const waitedIn = (runes: Iterable<Pick<Rune, "actor" | "at" | "kind">>, now: number): Waited => {
   const open = new Map<string, boolean>()
   let [since, time] = [Infinity, 0]
@@ -79,19 +79,19 @@ export const waitedIn = (runes: Iterable<Pick<Rune, "actor" | "at" | "kind">>, n
 
 export class TaskRunner {
   private readonly goal: GoalActor
-  /** Messages that this daemon sent: it received all reports on them. */
+  /** Ids of messages that this daemon sent, so that it received all reports on them. */
   private readonly posted = new Set<string>()
-  /** Messages of attempts that were interrupted after their timeout. */
+  /** Ids of messages whose attempts were interrupted after their timeout. */
   private readonly interrupted = new Set<string>()
-  /** Messages that a turn carried at the last look. Only these can exceed their timeout. */
+  /** Ids of messages that a turn was processing at the last check. Only these can exceed their timeout. */
   private readonly carried = new Set<string>()
-  /** Messages whose agents are offline, and since when, ms since the epoch. */
+  /** For each message whose agent is offline: since when, ms since the epoch. */
   private readonly away = new Map<string, number>()
-  /** How long the calls of an attempt that reached its timeout have waited for a person. */
+  /** By message, for attempts that reached their timeout: how long their calls waited for the user. */
   private readonly waited = new Map<string, Waited>()
-  /** When an attempt with a start in the future was first seen, by message. */
+  /** By message, for attempts whose start is in the future: when they were first seen, ms since the epoch. */
   private readonly seen = new Map<string, number>()
-  /** The agents at the last look. */
+  /** Names of the agents at the last check. */
   private known: ReadonlySet<string> = new Set()
   /** Agents whose completed work cannot be read yet, and why. */
   private readonly placeless = new Map<string, string>()
@@ -106,7 +106,7 @@ export class TaskRunner {
     return { conversation: this.goal.around.conversation, agent }
   }
 
-  /** Runs until the goal leaves the state. */
+  /** Assigns and watches tasks until the goal leaves the executing state. */
   get run() {
     const { goal } = this
     return Effect.gen({ self: this }, function* () {
@@ -123,8 +123,8 @@ export class TaskRunner {
   }
 
   /**
-   * Withdraws earlier attempts from agents that have joined since the last look. An agent that was missing from the
-   * project when its attempt was given up still has it in its inbox.
+   * Withdraws abandoned attempts from agents that joined since the last check. If an agent was missing when its attempt
+   * was abandoned, the message is still in its inbox.
    */
   private get reclaim() {
     return Effect.gen({ self: this }, function* () {
@@ -154,8 +154,8 @@ export class TaskRunner {
 
   /**
    * The current commit of an agent's folder; null outside git. The commit is copied to the daemon's store and to the
-   * person's repository, where other agents find it. In an agent's own tree, git must answer: otherwise work would be
-   * missing from the merge.
+   * user's repository, where other agents can find it. In an agent's own work tree, git must answer: otherwise work
+   * would be missing from the merge.
    */
   private readonly headOf = Effect.fnUntraced(
     { self: this },
@@ -171,7 +171,7 @@ export class TaskRunner {
     }
   )
 
-  /** Checks an assigned task, and moves it on. */
+  /** Checks what became of an assigned task's message, and updates the task. */
   private readonly look = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const { agents } = this.goal.around
     const agent = node.agent!
@@ -180,10 +180,10 @@ export class TaskRunner {
     this.away.delete(messageId)
     this.carried.delete(messageId)
     const fate: Fate | undefined = yield* Effect.orElseSucceed(agents.fate(this.to(agent), messageId), () => undefined)
-    // read after the fate: an agent whose turn has begun has a folder by then
+    // read after the message's fate: when an agent's turn has begun, its folder exists
     const member = (yield* this.goal.members).find((one) => one.agent === agent)
     if (fate === undefined) {
-      // a returning agent reports its result; a second agent would repeat the work
+      // when the agent returns, it reports its result; another agent would repeat the work
       if (yield* this.isFinished(node)) return void this.placeless.set(agent, unseen.agent)
       return yield* this.again(node, `${agent} ${NO_AGENT} any more`, false)
     }
@@ -200,7 +200,7 @@ export class TaskRunner {
         }
         return yield* this.limit(node)
       case "Dropped":
-        return yield* this.failed(node, "it was dropped by a person")
+        return yield* this.failed(node, "it was discarded by the user")
       case "Ended":
         return yield* this.ended(node, fate, member)
     }
@@ -239,13 +239,13 @@ export class TaskRunner {
     }
   )
 
-  /** Interrupts an attempt that exceeds its timeout. The next look handles how it ended. */
+  /** Interrupts an attempt that exceeds its timeout. The next check handles the end of its turn. */
   private readonly limit = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const messageId = node.messageId!
     if (node.state !== "running" || this.interrupted.has(messageId)) return
     const now = yield* this.goal.now
     if (now < this.deadline(node, now)) return
-    // time in which the task could only wait for a person does not count
+    // time in which the task could only wait for the user does not count towards the timeout
     const { conversation, log } = this.goal.around
     const actors = [`tool/${node.agent}/`]
     const waited = waitedIn(
@@ -264,7 +264,7 @@ export class TaskRunner {
   private deadline(node: Node, now: number): number {
     const id = node.messageId!
     const time = this.waited.get(id)?.time ?? 0
-    // a start in the future dates from before the clock was set back
+    // a start in the future was recorded before the clock was set back
     if (node.since > now && !this.seen.has(id)) this.seen.set(id, now)
     return (
       Math.min(node.since, this.seen.get(id) ?? Infinity) + (node.task.timeout ?? this.goal.options.taskTimeout) + time
@@ -291,11 +291,11 @@ export class TaskRunner {
       }
       const refused = yield* this.refused(node)
       if (refused > 0) {
-        const calls = refused === 1 ? "its one call was" : `all ${refused} calls of it were`
-        return yield* this.failed(node, `${calls} refused, or expired as nobody answered`)
+        const calls = refused === 1 ? "its only call was" : `all ${refused} of its calls were`
+        return yield* this.failed(node, `${calls} denied, or expired without an answer`)
       }
       const cwd = member?.cwd ?? null
-      // the folder is created again for the agent's next run; without it, its work would be missing from the merge
+      // the agent's next run creates its folder again; until then its work would be missing from the merge
       if (cwd === null && node.base !== null) return void this.placeless.set(node.agent!, unseen.folder(node.agent!))
       // even if the branch cannot be read, an earlier commit shows that the folder is in git
       const isInGit = member?.branch != null || (node.began ?? node.base) !== null
@@ -307,15 +307,15 @@ export class TaskRunner {
         return yield* this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error: cut(error, MAX_ERROR) })
       }
       this.goal.unreadSince.delete(node.agent!)
-      // if the folder was made after the assignment, its start is unknown: commits that the project has are not the
-      // task's work
+      // if the folder was made after the assignment, its start commit is unknown: commits that the project has are not
+      // the task's work
       const since = head === null ? null : (node.began ?? node.base ?? (yield* this.tip))
       const commits =
         head === null || since === null || head === since ? [] : yield* quietly(this.commits(since, head), undefined)
       const evidence: Evidence = {
         cwd,
         branch: member?.branch ?? null,
-        // if git does not answer, nothing is known about commits
+        // null if git does not answer: the commits are unknown
         base: commits === undefined ? null : since,
         head,
         commits: commits ?? [],
@@ -332,7 +332,10 @@ export class TaskRunner {
     }
   )
 
-  /** Why an agent's repository cannot be read, and whether that has lasted long: a failing git may recover soon. */
+  /**
+   * The error for a repository that git cannot read. `isLong` is true if the error has lasted: before that, git may
+   * recover.
+   */
   private readonly unread = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, agent: string, cwd: string | null, read: Result.Result<unknown, Unread>) {
@@ -340,7 +343,7 @@ export class TaskRunner {
       const since = Math.min(this.goal.unreadSince.get(agent) ?? now, now)
       const isLong = now - since >= PATIENCE
       this.goal.unreadSince.set(agent, since)
-      const why = Result.isFailure(read) ? read.failure.message : "no commit is there any more"
+      const why = Result.isFailure(read) ? read.failure.message : "it has no commit any more"
       return { error: `its repository in ${cwd} cannot be read: ${why}`, isLong }
     }
   )
@@ -436,12 +439,13 @@ export class TaskRunner {
     }
     yield* this.goal.around.agents.post(this.to(node.agent!), message).pipe(
       Effect.asVoid,
-      Effect.catch((refused) => this.failed(node, `${node.agent} does not take it: ${refused.message}`))
+      Effect.catch((refused) => this.failed(node, `${node.agent} does not accept it: ${refused.message}`))
     )
   })
 
   /**
-   * The next decision, and its inputs. `broken`: agents whose repositories git cannot read, and why; they get no task.
+   * The scheduler's next decision and its inputs. `broken` maps agents whose repositories git cannot read to the error;
+   * they get no task.
    */
   private readonly next = Effect.fnUntraced(
     { self: this },
@@ -455,8 +459,8 @@ export class TaskRunner {
   )
 
   /**
-   * Assigns all tasks that can be assigned. Returns the time to wait for more, ms, or undefined when the goal leaves
-   * the state.
+   * Assigns all tasks that can be assigned. Returns how long to wait until the next check, ms; undefined if the goal
+   * leaves the executing state.
    */
   private get assign() {
     return Effect.gen({ self: this }, function* () {
@@ -476,14 +480,14 @@ export class TaskRunner {
   }
 
   /**
-   * Assigns the next task to an agent, if the decision is still the same. If git cannot read its repository, adds it to
-   * `broken`.
+   * Assigns the next task to an agent, if that is still the scheduler's decision. If git cannot read the agent's
+   * repository, adds the agent to `broken`.
    */
   private readonly give = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, agent: string, broken: Map<string, string>) {
       const { goal } = this
-      // another goal may have assigned a task to it in the meantime
+      // another goal may have assigned a task to this agent in the meantime
       const { decision, members } = yield* this.next(broken)
       if (decision._tag !== "Assign" || decision.agent !== agent) return
       const { task: node } = decision

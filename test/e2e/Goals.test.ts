@@ -158,7 +158,7 @@ const MOMENTS: ReadonlyArray<Moment> = [
   ["a task's turn has ended", "turn.completed", /made a/],
   ["a task is completed", "plan.task_completed", /"a"/],
   ["a task's turn has failed", "turn.error", /exit/],
-  ["a task that failed waits to be tried again", "plan.task_retried", /once/, 100],
+  ["a failed task is waiting for its next attempt", "plan.task_retried", /once/, 100],
   ["it is tried again", "inbox.received", /g1\/once\/2"/],
   ["reviewing", "plan.reviewing", /./],
   ["in the gate", "plan.reviewing", /./, 150],
@@ -301,7 +301,7 @@ together("a goal under a daemon that is killed", () => {
         const text = SmtpStand.body(taken[0])
         for (const line of [
           "Who:     goal shop/g1",
-          "gave this goal: Open a shop",
+          "submitted this goal: Open a shop",
           "0 of 2 tasks done, 1 failed, 1 blocked, 1 error",
           /agentd .*goal retry shop-[0-9a-f]+\/g1/
         ]) {

@@ -75,7 +75,10 @@ describe("schedules of a daemon that is killed", () => {
       yield* box.kill9
       yield* box.up()
       assert.strictEqual((yield* row("weekly", "goes on", ({ last }) => last?.underWay === true)).last?.goalId, "g1")
-      assert.match((yield* box.cli("why", "g1")).stdout, /the schedule weekly, asked for .*, gave this goal: tidy up/)
+      assert.match(
+        (yield* box.cli("why", "g1")).stdout,
+        /the schedule weekly, asked for .*, submitted this goal: tidy up/
+      )
       const times = Object.entries(yield* sent).map(([key, count]) => `${key.replace(/@.*Z/u, "")} ${count}`)
       for (const one of ["schedule/at-1 1", "schedule/at-3 1", "schedule/weekly/asked 1"]) assert.include(times, one)
       assert.isTrue(times.every((time) => time.endsWith(" 1")))

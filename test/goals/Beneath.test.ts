@@ -47,11 +47,11 @@ describe("goals on one agent's branch", () => {
         assert.strictEqual(message, "g1 is stopped; any commits of bob for it are kept as agentd/kept/bob/g1.")
         yield* world.state("g2", "goal_met")
         const { message: merged } = yield* world.merge("g2")
-        assert.strictEqual(merged, "1 merged into main, 0 there already.")
+        assert.strictEqual(merged, "1 merged into main, 0 already there.")
         assert.strictEqual(inMain(world), "b")
         assert.strictEqual(git(world.root, "log", "--format=%s", "-1").trim(), "Merge agentd/bob: ship it")
         assert.strictEqual(git(world.root, "show", "agentd/kept/bob/g1:a.txt").trim(), "a")
-        assert.match((yield* world.merge("g2")).message, /^0 merged into main, 1 there already/)
+        assert.match((yield* world.merge("g2")).message, /^0 merged into main, 1 already there/)
       })
     )
   )
@@ -110,7 +110,7 @@ describe("goals on one agent's branch", () => {
         yield* world.state("g2", "goal_met")
         assert.strictEqual(
           refusal(yield* Effect.flip(world.merge("g2"))),
-          "agentd/bob: what g2 has made there is built on commits of g1 (goal_met): without them it conflicts in same.txt.\nMerge that first: agentd goal merge g1"
+          "agentd/bob: the work of g2 there is built on commits of g1 (goal_met): without them it conflicts in same.txt.\nMerge that goal first: agentd goal merge g1"
         )
         yield* world.merge("g1")
         yield* world.merge("g2")

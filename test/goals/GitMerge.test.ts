@@ -57,7 +57,7 @@ describe("Merge", () => {
         assert.isFalse(existsSync(join(world.root, "later.txt")))
         assert.strictEqual(git(world.root, "status", "--porcelain"), "")
         const again = yield* world.merge("g1")
-        assert.match(again.message, /0 merged into main, 2 there already/)
+        assert.match(again.message, /0 merged into main, 2 already there/)
       })
     )
   )
@@ -108,11 +108,11 @@ describe("Merge", () => {
         const warning = findings.find(({ severity }) => severity === "warning")?.message ?? ""
         assert.match(
           warning,
-          /agentd\/bob holds 2 commits of no task of this goal: \w{12} by hand; \w{12} a by bob, which are merged with it only if a person says so/
+          /agentd\/bob contains 2 commits of no task of this goal: \w{12} by hand; \w{12} a by bob, merged only if the user requests it/
         )
         const only = { into: null, unreviewed: false, all: false }
         const refused = yield* Effect.flip(world.merge("g2", only))
-        assert.match(refused.message, /holds 2 commits of no task/)
+        assert.match(refused.message, /contains 2 commits of no task/)
         assert.match("remedy" in refused ? refused.remedy : "", /agentd goal merge g2 --all/)
         assert.isFalse(existsSync(join(world.root, "z.txt")))
         yield* world.merge("g1", only)
@@ -198,7 +198,7 @@ describe("Gate", () => {
             findings.map(({ severity }) => severity),
             ["info", "error"]
           )
-          assert.match(findings[1]!.message, /ended with exit code 3, held by no sandbox: [^\n]+:\nno fixed.txt/)
+          assert.match(findings[1]!.message, /ended with exit code 3, without a sandbox: [^\n]+:\nno fixed.txt/)
           assert.match(tasks[2]!.title, /^Make `test -f fixed.txt/)
           assert.isTrue(existsSync(join(world.folder, "scratch/c/g1/a.txt")), "a checkout of our own")
           yield* world.goals.cancel("g1", "seen", caller)

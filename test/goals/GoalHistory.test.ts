@@ -40,9 +40,9 @@ describe("Story", () => {
           assert.deepStrictEqual(
             lines.map(({ text }) => text.replace(/at [0-9a-f]{12}/, "at HEAD")),
             [
-              "ada gave this goal: ship it soon",
-              `b went wrong, and is tried again: ${error}`,
-              `b has failed: ${error}`,
+              "ada submitted this goal: ship it soon",
+              `b failed and will be retried: ${error}`,
+              `b failed: ${error}`,
               "1 of 3 tasks done, 1 failed, 1 blocked, 2 errors",
               "done, on agentd/ann at HEAD: a"
             ]

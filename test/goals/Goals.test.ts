@@ -49,7 +49,7 @@ describe("Goals", () => {
             return state === "planning" && /plan of 1 task waits for approval: agentd goal approve g1/.test(detail)
           })
           assert.match(asked[0]!, /- bob: builder \(can: rust\)/)
-          assert.match(asked[1]!, /could not be used:\nit holds no JSON object/)
+          assert.match(asked[1]!, /could not be used:\nit contains no JSON object/)
           assert.match(asked[2]!, /tasks\[0\]\.dependsOn\[0\]: there is no task "b"/)
           yield* world.goals.reject("g1", "too small", caller)
           yield* world.until("g1", "it is asked again", ({ state }) => state === "planning")
@@ -70,7 +70,7 @@ describe("Goals", () => {
           const goal = yield* world.state("g1", "stopped")
           assert.match(
             goal.reason!,
-            /pm: none of 2 answers could be used: it holds no JSON object.*; it had said: I would rather not$/
+            /pm: none of 2 answers could be used: it contains no JSON object.*; it had said: I would rather not$/
           )
           assert.lengthOf(world.crew.carried, 2)
         }),
@@ -338,7 +338,7 @@ describe("Goals", () => {
         const messages: Array<string> = []
         for (const refusal of refusals) messages.push((yield* Effect.flip(refusal)).message)
         assert.deepStrictEqual(messages, [
-          "planner: nobody makes a plan for it.",
+          "planner: no agent makes a plan for the goal.",
           'planner: there is no agent "nobody".',
           "plan: plan.json is not an absolute path",
           'tasks[0].dependsOn[0]: "a" depends on itself',

@@ -80,7 +80,7 @@ describe("a goal", () => {
         const tasks = Array.from({ length: 2_001 }, (_, n) => ({ id: `t${n}`, title: "x" }))
         const refused = yield* Effect.flip(world.submit({ plan: world.file(...tasks) }))
         assert.deepInclude(refused, {
-          message: "tasks: holds 2001 tasks; at most 2000 are taken",
+          message: "tasks: contains 2001 tasks; at most 2000 are allowed",
           remedy: "Split it into several goals."
         })
         assert.deepStrictEqual(yield* world.kinds, [])
@@ -129,7 +129,7 @@ describe("a goal", () => {
         world.crew.stand("resting")
         yield* world.restart
         yield* world.submit({ plan: world.file({ id: "a", title: "x" }) })
-        yield* world.until("g1", "it says so", ({ detail }) => detail.includes("takes no work"))
+        yield* world.until("g1", "it says so", ({ detail }) => detail.includes("accepts no work"))
         world.crew.stand("working")
         world.crew.set("bob", { online: true })
         yield* world.state("g1", "goal_met")
@@ -228,7 +228,7 @@ describe("a goal", () => {
         yield* world.state("g1", "planning")
         broken = true
         yield* world.approve("g1", caller)
-        yield* world.until("g1", "it says so", ({ detail }) => detail === "it cannot go on: no members")
+        yield* world.until("g1", "it says so", ({ detail }) => detail === "it cannot continue: no members")
         broken = false
         yield* world.submit({ plan: world.file({ id: "a", title: "x" }), autoStart: true })
         yield* world.state("g2", "goal_met")

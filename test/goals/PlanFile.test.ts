@@ -35,7 +35,7 @@ describe("PlanFile", () => {
         [[], ": a plan is an object"],
         [{ tasks: 1 }, "tasks: must be a list"],
         [{ steps: [] }, "steps: is not a field"],
-        [{ tasks: [] }, "tasks: holds no task"],
+        [{ tasks: [] }, "tasks: contains no task"],
         [tasks({ title: "x" }), "tasks[0].id: "],
         [tasks({ id: "a b", title: "x" }), "tasks[0].id: must be letters"],
         [tasks({ id: "a", title: "x", priority: 0.5 }), "tasks[0].priority: must be a whole number"],
@@ -59,8 +59,8 @@ describe("PlanFile", () => {
           )
         ),
         [
-          'tasks[0].owner: there is no agent "eve" to work on tasks; there are: ada, bob',
-          'tasks[1].id: "a" is the id of tasks[0] already',
+          'tasks[0].owner: there is no agent "eve" to work on tasks; the agents are: ada, bob',
+          'tasks[1].id: "a" is already the id of tasks[0]',
           'tasks[2].dependsOn[1]: there is no task "nobody"',
           'tasks[2].dependsOn[2]: "b" depends on itself'
         ]
@@ -96,8 +96,8 @@ describe("PlanFile", () => {
           known
         }),
         [
-          'tasks[0].id: "done" is the id of a task that is there already',
-          'tasks[1].dependsOn[0]: "broken" cannot be built on: it failed, was cancelled, or is of an earlier plan'
+          'tasks[0].id: "done" is already the id of another task',
+          'tasks[1].dependsOn[0]: "broken" cannot be a dependency: it failed, was cancelled, or belongs to an earlier plan'
         ]
       )
     })
@@ -108,7 +108,7 @@ describe("PlanFile", () => {
       const many = Array.from({ length: 2_001 }, (_, n) => ({ id: `t${n}`, title: "x" }))
       assert.lengthOf(yield* PlanFile.check({ tasks: many.slice(1) }, door), 2_000)
       const refused = yield* Effect.flip(PlanFile.check({ tasks: many }, door))
-      assert.strictEqual(refused.message, "tasks: holds 2001 tasks; at most 2000 are taken")
+      assert.strictEqual(refused.message, "tasks: contains 2001 tasks; at most 2000 are allowed")
       assert.strictEqual(refused.remedy, "Split it into several goals.")
       // an addition may be as long as a new plan, however many tasks there are
       const known = new Map(Array.from({ length: 3_000 }, (_, n) => [`old${n}`, true]))
@@ -189,9 +189,9 @@ describe("a hostile file", () => {
         const file = (name: string) => join(folder, name)
         execFileSync("mkfifo", [file("pipe")])
         const words = (path: string) => Effect.map(Effect.flip(PlanFile.load(path, door)), ({ message }) => message)
-        assert.match(yield* words(file("pipe")), /is no file/)
-        assert.match(yield* words("/dev/zero"), /is no file/)
-        assert.match(yield* words(folder), /is no file/)
+        assert.match(yield* words(file("pipe")), /is not a regular file/)
+        assert.match(yield* words("/dev/zero"), /is not a regular file/)
+        assert.match(yield* words(folder), /is not a regular file/)
         assert.match(yield* words(file("none")), /cannot be read: ENOENT: no such file or directory$/)
         const plan = Buffer.from('{"tasks":[{"id":"a","title":"é"}]}')
         yield* fs.writeFile(

@@ -285,7 +285,7 @@ describe("Recovery", () => {
             Stream.map(read(...of), (rune) => ({ ...rune, payload: { archived: true } }))
         })
         const how = { into: null, unreviewed: false, all: false }
-        const gone = /g1 is in the archive of its conversation/
+        const gone = /g1 is archived with its conversation/
         assert.match((yield* Effect.flip(world.goals.page("g1", 0, caller))).message, gone)
         assert.match((yield* Effect.flip(world.goals.merge("g1", how, caller))).message, gone)
         const told = GoalHistory.story(world.log, { stream: "c", actor: "plan/g1", upTo: 100 })

@@ -127,7 +127,7 @@ describe("a task of which nothing was let run", () => {
     it.live(what, () =>
       Effect.map(triedWith(...came), ([state, error]) => {
         assert.strictEqual(state, ended)
-        assert.strictEqual((error ?? "").endsWith("refused, or expired as nobody answered"), ended === "failed")
+        assert.strictEqual((error ?? "").endsWith("denied, or expired without an answer"), ended === "failed")
       })
     )
 

@@ -53,7 +53,7 @@ describe("agentd goal approve", () => {
         assert.include(err, `goal approve web/g1 ${hash.slice(0, 32)}`)
         assert.strictEqual((yield* world.state("g1", "planning")).state, "planning")
         const done = yield* agentd("goal", "approve", "web/g1", hash.slice(0, 32))
-        assert.deepStrictEqual([done.code, done.out], [0, "g1 is approved: its tasks are given out.\n"])
+        assert.deepStrictEqual([done.code, done.out], [0, "g1 is approved: its tasks are being assigned.\n"])
         yield* world.state("g1", "goal_met")
       })
     )

@@ -84,10 +84,10 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "several goals of a name": { says: /names \d+ goals/, never: "there is one project" },
   "the goal has ended": { says: /^\S+ has ended: / },
   "the goal's conversation is closed": { says: /^The conversation of \S+ is closed/ },
-  "nobody plans the goal": { says: /^planner: nobody makes a plan/ },
+  "nobody plans the goal": { says: /^planner: no agent makes a plan/ },
   "no such branch": { says: /there is no branch "/i },
   "no such agent for a goal": { says: /^\w+: there is no agent/ },
-  "too many goals": { says: /goals are under way in this project/, never: "as many as nobody states in minutes" },
+  "too many goals": { says: /goals are open in this project/, never: "as many as nobody states in minutes" },
   "a plan that is none": { says: /^(?:plan|tasks|\w+(?:\.\w+|\[\d+\])*): / },
   "there is nothing to do for the goal": { says: /: there is nothing to \w+/ },
   "the plan is not complete yet": {
@@ -95,9 +95,9 @@ export const refusals: { readonly [name: string]: Refusal } = {
     never: "the pieces of a plan of more than 1,000 tasks: test/goals/Limits.test.ts"
   },
   "no failed task of that name": { says: /^There is no failed task/ },
-  "the goal waits for no plan": { says: /waits for no plan/ },
+  "the goal waits for no plan": { says: /does not wait for a plan/ },
   "the goal is in the archive": {
-    says: /is in the archive of its conversation/,
+    says: /is archived with its conversation/,
     never: "no archive of an older agentd is there: test/goals/Recovery.test.ts"
   },
   "a merge of a goal that is not met": { says: /is not met: it is/ },

@@ -24,7 +24,7 @@ describe("why of a goal", () => {
           yield* world.submit({ plan: world.file({ id: "a", title: "x" }, { id: "b", title: "y" }) })
           yield* world.state("g1", "planning")
           const { advice, shown, texts } = yield* told(world, "g1")
-          assert.deepStrictEqual(texts.slice(0, 2), ["ada gave this goal: ship it", "it has a plan of 2 tasks"])
+          assert.deepStrictEqual(texts.slice(0, 2), ["ada submitted this goal: ship it", "it has a plan of 2 tasks"])
           assert.match(advice!, /agentd goal approve web\/g1 .*agentd goal reject web\/g1/)
           assert.match(shown[0]!, /^web\/g1 needs you for 0s \(rune \d+\)\.$/)
         }),
@@ -75,7 +75,7 @@ describe("why of a goal", () => {
           const blocked = yield* told(world, "g1")
           const error = "its turn ended with an error; it had said: no key"
           assert.include(blocked.texts, `a has failed: ${error}`)
-          assert.include(blocked.texts, `a stands still: ${error}`)
+          assert.include(blocked.texts, `a does not continue: ${error}`)
           assert.match(blocked.advice!, /agentd goal retry web\/g1/)
           broken = false
           yield* world.goals.retry("g1", null, caller)

@@ -106,7 +106,7 @@ const lives: ReadonlyArray<Life> = [
       yield* world.state("g1", "stopped")
       yield* world.submit({ plan: world.file(ONE) })
       const goal = yield* world.state("g2", "stopped")
-      assert.match(goal.reason!, /^pm: its answer could not be used: it holds no JSON object/)
+      assert.match(goal.reason!, /^pm: its answer could not be used: it contains no JSON object/)
     })
   },
   {
