@@ -1,10 +1,10 @@
 /**
- * Approvals: permission requests of sessions that a person can answer through agentd.
+ * Approvals: permission requests of sessions that the user can answer through agentd.
  *
  * Guarantees: the dialog in the terminal stays open, and the first answer wins. An answer is recorded as a rune before
  * it is returned. A request ends when it is settled elsewhere, after a timeout, or when the daemon stops. The whole
- * input stays in memory while the request waits. The decided input is in the log, redacted, with its hash. An approval
- * applies to the input that the person saw: it must contain that input's hash.
+ * input stays in memory while the request waits. The rune of the answer contains the input, redacted, and its hash. An
+ * approval applies to the input that the user saw: it must contain that input's hash.
  */
 import { Clock, Deferred, Duration, Effect, Stream } from "effect"
 import { hashOf, MAX_INPUT, refusalOf } from "../domain/CallHash.ts"
@@ -20,19 +20,19 @@ import { actorName, type PlateActor, plateActor, type Stand } from "./PlateActor
 import * as PlateId from "./PlateId.ts"
 import { causeOf } from "../core/event-log/Rune.ts"
 
-/** An answer to a permission request. `answers`: the person's choices, if the request has questions. */
+/** An answer to a permission request. `answers`: the user's choices, if the request has questions. */
 export type Decision =
   | {
       readonly behavior: "allow"
       readonly answers?: ReadonlyArray<string> | undefined
-      /** Hash of the input that the person saw. Without it no permission is granted. */
+      /** Hash of the input that the user saw. Without it no permission is granted. */
       readonly hash?: string | undefined
     }
   | { readonly behavior: "deny"; readonly message: string }
 
 /** Maximum number of requests that wait at the same time. */
 const MAX_OPEN = 1_000
-/** Maximum length of their inputs together, in characters. */
+/** Maximum total length of the inputs of all waiting requests, in characters. */
 const MAX_BYTES = 64 * MAX_INPUT
 
 export interface Request {
@@ -53,7 +53,7 @@ interface Open extends Request {
   readonly folder: string
   readonly since: number
   readonly answer: Deferred.Deferred<Decision | undefined>
-  /** An answer is being written to the log. */
+  /** True while an answer is being written to the log, and after it: other answers are rejected. */
   taken: boolean
 }
 
@@ -80,13 +80,16 @@ export class Approvals {
     return [...this.open.values()].reduce((sum, { input }) => sum + input.length, 0)
   }
 
-  /** The oldest waiting request of a plate; null if none can be answered here. */
+  /** The oldest waiting request of a plate; null if none can be answered through agentd. */
   of(plate: PlateActor): Request | null {
     for (const request of this.open.values()) if (request.plate === plate) return request
     return null
   }
 
-  /** The prompt of a request that was just committed, if no other request waits for it. */
+  /**
+   * Finds the open prompt of a permission request whose event was just committed. Undefined if every matching prompt
+   * belongs to another waiting request.
+   */
   private promptOf(plate: PlateActor, stand: Stand, event: PermissionRequest): Prompt | undefined {
     const agentId = event.agentId ?? null
     const inputs = new Map(stand.data.calls.map((call) => [call.callId, call.input]))
@@ -102,7 +105,7 @@ export class Approvals {
     )
   }
 
-  /** Waits for a person's answer. Undefined if the request cannot be answered here (any more). */
+  /** Waits for the user's answer. Undefined if the request cannot be answered through agentd, or can no longer be. */
   readonly wait = Effect.fnUntraced(
     { self: this },
     function* (
@@ -114,13 +117,13 @@ export class Approvals {
     ) {
       const prompt = this.promptOf(plate, at.stand, event)
       if (prompt === undefined || this.open.size >= MAX_OPEN || this.bytes + input.length > MAX_BYTES) return undefined
-      // A question that cannot be shown is answered in its own dialog.
+      // a question that cannot be shown here is answered in the terminal's dialog
       if (prompt.kind === "question" && questions.length === 0) return undefined
       const id = yield* PlateId.fresh
       const { tool } = prompt
       const of = { agent: plate.plateId, run: sessionId, call: id, tool, folder: cwd }
       const hash = hashOf({ ...of, input: JSON.parse(input) as unknown })
-      // an input that cannot be hashed cannot be decided on here
+      // an input that cannot be hashed cannot be approved here
       if (hash === undefined) return undefined
       const request: Open = {
         id,
@@ -169,7 +172,7 @@ export class Approvals {
       : refuse(
           "ambiguous",
           `${own.length} requests of "${id}" wait for an answer.`,
-          `Say which: ${own.map((request) => `${request.id} (${request.prompt.tool})`).join(", ")}`
+          `Name one of them: ${own.map((request) => `${request.id} (${request.prompt.tool})`).join(", ")}`
         )
   }
 
@@ -264,13 +267,13 @@ const nothing = (id: string, plate: PlateActor | undefined): CommandRefused => {
   return isOurs
     ? refuse(
         "invalid",
-        `${plate.plateId} is a run of ${agent}, whose calls are answered by their own ids.`,
+        `${plate.plateId} is a run of ${agent}: answer its calls by their own ids.`,
         "See what waits: agentd approve"
       )
     : refuse(
         "unsupported",
         `${plate.plateId} asks in its terminal, and cannot be answered from here.`,
-        `Answer it there: agentd focus ${plate.plateId}. From here it takes agentd hooks install --approvals, and a session that was started after it.`
+        `Answer it there: agentd focus ${plate.plateId}. To answer from here, run agentd hooks install --approvals, then start a new session.`
       )
 }
 
@@ -280,7 +283,8 @@ const told = (tool: string, decision: Decision): string => {
 }
 
 /**
- * Validates an answer. A request with questions needs choices, one for permission needs the hash; both can be denied.
+ * Validates an answer. A request with questions needs choices; a request for permission needs the hash. Both can be
+ * denied.
  */
 const decided = ({ hash, id, prompt, questions }: Open, given: Decision): Decision | CommandRefused => {
   if (given.behavior === "deny") return given
@@ -293,4 +297,4 @@ const decided = ({ hash, id, prompt, questions }: Open, given: Decision): Decisi
 }
 
 const tooLate = ({ prompt }: Open) =>
-  refuse("conflict", `The request to use ${prompt.tool} was settled elsewhere just now.`, "See what waits: agentd ps")
+  refuse("conflict", `The request to use ${prompt.tool} was just settled elsewhere.`, "See what waits: agentd ps")

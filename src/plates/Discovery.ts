@@ -2,9 +2,9 @@
  * Discovery: finds sessions that no hook has reported: those opened before the hooks were installed, and those on a
  * machine without hooks.
  *
- * Guarantees: only Claude Code's notes of live interactive processes are used. A session that a person has forgotten
- * stays forgotten until one of its hooks reports it, or until it continues in another process. Hooks that arrive later
- * find the same plate. A round costs one directory listing and one small file per Claude Code process.
+ * Guarantees: only Claude Code's notes of live interactive processes are used. A session that the user told agentd to
+ * forget stays forgotten until one of its hooks reports it, or until it continues in another process. Hooks that arrive
+ * later find the same plate. A round costs one directory listing and one small file per Claude Code process.
  */
 import { Clock, Effect, FileSystem } from "effect"
 import { join } from "node:path"
@@ -14,7 +14,7 @@ import type { AgentSession } from "../domain/AgentPort.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
 
 const INTERVAL = "10 seconds"
-/** A new session is skipped for this time, ms: its hook comes first and has more details. */
+/** How long a new session is skipped, ms. Its hook usually arrives in this time, and has more details. */
 const SETTLES = 3_000
 const MAX_MET = 10_000
 
@@ -56,7 +56,7 @@ export class Discovery {
     for (const note of notes) {
       if (!ClaudeSessions.isPersons(note) || now - (note.startedAt ?? now) < SETTLES) continue
       this.join(note, now)
-      // the agent's run reports everything itself
+      // the session of an agent's run has no plate: the run reports everything itself
       if (ours.some(({ pid, sessionId }) => pid === note.pid || sessionId === note.sessionId)) continue
       if (this.isKnown(note)) continue
       // the next round retries this session and the remaining ones
@@ -73,13 +73,13 @@ export class Discovery {
     plate.tell({ _tag: "Registered", at: now, plateId, cwd: plate.stand.data.cwd ?? cwd, pid, pidStart: procStart })
   }
 
-  /** Whether an open plate has this session, or a person has forgotten it. */
+  /** Whether the session has an open plate, or the user told agentd to forget the session. */
   private isKnown({ pid, sessionId, startedAt = 0 }: ClaudeSessions.Note): boolean {
     if (this.parts.registry.ofSession(sessionId)?.isOpen === true) return true
     return this.parts.registry.isForgotten(sessionId, { pid, startedAt })
   }
 
-  /** False if there is no room for the plate. */
+  /** Creates the plate of a session that was found. False if there is no room for the plate. */
   private readonly meet = Effect.fnUntraced(
     { self: this },
     function* (this: Discovery, note: ClaudeSessions.Note, now: number) {
@@ -89,7 +89,7 @@ export class Discovery {
       this.met.add(key)
       if (this.met.size > MAX_MET) this.met.delete(this.met.values().next().value!)
       const transcriptPath = join(this.parts.config, "projects", slug(cwd), `${sessionId}.jsonl`)
-      // The event is as old as the note, so that it does not override newer signals.
+      // The event has the time of the note, so that it does not override newer signals.
       const at = Math.min(now, statusUpdatedAt)
       const event = { _tag: "HookSessionStart", at, sessionId, source: "noted", noted: true } as const
       const heard = { name: "SessionStart", sessionId, cwd, transcriptPath, event }

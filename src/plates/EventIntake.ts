@@ -19,7 +19,7 @@ import type { AgentSession } from "../domain/AgentPort.ts"
 export interface Origin {
   /** `AGENTD_PLATE` in the session's environment, if agentd started the session. */
   readonly plate: string | undefined
-  /** `AGENTD_RUN`: the session is a run of ours, or a run's program started it. */
+  /** `AGENTD_RUN` in the session's environment: the session is a run of agentd, or a program of that run started it. */
   readonly run: string | undefined
   /** The session's process, if the hook handler knows it. */
   readonly pid: number | undefined
@@ -104,7 +104,7 @@ export class EventIntake {
       if (plate === undefined || event === undefined) return
       if (event._tag === "HookSessionEnd") yield* plate.lastLook
       if (event._tag === "HookSessionStart" && event.noted === true) {
-        // the rest of the session's note appears on the board together with the start
+        // wait for the start, so that the rest of the session's note appears on the board together with it
         yield* Effect.ignore(plate.ask(event))
         yield* plate.look("look")
       } else plate.tell(event)
@@ -113,7 +113,8 @@ export class EventIntake {
   )
 
   /**
-   * Like `take`, for an event that was stored on disk: durable on return. An event that the plate rejects is outdated.
+   * Like `take`, for an event that was stored on disk. On return the event is durable. If the plate rejects the event,
+   * it is outdated and is ignored.
    */
   readonly keep = Effect.fnUntraced(
     { self: this },
@@ -129,8 +130,8 @@ export class EventIntake {
   )
 
   /**
-   * Finds or creates the plate, and completes the event with what is known in addition to its body. The caller sends
-   * the event to the plate. The session of an agent's run has no plate: the run reports everything itself.
+   * Finds or creates the plate, and adds to the event what its body lacks, such as the process. The caller sends the
+   * event to the plate. The session of an agent's run has no plate: the run reports everything itself.
    */
   readonly admit = Effect.fnUntraced({ self: this }, function* (this: EventIntake, heard: Heard, origin: Origin) {
     const now = yield* Clock.currentTimeMillis
@@ -148,7 +149,7 @@ export class EventIntake {
     plate.heard = now
     this.registry.populated.openUnsafe()
     if (heard.sessionId === plate.sessionId && plate.follow(heard.transcriptPath)) {
-      // Reads the existing content now, so that it is not taken as new later.
+      // Reads the existing content now, so that it is not mistaken for new content later.
       yield* FiberSet.run(this.looks, plate.look("look"))
     }
     if (heard.plan !== undefined) plate.plan = bounded(planAfter(plate.plan, heard.plan.tool, heard.plan.input))
@@ -157,8 +158,8 @@ export class EventIntake {
   })
 
   /**
-   * Handles what comes after an event. A session that ends can continue under another id, or its process exits. The
-   * returned effect runs after the event.
+   * Handles the consequences of an event. A session that ends can continue under another id, or its process exits. The
+   * caller runs the returned effect after the event.
    */
   private follows(plate: PlateActor, event: PlateMachine.Event, origin: Origin): Effect.Effect<void> {
     if (event._tag === "HookSessionEnd") {
@@ -166,7 +167,7 @@ export class EventIntake {
       plate.ended = { reason: event.reason, at: event.at }
       return goesOn(event.reason) ? Effect.void : this.pulse.ending(plate)
     }
-    // Only its start reopens an ended session: any other hook that arrives now was sent before the end.
+    // Only a start reopens an ended session: any other hook that arrives now was sent before the end.
     if (isStart(event) && event.sessionId === plate.sessionId) plate.ended = undefined
     // The hook fired while the daemon was down, and its process is gone by now.
     if (
@@ -186,7 +187,7 @@ type Start = Extract<PlateMachine.Event, { readonly _tag: "HookSessionStart" | "
 
 /**
  * Whether a hook belongs to the session of an agent's run, and not to a session that a program of the run started. A
- * run reports its session id after its session's first hooks. A clear within it is reported by hooks only.
+ * run reports its session id only after the first hooks of its session. Only hooks report a clear within that session.
  */
 const isRuns = (
   { event, sessionId }: Heard,
@@ -206,7 +207,9 @@ const isRuns = (
 const isStart = (event: PlateMachine.Event): event is Start =>
   event._tag === "HookSessionStart" || event._tag === "SessionStart"
 
-/** The process of an origin. Undefined if its start time is unknown, so that it cannot be checked. */
+/**
+ * The process that sent an event. Undefined if the pid or the start time is unknown: it could not be identified later.
+ */
 const processOf = ({ pid }: Origin, { identify }: Lookup): ProcessId | undefined => {
   if (pid === undefined) return undefined
   const process = identify(pid)
@@ -216,7 +219,7 @@ const processOf = ({ pid }: Origin, { identify }: Lookup): ProcessId | undefined
 const pidOf = (process: ProcessId | undefined) =>
   process === undefined ? {} : { pid: process.pid, ...(process.start === 0 ? {} : { pidStart: process.start }) }
 
-/** The event with what is known in addition to its body. Paths are added if they are new. */
+/** Adds to a hook's event what its body lacks: the process, and the paths if they are new. */
 const adorned = (
   { cwd, event, transcriptPath }: Heard,
   plate: PlateActor,

@@ -13,7 +13,7 @@ export interface Facts {
   readonly prompt: string | null
   readonly lastTool: string | null
   readonly toolCalls: number
-  /** The tool whose start `/events` has reported, but not its end. */
+  /** The tool whose start, but not its end, was reported through `/events`. */
   readonly using: { readonly tool: string; readonly input: string | null } | null
 }
 
@@ -52,7 +52,7 @@ export interface Shown {
   readonly tokens: number | null
 }
 
-/** The facts that a row shows: from the transcript, or else from the hooks. */
+/** The facts that a row shows, combined from the transcript and the hooks. */
 export const shown = (facts: Facts, transcript: Transcript | undefined): Shown => {
   const view = transcript?.view
   const counted = view !== undefined && transcript?.partial === false && transcript.found?._tag === "Read"

@@ -1,9 +1,9 @@
 /**
  * HealthCheck: corrects the status of plates whose hooks were missed, every 10 seconds.
  *
- * Guarantees: it only asks each plate's actor to look, and decides nothing itself. A plate whose files hang does not
- * delay the others. If a check is more than three intervals late (the machine slept), that round is skipped. Without
- * open plates it does not wake up. `checkedAt` distinguishes a working check from a stuck one.
+ * Guarantees: it only makes each plate read its files again, and decides nothing itself. A plate whose files hang does
+ * not delay the others. If a check is more than three intervals late (the machine slept), that round is skipped. If no
+ * plate is open, it does not wake up. `checkedAt` distinguishes a working check from a stuck one.
  */
 import { Clock, Effect, Option } from "effect"
 import * as Monotonic from "../core/supervision/Monotonic.ts"
@@ -11,7 +11,7 @@ import * as PlateMachine from "./PlateMachine.ts"
 import type { PlateActor } from "./PlateActor.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
 
-/** Timeout for the files of one plate, so that the others are still checked in every round. */
+/** Timeout for reading the files of one plate, ms, so that the others are still checked in every round. */
 const LOOK_LIMIT = PlateMachine.HEALTH_CHECK_INTERVAL
 const CONCURRENCY = 16
 /** Time after which a closed plate disappears from the list, ms. */

@@ -34,7 +34,7 @@ const mended = (text: string): unknown => {
   }
 }
 
-/** Throws like JSON.parse if the text is not JSON, whether truncated or whole. */
+/** Parses a body. Throws like JSON.parse if the text is not JSON, whether truncated or whole. */
 export const parse = (text: string): unknown => {
   try {
     return JSON.parse(text)
@@ -44,5 +44,5 @@ export const parse = (text: string): unknown => {
   }
 }
 
-/** Whether the text is a complete JSON object. The sender may keep its end of the pipe open after it. */
+/** Whether the text is a complete JSON object. The sender may leave its pipe open after the object. */
 export const isWhole = (text: string): boolean => attempt(() => typeof JSON.parse(text) === "object") ?? false

@@ -1,9 +1,9 @@
 /**
  * HookEvent: parses what Claude Code's hooks report about a session.
  *
- * Guarantees: pure; every existing hook is known, and an unknown one is rejected by name. An event contains only what
- * the board needs: no prompt, and no input or output of a tool. What a person is asked to allow is returned next to the
- * event.
+ * Guarantees: pure; every hook of Claude Code is known, and an unknown one is rejected by name. An event contains only
+ * what the board needs: no prompt, and no input or output of a tool. The input of a permission request is returned
+ * separately.
  */
 import { createHash } from "node:crypto"
 import type { Result } from "effect"
@@ -22,7 +22,7 @@ export interface Heard {
   readonly transcriptPath: string | undefined
   /** Undefined if the hook says nothing about the state. */
   readonly event: PlateMachine.Event | undefined
-  /** The beginning of the person's prompt. */
+  /** The beginning of the user's prompt. */
   readonly prompt?: string
   readonly questions?: ReadonlyArray<Question>
   /** The input of the tool that asks for permission, or that `/events` reports: unredacted JSON. */
@@ -33,11 +33,11 @@ export interface Heard {
 
 /** Maximum number of background tasks in one Stop hook. */
 const MAX_TASKS = 256
-/** Number of characters of a prompt that are searched. */
+/** Number of characters of a prompt that are searched for the id of an ended task. */
 const PROMPT_HEAD = 2_000
 const PROMPT_KEPT = 200
 
-/** Fields that every event has. The caller of a reader provides `at` and `sessionId`. */
+/** Fields that every event has. */
 interface Base {
   readonly at: number
   readonly sessionId: string
@@ -93,7 +93,7 @@ const notification = (body: JsonReader, base: Base): PlateMachine.Event | undefi
     : undefined
 }
 
-/** The hook says nothing about the state, but shows that the session is alive. */
+/** For a hook that does not change the state, but shows that the session is alive. */
 const nothing: Read = () => undefined
 
 const hooks: { readonly [name: string]: Read } = {
@@ -154,13 +154,13 @@ const hooks: { readonly [name: string]: Read } = {
 
 export const names: ReadonlyArray<string> = Object.keys(hooks)
 
-/** The text that a person typed; nothing if a program put other text in its place. */
+/** The beginning of the prompt that the user typed. Empty for other hooks, and for text that a program inserted. */
 const promptOf = (name: string, body: JsonReader) => {
   const prompt = name === "UserPromptSubmit" ? body.words("prompt")?.trim() : undefined
   return prompt === undefined || prompt === "" || prompt.startsWith("<") ? {} : { prompt: prompt.slice(0, PROMPT_KEPT) }
 }
 
-/** The call, if it writes the session's plan file. */
+/** The call, if it writes the session's plan file; otherwise empty. */
 const planOf = (name: string, body: JsonReader) => {
   if (name !== "PreToolUse") return {}
   const [tool, input] = [body.text("tool_name"), body.json["tool_input"]]
@@ -168,7 +168,7 @@ const planOf = (name: string, body: JsonReader) => {
   return isPlan ? { plan: { tool, input } } : {}
 }
 
-/** `at`: when the hook arrived, ms since the epoch. */
+/** Parses the body of a hook. `at` is when the hook arrived, ms since the epoch. */
 export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefused> =>
   JsonReader.read(raw, (body) => {
     const name = body.text("hook_event_name")
@@ -178,7 +178,7 @@ export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefus
       body.refuse(
         "hook_event_name",
         `There is no hook named ${JSON.stringify(name.slice(0, 64))}.`,
-        "Send Claude Code's hook as it is; agentd may have to be upgraded for a newer one."
+        "Send Claude Code's hook unchanged; a newer hook can require a newer agentd."
       )
     }
     return {

@@ -40,7 +40,7 @@ export class JsonReader {
         new EventRefused({
           field: "",
           message: `The body is ${shown(body)}, not a JSON object.`,
-          remedy: "Send one JSON object, as the coding CLI gives it."
+          remedy: "Send one JSON object, as the coding CLI provides it."
         })
       )
     }
@@ -82,7 +82,7 @@ export class JsonReader {
     return ""
   }
 
-  /** A text for people, cut at `MAX_TEXT` characters. */
+  /** Reads an optional text for display, cut at `MAX_TEXT` characters. Undefined if it is empty or not a text. */
   words(field: string): string | undefined {
     const value = this.json[field]
     return typeof value === "string" && value !== "" ? value.slice(0, MAX_TEXT) : undefined
@@ -93,7 +93,7 @@ export class JsonReader {
     const value = this.json[field]
     if (value === undefined || value === null) return undefined
     if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value
-    this.refuse(field, `${field} is no whole number above 0.`, `Give ${field} as such, or leave it out.`)
+    this.refuse(field, `${field} is not a whole number above 0.`, `Send a whole number above 0, or leave ${field} out.`)
     return undefined
   }
 
@@ -105,7 +105,7 @@ export class JsonReader {
     if (Number.isFinite(at)) return at
     this.refuse(
       field,
-      `${field} is no point in time.`,
+      `${field} is not a point in time.`,
       "Give it as ISO 8601 or as a number since 1970, or leave it out."
     )
     return undefined
@@ -123,5 +123,5 @@ export class JsonReader {
   }
 }
 
-/** A number below 1e11 is read as seconds, which reach until the year 5138. */
+/** Converts a time since the epoch to ms. A number below 1e11 is in seconds, which last until the year 5138. */
 const inMillis = (value: number): number => (Math.abs(value) < 1e11 ? value * 1_000 : value)

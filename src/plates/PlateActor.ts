@@ -1,8 +1,8 @@
 /**
- * PlateActor: one session's plate. It has the actor of the plate's machine, the facts that the board shows, and the
- * transcript that the status is checked against.
+ * PlateActor: the plate of one session. It has the actor of the plate's state machine, the facts that the board shows,
+ * and the transcript with which the status is compared.
  *
- * Guarantees: `tell` does not wait. Only the machine has the status; everything else here can be lost and derived
+ * Guarantees: `tell` does not wait. Only the state machine has the status; everything else here can be lost and derived
  * again.
  */
 import { Clock, Deferred, Effect, type FileSystem } from "effect"
@@ -30,13 +30,13 @@ export const plateActor = stateMachineActor({ machine: PlateMachine.Plate, data:
 /** Maximum number of subagents whose transcripts are followed while they have an open prompt. */
 const MAX_SIDES = 16
 
-/** Rounds in which a transcript may be missing: it is created some moments after the first prompt. */
+/** Number of health check rounds in which a transcript may be missing: it is created shortly after the first prompt. */
 const MAX_ABSENCES = 2
 
-/** How long the end of a session waits for its transcript to be read. */
+/** Timeout for reading the transcript once more before a session's end is recorded. */
 const LAST_LOOK = "1 second"
 
-/** The transcript of a subagent, in a folder next to the session's transcript. */
+/** Path of a subagent's transcript, in a folder next to the session's transcript. */
 const sidePath = (transcript: string, agentId: string): string =>
   `${transcript.replace(/\.jsonl$/, "")}/subagents/agent-${agentId}.jsonl`
 
@@ -57,24 +57,27 @@ export class PlateActor {
   heard: number
   /** The newest session id that was received, including events that are not committed yet. */
   sessionId: string | null
-  /** The end that the session reported, until it has a new id. */
+  /** The end that the session reported. Undefined if it reported none, or has started again since. */
   ended: { readonly reason: string; readonly at: number } | undefined = undefined
   transcript: Transcript | undefined = undefined
-  /** The last plan that the session wrote. */
+  /** The newest plan that the session wrote; undefined if it wrote none. */
   plan: Plan | undefined = undefined
   /** Reads the notes of the session's processes; undefined if their folder is unknown. */
   note: SessionNote.SessionNote | undefined = undefined
-  /** The branch of the session's folder; undefined before the first look, or if there is no branch. */
+  /** The git branch of the session's folder; undefined before the first check, or if there is no branch. */
   branch: string | undefined = undefined
   private branchAt = -1
-  /** When a sign of the session was first found to be in the future (the clock was set back); undefined if none is. */
+  /**
+   * When a time of the session was first found to be in the future, because the clock was set back. Undefined if none
+   * is.
+   */
   private setBackAt: number | undefined = undefined
-  /** Consecutive rounds in which a session that has begun had no transcript. */
+  /** Number of consecutive rounds in which a session that has begun had no transcript. */
   private absences = 0
   private readonly sides = new Map<string, Transcript>()
-  /** Completed when the current look ends; undefined if there is none. */
+  /** Completed when the running `look` ends; undefined if none is running. */
   private looking: Deferred.Deferred<void> | undefined = undefined
-  /** The look that was requested during the current one. */
+  /** The `look` that was requested while another one was running; undefined if there was none. */
   private next: "round" | "look" | undefined = undefined
 
   constructor({
@@ -101,13 +104,13 @@ export class PlateActor {
     return this.stand.state !== "Closed"
   }
 
-  /** Claude Code keeps the process in reserve: no session has begun in it. */
+  /** True if Claude Code keeps the process in reserve: no session has begun in it. */
   get isSpare(): boolean {
     const { state } = this.stand
     return (state === "Idle" || state === "Starting") && this.note?.isSpare === true
   }
 
-  /** The processes whose start time is known, newest last. A person can open a session twice. */
+  /** The session's processes whose start time is known, newest last. The user can open a session twice. */
   get processes(): ReadonlyArray<ProcessId> {
     return this.stand.data.processes.flatMap(({ pid, start }) => (start === null ? [] : [{ pid, start }]))
   }
@@ -128,7 +131,7 @@ export class PlateActor {
     return this.actor.ask(event)
   }
 
-  /** True if the path is another file than before: it needs a first look. */
+  /** Follows the transcript at this path. True if the path is new: the transcript needs a first look. */
   follow(path: string | null | undefined): boolean {
     if (path === null || path === undefined || path === this.transcript?.path) return false
     this.transcript = new Transcript(this.fs, path, "main")
@@ -138,14 +141,14 @@ export class PlateActor {
     return true
   }
 
-  /** False if missed hooks cannot be corrected: the transcript is unknown, or did not appear with the first prompt. */
+  /** False if missed hooks cannot be corrected: the transcript is unknown, or did not appear after the first prompt. */
   get watchable(): boolean {
     return this.transcript !== undefined && this.absences < MAX_ABSENCES
   }
 
   /**
-   * Reads what was added to the transcripts and the note, and sends the resulting events to the machine. Looks do not
-   * overlap: one that is requested during another follows it. A round waits for the end.
+   * Reads what was added to the transcripts and the note, and sends the resulting events to the state machine. Looks do
+   * not overlap: if one is running, the next one starts after it. A look of the kind `round` waits for the end of both.
    */
   look(kind: "round" | "look"): Effect.Effect<void> {
     return Effect.suspend(() => {
@@ -158,7 +161,7 @@ export class PlateActor {
   /** Called before a session's end is sent to its plate: finds out from the transcript how a running turn has ended. */
   readonly lastLook: Effect.Effect<void> = Effect.suspend(() => {
     if (this.stand.state !== "Running" || this.transcript === undefined) return Effect.void
-    // ours follows a look that is already running
+    // if another look is running, ours starts after it: wait for both
     const over = Effect.suspend(() => (this.looking === undefined ? Effect.void : Deferred.await(this.looking)))
     return Effect.asVoid(Effect.timeoutOption(Effect.andThen(this.look("look"), over), LAST_LOOK))
   })
@@ -212,7 +215,7 @@ export class PlateActor {
     for (const event of events) yield* this.actor.tell(event)
   })
 
-  /** Looks at the branch once, and again whenever the session has written: work has gone on then. */
+  /** Finds the git branch once, and again whenever the transcript was written: work may have changed the branch. */
   private readonly lookAtBranch = Effect.gen({ self: this }, function* () {
     const { cwd } = this.stand.data
     const written = this.transcript?.found?._tag === "Read" ? this.transcript.found.mtime : 0

@@ -1,8 +1,8 @@
 /**
  * PlateId: creates and checks the ids of plates.
  *
- * Guarantees: ids made here differ from each other in their first characters, so that a person can type a short prefix.
- * No plate id can be mistaken for another stream of the log: neither the daemon's nor a conversation's.
+ * Guarantees: ids made here differ from each other in their first characters, so that the user can type a short prefix.
+ * A plate id cannot be mistaken for another stream of the log: the daemon's, or a conversation's.
  */
 import { Effect, Random } from "effect"
 import * as ConversationId from "../domain/ConversationId.ts"
@@ -15,9 +15,9 @@ const CHARS = 12
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
 export const FORM =
-  "Leave it out, or give 1 to 64 letters, digits, '.', '_' and '-' that neither end like a conversation's id nor name the daemon: a UUID does."
+  "Leave it out, or send 1 to 64 letters, digits, '.', '_' and '-', such as a UUID. The daemon's name and ids that end like a conversation's are not allowed."
 
-/** True for an id that another program may give to a plate. */
+/** True for an id that a client may choose for a plate. */
 export const isValid = (id: string): boolean => NAME.test(id) && !ConversationId.isValid(id) && id !== DAEMON_STREAM
 
 /** A new id with 60 random bits. */

@@ -41,10 +41,10 @@ export const plateKinds = {
       behavior: Schema.Literals(["allow", "deny"]),
       by: text,
       agentId: mayText,
-      /** A person's message with the answer, and the answers to the questions. */
+      /** `message`: the user's message with the answer; `answers`: the answers to the questions. */
       message: mayText,
       answers: Schema.optional(Schema.Array(text)),
-      /** The input that was decided on, redacted, and the hash of the unredacted input. */
+      /** The input of the tool call, redacted, and the hash of the unredacted input. */
       arguments: Schema.optional(text),
       hash: Schema.optional(text)
     })

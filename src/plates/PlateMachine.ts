@@ -1,9 +1,9 @@
 /**
  * PlateMachine: the state machine of one coding session that agentd did not start.
  *
- * Guarantees: the status follows only from the plate's sets (`settle`), so an event of a parallel tool does not hide an
- * open question. The five events of `/events` do what their table says. A closed plate is reopened only by a start of
- * its session.
+ * Guarantees: the status is derived only from the plate's sets (`settle`), so an event of a parallel tool does not hide
+ * an open question. The table alone defines the effects of the five events of `/events`. A closed plate is reopened
+ * only by a start of its session.
  *
  * Claude Code's hooks add to the sets and remove from them; the five events of `/events` overwrite them. Applying an
  * event twice has the same effect as once. An outdated event changes nothing.
@@ -76,7 +76,7 @@ export const Event = Schema.Union([
     ...process,
     /** `at` is when the hook fired, not when it arrived: it was stored while the daemon was down. */
     late: Schema.optional(Schema.Boolean),
-    /** No hook reported the start: the session was found by its process's note. */
+    /** True if no hook reported the start: the session was found through the note of its process. */
     noted: Schema.optional(Schema.Boolean)
   }),
   Schema.TaggedStruct("HookSessionEnd", { ...hook, reason: Schema.String }),
@@ -105,7 +105,7 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("HookElicitationResult", { ...hook, server: Schema.String }),
   Schema.TaggedStruct("HookPreCompact", hook),
   Schema.TaggedStruct("HookPostCompact", hook),
-  /** A person has answered a permission request through agentd. */
+  /** The user has answered a permission request through agentd. */
   Schema.TaggedStruct("PromptAnswered", {
     at,
     agentId,
@@ -113,9 +113,9 @@ export const Event = Schema.Union([
     callId: Schema.optional(Schema.String),
     behavior: Schema.Literals(["allow", "deny"])
   }),
-  // The health check. `asOf` is the time of the signal that it looked at: a newer one wins.
+  // Events of the health check. `asOf` is the time of the evidence: if a newer signal exists, the event is outdated.
   Schema.TaggedStruct("HealthCheckRecovery", { at, asOf: Schema.Finite }),
-  /** A dialog that was open at `asOf` is over: its call went on, or has a result. */
+  /** A dialog that was open at `asOf` is over: its call continued, or has a result. */
   Schema.TaggedStruct("DialogEndObserved", {
     at,
     asOf: Schema.Finite,
@@ -141,7 +141,7 @@ export const Event = Schema.Union([
     asOf: Schema.Finite,
     status: Schema.Literals(["idle", "busy", "permission", "question"])
   }),
-  // The process, and the board.
+  // Events of the process and of the board.
   Schema.TaggedStruct("Registered", {
     at,
     plateId: Schema.String,
@@ -166,35 +166,36 @@ export type Kind = (typeof kinds)[number]
 
 /** Interval of the health check, ms. */
 export const HEALTH_CHECK_INTERVAL = 10_000
-/** A transcript is ahead of the events when it is newer by more than this, in whole seconds. */
+/** If the transcript is newer than the last event by more than this, in whole seconds, an event was missed. */
 export const STALENESS_SECONDS = 2
-/** An attention state that is over is left within this time, ms. */
+/** Maximum time until a plate leaves a state that needs the user, after the reason for it is gone, ms. */
 export const MAX_RECOVERY = 12_000
-/** Time of silence after which a turn is over if its transcript says that it ended, ms. */
+/** How long a session must be silent until its turn counts as over, if the transcript says that the turn ended, ms. */
 export const QUIET = 30_000
-/** Time of silence after which any turn is over, ms. */
+/** How long a session must be silent until its turn counts as over in any case, ms. */
 export const SILENT = 600_000
-/** A check that is late by more than this number of intervals skips one round: the machine slept. */
+/** If a check is late by more than this number of intervals, one round is skipped: the machine slept. */
 export const MAX_LATE_INTERVALS = 3
 
-/** Whether the transcript was written without an event. Both times are in seconds since the epoch. */
+/** Whether the transcript was written after the last event. Both times are in seconds since the epoch. */
 export const transcriptAhead = (mtimeSeconds: number, lastEventSeconds: number): boolean =>
   Math.floor(mtimeSeconds) > Math.floor(lastEventSeconds) + STALENESS_SECONDS
 
-// --- how each event changes what a plate holds
+// --- how each event changes the data of a plate
 
-/** A start that was stored while the daemon was down, and is older than what has been heard since. */
+/** True for a start that was stored while the daemon was down, and is older than the newest signal. */
 const isLate = (data: Data, event: Event): boolean =>
   event._tag === "HookSessionStart" && event.late === true && data.signal !== null && event.at < data.signal.at
 
 /**
- * True if a start opens the plate again: its process is alive, even if the exit of the previous one was noticed late.
+ * True if a start reopens a closed plate: its process is alive, even if the exit of the previous one was noticed late.
  */
 const reopens = (data: Data, event: Event): boolean =>
   event._tag === "HookSessionStart" && data.closed && event.pidStart !== undefined
 
 /**
- * A compaction continues its turn; every other start shows an idle screen. A late start only updates ids and process.
+ * Applies a session's start. After a compaction the turn continues; after any other start the session is idle. A late
+ * start only updates ids and process.
  */
 const started = (data: Data, event: Extract<Event, { readonly _tag: "HookSessionStart" }>): Data => {
   const late = isLate(data, event)
@@ -274,7 +275,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   HookElicitationResult: (data, event) => closedWhere(data, (prompt) => prompt.tool === `elicitation:${event.server}`),
   HookPreCompact: (data) => ({ ...data, compacting: true }),
   HookPostCompact: (data) => ({ ...data, compacting: false }),
-  // The prompt was answered through agentd: the agent goes on after either answer.
+  // The prompt was answered through agentd: the agent continues after either answer.
   PromptAnswered: (data, event) => {
     const agentId = event.agentId ?? null
     const after = closedWhere(data, (prompt) => answers(prompt, agentId, event.tool, event.callId))
@@ -296,7 +297,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   StatusNoted: (data, { asOf, status }) => {
     if (status === "idle") return { ...turnEnded(data, data.background, null), prompts: [] }
     if (status === "busy") return acting({ ...data, prompts: [] }, null, asOf)
-    // an agent that asks now has gone on since an older interrupt
+    // an agent that asks now has continued since an older interrupt
     const asking = { ...data, turnAt: Math.max(data.turnAt, asOf) }
     return opened(asking, { agentId: null, tool: "*", callId: null, kind: status, at: asOf, noted: true })
   },
@@ -332,7 +333,7 @@ const signalOf = (event: Event): Signal => {
   return "hook"
 }
 
-/** The only update of a plate: its sets, and the signal on which the status now rests. */
+/** The machine's only update: it changes the plate's sets, and stores the signal from which the status is derived. */
 const applied = (data: Data, event: Event): Data => ({
   ...changes[event._tag](underId(data, event), event as never),
   // A late event does not make the status look older than it is.
@@ -346,11 +347,11 @@ const isOurs = (data: Data, pid: number): boolean =>
 const formerHook = (data: Data, event: Event): boolean =>
   event._tag.startsWith("Hook") && "sessionId" in event && data.formerIds.includes(event.sessionId ?? "")
 
-/** Whether something was heard after the evidence. A stamp in the future dates from before the clock was set back. */
+/** Whether a time is newer than the evidence. A time in the future was recorded before the clock was set back. */
 const isAfter = (stamp: number, { asOf, at }: { readonly asOf: number; readonly at: number }): boolean =>
   stamp > asOf && (stamp <= at || asOf > at)
 
-/** Whether the note is older than what has been heard since about the turn or dialog that it would end or begin. */
+/** Whether the note is outdated: newer signals exist about the turn or dialog that the note would end or begin. */
 const notedBefore = (data: Data, event: Extract<Event, { _tag: "StatusNoted" }>): boolean => {
   const asked = data.prompts.some((prompt) => isAfter(prompt.at, event))
   const heard = isAfter(data.signal?.at ?? 0, event)
@@ -379,7 +380,7 @@ export const past = (data: Data, event: Event): boolean => {
 
 // --- the table
 
-/** The state of a plate, from its sets only. */
+/** The state of a plate, derived from its sets only. */
 const settle = [
   { to: "Closed", when: "closed" },
   { to: "AwaitingInput", when: "asked" },
@@ -426,8 +427,8 @@ const open = {
   Forgotten: forget
 }
 /**
- * HealthCheckRecovery moves only AwaitingInput, AwaitingApproval and Error. A dialog is open in the first two: this is
- * their table.
+ * Events for AwaitingInput and AwaitingApproval, the states in which a dialog is open. Besides them,
+ * HealthCheckRecovery applies only to Error.
  */
 const attention = {
   ...open,

@@ -25,7 +25,7 @@ import type { PlateRecord, Records } from "./Recovery.ts"
 export const MAX_PLATES = 4_096
 /** Maximum number of closed plates whose records are in memory. */
 const MAX_ARCHIVED = 2_000
-/** Maximum number of names that are remembered so that they are not used again. */
+/** Maximum number of former plate ids that are remembered, so that they are not used again. */
 const MAX_USED = 100_000
 
 /** The sender of a hook, as far as its environment and process identify it. */
@@ -58,13 +58,15 @@ export const goesOn = (reason: string): boolean => reason === "clear" || reason 
 const continues = (event: PlateMachine.Event): boolean =>
   event._tag === "HookSessionStart" ? event.source !== "startup" : event._tag === "HookUserPromptSubmit"
 
-/** False for a notification of Claude Code's list of sessions: it reports others, under an id that no session has. */
+/**
+ * False for a notification of Claude Code's list of sessions. It is about other sessions, and its id is no session's.
+ */
 const tellsOfItself = ({ event, name }: Heard): boolean =>
   name !== "Notification" || (event?._tag === "HookNotification" && event.notificationType !== "agent_needs_input")
 
 /**
- * Maximum time between the end of a session and the start of the next in its process, ms. Usually moments, but a start
- * can be reported late.
+ * Maximum time between the end of a session and the start of the next one in the same process, ms. The time is usually
+ * short, but a start can be reported late.
  */
 const GOES_ON_WITHIN = 30_000
 
@@ -82,9 +84,9 @@ export class PlateRegistry {
   private readonly used = new Set<string>()
   private readonly bySession = new Map<string, string>()
   private readonly byRun = new Map<string, string>()
-  /** Maps the plate name in a session's environment to the id of its plate, if that is another. */
+  /** Maps the plate name in a session's environment to the id of its plate, if the two differ. */
   private readonly aliases = new Map<string, string>()
-  /** Sessions that people have forgotten, by session id. */
+  /** Sessions that the user told agentd to forget, by session id. */
   private readonly forgotten = new Map<string, Forgotten>()
   private readonly options: Options
   /** Serializes finding and creating plates. */
@@ -111,7 +113,7 @@ export class PlateRegistry {
     }
   )
 
-  /** By its id, or by the name in its session's environment. */
+  /** Finds a plate by its id, or by the plate name in its session's environment. */
   named(id: string): PlateActor | undefined {
     return this.plates.get(this.aliases.get(id) ?? id)
   }
@@ -140,7 +142,7 @@ export class PlateRegistry {
     return this.finding.withPermit(this.seek(heard, speaker))
   }
 
-  /** The plate of that name; created if there is none. */
+  /** Returns the plate of that name, or creates it. Without a name, a plate with a new id is created. */
   claim(plateId: string | undefined): Effect.Effect<PlateActor, EventRefused> {
     const known = Effect.sync(() => (plateId === undefined ? undefined : this.named(plateId)))
     return this.finding.withPermit(
@@ -164,7 +166,10 @@ export class PlateRegistry {
     }
   )
 
-  /** Finds the plate for a session's start: the named one that waits, the session's own, or that of its process. */
+  /**
+   * Finds the plate for a session's start: the named plate if it waits for a session, the session's own plate, or the
+   * plate of its process.
+   */
   private ofStart(heard: Heard, speaker: Speaker): PlateActor | undefined {
     const named = this.namedBy(speaker)
     if (named !== undefined && named.sessionId === null) return named
@@ -187,7 +192,10 @@ export class PlateRegistry {
     return (run === undefined ? undefined : this.ofRun(run)) ?? (plate === undefined ? undefined : this.named(plate))
   }
 
-  /** Whether the named plate's session can have changed into this one, which otherwise only inherited the name. */
+  /**
+   * Whether the named plate's session can have continued as this session. Otherwise this session only inherited the
+   * name.
+   */
   private admits(named: PlateActor, { process }: Speaker): boolean {
     if (named.ended !== undefined) return true
     const own = named.process
@@ -195,8 +203,8 @@ export class PlateRegistry {
   }
 
   /**
-   * The only plate of the folder whose session ended in favour of another in the same process, and whose new start is
-   * still missing.
+   * The plate of the transcript's folder whose session ended in order to continue under another id. Undefined if
+   * several plates fit.
    */
   private going({ event, transcriptPath }: Heard): PlateActor | undefined {
     if (transcriptPath === undefined || event === undefined || !continues(event)) return undefined
@@ -212,13 +220,13 @@ export class PlateRegistry {
     return waiting.length === 1 ? waiting[0] : undefined
   }
 
-  /** Makes an archived plate active again when its session is heard of: resumed, or reported late. */
+  /** Reactivates an archived plate when its session is reported again: it was resumed, or the report is late. */
   private readonly revived = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, sessionId: string) {
     const record = this.archive.get(this.bySession.get(sessionId) ?? "")
     return record === undefined ? undefined : yield* this.enter(record)
   })
 
-  /** Creates a plate, under the name in the session's environment unless that is taken. */
+  /** Creates a plate. Its id is the name in the session's environment, unless that is invalid or in use. */
   private readonly fresh = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, { plate, run }: Speaker) {
     const wanted = plate !== undefined && PlateId.isValid(plate) && this.isFree(plate) ? plate : undefined
     const made = yield* this.make(wanted)
@@ -239,7 +247,7 @@ export class PlateRegistry {
       return yield* new EventRefused({
         field: "session_id",
         message: `${MAX_PLATES} sessions are open already.`,
-        remedy: "Forget those that are gone: agentd ps shows them."
+        remedy: "Forget those that have ended: agentd ps lists them."
       })
     }
     let plateId = wanted ?? (yield* PlateId.fresh)
@@ -252,7 +260,7 @@ export class PlateRegistry {
     const { actor, plateId } = yield* this.bear(record)
     const at = yield* Clock.currentTimeMillis
     yield* Effect.catch(Effect.asVoid(actor.ask({ _tag: "ProcessExited", at })), ({ message }) =>
-      Effect.logWarning(`the row ${plateId} of a run of before: ${message}`)
+      Effect.logWarning(`the row ${plateId} of an earlier run: ${message}`)
     )
     yield* this.options.supervisor.remove(scopeId(plateId))
   })
@@ -289,7 +297,7 @@ export class PlateRegistry {
     yield* this.options.supervisor.remove(scopeId(plate.plateId))
   })
 
-  /** Removes the plate. Only its name remains, which is not used again. */
+  /** Removes the plate. Only its id is remembered, so that it is not used again. */
   readonly drop = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {
     this.plates.delete(plate.plateId)
     this.spend(plate.plateId)
@@ -298,19 +306,21 @@ export class PlateRegistry {
   })
 
   /**
-   * Whether a person has forgotten the session, and it continues in a process that it had then. A hook of the session
-   * ends this.
+   * Whether the user told agentd to forget the session, and the process is one that the session had then. A hook of the
+   * session ends this.
    */
   isForgotten(sessionId: string, { pid, startedAt }: { readonly pid: number; readonly startedAt: number }): boolean {
     const forgotten = this.forgotten.get(sessionId)
     return forgotten !== undefined && (forgotten.pids.has(pid) || startedAt <= forgotten.at)
   }
 
-  /** Whether a person has forgotten the session after its process sent what it sent `at`, ms since the epoch. */
+  /**
+   * Whether the user told agentd to forget the session after its process sent the report from `at`, ms since the epoch.
+   */
   forgottenSince(sessionId: string, { at, pid }: { readonly at: number; readonly pid: number | undefined }): boolean {
     const forgotten = this.forgotten.get(sessionId)
     if (forgotten === undefined || this.ofSession(sessionId) !== undefined) return false
-    // a later process says something new, whatever its clock shows
+    // a report of a later process is new, whatever its clock shows
     const isOfThen = forgotten.pids.size === 0 || pid === undefined || forgotten.pids.has(pid)
     return isOfThen && at <= forgotten.at
   }

@@ -1,8 +1,8 @@
 /**
  * PlateState: the data of a plate, and the functions that change its sets.
  *
- * A session is not one slot but several sets: a turn, the open prompts, the background work, the processes. Guarantees:
- * every set is bounded; everything is pure, and independent of the events.
+ * The state of a session consists of several sets: a turn, the open prompts, the background work, the processes.
+ * Guarantees: every set is bounded; everything is pure, and independent of the events.
  */
 
 /** A tool call that has begun and not ended. */
@@ -16,7 +16,7 @@ export interface Call {
 }
 
 /**
- * An open dialog that waits for a person, keyed by agent and call: several calls of one tool can wait at once. If the
+ * An open dialog that waits for the user, keyed by agent and call: several calls of one tool can wait at once. If the
  * call is unknown, the tool identifies the prompt.
  */
 export interface Prompt {
@@ -29,9 +29,9 @@ export interface Prompt {
   readonly kind: "question" | "plan" | "permission"
   /** When the report arrived, ms since the epoch. */
   readonly at: number
-  /** Reported through `/events`, whose sender may write another kind of transcript. */
+  /** True if reported through `/events`, whose sender may write another kind of transcript. */
   readonly posted?: true
-  /** The session's note says that it waits, but not for which tool. */
+  /** True if only the session's note reported the dialog, which does not name the tool. */
   readonly noted?: true
 }
 
@@ -42,7 +42,7 @@ export interface Process {
   readonly start: number | null
 }
 
-/** The sources on which a status may rest. */
+/** The sources from which a status can be derived. */
 export type Signal = "hook" | "session" | "transcript" | "process"
 
 export interface Data {
@@ -51,7 +51,7 @@ export interface Data {
   readonly runId: string | null
   readonly agent: string | null
   readonly cwd: string | null
-  /** Processes that are this session's, newest last. */
+  /** The session's processes, newest last. */
   readonly processes: ReadonlyArray<Process>
   /** Pids of this session's former processes that are gone, newest last. */
   readonly formerPids: ReadonlyArray<number>
@@ -64,7 +64,7 @@ export interface Data {
   readonly closed: boolean
   readonly forgotten: boolean
   readonly turn: boolean
-  /** The newest sign of the main agent's work, ms since the epoch. An earlier interrupt does not end the turn. */
+  /** Time of the newest sign of the main agent's work, ms since the epoch. An older interrupt does not end the turn. */
   readonly turnAt: number
   readonly compacting: boolean
   readonly prompts: ReadonlyArray<Prompt>
@@ -77,9 +77,9 @@ export interface Data {
   readonly failedAt: number
   /** Tool calls that have ended, newest last. A start that arrives late does not reopen them. */
   readonly endedCalls: ReadonlyArray<string>
-  /** The source on which the status rests, and when it arrived, ms since the epoch. */
+  /** The source of the status, and when it arrived, ms since the epoch. Null before the first signal. */
   readonly signal: { readonly from: Signal; readonly at: number } | null
-  /** The timestamp of the newest event of `/events`. */
+  /** The timestamp of the newest event of `/events`, ms since the epoch. Null if no event had a timestamp. */
   readonly timestamp: number | null
 }
 
@@ -126,7 +126,7 @@ export const withLast = <A>(list: ReadonlyArray<A>, item: A, max: number): Reado
 export const kindOf = (tool: string): Prompt["kind"] =>
   tool === "AskUserQuestion" ? "question" : tool === "ExitPlanMode" ? "plan" : "permission"
 
-/** Whether a call answers a prompt: its own, or one of its tool whose call is unknown. */
+/** Whether a call closes a prompt: its own prompt, or, if either has no call id, a prompt of the same tool. */
 export const answers = (
   prompt: Prompt,
   agentId: string | null,
@@ -149,13 +149,13 @@ export const opened = (data: Data, prompt: Prompt): Data =>
 export const closedWhere = (data: Data, gone: (prompt: Prompt) => boolean): Data =>
   data.prompts.some(gone) ? { ...data, prompts: data.prompts.filter((prompt) => !gone(prompt)) } : data
 
-/** Removes the open calls and prompts of agents. */
+/** Removes the open calls and prompts of the agents for which `done` is true. */
 export const agentsDone = (data: Data, done: (agentId: string | null) => boolean): Data => ({
   ...closedWhere(data, ({ agentId }) => done(agentId)),
   calls: data.calls.filter(({ agentId }) => !done(agentId))
 })
 
-/** Nothing is running, and no dialog is open. */
+/** Values of the sets when nothing is running and no dialog is open. */
 export const quiet: Partial<Data> = {
   turn: false,
   compacting: false,
@@ -216,10 +216,11 @@ const NOTIFIED_AFTER = 3_000
 export const notified = (data: Data, type: string, at: number): Data => {
   if (type === "idle_prompt") return turnEnded(data, data.background, data.failure)
   const prompt = { agentId: null, tool: "*", callId: null, at }
-  // an agent that asks now has gone on since an older interrupt
+  // an agent that asks now has continued since an older interrupt
   const asking = { ...data, turnAt: Math.max(data.turnAt, at) }
   if (type === "agent_needs_input") return opened(asking, { ...prompt, kind: "question" })
-  // The notification follows its PermissionRequest by seconds without any work: it is new only if that was missed.
+  // The notification follows its PermissionRequest within seconds, without work in between. It is new only if that
+  // request was missed.
   const known = data.prompts.length > 0 || at - data.turnAt < NOTIFIED_AFTER
   return known ? data : opened(asking, { ...prompt, kind: "permission" })
 }
@@ -247,7 +248,7 @@ export const callStarted = (data: Data, event: CallEvent): Data => {
   return kind === "permission" ? open : opened(open, { agentId, tool, callId, kind, at })
 }
 
-/** The newest open call that the request fits, and that has no prompt yet. */
+/** The newest open call that matches the request and has no prompt yet. */
 const askingCall = (data: Data, agentId: string | null, tool: string, input: string | undefined): Call | undefined =>
   data.calls.findLast(
     (call) =>
@@ -258,8 +259,8 @@ const askingCall = (data: Data, agentId: string | null, tool: string, input: str
   )
 
 /**
- * Adds a permission prompt. A request names no call, so it is assigned to an open call that it fits. If none fits, its
- * tool identifies it.
+ * Adds a permission prompt. A request does not name its call, so it is assigned to a matching open call. If no call
+ * matches, the tool identifies the prompt.
  */
 export const requested = (data: Data, event: Omit<CallEvent, "callId">): Data => {
   const agentId = event.agentId ?? null

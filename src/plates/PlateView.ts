@@ -1,5 +1,5 @@
 /**
- * PlateView: builds the row that a person sees for a plate. Pure: the row depends only on the committed state of the
+ * PlateView: builds the row that the user sees for a plate. Pure: the row depends only on the committed state of the
  * plate's machine, its facts, and the current time.
  */
 import type { PlateInfo } from "../domain/Messages.ts"
@@ -80,7 +80,7 @@ export const row = (plate: Shown, request: Request | null, now: number): PlateIn
     word: Words.wordOf(Words.plate, stand.state, null),
     sessionId: data.sessionId,
     status: stand.state,
-    // a plate that was only registered has not moved yet
+    // a plate that was only registered has not changed its state yet
     since: stand.at === 0 ? (data.signal?.at ?? 0) : stand.at,
     restsOn: data.signal === null ? null : { signal: data.signal.from, at: data.signal.at },
     detail: detail(stand, plate.facts, Math.max(plate.heard, data.signal?.at ?? 0, written), now),

@@ -49,7 +49,7 @@ export interface Health {
   readonly checkedAt: number | null
 }
 
-const AGAIN = "Ask again in a moment."
+const AGAIN = "Try again in a moment."
 
 /** The request had no effect and can be retried. */
 export type Unwritten = ActorStopped | MailboxFull | StorageError
@@ -73,16 +73,16 @@ export class Plates extends Context.Service<
      * `closed` is true.
      */
     readonly list: (options: { readonly closed: boolean }) => Effect.Effect<ReadonlyArray<PlateInfo>>
-    /** By plate id, a unique prefix of it, or the session id. */
+    /** Finds a plate by its id, a unique prefix of the id, or the session id. */
     readonly find: (name: string) => Effect.Effect<PlateInfo, CommandRefused>
     /**
-     * A PermissionRequest hook that can be answered here: waits for a person. Undefined if it was settled elsewhere, or
-     * after a timeout.
+     * Handles a PermissionRequest hook: waits for the user's answer. Undefined if the request was settled elsewhere,
+     * timed out, or cannot be answered here.
      */
     readonly permission: (body: unknown, origin: Origin) => Effect.Effect<Decision | undefined, EventRefused>
-    /** An open permission request with its whole input, by its id or its plate's. */
+    /** An open permission request with its whole input, by the request's id or its plate's id. */
     readonly asked: (id: string) => Effect.Effect<AskedCall, CommandRefused>
-    /** Answers an open permission request, by its id or its plate's. */
+    /** Answers an open permission request, by the request's id or its plate's id. */
     readonly answer: (
       id: string,
       decision: Decision,
@@ -107,7 +107,7 @@ export interface Options {
   readonly permissionTimeout?: Duration.Input
   /** Sessions of agents' runs, which have no plates; default: none. */
   readonly sessions?: Effect.Effect<ReadonlyArray<AgentSession>>
-  /** Also look at transcripts as soon as they are written; default true. */
+  /** Whether transcripts are also read as soon as they are written; default true. */
   readonly watch?: boolean
   /** Claude Code's folder, where sessions write notes. If omitted, only sessions that a hook reports are known. */
   readonly claudeFolder?: string | undefined
@@ -117,12 +117,12 @@ const tooLong = (body: unknown) => {
   const { event_type, hook_event_name = event_type, session_id } = body as { readonly [field: string]: unknown }
   return new EventRefused({
     field: "",
-    message: `${hook_event_name} of the session ${session_id} was longer than ${HookBody.MAX_BYTES} bytes: it was cut there, and taken in without the rest.`,
+    message: `${hook_event_name} of the session ${session_id} was longer than ${HookBody.MAX_BYTES} bytes: it was cut there, and accepted without the rest.`,
     remedy: "Nothing needs to be done."
   })
 }
 
-/** The request to approve a plan, completed with the plan: Claude Code sends it without the text. */
+/** Adds the plan's text to a request to approve a plan: Claude Code sends the request without the text. */
 const withPlan = (heard: HookEvent.Heard, tool: string, plan: Plan | undefined): HookEvent.Heard =>
   tool === PLANS && heard.input === "{}" && plan !== undefined
     ? { ...heard, input: JSON.stringify({ plan: plan.text }) }
@@ -160,8 +160,8 @@ class LivePlates {
   }
 
   /**
-   * Sends the event to the plate; the result is durable. `refused` is set if the plate rejects the event. A failing
-   * disk, a full mailbox and an ending actor fail the effect.
+   * Sends the event to the plate; the result is durable. `refused` is set if the plate rejects the event. The effect
+   * fails if the disk fails, the mailbox is full, or the actor is ending.
    */
   private readonly put = (plate: PlateActor, event: PlateMachine.Event) =>
     plate.actor.ask(event).pipe(
@@ -177,7 +177,7 @@ class LivePlates {
     yield* this.intake.take(heard, origin)
   })
 
-  /** Parses one of the five events. Its tool input is redacted and shortened for display. */
+  /** Parses one of the five events of `POST /events`. Its tool input is redacted and shortened for display. */
   private readonly posted = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown) {
     const posted = yield* this.read("event", PostedEvent.parse(body, yield* Clock.currentTimeMillis), body)
     const { event, input } = posted
@@ -289,7 +289,7 @@ class LivePlates {
     return [...live, ...faded].toSorted(order)
   })
 
-  /** By id, by session, or by a prefix that only one id has. */
+  /** Finds a plate by its id, by its session id, or by a prefix that only one id has. */
   findPlate(name: string): PlateActor | CommandRefused {
     const exact = this.registry.named(name) ?? this.registry.ofSession(name)
     if (exact !== undefined) return exact
@@ -300,8 +300,8 @@ class LivePlates {
       ? unknown(name)
       : refuse(
           "ambiguous",
-          `"${name}" begins the names of ${begins.length} plates.`,
-          `Say which: ${begins
+          `"${name}" is a prefix of ${begins.length} plate ids.`,
+          `Name one of them: ${begins
             .slice(0, 10)
             .map(({ plateId }) => plateId)
             .join(", ")}`
@@ -330,8 +330,8 @@ class LivePlates {
 }
 
 /**
- * Whether a closed plate is still listed: a person may look for it for a day. A session that a run started is not
- * listed.
+ * Whether a closed plate is still listed. It is listed for a day, as the user may look for it. A session that a run
+ * started is not listed.
  */
 const lingers = ({ stand }: PlateActor, now: number): boolean =>
   stand.data.agent === null && now - stand.at <= FADES_AFTER
@@ -350,15 +350,15 @@ const unknown = (name: string) => refuse("not_found", `There is no plate "${name
 const taken = (plateId: string) =>
   new EventRefused({
     field: "plate_id",
-    message: `${plateId} names a plate that has ended.`,
-    remedy: "Leave it out: agentd makes one."
+    message: `${plateId} is the id of a plate that has ended.`,
+    remedy: "Leave it out: agentd creates an id."
   })
 
 const notARequest = (name: string) =>
   new EventRefused({
     field: "hook_event_name",
-    message: `${name} asks for no permission.`,
-    remedy: "Send only PermissionRequest here, all else to the hooks' endpoint."
+    message: `${name} is not a permission request.`,
+    remedy: "Send only PermissionRequest here, and other hooks to their own endpoint."
   })
 
 const service = (live: LivePlates): Plates["Service"] =>
@@ -433,7 +433,5 @@ const make = Effect.fnUntraced(function* (options: Options) {
   return service(live)
 })
 
-/**
- * The plates service, with the checks that keep it correct. `nest`, the supervisor, must be under another supervisor.
- */
+/** The plates service, with the checks that keep it correct. Its supervisor must be under another supervisor. */
 export const layer = (options: Options) => Layer.effect(Plates, make(options))

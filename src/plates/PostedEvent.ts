@@ -35,7 +35,7 @@ const events: { readonly [type: string]: (body: JsonReader, base: Base) => Plate
   stop: (body, base) => {
     const error = body.json["error"] ?? ""
     if (typeof error !== "string")
-      body.refuse("error", "error is no text.", "Give it as a text, null, or leave it out.")
+      body.refuse("error", "error is not a text.", "Give it as a text, null, or leave it out.")
     return { _tag: "Stop", ...base, error: body.words("error") ?? null }
   }
 }
@@ -57,7 +57,7 @@ export const parse = (raw: unknown, at: number): Result.Result<Posted, EventRefu
       body.refuse(
         "event_type",
         `There is no event of type ${JSON.stringify(type.slice(0, 64))}.`,
-        `There are: ${Object.keys(events).join(", ")}.`
+        `The types are: ${Object.keys(events).join(", ")}.`
       )
     }
     return {
@@ -83,7 +83,7 @@ export const register = (raw: unknown): Result.Result<Registration, EventRefused
   JsonReader.read(raw, (body) => {
     const plateId = body.maybe(PLATE)
     if (plateId !== undefined && !PlateId.isValid(plateId)) {
-      body.refuse("plate_id", `${JSON.stringify(plateId.slice(0, 80))} cannot name a plate.`, PlateId.FORM)
+      body.refuse("plate_id", `${JSON.stringify(plateId.slice(0, 80))} cannot be the id of a plate.`, PlateId.FORM)
     }
     return { plateId, cwd: body.text(["cwd", "project_path"], MAX_PATH), pid: body.count("pid") }
   })
@@ -101,8 +101,8 @@ export const stopped = (raw: unknown): Result.Result<Stopped, EventRefused> =>
     if (plateId === undefined && sessionId === undefined) {
       body.refuse(
         "plate_id",
-        "Neither plate_id nor session_id is there.",
-        "Name the plate: a folder can hold several sessions, and only one has ended."
+        "Both plate_id and session_id are missing.",
+        "Name the plate: a folder can have several sessions, and only one has ended."
       )
     }
     return { plateId, sessionId, pid: body.count("pid") }

@@ -2,8 +2,8 @@
  * ProcessLiveness: checks which sessions' processes are alive.
  *
  * Guarantees: a plate is closed only when every process that is certainly its own (known pid and start time) is gone. A
- * plate whose process is unknown stays open until its session reports its end. Each check reads /proc once per process,
- * and nothing without open plates.
+ * plate whose process is unknown stays open until its session reports its end. Each check reads /proc once per process.
+ * If no plate is open, nothing is read.
  */
 import { Clock, Effect, FiberSet, type FileSystem, type Scope } from "effect"
 import type { PlateActor } from "./PlateActor.ts"
@@ -43,7 +43,7 @@ export class ProcessLiveness {
     return Effect.map(FiberSet.make(), (endings) => new ProcessLiveness(registry, fs, endings, sessions))
   }
 
-  /** True if the process is known to be gone; the plate is then closed. */
+  /** True if all processes of the session are known to be gone; the plate is then closed. */
   private readonly check = Effect.fnUntraced(
     { self: this },
     function* (this: ProcessLiveness, plate: PlateActor, now: number) {
@@ -57,7 +57,8 @@ export class ProcessLiveness {
   )
 
   /**
-   * A session that a program of a run has started ends with the run. The run has ended when no agent has it any more.
+   * Closes the plate of a session that a program of a run started, if the run has ended. The run has ended when no
+   * agent has it any more.
    */
   private readonly checkRun = Effect.fnUntraced(
     { self: this },

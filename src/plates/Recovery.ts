@@ -3,7 +3,7 @@
  * and the runes after it.
  *
  * Guarantees: a plate is left out if its stream cannot be read, or if its runes do not fold. That happens with a log of
- * a newer agentd, or a damaged one. No other plate is affected. Of a forgotten plate only the name remains, which is
+ * a newer agentd, or a damaged one. No other plate is affected. Of a forgotten plate only the id is kept, so that it is
  * not used again. A plate that an older daemon made for a run is only closed.
  */
 import { Effect } from "effect"
@@ -36,7 +36,7 @@ export interface Folded {
   readonly stand: Stand | null
   readonly facts: Facts.Facts
   readonly isBroken: boolean
-  /** The plate was made for a run: only its state is used, to close it. */
+  /** True if an older daemon made the plate for a run: only its state is used, to close it. */
   readonly isRun: boolean
 }
 

@@ -1,5 +1,5 @@
 /**
- * Refusals: records reports that were rejected because they are no valid event.
+ * Refusals: records reports that were rejected because they are not valid events.
  *
  * Guarantees: each rejected report gets a rune, written without waiting for the disk. A faulty sender cannot fill the
  * log: only a limited number of runes are written per minute. The next rune after that says how many were left out.

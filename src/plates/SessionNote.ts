@@ -12,7 +12,7 @@ import type { ProcessId } from "../runs/process/ProcessTable.ts"
 export interface Noted {
   /** `permission` and `question`: a dialog waits for a permission, or for an answer. */
   readonly status: "idle" | "busy" | "permission" | "question"
-  /** When the status began, ms since the epoch. The session's clock is the same as ours. */
+  /** When the status began, ms since the epoch. The session runs on this machine and has the same clock. */
   readonly at: number
 }
 
@@ -25,7 +25,7 @@ const statusOf = ({ status, waitingFor }: ClaudeSessions.Note): Noted["status"] 
     case "busy":
       return "busy"
     case "waiting":
-      // a dialog that a person opened, such as /model, says nothing about the turn; a hook reports the other dialogs
+      // a dialog that the user opened, such as /model, says nothing about the turn; a hook reports the other dialogs
       if (waitingFor === "dialog open") return undefined
       return waitingFor === "permission prompt" ? "permission" : "question"
     default:
@@ -53,7 +53,7 @@ export class SessionNote {
     this.folder = folder
   }
 
-  /** Claude Code keeps the process in reserve: no session has begun in it. */
+  /** True if Claude Code keeps the process in reserve: no session has begun in it. */
   get isSpare(): boolean {
     return this.notes.values().some(({ note }) => note?.spare === true)
   }

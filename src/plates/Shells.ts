@@ -1,7 +1,7 @@
 /**
  * Shells: detects that a command which waited for permission is running.
  *
- * No hook reports that a person allowed a command in the terminal: the next hook comes when the command ends. But the
+ * No hook reports that the user allowed a command in the terminal: the next hook comes when the command ends. But the
  * command's shell is a child of the session's process.
  *
  * Guarantees: a shell counts only if there is no doubt. The Bash tool must have started it, it was forked after the
@@ -20,7 +20,7 @@ const MARK = "/shell-snapshots/"
 const TICKS = 100
 const LIMIT = "1 second"
 
-/** The prompt that a new shell proves answered; undefined if it could belong to another call. */
+/** The open prompt that a new shell would prove to be answered. Undefined if the shell could belong to another call. */
 const promptOf = ({ stand, process }: PlateActor): Prompt | undefined => {
   const { calls, prompts } = stand.data
   if (stand.state !== "AwaitingApproval" || process === undefined) return undefined

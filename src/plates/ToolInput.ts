@@ -18,7 +18,7 @@ const bounded = (clean: string, most: number): string => {
 /** Secrets are removed before the text is cut: half a secret would no longer be recognized. */
 export const shownInput = (redact: Redact["Service"], json: string): string => bounded(redact.json(json), MAX_INPUT)
 
-/** The input of a call that waits for approval. A person decides on it, so only registered secrets are masked. */
+/** The input of a call that waits for approval. The user decides on it, so only registered secrets are masked. */
 export const askedInput = (redact: Redact["Service"], json: string): string => bounded(redact.values(json), MAX_INPUT)
 
 export const loggedInput = (redact: Redact["Service"], json: string): string => bounded(redact.json(json), MAX_LOGGED)

@@ -11,9 +11,9 @@ import { type Chain, TranscriptView } from "./TranscriptView.ts"
 
 /** Maximum number of bytes that one look reads. */
 const MAX_LOOK = 4 * 1024 * 1024
-/** A longer line is skipped, in bytes. */
+/** Maximum length of a line, in bytes. A longer line is skipped. */
 const MAX_LINE = MAX_LOOK
-/** Maximum number of bytes that are read from the end of a file that already exists. */
+/** Maximum number of bytes that are read from the end of a file that already existed. */
 const MAX_FIRST = 16 * 1024 * 1024
 const CHUNK = 256 * 1024
 const NEWLINE = 0x0a
@@ -25,9 +25,9 @@ export type Found =
   | { readonly _tag: "Behind" }
   | {
       readonly _tag: "Read"
-      /** When it was last written, ms since the epoch. */
+      /** When the file was last written, ms since the epoch. */
       readonly mtime: number
-      /** Complete lines were added. Their content counts more than the mtime. */
+      /** True if complete lines were added. Their content has priority over the mtime. */
       readonly grown: boolean
     }
 
@@ -51,7 +51,7 @@ export class Transcript {
   private readonly chain: Chain
   private readonly fs: FileSystem.FileSystem
   view: TranscriptView
-  /** Only the end of the file was read, so totals are unknown. */
+  /** True if only the end of the file was read, so that totals are unknown. */
   partial = false
   /** The result of the last look; undefined before the first. */
   found: Found | undefined = undefined
@@ -116,7 +116,7 @@ export class Transcript {
         const grown = this.offset > unread || this.said
         this.remember(stat)
         this.said = false
-        // set at once: if the look is interrupted while the file closes, no later look reads these lines again
+        // set at once: if the look is interrupted while the file closes, later looks must not read these lines again
         return (this.found = { _tag: "Read", mtime: stat.mtime, grown: whole && grown })
       })
     )
@@ -137,7 +137,7 @@ export class Transcript {
     this.said = false
   }
 
-  /** Takes the complete lines of the next `length` bytes, and returns the number of bytes that were consumed. */
+  /** Processes the complete lines of the next `length` bytes, and returns the number of bytes that were consumed. */
   private readOn(file: FileSystem.File, length: number) {
     return Effect.gen({ self: this }, function* () {
       const wanted = Math.min(length, this.skipping ? CHUNK : MAX_LINE)

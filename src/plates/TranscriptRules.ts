@@ -2,7 +2,7 @@
  * TranscriptRules: derives events from a session's transcript and note when its hooks were missed.
  *
  * Guarantees: pure. The transcript's content has priority. A dialog is over when its call has a result, or when the
- * agent or a person has gone on to a new message. Background work that is written at that time ends nothing. The mtime
+ * agent or the user has sent a new message. Records that background work writes meanwhile end nothing. The mtime
  * decides only if the content says nothing: it must be newer than the last event by more than two whole seconds. Every
  * event names the time of its evidence, so that the machine can reject it if a hook is newer.
  */
@@ -37,7 +37,7 @@ export interface Case {
   /** ms since the epoch */
   readonly now: number
   /**
-   * When signs of the session were first found to be in the future, because the clock was set back; otherwise `now`.
+   * When times of the session were first found to be in the future, because the clock was set back; otherwise `now`.
    */
   readonly setBackAt: number
   /** True in a round of the health check, false for a look after a file was written. */
@@ -45,22 +45,22 @@ export interface Case {
 }
 
 /**
- * A stamp that can be compared with `other`. A stamp in the future, if `other` is not, dates from before the clock was
- * set back.
+ * Adjusts the time `stamp` so that it can be compared with `other`. If only `stamp` is in the future, it was recorded
+ * before the clock was set back.
  */
 const beside = ({ now, setBackAt }: Case, other: number, stamp: number): number =>
   stamp > now && other <= now ? setBackAt : stamp
 
 /**
- * Whether a transcript line ends the current turn. If our stamp is in the future and the line's is not, the last line
- * does.
+ * Whether a transcript line ends the current turn. If the turn's time is in the future and the line's is not, only the
+ * line that ended the last turn does.
  */
 const endsTurn = ({ now, snapshot: { data }, view }: Case, at: number): boolean =>
   at + SLACK >= data.turnAt || (data.turnAt > now && at <= now && view?.endedAt === at)
 
 /**
- * When we know that the dialog is over; 0 if nothing shows it. A hook can arrive after its dialog has ended. The
- * transcript has been written by then, and contains an end from shortly before.
+ * Time at which the dialog is known to be over; 0 if nothing shows that. A hook can arrive after its dialog has ended.
+ * By then the transcript contains an end from shortly before.
  */
 const overAt = (of: Case, prompt: Prompt, view: TranscriptView | undefined): number => {
   const { now } = of
@@ -84,8 +84,8 @@ const interrupted = (of: Case): ReadonlyArray<PlateMachine.Event> => {
 }
 
 /**
- * A failed turn in the transcript. Its hook is lost if the session ends with the turn: no hook command is waited for
- * then.
+ * Events for a failed turn in the transcript. If the session ends with the turn, its hook is lost: Claude Code does not
+ * wait for hook commands then.
  */
 const failing = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { now, snapshot, view } = of
@@ -130,20 +130,20 @@ const agrees: { readonly [status in Noted["status"]]: ReadonlyArray<PlateMachine
   question: ["AwaitingApproval", "AwaitingInput"]
 }
 
-/** The session's note contradicts the known state. A run of ours is skipped: the run reports everything itself. */
+/** Events for a note that contradicts the known state. A run of agentd has none: the run reports everything itself. */
 const noted = ({ note, now, snapshot: { data, state } }: Case): ReadonlyArray<PlateMachine.Event> => {
   if (note === undefined || data.runId !== null || agrees[note.status].includes(state)) return []
-  // Busy with background work only: the turn is over, and a person can type.
+  // Busy with background work only: the turn is over, and the user can type.
   if (note.status === "busy" && state === "Idle" && data.background.length > 0) return []
   const event = { _tag: "StatusNoted", at: now, asOf: note.at, status: note.status } as const
   return now - note.at < NOTE_SETTLES || past(data, event) ? [] : [event]
 }
 
-/** True if the session's note confirms the state: no guess from silence or an mtime is needed. */
+/** True if the session's note confirms the state: then nothing need be guessed from silence or an mtime. */
 const confirmed = ({ note, snapshot: { state } }: Case): boolean =>
   note !== undefined && agrees[note.status].includes(state)
 
-/** The file was written with unknown content: the status is outdated. */
+/** Events for a transcript that was written with unknown content: the status is outdated. */
 const byMtime = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { found, round, snapshot, view } = of
   if (!round || found?._tag !== "Read") return []
@@ -152,7 +152,7 @@ const byMtime = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   return PlateMachine.transcriptAhead(found.mtime / 1_000, last / 1_000) ? [recovery(of)] : []
 }
 
-/** A failure is over when a person retries, or when the agent goes on by itself. */
+/** Events for a failure that is over: the user has retried, or the agent has continued by itself. */
 const failed = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { promptAt = 0, movedAt = 0 } = of.view ?? {}
   const { failedAt } = of.snapshot.data
@@ -160,7 +160,7 @@ const failed = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   return over ? [recovery(of)] : byMtime(of)
 }
 
-/** Nothing was heard or written for so much time that the turn must have ended. */
+/** Ends a turn after a long silence: no hook has arrived, and the transcript was not written. */
 const silent = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { found, heard, now, round, snapshot, view } = of
   if (!round) return []

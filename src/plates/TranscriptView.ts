@@ -8,14 +8,14 @@
 
 type Json = { readonly [key: string]: unknown }
 
-/** The file of the main agent, or of one of its subagents. */
+/** Kind of transcript: of the main agent, or of one of its subagents. */
 export type Chain = "main" | "side"
 
 export const INTERRUPTED = "[Request interrupted by user"
 
 /**
- * A queued prompt is dequeued within this time of the interrupt that makes room for it, ms. The interrupt's line is
- * written after the prompt's, and does not end its turn.
+ * Maximum time between the dequeuing of a queued prompt and the interrupt that makes room for it, ms. The interrupt's
+ * line is written after the prompt's line, and does not end the prompt's turn.
  */
 const QUEUED_MILLIS = 500
 
@@ -24,7 +24,7 @@ const MAX_TASKS = 1_000
 const MAX_TITLE = 200
 
 const ENDING = new Set(["stop_hook_summary", "turn_duration"])
-/** Other subtypes of `system` that Claude Code writes. None of them shows that the main agent goes on. */
+/** Other subtypes of `system` that Claude Code writes. None of them shows that the main agent continues. */
 const NOTICES = new Set(
   (
     "agents_killed api_error away_summary bridge_status compact_boundary file_snapshot informational local_command " +
@@ -71,9 +71,11 @@ export class TranscriptView {
   readonly chain: Chain
   /** When the newest interrupt that ended a turn was written, ms since the epoch; 0 if none. */
   interruptAt = 0
-  /** When the agent went on to a new message, or a person to a new prompt. Every earlier call has ended. */
+  /**
+   * When the agent began its newest message, or the user's newest prompt was accepted. Every earlier call has ended.
+   */
   movedAt = 0
-  /** When the newest prompt or command of a person was accepted. */
+  /** When the user's newest prompt or command was accepted. */
   promptAt = 0
   /** When the turn ended, if the last record ends one; otherwise undefined. */
   endedAt: number | undefined = undefined
@@ -131,8 +133,8 @@ export class TranscriptView {
   }
 
   /**
-   * Takes a line. A record with content but without a time counts as unknown, because it is no older than the records
-   * before it: the file's mtime says more.
+   * Reads one line. A record with content but without a time counts as unknown. It is not older than the records before
+   * it, so the file's mtime tells more.
    */
   take(line: string): void {
     const record = parsed(line)
@@ -167,7 +169,7 @@ export class TranscriptView {
     this.branch = text(record["gitBranch"]) ?? this.branch
     if (type === "assistant") {
       this.assistant(message, at)
-      // written instead of an answer when a turn's requests were given up
+      // written instead of an answer when Claude Code gave up a turn's requests
       if (record["isApiErrorMessage"] === true) this.failed(text(record["error"]), at)
     } else if (record["isMeta"] !== true) this.user(message, at)
     return "something"
@@ -176,7 +178,7 @@ export class TranscriptView {
   private system(record: Json, at: number, isOurs: boolean): Said {
     const subtype = String(record["subtype"])
     if (!ENDING.has(subtype) && !NOTICES.has(subtype)) return "opaque"
-    // a person typed a command that Claude Code carries out itself
+    // the user typed a command that Claude Code runs itself
     if (subtype === "local_command") this.promptAt = at
     if (!isOurs || NOTICES.has(subtype)) return "nothing"
     this.endedAt = at
@@ -263,7 +265,7 @@ export class TranscriptView {
     this.endedAt = at
   }
 
-  /** A person's title has priority over a generated one, and a generated one over a summary. */
+  /** The user's title has priority over a generated one, and a generated one over a summary. */
   private titled(record: Json): void {
     const [rank, title] =
       record["type"] === "custom-title"

@@ -1,5 +1,5 @@
 /**
- * Watch: looks at a session as soon as its transcript or its note is written, if the system supports file watches.
+ * Watch: reads a session's transcript or note as soon as it is written, if the system supports file watches.
  *
  * Guarantees: the health check would find the same changes later. The number of watched folders is limited, and only
  * folders of open plates are watched. A folder that cannot be watched is retried.
@@ -26,7 +26,7 @@ export class Watch {
   private readonly registry: PlateRegistry
   private readonly fs: FileSystem.FileSystem
   private readonly folders: FiberMap.FiberMap<string>
-  /** Pending looks, by plate: each waits until the note has settled. */
+  /** Delayed looks, by plate: each waits until the note has settled. */
   private readonly later: FiberMap.FiberMap<string>
 
   private constructor(
@@ -75,7 +75,7 @@ export class Watch {
       Stream.map((event) => basename(event.path)),
       Stream.groupedWithin(256, SETTLES),
       Stream.runForEach((names) => this.written(folder, new Set(names))),
-      // The next update retries.
+      // The next update of the folder list retries.
       Effect.catchCause((cause) => Effect.logDebug(`${folder} is not watched for a moment`, cause))
     )
   }
@@ -96,7 +96,7 @@ export class Watch {
     )
   }
 
-  /** Looks at the plate after a short time without a newer note. */
+  /** Reads the plate's files after a short time without a newer note. */
   private lookLater(plate: PlateActor): Effect.Effect<void> {
     const look = Effect.delay(plate.look("look"), NOTE_SETTLES + 1)
     return Effect.asVoid(FiberMap.run(this.later, plate.plateId, look))
