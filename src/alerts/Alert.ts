@@ -1,4 +1,6 @@
-/** Alert: a piece of news for people, as the outbox stores it. Alerts with equal keys are sent as one. Pure. */
+/**
+ * Alert: a piece of news for the user, as the outbox stores it. Alerts with equal keys are sent as one. Pure.
+ */
 import { Schema } from "effect"
 import { Notice } from "./Notice.ts"
 
@@ -10,11 +12,11 @@ export const Alert = Schema.Struct({
   /** Stream and actor of the rune that caused the alert. */
   stream: Schema.String,
   actor: Schema.String,
-  /** The conversation whose mail section sends it, if that is not the rune's stream. */
+  /** The conversation whose mail section sends the alert, if it differs from the rune's stream. */
   of: Schema.optionalKey(Schema.String),
   /** Name of the agent or goal, without its project: `builder`. */
   name: Schema.String,
-  /** Fits a mail's subject: `builder has failed: 5 errors in a row`. */
+  /** Short enough for a mail's subject: `builder has failed: 5 errors in a row`. */
   headline: Schema.String,
   reason: Schema.String,
   remedy: Schema.NullOr(Schema.String),
@@ -23,11 +25,11 @@ export const Alert = Schema.Struct({
   runId: Schema.NullOr(Schema.String),
   /** Event id of the rune that caused the alert; of folded alerts, the newest rune. */
   cause: Schema.Int,
-  /** Sequence number of that rune in its stream; absent in alerts that an older agentd queued. */
+  /** Sequence number of the causing rune in its stream; absent in alerts that an older agentd queued. */
   seq: Schema.optionalKey(Schema.Int),
-  /** Time of that rune, in ms since the epoch. */
+  /** Time of the causing rune, in ms since the epoch. */
   at: Schema.Finite,
-  /** Number of equal alerts. */
+  /** Number of equal alerts that were folded into this one, itself included. */
   count: Schema.Int,
   /** The notice that channels send; absent in alerts that a mail section sends. */
   notice: Schema.optionalKey(Notice)

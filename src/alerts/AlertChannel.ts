@@ -1,12 +1,12 @@
 /**
- * AlertChannel: the contract of a channel that notifies a person, and the service that holds all channels.
+ * AlertChannel: the interface of a channel that notifies the user, and the service that contains all channels.
  *
  * Guarantees that each channel must give: `send` returns once the receiver has accepted the message, fails with a typed
- * error, and ends in bounded time; no error contains a secret. After a crash, the same message can come again, under
+ * error, and ends in bounded time; no error contains a secret. After a crash, the same message can be sent again, under
  * the same id.
  *
- * A build of agentd can add a channel: `Layer.succeed(AlertChannels, [...others, mine])`; a config names it by
- * `{ "type": "other", "name": "mine", "settings": … }`.
+ * A build of agentd can add a channel: `Layer.succeed(AlertChannels, [...others, mine])`; a config names it by `{
+ * "type": "other", "name": "mine", "settings": … }`.
  */
 import { Context, type Effect } from "effect"
 import type { ChannelConfig, NoticeKind } from "../config/NotifyConfig.ts"
@@ -17,7 +17,7 @@ import type { SendError } from "./SendError.ts"
 
 /** A notice as a receiver gets it. */
 export interface Told {
-  /** Stays the same when the notice is sent again after a failure. */
+  /** Id of the notice. It stays the same when the notice is sent again after a failure. */
   readonly id: string
   readonly kind: NoticeKind
   readonly word: Word
@@ -28,7 +28,7 @@ export interface Told {
   readonly about: string
   readonly project: string | null
   readonly rune: number
-  /** Time of that rune, in ms since the epoch. */
+  /** Time of the causing rune, in ms since the epoch. */
   readonly at: number
   /** Number of equal notices that were folded into this one, itself included. */
   readonly count: number
@@ -36,7 +36,7 @@ export interface Told {
 
 /** A message: one notice, or several as one. */
 export interface Message {
-  /** The same at each attempt. */
+  /** Id of the message; the same at each attempt. */
   readonly id: string
   readonly host: string
   readonly title: string
@@ -51,11 +51,11 @@ export interface Message {
 }
 
 export interface Receipt {
-  /** The receiver's answer, in words. */
+  /** The receiver's answer, as text. */
   readonly response: string
   /** The receiver's id of the message, if it can be withdrawn. */
   readonly handle?: string
-  /** Recipients that were refused, each with the server's code; 4xx: refused temporarily. */
+  /** Recipients that were refused, each with the server's code. A 4xx code means: refused temporarily. */
   readonly refused?: ReadonlyArray<Refused>
 }
 
@@ -73,15 +73,16 @@ export interface AlertChannel {
   readonly name: string
   readonly send: (config: ChannelConfig, message: Message) => Effect.Effect<Receipt, SendError>
   /**
-   * Withdraws a message that somebody answered elsewhere; undefined if the channel cannot. `why`: the reason, as text.
+   * Withdraws a message that somebody answered elsewhere; `why` is the reason, as text. Undefined if the channel cannot
+   * withdraw messages.
    */
   readonly withdraw?: (config: ChannelConfig, message: Withdrawal, why: string) => Effect.Effect<Receipt, SendError>
   /**
-   * Waits until a person postpones a message that the channel has shown; its notices are sent again later. Undefined if
+   * Waits until the user postpones a message that the channel has shown; its notices are sent again later. Undefined if
    * the channel does not offer that.
    */
   readonly later?: Effect.Effect<Message>
-  /** Checks whether the channel can be used, without sending a message; returns a text for people. */
+  /** Checks whether the channel can be used, without sending a message. Returns a text for display. */
   readonly check: (config: ChannelConfig) => Effect.Effect<string, SendError>
 }
 

@@ -1,8 +1,8 @@
 /**
- * AlertContext: what the alerter needs from the modules that know the projects: where their mail goes, the channels of
- * `notify`, and the events that led to an alert.
+ * AlertContext: what the alerter gets from the modules that know the projects: mail settings, the channels of `notify`,
+ * and the events that led to an alert.
  *
- * The alerter asks again for each alert and each attempt, so that a changed config applies from the next one on.
+ * The alerter reads this data again for each alert and each attempt, so that a changed config applies to the next one.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { MailConfig } from "../config/Config.ts"
@@ -14,7 +14,7 @@ import type { Facts } from "./Notice.ts"
 export class AlertContext extends Context.Service<
   AlertContext,
   {
-    /** The mail section in force for a stream's project, else the user's own; undefined: none is configured. */
+    /** The mail section in force for a stream's project, or else the user's own. Undefined if none is configured. */
     readonly mailFor: (stream: string) => Effect.Effect<MailConfig | undefined>
     /**
      * The `notify` section of the user's own config, as it is now; undefined if there is none, or the file cannot be
@@ -26,7 +26,7 @@ export class AlertContext extends Context.Service<
     readonly facts: (rune: Rune) => Effect.Effect<Facts>
     /** The events that led to an alert, oldest first; empty if there are none. */
     readonly why: (alert: Alert) => Effect.Effect<ReadonlyArray<{ readonly at: number; readonly text: string }>>
-    /** The text with its commands in the form in which a person must type them. */
+    /** Rewrites the commands in a text to the form that the user must type. */
     readonly typed: (text: string) => string
   }
 >()("agentd/alerts/AlertContext") {

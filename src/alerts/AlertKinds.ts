@@ -14,7 +14,7 @@ export const Queued = Schema.Struct({
   alertId: Schema.String,
   /** Id of the batch: the id of its first alert. */
   batch: Schema.String,
-  /** Opaque name of the receiver; the stream while no mail is configured. */
+  /** Opaque name of the receiver; the alert's stream while no mail is configured. */
   destination: Schema.String,
   /** False while no mail is configured. */
   routed: Schema.Boolean,
@@ -22,13 +22,15 @@ export const Queued = Schema.Struct({
   dueAt: Schema.Finite,
   /** Event id of the newest rune that the alerter has examined. */
   upTo: Schema.Int,
-  /** The channel of `notify` that sends it; if absent, the mail section of its project sends it. */
+  /** The channel of `notify` that sends the alert. If absent, the mail section of the alert's project sends it. */
   channel: Schema.optionalKey(Schema.String),
-  /** Position of the channel in the list of escalation channels, from 1; absent if this is no escalation. */
+  /** Position of the channel in the list of escalation channels, from 1; absent if the alert is not an escalation. */
   step: Schema.optionalKey(Schema.Int),
-  /** Addresses that a mail channel sends to, if the mail section already mails the others of its config. */
+  /**
+   * Recipients of a mail channel, without those that the mail section already mails. If absent, those of the config.
+   */
   to: Schema.optionalKey(Schema.Array(Schema.String)),
-  /** True if a person postponed the notice, and it is sent again. */
+  /** True if the user postponed the notice, so that it is sent again. */
   putOff: Schema.optionalKey(Schema.Boolean),
   alert: Alert
 })
@@ -39,7 +41,7 @@ export const Sent = Schema.Struct({
   messageId: Schema.String,
   alertIds: Schema.Array(Schema.String),
   to: Schema.Array(Schema.String),
-  /** Addresses that the server refused for good. */
+  /** Addresses that the server refused permanently. */
   rejected: Schema.Array(Schema.String),
   response: Schema.String,
   /** The server's code for each refused recipient; absent if none was refused, or if an older daemon wrote the rune. */
@@ -63,22 +65,22 @@ export const Failed = Schema.Struct({
   permanent: Schema.Boolean,
   error: Schema.String,
   remedy: Schema.String,
-  /** Time of the next attempt, in ms since the epoch; null: given up. */
+  /** Time of the next attempt, in ms since the epoch; null if the message is given up. */
   nextAt: Schema.NullOr(Schema.Finite),
   channel: Schema.optionalKey(Schema.String),
-  /** True if the message itself reported such failures: nobody is notified of this one. */
+  /** True if the failed message itself reported failed messages: then nobody is notified of this failure. */
   silent: Schema.optionalKey(Schema.Boolean)
 })
 
 export const Answered = Schema.Struct({
   about: Schema.String,
-  /** Name of the person who answered; null if nobody did and the question is over. */
+  /** Name of the user who answered; null if nobody answered and the question needs no answer any more. */
   by: Schema.NullOr(Schema.String),
-  /** Time of the answer or of the end, in ms since the epoch. */
+  /** Time of the answer, or when the question ended, in ms since the epoch. */
   at: Schema.Finite,
   /** Event id of the newest rune that the alerter has examined. */
   upTo: Schema.Int,
-  /** Ids of the batches that the notice is removed from. */
+  /** Ids of the batches from which the notice is removed. */
   drops: Schema.Array(Schema.String),
   /** Messages to withdraw: the channel, the message's id (`of`), and the receiver's id of it (`handle`). */
   withdraws: Schema.Array(
@@ -92,17 +94,19 @@ export const Overtaken = Schema.Struct({
   kind: Schema.Literals(NOTICE_KINDS),
   /** Event id of the newest rune that the alerter has examined. */
   upTo: Schema.Int,
-  /** Ids of the batches that the notices are removed from, and of the removed alerts. */
+  /** Ids of the batches from which the notices are removed, and of the removed alerts. */
   drops: Schema.Array(Schema.String),
   alertIds: Schema.Array(Schema.String),
-  /** `once` keys of the dropped notices, which can be used again: a notice's facts can be newer than its rune. */
+  /**
+   * `once` keys of the dropped notices. They can be used again, because a notice's facts can be newer than its rune.
+   */
   once: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
 export const alertKinds = {
-  /** A notice became outdated before it was sent, and is dropped; it asked nobody for an answer. */
+  /** A notice that needed no answer became outdated before it was sent, and was dropped. */
   "alert.overtaken": kind(Overtaken),
-  /** A person answered a notice, or its question is over. */
+  /** The user answered a notice, or its question needs no answer any more. */
   "alert.answered": kind(Answered),
   "alert.queued": kind(Queued),
   "alert.sent": kind(Sent),

@@ -1,8 +1,8 @@
 /**
- * AlertList: the list of alerts, newest first, with whether each reached anybody. Pure: made from the outbox's state,
- * the runes that queued alerts, and the runes of sent messages and of answers.
+ * AlertList: the list of alerts, newest first, with the state of each: sent, waiting, failed or given up. Pure:
+ * computed from the outbox's state, the runes that queued alerts, and the runes of sent messages and of answers.
  *
- * Guarantees: equal alerts of one message are one row; every alert in the outbox is in the list, however old; an alert
+ * Guarantees: equal alerts of one message are one row. Every alert in the outbox is in the list, however old. An alert
  * that has left the outbox is listed as sent, unless the outbox says that it was given up.
  */
 import type { AlertRow } from "../domain/AlertMessages.ts"
@@ -17,11 +17,11 @@ import * as Outbox from "./Outbox.ts"
 
 export interface Given {
   readonly state: Outbox.State
-  /** The newest runes `alert.queued`, `alert.sent` and `alert.answered`, oldest first. */
+  /** The newest runes of the kinds `alert.queued`, `alert.sent` and `alert.answered`, oldest first. */
   readonly runes: ReadonlyArray<Pick<Rune, "at" | "eventId" | "kind" | "payload">>
   /** Names of projects by their streams. */
   readonly projects: ReadonlyMap<string, string>
-  /** Addresses that a stream's alerts are mailed to under the current config. */
+  /** Addresses to which the current config mails the alerts of each stream. */
   readonly mailed: ReadonlyMap<string, ReadonlyArray<string>>
   /** How a message would be sent now; undefined if nothing is configured for it. */
   readonly wayOf: (batch: Outbox.Batch) => Way | undefined
@@ -89,7 +89,7 @@ const rowOf = (given: Given, alert: Alert, standing: Standing): AlertRow => {
     goal: whose(alert, "plan", project),
     subject: alert.headline,
     reason: alert.reason,
-    // people know the project's name, not its stream; after an answer, the command is of no use
+    // commands use the project's name instead of its stream; after an answer, the remedy's commands are not needed
     remedy:
       over !== undefined
         ? over
@@ -116,7 +116,7 @@ const gone = (given: Given, kept: ReadonlySet<string>): ReadonlyArray<AlertRow> 
       sent.set(whole, { at: rune.at, to: [...new Set([...had, ...to])], rejected: [...new Set([...not, ...rejected])] })
     }
     if (rune?.kind === "alert.answered" || rune?.kind === "alert.overtaken") {
-      // what was dropped before it was sent was told to nobody
+      // alerts that were dropped before they were sent reached nobody
       const { about, drops } = rune.payload
       const kind = rune.kind === "alert.overtaken" ? rune.payload.kind : undefined
       for (const [id, { alert, batch }] of alerts) {
@@ -162,7 +162,7 @@ const merged = (rows: ReadonlyArray<AlertRow>): ReadonlyArray<AlertRow> => {
 
 const isOpen = ({ state }: AlertRow): boolean => state === "failed" || state === "given up"
 
-/** `failed`: list only alerts that could not be sent or were given up. */
+/** Lists the newest `count` alerts. With `failed`, lists only alerts that could not be sent or were given up. */
 export const listOf = (given: Given, options: { readonly count: number; readonly failed: boolean }) => {
   const { batches, givenUp } = given.state
   const all = [...batches, ...givenUp]

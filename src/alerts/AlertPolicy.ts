@@ -1,12 +1,12 @@
 /**
- * AlertPolicy: decides which runes people are notified about, and writes the texts: one table from a rune's kind to its
- * news.
+ * AlertPolicy: decides about which runes the user is notified, and writes the texts. One table maps each kind of rune
+ * to its news.
  *
  * News has up to two forms: the alert that the project's mail section sends, and the notice that the channels of
- * `notify` send. The notice is written from the facts at that moment. One function for each kind of rune makes both.
- * Notice.ts has the urgency of each kind of notice. Pure.
+ * `notify` send. The notice uses the facts at the moment when it is made. One function for each kind of rune makes both
+ * forms. Notice.ts has the urgency of each kind of notice. Pure.
  *
- * Guarantees: a notice's title begins with its subject; a command works from any folder. A question that a person has
+ * Guarantees: a notice's title begins with its subject; a command works from any folder. A question that the user has
  * answered, and news that a later turn has made outdated, have no notice.
  */
 import { Schema } from "effect"
@@ -32,11 +32,12 @@ import * as Notice from "./Notice.ts"
 import { TELLS_AT } from "./Retry.ts"
 
 /**
- * Maximum characters of a headline and of a reason: an alert is stored in a rune, and a headline is a mail's subject.
+ * Maximum length of a headline and of a reason, in characters: an alert is stored in a rune, and a headline is a mail's
+ * subject.
  */
 const MAX_HEADLINE = 120
 const MAX_REASON = 2000
-/** Maximum characters quoted from a stopped agent's last line, and of any other quoted line. */
+/** Maximum length of a quoted line, in characters: a stopped agent's last line, and any other line. */
 const MAX_LAST = 160
 const MAX_LINE = 200
 
@@ -46,17 +47,15 @@ type Words = Pick<Alert, "headline" | "reason"> &
 
 interface Said {
   readonly mail?: Words
-  /**
-   * The only kind that the notice can have, if it is known without the facts. If no channel wants it, no facts are
-   * read.
-   */
+  /** The notice's kind, if it is known without the facts. If no channel wants that kind, no facts are read. */
   readonly only?: NoticeKind
   readonly notice?: (facts: Notice.Facts) => Notice.Words | undefined
 }
 
 const table = {
   "worker.moved": agentKinds["worker.moved"],
-  // no row for an agent that has spent its budget: it stops for good, and `worker.moved` reports that, with a remedy
+  // no row for an agent that has exceeded its budget: it stops permanently, and `worker.moved` reports that, with a
+  // remedy
   "agent.asked": agentKinds["agent.asked"],
   "agent.bound_reached": agentKinds["agent.bound_reached"],
   "turn.completed": agentKinds["turn.completed"],
@@ -105,7 +104,9 @@ const sentence = (text: string): string => (/[.!?]$/u.test(text.trim()) ? text.t
 
 const lastWords = (last: string | undefined, most: number): string => Notice.fit(Notice.line(last ?? ""), most)
 
-/** A worker that stopped for good. If an operator stopped it, it has no fatal reason, and nobody is notified. */
+/**
+ * News of a worker that stopped permanently. If the user stopped it, it has no fatal reason, and nobody is notified.
+ */
 const stopped = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): Said | undefined => {
   const { consecutiveErrors: row = 0, event, fatal, totalErrors: all = 0 } = payload
   if (to !== "Stopped" || from === "Stopped" || fatal === undefined || fatal === null) return undefined
@@ -124,7 +125,7 @@ const stopped = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): 
     },
     notice: ({ agent, last = "", project }) => ({
       kind: "failed",
-      title: `${project}/${name} stopped for good`,
+      title: `${project}/${name} stopped permanently`,
       body: `${sentence(reason)}${last === "" ? "" : `\nIts last line: ${lastWords(last, MAX_LAST)}`}\n${runs(agent?.sessionSeq ?? 0)}Its inbox and its branch are kept.`,
       command: `agentd start ${project}/${name}`,
       about: Notice.agentOf(stream, name)
@@ -132,7 +133,7 @@ const stopped = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): 
   }
 }
 
-/** The error after which only a few more are allowed before the agent stops for good. */
+/** News of an error after which only a few more are allowed before the agent stops permanently. */
 const nearing = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): Said | undefined => {
   const { consecutiveErrors: row = 0, event, maxTotalErrors, totalErrors: all = 0 } = payload
   if (to !== "CoolingDown" || from === "Interrupting" || event._tag !== "SessionExited") return undefined
@@ -145,13 +146,13 @@ const nearing = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): 
       errors: { row, all },
       headline: `${name} has ${all} of ${maxTotalErrors} errors`,
       reason: warning({ totalErrors: all, maxTotalErrors }),
-      remedy: `See what goes wrong: agentd why ${stream}/${name}\nOnce that is mended, count anew: agentd restart ${stream}/${name}`,
+      remedy: `See what goes wrong: agentd why ${stream}/${name}\nWhen that is fixed, reset the count: agentd restart ${stream}/${name}`,
       runId: event.runId
     }
   }
 }
 
-/** An agent asks a question. Each question has its own key, so that questions are not folded into one alert. */
+/** News of an agent's question. Each question has its own key, so that questions are not folded into one alert. */
 const asked = (rune: ToldOf<"agent.asked">): Said => {
   const { actor, eventId, kind, payload, stream } = rune
   const name = nameOf(actor)
@@ -166,14 +167,16 @@ const asked = (rune: ToldOf<"agent.asked">): Said => {
     notice: ({ project }) => ({
       kind: "question",
       title: `${project}/${name} asks: ${question}`,
-      body: `${question}\nIt goes on once you send it a message.`,
+      body: `${question}\nIt continues when you send it a message.`,
       command: "agentd waiting",
       about: `asked:${addressOf(rune)}`
     })
   }
 }
 
-/** A call that nobody answered in time. Other bounds that an agent reaches are only listed, and notify nobody. */
+/**
+ * News of a call that nobody answered in time. Other limits that an agent reaches are only listed: nobody is notified.
+ */
 const expired = (rune: ToldOf<"agent.bound_reached">): Said | undefined => {
   const { actor, eventId, payload, stream } = rune
   const name = nameOf(actor)
@@ -185,7 +188,7 @@ const expired = (rune: ToldOf<"agent.bound_reached">): Said | undefined => {
       key: `call.expired:${stream}:${eventId}`,
       headline: `${name} ${NEEDS_YOU}: ${payload.text}`,
       reason: payload.text,
-      remedy: `See what came of it: agentd why ${address}\nLet it try again: agentd send ${address} "…"\nLet it be: agentd dismiss ${address}`
+      remedy: `See what happened then: agentd why ${address}\nLet it try again: agentd send ${address} "…"\nOr dismiss it: agentd dismiss ${address}`
     },
     notice: ({ project }) => ({
       kind: "needsYou",
@@ -197,7 +200,7 @@ const expired = (rune: ToldOf<"agent.bound_reached">): Said | undefined => {
   }
 }
 
-/** An agent whose turn has ended and that has no work in progress: no shell, no sub-agent, no wake-up. */
+/** News of an agent whose turn has ended and that has no work in progress: no shell, no sub-agent, no wake-up. */
 const done = (rune: ToldOf<"turn.completed" | "run.background">): Said => ({
   only: "done",
   notice: ({ agent, last = "", project, turn, working = [] }) => {
@@ -216,9 +219,9 @@ const done = (rune: ToldOf<"turn.completed" | "run.background">): Said => ({
   }
 })
 
-const TURN_ENDED = "Its turn has ended, and nothing of it works on."
+const TURN_ENDED = "Its turn has ended, and none of its work is running."
 
-/** A session that a person runs by hand. The runs of agents have their own kinds of runes, which notify. */
+/** News of a session that the user runs by hand. The runs of agents have their own kinds of runes, which notify. */
 const ofSession = ({ from, to }: ToldOf<"plate.moved">): Said | undefined => {
   const asks = to === "AwaitingInput" || to === "AwaitingApproval"
   // the status stays Running while the session's shells, sub-agents or wake-ups are at work
@@ -260,7 +263,7 @@ const goalMet = (rune: ToldOf<"plan.goal_met">): Said => ({
   }
 })
 
-/** A complete plan that waits for a person's approval. */
+/** News of a complete plan that waits for the user's approval. */
 const planReady = (rune: ToldOf<"plan.created" | "plan.updated">): Said => ({
   notice: ({ goal, project }) => {
     if (goal === undefined || goal.state !== "planning" || goal.word !== "needs you" || goal.behind !== undefined)
@@ -269,7 +272,7 @@ const planReady = (rune: ToldOf<"plan.created" | "plan.updated">): Said => ({
     return {
       kind: "planReady",
       title: `Goal ${name} has a plan of ${counted(goal.total, "task")}`,
-      body: `${lastWords(goal.goal, MAX_LINE)}\nNothing runs before you approve.`,
+      body: `${lastWords(goal.goal, MAX_LINE)}\nNothing runs until you approve it.`,
       command: `agentd goal approve ${name}`,
       about: aboutGoal(rune)
     }
@@ -284,11 +287,11 @@ const cameTo = (name: string, what: string, reason: string | null | undefined) =
   return { headline: reason == null ? whole : `${whole}: ${reason}`, reason: reason ?? whole }
 }
 
-/** The reason in the rune, else in its event. */
+/** The reason in the rune's payload, or else in its event. Undefined if neither has one. */
 const reasonOf = ({ payload: { event, reason } }: ToldOf<"plan.blocked" | "plan.stopped" | "session.suspended">) =>
   reason ?? ("reason" in event ? event.reason : undefined)
 
-/** A goal that failed. If a person cancelled it, nobody is notified. */
+/** News of a goal that failed. If the user cancelled it, nobody is notified. */
 const planStopped = (rune: ToldOf<"plan.stopped">): Said | undefined => {
   const { event } = rune.payload
   if (event._tag === "user_cancel" && event.by !== "agentd") return undefined
@@ -298,12 +301,12 @@ const planStopped = (rune: ToldOf<"plan.stopped">): Said | undefined => {
   return {
     mail: {
       ...words,
-      remedy: `See what was done: agentd goal show ${goal}\nTake it as it is: agentd goal merge ${goal} --unreviewed\nGive it anew: agentd goal "…"`
+      remedy: `See what was done: agentd goal show ${goal}\nMerge it as it is: agentd goal merge ${goal} --unreviewed\nSubmit it again: agentd goal "…"`
     },
     notice: (facts) => ({
       kind: "goalStopped",
       title: `Goal ${facts.project}/${name} stopped`,
-      body: `${sentence(words.reason)}${doneOf(facts.goal)} Its branches stay.`,
+      body: `${sentence(words.reason)}${doneOf(facts.goal)} Its branches are kept.`,
       command: `agentd goal show ${facts.project}/${name}`,
       about: aboutGoal(rune)
     })
@@ -317,7 +320,7 @@ const planBlocked = (rune: ToldOf<"plan.blocked">): Said => {
   return {
     mail: {
       ...words,
-      remedy: `See what it needs: agentd goal show ${goal}\nLet it go on, with what failed tried again: agentd goal retry ${goal}\nGive it up: agentd goal cancel ${goal}`
+      remedy: `See what it needs: agentd goal show ${goal}\nResume it and retry failed tasks: agentd goal retry ${goal}\nCancel it: agentd goal cancel ${goal}`
     },
     notice: (facts) => ({
       kind: "goalBlocked",
@@ -334,7 +337,7 @@ const suspended = (rune: ToldOf<"session.suspended">): Said => {
   return {
     mail: {
       ...words,
-      remedy: `See its agents, and what their last turns came to: agentd ps\nOnce that is mended, or the budget raised, let it go on: agentd project resume ${rune.stream}`
+      remedy: `See its agents, and how their last turns ended: agentd ps\nWhen that is fixed, or the budget is raised, resume it: agentd project resume ${rune.stream}`
     },
     notice: ({ project }) => ({
       kind: "budget",
@@ -346,40 +349,40 @@ const suspended = (rune: ToldOf<"session.suspended">): Said => {
   }
 }
 
-/** The texts for a config that is not in force. */
+/** The texts of an alert about a config that is not in force. */
 const waitingWords = ({ payload, stream }: ToldOf<"config.waits">): Words => {
   const { config, name, problem, state } = payload
-  const before = "What was in force before stays in force."
+  const before = "The previous config stays in force."
   if (stream === DAEMON_STREAM) {
     return {
       headline: `${name}: your own config.jsonc cannot be used`,
       reason: `${problem ?? config}\n${before}`,
-      remedy: `Mend ${config}: it is read again when it changes. See what is wrong: agentd doctor`
+      remedy: `Fix ${config}: it is read again when it changes. See what is wrong: agentd doctor`
     }
   }
   switch (state) {
     case "untrusted":
       return {
         headline: `${name}: agentd.jsonc has changed and waits for you`,
-        reason: `${config} has a text that nobody has agreed to. ${before}`,
-        remedy: `See what the change does, and put it into force: agentd trust ${stream}`
+        reason: `${config} has changes that nobody has approved. ${before}`,
+        remedy: `Review the change, and put it into force: agentd trust ${stream}`
       }
     case "broken":
       return {
         headline: `${name}: agentd.jsonc cannot be used`,
         reason: `${problem ?? config}\n${before}`,
-        remedy: `Mend ${config}, then: agentd trust ${stream}`
+        remedy: `Fix ${config}, then: agentd trust ${stream}`
       }
     case "missing":
       return {
         headline: `${name}: agentd.jsonc is gone`,
-        reason: `${config} is not there. ${before}`,
+        reason: `${config} does not exist. ${before}`,
         remedy: `Put it back, or close the project: agentd project close ${stream}`
       }
   }
 }
 
-/** A config file, of a project or of the user, that is not in force and that nobody has dealt with yet. */
+/** News of a config file, a project's or the user's own, that is not in force and needs the user. */
 const configWaits = (rune: ToldOf<"config.waits">): Said => {
   const mail = waitingWords(rune)
   const isOwn = rune.stream === DAEMON_STREAM
@@ -407,31 +410,31 @@ const configWaits = (rune: ToldOf<"config.waits">): Said => {
 
 type Budget = ToldOf<"budget.near" | "budget.spent">
 
-/** The texts for a limit of a day, a month, a turn or the machine. */
+/** The texts of an alert about a budget of a day, a month, a turn or the machine. */
 const budgetWords = ({ kind, payload }: Budget): Words => {
   const { name, period, until, whose } = payload
   const isSpent = kind === "budget.spent"
   const who = whose === "machine" ? "agentd" : name
   const isTurn = period === "turn"
   const words = isSpent ? (isTurn ? turnWords(payload) : spentWords(payload)) : nearWords(payload)
-  const next = isTurn || until === null ? "" : ` They go on by themselves when the next ${period} begins.`
+  const next = isTurn || until === null ? "" : ` They continue by themselves when the next ${period} begins.`
   const what = isTurn
-    ? "The turn was interrupted, nothing of it is lost, and the agent waits for you."
+    ? "The turn was interrupted, none of its work is lost, and the agent waits for you."
     : payload.stops
-      ? "The agents that it is of have ended."
-      : `The agents that it is of wait.${next}`
+      ? "The agents with this budget have ended."
+      : `The agents with this budget wait.${next}`
   return {
     headline: `${who}: ${words}`,
     reason: isSpent ? `${words}.\n${what}` : `${words}.`,
     remedy: isTurn
-      ? `See what it does: agentd why ${name}\n${isSpent ? `Let it go on: agentd retry ${name}, or a message. Or stop it: agentd stop ${name}\n` : ""}The limits of a turn: "budget.perTurn" in agentd.jsonc`
+      ? `See what it does: agentd why ${name}\n${isSpent ? `Resume it: agentd retry ${name}, or a message. Or stop it: agentd stop ${name}\n` : ""}The limits of a turn: "budget.perTurn" in agentd.jsonc`
       : `See what it was spent for: agentd cost --by agent,model\nRaise it: "budget" in ${whose === "machine" ? "agentd's own config.jsonc, then agentd restart" : "agentd.jsonc"}`
   }
 }
 
 /**
- * A limit that is spent or nearly spent. If an agent or a project spends its total limit, it ends, and another rune
- * reports that.
+ * News of a budget that is exceeded or nearly exceeded. If an agent or a project exceeds its total budget, it ends, and
+ * another rune reports that.
  */
 const ofBudget = (rune: Budget): Said => {
   const about = `${rune.stream}:${rune.payload.key}`
@@ -458,7 +461,7 @@ const aboutAccount = ({ actor }: Told) => ({ about: `account:${actor}`, isWhole:
 const held = (count: number | undefined): string =>
   count === undefined
     ? ""
-    : ` ${counted(count, "agent")} ${count === 1 ? "waits" : "wait"} and ${count === 1 ? "goes" : "go"} on by ${count === 1 ? "itself" : "themselves"}.`
+    : ` ${counted(count, "agent")} ${count === 1 ? "waits" : "wait"} and ${count === 1 ? "continues" : "continue"} by ${count === 1 ? "itself" : "themselves"}.`
 
 const limited = (rune: ToldOf<"provider.moved">): Said | undefined => {
   const { event } = rune.payload
@@ -467,14 +470,14 @@ const limited = (rune: ToldOf<"provider.moved">): Said | undefined => {
     notice: (facts) => ({
       kind: "limit",
       title: `The limit of ${nameOfAccount(event)} is used up until ${moment(event.until, facts.now)}`,
-      body: `${Notice.line(event.message)}.${held(facts.held)} None counts an error.`,
+      body: `${Notice.line(event.message)}.${held(facts.held)} No error is counted.`,
       command: "agentd ps",
       ...aboutAccount(rune)
     })
   }
 }
 
-/** A provider that has been unavailable for a while. Its agents wait, and continue by themselves. */
+/** News of a provider that has been unavailable for a while. Its agents wait, and continue by themselves. */
 const lasting = (rune: ToldOf<"provider.lasting">): Said | undefined => {
   const { event } = rune.payload
   if (event._tag !== "failed" && event._tag !== "refused") return undefined
@@ -484,7 +487,7 @@ const lasting = (rune: ToldOf<"provider.lasting">): Said | undefined => {
     mail: {
       ...homeOf(event.by),
       headline,
-      reason: `${event.message}\nIts agents wait, and go on by themselves once it answers. Nothing counts against them.`,
+      reason: `${event.message}\nIts agents wait, and continue by themselves when it answers. No error is counted.`,
       remedy: "See who waits: agentd ps"
     },
     notice: (facts) => ({
@@ -499,14 +502,14 @@ const lasting = (rune: ToldOf<"provider.lasting">): Said | undefined => {
 
 const recovered = (rune: ToldOf<"provider.recovered">): Said => {
   const headline = `${nameOfAccount(rune.payload)} answers again`
-  const reason = "Its agents have gone on."
+  const reason = "Its agents have continued."
   return {
     mail: { ...homeOf(rune.payload.told_by), headline, reason },
     notice: () => ({ kind: "recovered", title: headline, body: reason, command: "agentd ps", ...aboutAccount(rune) })
   }
 }
 
-/** A violated invariant of agentd itself, or a damaged log. */
+/** News of a violated invariant of agentd itself, or of a damaged log. */
 const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Said | undefined => {
   const { message, rule, severity } = payload
   if (severity === "WARN") return undefined
@@ -516,8 +519,8 @@ const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Said
     ? {
         of: payload.stream,
         headline: `the log of ${payload.stream} is damaged`,
-        reason: `${message}\nIt is set apart: nothing of it runs, and it takes no commands. All others go on.`,
-        remedy: `See what is wrong: agentd verify\nMend it, once the daemon is stopped: agentd repair ${payload.stream}\nOr give it up, so that a new one can be begun: agentd project close ${payload.stream}`
+        reason: `${message}\nIt is set aside: nothing in it runs, and it accepts no commands. All other logs continue.`,
+        remedy: `See what is wrong: agentd verify\nStop the daemon, then repair it: agentd repair ${payload.stream}\nOr close it, so that a new one can be started: agentd project close ${payload.stream}`
       }
     : {
         headline: `${rule} violated`,
@@ -528,7 +531,7 @@ const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Said
     mail: { ...mail, key },
     notice: () => ({
       kind: "invariant",
-      title: `agentd has found a fault of its own: ${isLog ? "a damaged log" : rule}`,
+      title: `agentd has found an internal error: ${isLog ? "a damaged log" : rule}`,
       body: `${sentence(mail.reason)} Please report it with the output of this command.`,
       command: "agentd verify",
       about: key
@@ -537,7 +540,8 @@ const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Said
 }
 
 /**
- * Notices that a channel could not send. If such a report itself cannot be sent, it is `silent`: nobody is notified.
+ * News of notices that a channel could not send. If this news itself cannot be sent, its rune is `silent`: nobody is
+ * notified.
  */
 const unsent = ({ payload }: ToldOf<"alert.failed">): Said | undefined => {
   const { alertIds, attempt, channel = "mail", error, nextAt } = payload
@@ -547,7 +551,7 @@ const unsent = ({ payload }: ToldOf<"alert.failed">): Said | undefined => {
     notice: () => ({
       kind: "unsent",
       title: `${counted(alertIds.length, "notice")} could not be sent by ${channel}`,
-      body: `${error}. ${nextAt === null ? "They are given up; agentd alert ls has them." : "They are kept and tried again."}`,
+      body: `${error}. ${nextAt === null ? "They are given up. See: agentd alert ls" : "They are kept and will be retried."}`,
       command: payload.channel === undefined ? "agentd alert test" : `agentd alert test ${channel}`,
       about: `channel:${channel}`,
       isWhole: true
@@ -555,12 +559,12 @@ const unsent = ({ payload }: ToldOf<"alert.failed">): Said | undefined => {
   }
 }
 
-/** The daemon started again after it was killed. A start after a normal stop notifies nobody. */
+/** News that the daemon started again after it was killed. A start after a normal stop notifies nobody. */
 const daemonBack = ({ host, killed, now }: Notice.Facts): Notice.Words | undefined =>
   killed && {
     kind: "daemonBack",
     title: `agentd on ${host} is back after ${span(Math.max(0, now - killed.at))}`,
-    body: "The daemon before it was killed. Agents go on; the messages of runs that were lost are offered again.",
+    body: "The previous daemon was killed. Agents continue; the messages of lost runs are delivered again.",
     command: "agentd status",
     about: "daemon",
     isWhole: true
@@ -627,19 +631,16 @@ const noticed = (rune: Rune, mail: Alert | undefined, raw: Notice.Words, project
 /** The news of one rune: the alert that a mail section sends, and the alert that channels send. */
 export interface News {
   readonly mail: Alert | undefined
-  /**
-   * The only kind that the notice can have, if it is known without the facts. If no channel wants it, no facts are
-   * read.
-   */
+  /** The notice's kind, if it is known without the facts. If no channel wants that kind, no facts are read. */
   readonly only: NoticeKind | undefined
   /**
-   * Makes the alert that channels send; returns undefined if the facts show that there is no news. If `notice` itself
+   * Makes the alert that channels send. Returns undefined if the facts show that there is no news. If `notice` itself
    * is undefined, only a mail section sends the news.
    */
   readonly notice: ((facts: Notice.Facts) => Alert | undefined) | undefined
 }
 
-/** The news in a rune; undefined if people are not notified about it. */
+/** The news in a rune; undefined if the user is not notified about it. */
 export const newsOf = (any: Rune): News | undefined => {
   const rune = read(any)
   const found = rune && (said[rune.kind] as (rune: Told) => Said | undefined)(rune)

@@ -1,11 +1,10 @@
 /**
- * Alerter: reads the log, queues the alerts that people must see, and sends them: by mail, and by the channels of
- * `notify`.
+ * Alerter: reads the log, queues the alerts for the user, and sends them: by mail, and by the channels of `notify`.
  *
  * Guarantees: an alert is queued once for each channel, durably, before it is sent. It stays queued until its receiver
  * has accepted it, a rune says that it was given up, or it is answered or outdated. After a restart the alerter
  * continues after the last rune that it examined, from the log alone. `alert.sent` is durable right after the
- * receiver's answer; if the daemon is killed between the two, the message is sent again under the same id. Without a
+ * receiver's answer. If the daemon is killed between the two, the message is sent again under the same id. Without a
  * mail section nothing is mailed; queued alerts are sent once there is one. A receiver that is slow or unreachable
  * delays no other.
  */
@@ -119,7 +118,7 @@ const mailedOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>, notices
   return { mailed, told: notices.map((one) => byCause.get(one.source.alert.cause) ?? one) }
 })
 
-/** Queues the alerts of the runes. Each decision takes into account what the decisions before it will change. */
+/** Queues the alerts of the runes. Each decision considers the changes of the decisions before it. */
 const queue = (runes: ReadonlyArray<Rune>, news: ReadonlyArray<Told>, notices: Noticed, begun: ReadonlySet<string>) =>
   Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
     const upTo = runes.at(-1)?.eventId ?? 0
@@ -263,7 +262,7 @@ const due = (begun: ReadonlySet<string>, options: Options) =>
     return { jobs, wait: Math.max(0, next - now) }
   })
 
-/** Makes one attempt. The receiver's answer is recorded even if the daemon is stopping. */
+/** Makes one attempt to send a message. The receiver's answer is recorded even if the daemon is stopping. */
 const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>) => (job: Job) =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {
@@ -342,14 +341,14 @@ const running = Effect.fn("Alerter.run")(function* (options: Options) {
       yield* outbox.changed(Math.min(wait, further.wait))
     }
   })
-  // messages that a person postpones
+  // messages that the user postpones
   const later = (yield* AlertChannels).flatMap((channel) => channel.later ?? [])
   const puttingOff = Effect.forEach(
     later,
     (next) => Effect.forever(Effect.flatMap(Effect.flatMap(next, Later.queue), outbox.commit)),
     { concurrency: "unbounded", discard: true }
   )
-  // A subscription ends with its log: then the alerter only waits to be stopped.
+  // the subscription ends when the log is closed: then the alerter waits until it is stopped
   return yield* Effect.raceAllFirst([
     sending,
     Effect.andThen(queueing, Effect.never),

@@ -1,6 +1,6 @@
 /**
- * Answers: decides which runes mean that a person answered a notice, that its question is over, or that it is outdated.
- * Then an unsent notice is dropped, and a question that was sent is withdrawn if its channel can do that. Pure.
+ * Answers: decides which runes mean that a notice was answered, needs no answer any more, or is outdated. Then an
+ * unsent notice is dropped. A question that was sent is withdrawn if its channel can withdraw messages. Pure.
  */
 import { agentKinds, conversationKinds, inboxKinds, toolKinds } from "../agents/machines/AgentKinds.ts"
 import { isPerson } from "../agents/machines/Inbox.ts"
@@ -51,7 +51,7 @@ type Heard = RuneOf<typeof heard>
 
 export interface Answer {
   readonly about: string
-  /** Name of the person who answered; null if nobody did and the question is over. */
+  /** Name of the user who answered; null if nobody answered and the question needs no answer any more. */
   readonly by: string | null
 }
 
@@ -59,7 +59,7 @@ const ASKING = new Set(["AwaitingInput", "AwaitingApproval"])
 
 const byOf = (event: object): string | null => ("by" in event && typeof event.by === "string" ? event.by : null)
 
-/** When a project is closed, its questions are over. */
+/** When a project is closed, its open questions need no answer any more. */
 const closed = (stream: string): ReadonlyArray<Answer> =>
   [Notice.projectOf(stream), `config:${stream}`].map((about) => ({ about, by: null }))
 
@@ -118,7 +118,7 @@ export const of = (any: Rune): ReadonlyArray<Answer> => {
   return answer === undefined ? [] : [answer]
 }
 
-/** The subject of the agent or session that works again by this rune; undefined if none does. */
+/** The subject of the agent or session that begins to work again with this rune; undefined if none does. */
 const atWork = (any: Rune): string | undefined => {
   const rune = readWorking(any)
   if (rune === undefined) return undefined
@@ -152,9 +152,9 @@ export const overtaken = (
 
 /** "Answered by dana at 15:31." */
 export const words = ({ at, by }: OpenNotices.Answer): string =>
-  by === null ? `It is over since ${moment(at, at)}.` : `Answered by ${by} at ${moment(at, at)}.`
+  by === null ? `Resolved at ${moment(at, at)}.` : `Answered by ${by} at ${moment(at, at)}.`
 
-/** The messages that can be withdrawn: they contain nothing else, and their channel supports it. */
+/** The messages that can be withdrawn: they contain nothing else, and their channel can withdraw messages. */
 const withdrawals = (
   told: ReadonlyArray<OpenNotices.Message>,
   title: string,
@@ -164,7 +164,7 @@ const withdrawals = (
     isAlone && handle !== null && able.has(channel) ? [{ channel, of: id, handle, title }] : []
   )
 
-/** Batches that contain such an alert, and whose first attempt has not begun. */
+/** Batches that contain an alert for which `isIt` is true, and whose first attempt has not begun. */
 const unsent = (
   { batches }: Outbox.State,
   isIt: (alert: Alert) => boolean,

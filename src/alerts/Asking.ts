@@ -1,5 +1,5 @@
 /**
- * Asking: writes the notices that ask a person for an answer: about a call of an agent, or a session that a person runs
+ * Asking: writes the notices that ask the user for an answer: about a call of an agent, or a session that the user runs
  * by hand. Pure.
  */
 import { attempt } from "../config/Attempt.ts"
@@ -7,10 +7,10 @@ import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
 import { span } from "../domain/Words.ts"
 import * as Notice from "./Notice.ts"
 
-/** Maximum characters of a call's input in a notice. */
+/** Maximum length of a call's input in a notice, in characters. */
 const MAX_INPUT = 200
 
-/** Long enough to be unique, short enough to be typed. */
+/** Shortens an id: long enough to be unique, short enough to be typed. */
 export const shortId = (id: string): string => id.slice(0, 12)
 
 /** The command, if the arguments begin with one; otherwise the arguments. */
@@ -70,14 +70,14 @@ const FOLDER = /([^/]+)\/*$/u
 export const sessionName = ({ cwd, title }: PlateInfo): string =>
   title ?? `the session in ${FOLDER.exec(cwd ?? "")?.[1] ?? "an unknown folder"}`
 
-/** The texts for a session that waits for its person. `asks`: it asks a question, not for an approval. */
+/** The texts for a session that waits for the user. `asks` is true for a question, false for an approval. */
 export const ofSession = (plate: PlateInfo, asks: boolean) => {
   const id = shortId(plate.plateId)
   const questions = plate.questions ?? []
   const answer = questions.length > 0 ? answerTo(id, questions) : `approve ${id}`
   return {
     kind: asks ? "question" : "needsYou",
-    title: `${sessionName(plate)} ${asks ? "asks you" : "asks for leave"}`,
+    title: `${sessionName(plate)} ${asks ? "asks you" : "asks for approval"}`,
     body: [
       plate.detail,
       ...options(questions),

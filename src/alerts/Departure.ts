@@ -1,9 +1,9 @@
 /**
  * Departure: computes when each waiting message will be sent. Pure.
  *
- * Guarantees: applies the rules of the outbox: messages to one destination go one after the other, those of one channel
- * within its hourly limit, and none in quiet hours. Assumes that no alert joins a message and that each attempt
- * succeeds at once.
+ * Guarantees: the rules of the outbox are applied. Messages to one destination are sent one after the other, those of
+ * one channel within its hourly limit, and none in quiet hours. The result assumes that no alert joins a message and
+ * that each attempt succeeds at once.
  */
 import * as Outbox from "./Outbox.ts"
 
@@ -12,7 +12,7 @@ export interface Way {
   readonly destination: string
   /** Maximum number of messages per hour. */
   readonly maxPerHour: number
-  /** The end of the quiet hours that a time lies in; any other time is returned unchanged. */
+  /** If a time is in quiet hours, returns the end of these hours; otherwise returns the time unchanged. */
   readonly quietUntil?: (at: number) => number
 }
 
@@ -20,7 +20,7 @@ const NONE: ReadonlySet<string> = new Set()
 
 const same = (at: number): number => at
 
-/** When a message can be sent at the earliest; Infinity while another message must go first. */
+/** The earliest time at which a message can be sent; Infinity while another message must be sent first. */
 const timeOf = (state: Outbox.State, batch: Outbox.Batch, way: Way, now: number): number => {
   const { destination, maxPerHour, quietUntil = same } = way
   const ready = Outbox.readyAt(state, batch, now)
@@ -31,7 +31,10 @@ const timeOf = (state: Outbox.State, batch: Outbox.Batch, way: Way, now: number)
   return quietUntil(Outbox.freeAt(state, { ...batch, destination }, maxPerHour, NONE, at))
 }
 
-/** Times by batch id. Batches that must wait for another one, or that nothing is configured for, are omitted. */
+/**
+ * When each batch will be sent, by batch id. Omits batches that must wait for another one, and those without a
+ * configured receiver.
+ */
 export const departures = (
   before: Outbox.State,
   wayOf: (batch: Outbox.Batch) => Way | undefined,
@@ -45,7 +48,7 @@ export const departures = (
       const way = ways.get(batch.id)
       return way === undefined ? [] : [{ batch, way, at: timeOf(state, batch, way, at) }]
     })
-    // at equal times, the older batch
+    // if the times are equal, the older batch is first
     const [next] = open.toSorted((a, b) => a.at - b.at)
     if (next === undefined || next.at === Infinity) return found
     const { batch, way } = next

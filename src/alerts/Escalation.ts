@@ -2,8 +2,8 @@
  * Escalation: sends a notice that nobody has answered to the next channel, with a title that says so. Also finds the
  * channels that can withdraw a message.
  *
- * Guarantees: each further channel sends the notice once, durably; a channel that has already sent it does not, and
- * none does once somebody has answered.
+ * Guarantees: each further channel sends the notice only once, even after a restart. A channel that has already sent
+ * the notice does not send it again. After an answer, no channel sends it.
  */
 import { Clock, Duration, Effect } from "effect"
 import { span } from "../domain/Words.ts"

@@ -1,8 +1,8 @@
 /**
- * Later: sends the notices that a person postponed again, by the same channel, after 15 minutes.
+ * Later: sends postponed notices again, by the same channel, after 15 minutes.
  *
- * Guarantees: the log has the notice from the click on, so that a restart loses none; it is not sent if somebody
- * answers it first; it is a message of its own, which no other notice joins; quiet hours delay it.
+ * Guarantees: a notice is logged as soon as the user postpones it, so that a restart loses none. It is not sent if
+ * somebody answers it first. It is a separate message, which no other notice joins. Quiet hours delay it.
  */
 import { hash } from "node:crypto"
 import { Clock, Duration, Effect } from "effect"
@@ -46,7 +46,7 @@ const found = ({ notices }: Message, runes: ReadonlyArray<Rune>): ReadonlyArray<
 const isOver = ({ notice }: Alert, { open }: OpenNotices.State): boolean =>
   notice === undefined || (Notice.asks(notice) && !open.has(notice.about))
 
-/** Queues the notices of a message once more. */
+/** Queues the notices of a message again. */
 export const queue = Effect.fnUntraced(function* (message: Message) {
   const log = yield* EventLog
   const told = found(message, yield* log.tail({ stream: DAEMON_STREAM, kinds: ["alert.queued"] }, MAX_READ))

@@ -25,7 +25,7 @@ const make = Effect.gen(function* () {
       isKnown = true
     }),
     Effect.onExit((exit) => Deferred.done(loaded, exit)),
-    Effect.tapCause((cause) => Effect.logError("the mails that wait cannot be read: none is sent", cause)),
+    Effect.tapCause((cause) => Effect.logError("the waiting messages cannot be read: none is sent", cause)),
     Effect.forkScoped
   )
   // if the log cannot be read, wait forever, so that nothing is queued twice or sent
@@ -40,7 +40,7 @@ const make = Effect.gen(function* () {
         yield* known
         const drafts = yield* decide(state, notices)
         if (drafts.length === 0) return
-        // A refusal is a fault of agentd, not of the mail.
+        // if the log rejects a rune, that is a bug in agentd, not a problem of the mail
         const runes = yield* Effect.catchTag(log.append(drafts), "RuneRefused", Effect.die)
         state = runes.reduce(Outbox.evolve, state)
         notices = runes.reduce(OpenNotices.evolve, notices)

@@ -1,6 +1,6 @@
 /**
- * Mail: writes the text of an alert as a plain mail: who stopped, why, what led to it, its last output, and how to
- * start it again.
+ * Mail: writes the text of an alert as a plain mail: which agent stopped, why, the events before that, its last output,
+ * and how to start it again.
  *
  * Pure. Guarantees: the subject is one short line; no text can become a header or move a cursor; the size is bounded.
  */
@@ -32,7 +32,7 @@ export interface Letter {
   readonly more: number
   readonly host: string
   readonly redact: (text: string) => string
-  /** The text with its commands in the form in which a person must type them; by default unchanged. */
+  /** Rewrites the commands in a text to the form that the user must type; by default the text is unchanged. */
   readonly typed?: (text: string) => string
 }
 
@@ -79,11 +79,11 @@ const story = ({ alert, output, project, why }: Told, typed: (text: string) => s
     `Who:     ${plain(whoOf(alert, project))}`,
     `When:    ${time(alert.at)}`
   ]
-  if (alert.errors !== null) lines.push(`Errors:  ${alert.errors.row} in a row, ${alert.errors.all} in all`)
+  if (alert.errors !== null) lines.push(`Errors:  ${alert.errors.row} in a row, ${alert.errors.all} in total`)
   if (alert.runId !== null) lines.push(`Run:     ${plain(alert.runId)}`)
   lines.push(`Rune:    ${alert.cause}`, "", "Why:", ...indented(alert.reason))
   if (why.length > 0) {
-    lines.push("", "What led there:")
+    lines.push("", "What happened before:")
     if (why.length > MAX_WHY) lines.push(`  … ${why.length - MAX_WHY} earlier steps`)
     for (const step of why.slice(-MAX_WHY)) lines.push(`  ${time(step.at)}  ${plain(step.text)}`)
   }
@@ -97,7 +97,9 @@ const story = ({ alert, output, project, why }: Told, typed: (text: string) => s
 const short = ({ alert, project }: Told): string =>
   `- ${time(alert.at)}  ${plain(`${project}: ${alert.headline}`)}${times(alert)}`
 
-/** The count and all names, to be cut to fit: `3 alerts: builder has failed, tester has failed, …`. */
+/**
+ * The number of alerts and all names, before it is cut to fit: `3 alerts: builder has failed, tester has failed, …`.
+ */
 const digestSubject = (letter: Letter): string => {
   const { more, told } = letter
   const names = told.map(({ alert }) =>
@@ -123,7 +125,7 @@ export const render = (letter: Letter): Mail => {
   return { subject: plain(redact(subject), MAX_SUBJECT), text: `${redact(lines.join("\n"))}\n` }
 }
 
-/** The mail for when systemd no longer restarts the daemon. `last`: the daemon's last lines in the journal. */
+/** The mail for when systemd no longer restarts the daemon. `last` contains the daemon's last lines in the journal. */
 export const daemonFailed = (
   of: { readonly host: string; readonly unit: string; readonly last: string; readonly start: string },
   now: number
@@ -131,7 +133,7 @@ export const daemonFailed = (
   subject: plain(`[agentd] ${of.unit} on ${of.host} has failed and is down`, MAX_SUBJECT),
   text: [
     `The daemon itself (${plain(of.unit)} on ${plain(of.host)}) has failed; systemd does not start it again.`,
-    "No agent is looked after until it is up.",
+    "No agent is supervised until the daemon runs again.",
     "",
     "What to do:",
     `    see why:      ${of.start.replace("start", "status")}`,
@@ -158,7 +160,7 @@ export const testMail = (host: string, now: number): Mail => ({
   text: [
     "This is the mail that you asked for with: agentd alert test",
     "",
-    `If an agent on ${plain(host)} stops for good, a mail comes this way.`,
+    `If an agent on ${plain(host)} stops permanently, you get a mail like this one.`,
     "",
     "-- ",
     `agentd on ${plain(host)}, ${time(now)}`,

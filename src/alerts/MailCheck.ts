@@ -23,7 +23,7 @@ export const checks = Effect.fnUntraced(function* (mails: ReadonlyArray<MailConf
           Effect.succeed<Check>({
             name: "mail server",
             level: "fail",
-            detail: `no mail goes out: ${message}`,
+            detail: `no mail can be sent: ${message}`,
             remedy: `${remedy} Then try it with a mail: agentd alert test`
           })
         )

@@ -12,7 +12,7 @@ import type { GoalInfo } from "../domain/GoalMessages.ts"
 import type { AgentInfo, CallInfo, PlateInfo } from "../domain/Messages.ts"
 import type { Word } from "../domain/Words.ts"
 
-/** Maximum characters of a title: a lock screen and a list of mails show this many. */
+/** Maximum length of a title, in characters: a lock screen and a list of mails show this many. */
 export const TITLE = 60
 const MAX_BODY = 2_000
 /** Number of notices that a digest names. */
@@ -25,12 +25,12 @@ export const Notice = Schema.Struct({
   kind: Schema.Literals(NOTICE_KINDS),
   title: Schema.String,
   body: Schema.String,
-  /** Can be run as it is, from any folder. */
+  /** A command that can be run unchanged, from any folder. */
   command: Schema.String,
   urgency: Schema.Literals(URGENCIES),
   /** The subject of the notice: `call:…`, `agent:shop/builder`. An answer names the same subject. */
   about: Schema.String,
-  /** The project as commands name it; null if the notice belongs to no project. */
+  /** The project's name for use in commands; null if the notice belongs to no project. */
   project: Schema.NullOr(Schema.String),
   /** Key of a fact that is sent only once, even if other runes repeat it; if absent, each rune has a notice. */
   once: Schema.optionalKey(Schema.String)
@@ -39,18 +39,18 @@ export type Notice = typeof Notice.Type
 
 /** Current facts that the rune does not contain. An omitted fact is unknown, or no longer true. */
 export interface Facts {
-  /** The project as commands name it. */
+  /** The project's name for use in commands. */
   readonly project: string
   readonly now: number
   readonly host: string
   /** The call that the rune is about, while it waits for approval. */
   readonly call?: CallInfo | undefined
-  /** Number of other calls that wait for a person. */
+  /** Number of other calls that wait for the user. */
   readonly waiting?: number
   readonly goal?: GoalInfo | undefined
   readonly plate?: PlateInfo | undefined
   readonly agent?: AgentInfo | undefined
-  /** Names of the agent's sub-agents, at any depth, that work or have work. */
+  /** Names of the agent's sub-agents, at any depth, that are working or have work to do. */
   readonly working?: ReadonlyArray<string>
   /** Id of the agent's newest completed turn. */
   readonly turn?: string | undefined
@@ -67,7 +67,7 @@ export interface Facts {
 /** The texts of a notice; its kind sets the urgency. `isWhole`: the notice belongs to no project. */
 export type Words = Omit<Notice, "project" | "urgency"> & { readonly isWhole?: boolean }
 
-/** Each kind: its word on the board, and its urgency. */
+/** For each kind of notice: its word on the board, and its urgency. */
 export const kinds: { readonly [kind in NoticeKind]: { readonly word: Word; readonly urgency: Urgency } } = {
   needsYou: { word: "needs you", urgency: "now" },
   question: { word: "needs you", urgency: "now" },
@@ -96,8 +96,8 @@ export const agentOf = (stream: string, name: string): string => `agent:${stream
 export const projectOf = (stream: string): string => `project:${stream}`
 
 /**
- * Whether the notice asks for an answer. An answer elsewhere withdraws it; without an answer, further channels send it.
- * A suspended project waits for a person; a spent budget of a day does not.
+ * Whether the notice needs an answer. An answer elsewhere withdraws it; without an answer, further channels send it. A
+ * suspended project waits for the user; an exceeded budget of a day does not.
  */
 export const asks = ({ about, kind }: Pick<Notice, "about" | "kind">): boolean =>
   kinds[kind].word === "needs you" && (kind !== "budget" || about.startsWith(projectOf("")))

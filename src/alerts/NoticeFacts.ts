@@ -101,7 +101,7 @@ const agentOf = Effect.fnUntraced(function* (rune: Rune) {
   return { agent, working, turn, last: yield* lastLine(rune) }
 })
 
-/** Number of agents that wait for a limit or for the network. */
+/** Number of agents that wait for a usage limit or for the network. */
 const heldOf = Effect.map(
   Effect.flatMap(Agents, ({ all }) => all),
   (rows) => ({ held: rows.filter(({ word }) => word === "waiting").length })
@@ -151,7 +151,7 @@ const wanted = (rune: Rune) => {
   }
 }
 
-/** The project as commands name it: its name, or its stream if the name is unknown or several projects have it. */
+/** The project's name for use in commands; its stream if the name is unknown or not unique. */
 const addressOf = Effect.fnUntraced(function* (stream: string) {
   const agents = yield* Agents
   const projects = yield* agents.projects

@@ -16,7 +16,7 @@ import type { NotifyRow } from "../domain/AlertMessages.ts"
 import { CommandRefused, refuse } from "../domain/Messages.ts"
 import type { Check } from "../board/DaemonMessages.ts"
 
-/** Number of channels that are checked at the same time, because a person waits for the result. */
+/** Number of channels that are checked at the same time, because the user waits for the result. */
 const MAX_AT_ONCE = 4
 
 const checked = (name: string, config: ChannelConfig) =>
@@ -56,7 +56,7 @@ export const checks = Effect.map(rows, (all): ReadonlyArray<Check> =>
   all.map(({ detail, name, ok, remedy }) => ({
     name: `notify ${name}`,
     level: ok ? "ok" : "fail",
-    detail: ok ? detail : `nobody is told by it: ${detail}`,
+    detail: ok ? detail : `it notifies nobody: ${detail}`,
     remedy: remedy === null ? null : `${remedy} Then try it: agentd alert test ${name}`
   }))
 )
@@ -72,7 +72,7 @@ const unknown = (name: string, notify: NotifyConfig | undefined, userConfig: str
         }
       : {
           message: `There is no channel "${name}"; there are ${names.join(", ")}.`,
-          remedy: "See them: agentd alert channels"
+          remedy: "List them: agentd alert channels"
         })
   })
 }
@@ -99,7 +99,7 @@ export const test = (userConfig: string) =>
     const { response } = yield* Effect.flatMap(Telling.implementation(config), (channel) =>
       Telling.bounded({ config, name }, channel.send(config, message))
     ).pipe(
-      Effect.mapError(({ message, remedy }) => refuse("unavailable", `${name} did not take it: ${message}`, remedy))
+      Effect.mapError(({ message, remedy }) => refuse("unavailable", `${name} did not accept it: ${message}`, remedy))
     )
-    return { message: `${name} took it: ${response}` }
+    return { message: `${name} accepted it: ${response}` }
   })

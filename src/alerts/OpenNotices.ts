@@ -31,8 +31,8 @@ export interface Open {
   readonly hash: string
   readonly told: ReadonlyArray<Message>
   /**
-   * When it was last sent or escalated, or first could not be sent, in ms since the epoch. Null if none of these
-   * happened yet, or if a person postponed it.
+   * When the notice was last sent or escalated, or first could not be sent, in ms since the epoch. Null if none of
+   * these happened yet, or if the user postponed the notice.
    */
   readonly since: number | null
   /** Position of the last escalation channel that was used, from 1; 0 if none was. */
@@ -40,7 +40,7 @@ export interface Open {
 }
 
 export interface Answer {
-  /** Name of the person who answered; null if nobody did and the question is over. */
+  /** Name of the user who answered; null if nobody answered and the question needs no answer any more. */
   readonly by: string | null
   /** Time of the answer, in ms since the epoch. */
   readonly at: number
@@ -79,7 +79,7 @@ const without = <K, V>(map: ReadonlyMap<K, V>, keys: ReadonlyArray<K>): Readonly
   return next
 }
 
-/** The subject of an alert. An agent's mails are one thread, and its notices by a channel are another. */
+/** The subject of an alert, by which messages form a thread. Mails are one thread; each channel has its own. */
 export const subjectOf = ({ key, notice }: Alert): string => notice?.about ?? key
 
 export const threadOf = (channel: string | undefined, subject: string): string => `${channel ?? "mail"} ${subject}`
@@ -123,7 +123,9 @@ const sent = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): Stat
   return { ...state, open, threads, waiting: without(state.waiting, alertIds) }
 }
 
-/** A notice that could not be sent is not answered either: its time until the next channel begins. */
+/**
+ * Handles a failed attempt. A notice that could not be sent gets no answer either: its time until escalation begins.
+ */
 const failed = (state: State, at: number, { alertIds, channel, nextAt }: typeof AlertKinds.Failed.Type): State => {
   let { open } = state
   for (const alertId of alertIds) {

@@ -32,7 +32,7 @@ export type Queued = typeof AlertKinds.Queued.Type
 type Failed = typeof AlertKinds.Failed.Type
 type Answered = typeof AlertKinds.Answered.Type
 
-/** The alert's rune; null if an older agentd queued the alert without its sequence number. */
+/** The rune that caused the alert; null if an older agentd queued the alert without its sequence number. */
 const causeOf = ({ seq, stream }: Alert): Cause | null => (seq === undefined ? null : { stream, seq })
 
 export interface Failure {
@@ -47,9 +47,9 @@ export interface Batch {
   readonly id: string
   readonly destination: string
   readonly routed: boolean
-  /** The channel that sends it; if omitted, the project's mail section sends it. */
+  /** The channel that sends the batch; if omitted, the project's mail section sends it. */
   readonly channel?: string
-  /** Addresses that it is mailed to; if omitted, those of the config. */
+  /** Mail addresses of the recipients; if omitted, those of the config. */
   readonly to?: ReadonlyArray<string>
   readonly dueAt: number
   /** The folded alert of each key, with the id of the first one. */
@@ -131,7 +131,7 @@ const queued = (state: State, rune: Queued): State => {
   }
 }
 
-/** The name that sent messages are counted under: all destinations of one channel are counted together. */
+/** The name under which sent messages are counted: all destinations of one channel are counted together. */
 export const countedAs = ({ channel, destination }: Pick<Batch, "channel" | "destination">): string =>
   channel ?? destination
 
@@ -204,7 +204,7 @@ const dropped = (
     return alerts.size + batch.more === 0 ? [] : [{ ...batch, alerts }]
   })
 
-/** Drops an answered notice that was not sent; withdraws one that was sent, by a destination of its own. */
+/** Drops an answered notice that was not sent. Queues the withdrawal of one that was sent, with its own destination. */
 const answered = (state: State, { about, at, by, drops, upTo, withdraws }: Answered): State => {
   const left = dropped(state, drops, ({ notice }) => notice?.about === about)
   const back = withdraws.map(({ channel, handle, of, title }): Batch => ({
@@ -275,16 +275,16 @@ export interface Route {
   readonly settle?: number
   /** True in quiet hours: a due message keeps waiting, and other alerts join it. */
   readonly isHeld?: boolean
-  /** Position of the channel in the list of escalation channels, from 1; omitted if this is no escalation. */
+  /** Position of the channel in the list of escalation channels, from 1; omitted if the alert is not an escalation. */
   readonly step?: number
-  /** Addresses that the channel mails to; if omitted, those of its config. */
+  /** Mail addresses of the channel's recipients; if omitted, those of its config. */
   readonly to?: ReadonlyArray<string>
   readonly isPutOff?: boolean
 }
 
 /** Number of attempts after which a message no longer delays others: perhaps the server rejects only this one. */
 const STUCK = 4
-/** Number of stuck messages that delay all others: then the server is the problem. */
+/** Number of stuck messages from which on all others wait, too: then the server is the problem. */
 const MAX_STUCK = 3
 
 /** Maximum attempts to withdraw a message; after that, the message stays. */
@@ -293,7 +293,7 @@ const MAX_BACK = 3
 const isRefused = ({ failure }: Batch): boolean => failure?.class === "permanent"
 const isStuck = ({ failure }: Batch): boolean => failure !== null && failure.attempt >= STUCK
 
-/** Whether another batch to the same destination must go first. A batch that the server refuses does not count. */
+/** Whether another batch to the same destination must be sent first. A batch that the server refuses does not count. */
 const behind = (state: State, batch: Batch): boolean => {
   const here = state.batches.filter(({ destination }) => destination === batch.destination)
   const before = here.slice(0, here.indexOf(batch)).filter((one) => !isRefused(one))
@@ -317,7 +317,9 @@ const open = (state: State, destination: string, route: Route | undefined, now: 
 const limitOf = (before: ReadonlyArray<number>, maxPerHour: number): number =>
   (before.at(-maxPerHour) ?? -Infinity) + HOUR
 
-/** When messages went or will go before a new message, or before the existing message `joined`. */
+/**
+ * Times of the messages that were sent, or will be sent, before a new message or before the existing message `joined`.
+ */
 const before = (state: State, route: Route, now: number, joined?: Batch): ReadonlyArray<number> => {
   const ahead = state.batches.filter((one) => one.destination === route.destination && one !== joined)
   return [...recent(state.left.get(countedAs(route)), now), ...ahead.map(({ dueAt }) => Math.min(dueAt, now))]
@@ -389,7 +391,7 @@ export const queue = (
   return { stream: DAEMON_STREAM, kind: "alert.queued", actor: ACTOR, cause: causeOf(alert), payload }
 }
 
-/** The time of a batch's next attempt; undefined if another batch must go first. */
+/** The time of a batch's next attempt; undefined if another batch must be sent first. */
 export const readyAt = (state: State, batch: Batch, now: number): number | undefined => {
   if (behind(state, batch)) return undefined
   const { back, dueAt, failure } = batch

@@ -10,7 +10,7 @@ import * as Backoff from "../core/supervision/Backoff.ts"
 export const FailureClass = Schema.Literals([
   /** The server is unreachable, slow or busy: retry soon. */
   "transient",
-  /** The password, the certificate or a missing file: only a person can fix it. */
+  /** The password, the certificate or a missing file: only the user can fix it. */
   "setup",
   /** The server refuses this message. */
   "permanent"
@@ -20,24 +20,28 @@ export type FailureClass = typeof FailureClass.Type
 /** The longest wait between two attempts, ms. */
 export const SLOWEST = 15 * 60_000
 
-/** `attempts`: after this many, a message is given up; for transient and setup failures, after three days. */
+/**
+ * `attempts` is the number of attempts after which a message is given up: three days for transient and setup failures.
+ */
 const policies: { readonly [failure in FailureClass]: Backoff.Policy & { readonly attempts: number } } = {
   transient: { base: 5_000, factor: 2, cap: SLOWEST, jitter: 0, attempts: 300 },
   setup: { base: SLOWEST, factor: 1, cap: SLOWEST, jitter: 0, attempts: 300 },
   permanent: { base: 60_000, factor: 2, cap: SLOWEST, jitter: 0, attempts: 5 }
 }
 
-/** Number of failed attempts after which other channels report a channel; a setup failure is reported at once. */
+/**
+ * Number of failed attempts after which other channels report a channel's failure. A setup failure is reported at once.
+ */
 export const TELLS_AT = 8
 
-/** Time until the next attempt, in ms, after attempt number `attempt` failed; undefined: given up. */
+/** Time until the next attempt, in ms, after attempt number `attempt` failed. Undefined if the message is given up. */
 export const delayAfter = (failure: FailureClass, attempt: number): number | undefined => {
   const policy = policies[failure]
   const limits = { maxConsecutiveErrors: policy.attempts, maxTotalErrors: policy.attempts }
   return Backoff.delay(policy, limits, { consecutiveErrors: attempt, totalErrors: attempt })
 }
 
-/** A recipient that a server refused, with the server's code; 4xx: refused temporarily. */
+/** A recipient that a server refused, with the server's code. A 4xx code means: refused temporarily. */
 export interface Refused {
   readonly to: string
   readonly code: number | null

@@ -1,8 +1,8 @@
 /**
- * Route: decides where an alert goes, and when, under the current config. Pure.
+ * Route: decides where an alert is sent, and when, under the current config. Pure.
  *
  * Guarantees: the name of a destination changes when its config changes. In quiet hours a channel sends only the
- * excepted kinds, by a destination of their own, so that no waiting notice goes with them.
+ * excepted kinds. They have their own destination, so that no waiting notice is sent with them.
  */
 import { createHash } from "node:crypto"
 import { Duration } from "effect"
@@ -27,13 +27,16 @@ export const ofMail = (mail: MailConfig): Outbox.Route => ({
 /** Suffix of destinations that are used even in quiet hours. */
 const EXCEPTED = "/excepted"
 
-/** Suffix for notices that a person postponed; each message has a destination of its own. */
+/** Suffix for notices that the user postponed; each of these messages has its own destination. */
 const LATER = "/later-"
 
 /** Matches the suffixes of a destination. */
 const OWN_WAY = new RegExp(`(${LATER}[^/]*)?(${EXCEPTED})?$`, "u")
 
-/** `before`: the destination at the time of queueing, whose suffixes are kept. */
+/**
+ * The destination of a channel's messages. `before` is the destination at the time of queueing, whose suffixes are
+ * kept.
+ */
 export const destinationOfChannel = (name: string, config: ChannelConfig, before = ""): string =>
   `${name}/${named(config)}${OWN_WAY.exec(before)?.[0] ?? ""}`
 
@@ -59,13 +62,13 @@ export const isQuiet = ({ from, timeZone, to }: Omit<QuietConfig, "except">, now
 const DAY = 24 * 60
 const MINUTE = 60_000
 
-/** The end of the quiet hours that a time lies in; any other time is returned unchanged. */
+/** If a time is in quiet hours, returns the end of these hours; otherwise returns the time unchanged. */
 export const quietUntil = (quiet: Omit<QuietConfig, "except">, now: number): number => {
   if (!isQuiet(quiet, now)) return now
   const end = minutesOf(quiet.to)
   const minutes = (end - minuteOfDay(now, quiet.timeZone) + DAY) % DAY
   const at = Math.floor(now / MINUTE) * MINUTE + minutes * MINUTE
-  // summer time can begin or end in between
+  // summer time can begin or end before the quiet hours do
   const off = ((end - minuteOfDay(at, quiet.timeZone) + DAY * 1.5) % DAY) - DAY / 2
   return at + off * MINUTE
 }
@@ -77,7 +80,9 @@ export const isHeld = ({ quietHours }: NotifyConfig, destination: string, now: n
 /** How a mail section sends a message. */
 export const wayOfMail = (mail: MailConfig): Way => ({ destination: destinationOf(mail), maxPerHour: mail.maxPerHour })
 
-/** How a channel sends a message. A withdrawal keeps its destination, and so does a message whose channel is gone. */
+/**
+ * How a channel sends a message. A withdrawal keeps its destination, and so does a message whose channel was removed.
+ */
 export const wayOfChannel = (
   { back, destination: queued, to }: Outbox.Batch,
   name: string,

@@ -2,9 +2,9 @@
  * Secret: reads a secret from the place that a config names: a file, an environment variable of the daemon, or a
  * systemd credential.
  *
- * Guarantees: a secret is read when it is needed; of a file or a credential, only the first line. If it is missing or
- * empty, the error is one that a person can fix, and never contains any of it. The caller registers the secret with the
- * redactor before using it.
+ * Guarantees: a secret is read when it is needed. Of a file or a credential, only the first line is read. If the secret
+ * is missing or empty, the error says how to fix that. No error contains any part of a secret. The caller registers the
+ * secret with the redactor before using it.
  */
 import { Config as Environment, Effect, Option, Redacted } from "effect"
 import { join } from "node:path"
@@ -28,7 +28,7 @@ export const readText = (path: string, what: string) =>
   Effect.mapError(readSecret(path), ({ message, remedy }) =>
     setup(
       `${what} ${path} cannot be used: ${message}`,
-      remedy === "" ? "See that the file is there and that this user may read it." : remedy
+      remedy === "" ? "Check that the file exists and that this user can read it." : remedy
     )
   )
 
@@ -62,7 +62,7 @@ export const read = Effect.fnUntraced(function* (
     const folder = yield* variable("CREDENTIALS_DIRECTORY")
     if (folder === "") {
       return yield* setup(
-        `the credential ${credential} is not there: systemd gave this daemon none`,
+        `the credential ${credential} does not exist: systemd passed none to this daemon`,
         `Add LoadCredential=${credential}:/path/to/file to its unit, or use ${fileField}.`
       )
     }

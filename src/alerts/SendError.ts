@@ -8,5 +8,5 @@ export class SendError extends Schema.TaggedError<SendError>()("SendError", {
   class: FailureClass
 }) {}
 
-/** An error that only a person can fix. */
+/** An error that only the user can fix. */
 export const setup = (message: string, remedy: string): SendError => new SendError({ message, remedy, class: "setup" })

@@ -2,11 +2,11 @@
  * Smtp: sends one mail to the configured server, in one attempt.
  *
  * Guarantees: an attempt ends within its deadline, whatever the server does. An abandoned attempt is closed, so that it
- * cannot deliver later. The password is read when it is needed, registered with the redactor before it is used, and is
- * in no error. Every failure has a class, a message and a remedy.
+ * cannot deliver later. The password is read when it is needed, and registered with the redactor before it is used. No
+ * error contains it. Every failure has a class, a message and a remedy.
  *
- * What SMTP cannot promise: if the connection is lost after the server accepted the mail and before its answer arrived,
- * that looks like a failure. The mail is then sent again, under the same Message-ID.
+ * SMTP cannot guarantee that a mail is sent only once. If the connection is lost after the server accepted the mail and
+ * before its answer arrived, that looks like a failure. The mail is then sent again, under the same Message-ID.
  */
 import { createTransport } from "nodemailer"
 import { Duration, Effect, Option, Schema } from "effect"
@@ -20,20 +20,20 @@ import { SendError } from "./SendError.ts"
 
 export interface Receipt {
   readonly to: ReadonlyArray<string>
-  /** Recipients that were refused for good. */
+  /** Recipients that were refused permanently. */
   readonly rejected: ReadonlyArray<string>
   readonly response: string
-  /** Each recipient that was refused, with the server's code; 4xx: refused temporarily. */
+  /** Each recipient that was refused, with the server's code. A 4xx code means: refused temporarily. */
   readonly refused?: ReadonlyArray<Refused>
 }
 
-/** `references`: the Message-ID of the first mail of its thread. */
+/** A mail to send. `references` is the Message-ID of the first mail of its thread. */
 export type Message = Mail & { readonly messageId?: string; readonly references?: string }
 
 export interface Timeouts {
   /** Maximum time to connect, TLS included; also the maximum time for the greeting, and for DNS. */
   readonly greeting: Duration.Input
-  /** Maximum time without any data after that. */
+  /** Maximum time without any data after the greeting. */
   readonly silence: Duration.Input
   /** Maximum time of the whole attempt. */
   readonly whole: Duration.Input
@@ -41,7 +41,7 @@ export interface Timeouts {
 
 export const defaultTimeouts: Timeouts = { greeting: "10 seconds", silence: "20 seconds", whole: "45 seconds" }
 
-/** Shorter, because a person waits for the result of a probe. */
+/** Timeouts of a probe: shorter, because the user waits for the result. */
 const probeTimeouts: Timeouts = { greeting: "5 seconds", silence: "5 seconds", whole: "8 seconds" }
 
 const MAX_ANSWER = 500
@@ -104,7 +104,7 @@ const receiptOf = (to: ReadonlyArray<string>, outcome: unknown, clean: (text: st
   }
 }
 
-/** Whether some recipients were refused for good and others temporarily: the former must not be tried again. */
+/** Whether some recipients were refused permanently and others temporarily: a retry must leave out the former. */
 const isMixed = ({ refused = [], rejected }: Receipt): boolean =>
   rejected.length > 0 && rejected.length < refused.length
 
@@ -123,7 +123,7 @@ const CERTIFICATE = /certificate|self[- ]signed|altname|CERT_|unable to verify|i
 const classify = (raw: Raw, smtp: SmtpConfig): Pick<SendError, "class" | "remedy"> => {
   const temporary = raw.response !== undefined && raw.response >= 400 && raw.response < 500
   if (CERTIFICATE.test(raw.message) && !temporary) {
-    return { class: "setup", remedy: "Name the server as its certificate does, or put its CA into smtp.caFile." }
+    return { class: "setup", remedy: "Use the server name from its certificate, or put its CA into smtp.caFile." }
   }
   if (raw.code === "EAUTH" || raw.code === "ENOAUTH") {
     return temporary
@@ -132,10 +132,10 @@ const classify = (raw: Raw, smtp: SmtpConfig): Pick<SendError, "class" | "remedy
   }
   if (raw.code === "ETLS" || /wrong version number|SSL routines/i.test(raw.message)) {
     const other = smtp.security === "tls" ? "starttls (587)" : "tls (465)"
-    return { class: "setup", remedy: `Check smtp.port and smtp.security: this server may want ${other}.` }
+    return { class: "setup", remedy: `Check smtp.port and smtp.security: this server may require ${other}.` }
   }
   if (raw.response !== undefined && raw.response >= 500) {
-    return { class: "permanent", remedy: "Check mail.to and mail.from: the server will not take this mail." }
+    return { class: "permanent", remedy: "Check mail.to and mail.from: the server does not accept this mail." }
   }
   if (raw.code === "EDNS" || raw.message.includes("ENOTFOUND")) {
     return { class: "transient", remedy: "Check smtp.host and the network; agentd tries again." }
@@ -231,7 +231,7 @@ export const send = Effect.fn("Smtp.send")(function* (
     Effect.catch(({ failure, receipt }) => (isMixed(receipt) ? Effect.succeed(receipt) : Effect.fail(failure))),
     Effect.timeoutOrElse({
       duration: timeouts.whole,
-      orElse: () => Effect.fail(failureOf(new Error("the server did not take the mail in time"), smtp, clean))
+      orElse: () => Effect.fail(failureOf(new Error("the server did not accept the mail in time"), smtp, clean))
     })
   )
 })

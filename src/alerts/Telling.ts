@@ -2,7 +2,7 @@
  * Telling: turns a batch of notices into the one message that a channel sends, and sends it.
  *
  * Guarantees: sending ends in bounded time, and always with an answer or a typed error, whatever a channel does; known
- * secrets are redacted from texts; commands are in the form in which a person must type them.
+ * secrets are redacted from texts; commands are in the form that the user must type.
  */
 import { Duration, Effect, type FileSystem } from "effect"
 import type { ChannelConfig } from "../config/NotifyConfig.ts"
@@ -39,7 +39,7 @@ export const gone = (name: string): Effect.Effect<never, SendError> =>
   Effect.fail(
     setup(
       `there is no channel "${name}" any more`,
-      "Add it to notify.channels, or leave it: it is given up after three days."
+      "Add it to notify.channels, or do nothing: the message is given up after three days."
     )
   )
 
@@ -137,7 +137,7 @@ export const implementation = Effect.fnUntraced(function* (config: ChannelConfig
   if (found !== undefined) return found
   return yield* setup(
     `this agentd has no channel of type ${name}`,
-    "See docs/notifications.md for those that there are."
+    "See docs/notifications.md for the available types."
   )
 })
 
@@ -148,7 +148,7 @@ export const withdraw = Effect.fn("Telling.withdraw")(function* (
 ) {
   const channel = yield* implementation(config)
   const { text } = yield* Redact
-  if (channel.withdraw === undefined) return { to: [], rejected: [], response: "stays: it cannot be taken back" }
+  if (channel.withdraw === undefined) return { to: [], rejected: [], response: "stays: it cannot be withdrawn" }
   const why = Answers.words({ at, by })
   const message = { id: messageId, of, handle, title: text(title) }
   const { response } = yield* bounded({ config, name }, channel.withdraw(config, message, why))

@@ -14,7 +14,7 @@ import type { MailConfig } from "../config/Config.ts"
 import type { EventLog } from "../core/event-log/EventLog.ts"
 import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 
-/** Runes that are read for each row: one for every alert that is folded into it, and one for its message. */
+/** How many runes are read for each row: one for every alert that is folded into the row, and one for its message. */
 const RUNES_A_ROW = 4
 const MOST_RUNES = 2_000
 

@@ -140,7 +140,7 @@ describe("Alerter", () => {
       yield* until("a mail", recorded("alert.sent"))
       const [mail] = server.taken
       assert.strictEqual(header(mail, "Subject"), "[agentd] demo: agentd.jsonc has changed and waits for you")
-      for (const part of ["/shop/agentd.jsonc", "nobody has agreed to", "stays in force", "agentd trust demo-00000000"])
+      for (const part of ["/shop/agentd.jsonc", "nobody has approved", "stays in force", "agentd trust demo-00000000"])
         assert.include(body(mail), part)
       yield* append(
         { ...waits("broken", "/shop/agentd.jsonc:1:3: is no JSON"), stream: "web-00000000" },

@@ -107,7 +107,7 @@ describe("quiet hours", () => {
       assert.lengthOf(play.told, 2)
       assert.deepStrictEqual(
         play.told[1]!.notices.map(({ title }) => title),
-        ["demo/one stopped for good", "demo/two stopped for good"]
+        ["demo/one stopped permanently", "demo/two stopped permanently"]
       )
     }).pipe(Effect.scoped, withLog)
   )

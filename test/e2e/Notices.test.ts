@@ -79,7 +79,7 @@ describe("a webhook", () => {
         const stamp = second!.headers["agentd-timestamp"]
         const expected = createHmac("sha256", KEY).update(`${stamp}.${second!.body}`).digest("hex")
         assert.strictEqual(second!.headers["agentd-signature"], `sha256=${expected}`)
-        assert.strictEqual(body.title, "shop/one stopped for good")
+        assert.strictEqual(body.title, "shop/one stopped permanently")
         assert.deepInclude(body.notices[0], { kind: "failed", word: "failed" })
         const rows = yield* project.until(
           "it is told to have been sent",
@@ -99,7 +99,7 @@ describe("a webhook", () => {
           Effect.sync(() => receiver.got.length),
           (count) => count === 3
         )
-        assert.strictEqual(bodyOf(receiver.got[2]!).title, "shop/two stopped for good")
+        assert.strictEqual(bodyOf(receiver.got[2]!).title, "shop/two stopped permanently")
         // its command works as it stands, from any folder
         const words = bodyOf(receiver.got[2]!).command.split(" ").slice(3)
         assert.deepStrictEqual(words, ["start", "shop/two"])
@@ -174,7 +174,7 @@ describe("what somebody has answered", () => {
       )
       const tested = yield* project.cli("alert", "test", "phone")
       assert.strictEqual(tested.code, 0, tested.stderr)
-      assert.match(tested.stdout, /phone took it: 127\.0\.0\.1:\d+ answered 200/)
+      assert.match(tested.stdout, /phone accepted it: 127\.0\.0\.1:\d+ answered 200/)
       assert.match(JSON.parse(phone.got[0]!.body).title, /^A test from agentd on /)
       const refused = yield* project.cli("alert", "test", "team")
       assert.notStrictEqual(refused.code, 0)
@@ -183,7 +183,7 @@ describe("what somebody has answered", () => {
       assert.match(unknown.stderr, /no channel "fone"; there are phone, team[^]*agentd --state \S+ alert channels/)
       const doctor = yield* project.cli("doctor")
       assert.match(doctor.stdout, /ok +notify phone +pushes by 127/)
-      assert.match(doctor.stdout, /fail +notify team +nobody is told by it/)
+      assert.match(doctor.stdout, /fail +notify team +it notifies nobody/)
 
       yield* project.tell("ada", { mcp: ["ask_person", { question: "Which region?" }] })
       yield* project.until(

@@ -46,7 +46,7 @@ describe("ntfy", () => {
   it.live("says that an address names no topic", () =>
     Effect.map(failing({ type: "ntfy", url: "https://ntfy.sh" }), ({ class: sort, message }) => {
       assert.strictEqual(sort, "setup")
-      assert.match(message, /names no topic/)
+      assert.match(message, /contains no topic/)
     })
   )
 })
@@ -172,7 +172,7 @@ describe("a command", () => {
       )
       yield* TestClock.adjust("90 seconds")
       const error = yield* Fiber.join(sent)
-      assert.match(error.message, /did not end within 1m 30s, and was ended/)
+      assert.match(error.message, /did not end within 1m 30s, and was killed/)
       for (const pid of readFileSync(join(path, "pid"), "utf8").trim().split(" "))
         yield* until(
           "it is ended",
@@ -300,10 +300,10 @@ describe("a desktop", () => {
     Effect.gen(function* () {
       const away = yield* failing({ type: "desktop", bus: "unix:path=/nowhere/bus" })
       assert.strictEqual(away.class, "transient")
-      assert.match(away.message, /no bus of a session: ENOENT/)
+      assert.match(away.message, /no session bus: ENOENT/)
       const none = yield* failing({ type: "desktop" })
       assert.strictEqual(none.class, "setup")
-      assert.match(none.remedy, /Start it within your session/)
+      assert.match(none.remedy, /Start the daemon in your session/)
     })
   )
 })

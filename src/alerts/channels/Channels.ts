@@ -14,7 +14,7 @@ import * as Reveal from "./Reveal.ts"
 import * as Webhook from "./Webhook.ts"
 
 export interface Options extends Look.Options {
-  /** The user's own mail section, as it is now. */
+  /** The user's own mail section, read again for each message. */
   readonly mail: Effect.Effect<MailConfig | undefined>
 }
 

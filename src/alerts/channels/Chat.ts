@@ -1,5 +1,5 @@
 /**
- * Chat: sends a message to Slack or Discord, by an incoming webhook.
+ * Chat: sends a message to Slack or Discord, through an incoming webhook.
  *
  * Guarantees: body and command, which can be untrusted text, are in code blocks that they cannot end; the text mentions
  * nobody; an escaped message is never longer than its receiver accepts.
@@ -11,10 +11,10 @@ import * as Fit from "./Fit.ts"
 import { hostOf, type Post } from "./Post.ts"
 import type { Reveal } from "./Reveal.ts"
 
-/** Maximum characters of a message. Discord refuses a longer message; Slack cuts it at any place. */
+/** Maximum length of a message, in characters. Discord refuses a longer message; Slack cuts it at any position. */
 const MOST = { discord: 2_000, slack: 4_000 } as const
 
-/** Maximum characters of the command; the body gets the rest. */
+/** Maximum length of the command, in characters; the body gets the rest. */
 const MAX_COMMAND = 500
 
 const FENCE = "```"
@@ -25,7 +25,7 @@ const apart = (character: string): string => (character === "`" ? "`\u200b" : ch
 const ENTITIES: { readonly [character: string]: string } = { "&": "&amp;", "<": "&lt;", ">": "&gt;" }
 const entity = (character: string): string => ENTITIES[character] ?? apart(character)
 
-/** The title can be untrusted text too, but is in bold, so its markup is escaped. */
+/** The title in bold. Because it can be untrusted text, its markup is escaped. */
 const slackTitle = (title: string): string =>
   `*${title.replaceAll(/[*_~`]/gu, "\u200b$&\u200b").replaceAll(/[&<>]/gu, entity)}*`
 const discordTitle = (title: string): string => `**${title.replaceAll(/[\\*_~`|<>[\]()#@:]/gu, "\\$&")}**`

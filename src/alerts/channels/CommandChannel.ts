@@ -1,6 +1,7 @@
 /**
  * CommandChannel: runs a program of the user, with the notice as JSON on its stdin, in the format of a webhook's body.
- * Exit code 0: accepted; 75: try again soon; any other: only a person can fix it.
+ * Exit code 0 means that the notice is accepted, 75 that agentd must retry soon. Any other code means that only the
+ * user can fix the problem.
  *
  * Guarantees: the program has a small environment and no shell. When it ends, or its time is over, every process that
  * it started in its process group is ended. An error contains the last lines of its stderr.
@@ -55,7 +56,7 @@ export const make: Effect.Effect<AlertChannel, never, ChildProcessSpawner.ChildP
       Effect.gen(function* () {
         const child = yield* spawner.spawn(yield* commandOf(config, body, id))
         let said = ""
-        // a process that it left running can keep stderr open: nothing waits for that
+        // do not wait for the end of stderr: a process that the program left running can keep it open
         yield* Effect.forkScoped(
           Effect.ignore(
             Stream.runForEach(Stream.decodeText(child.stderr), (text) =>
@@ -76,7 +77,7 @@ export const make: Effect.Effect<AlertChannel, never, ChildProcessSpawner.ChildP
           Effect.mapError(({ message }) =>
             setup(
               `${program} could not be run: ${line(message)}`,
-              "Check argv of the channel: the program must be there, and one that may be run."
+              "Check argv of the channel: the program must exist and be executable."
             )
           ),
           Effect.timeoutOrElse({
@@ -84,16 +85,20 @@ export const make: Effect.Effect<AlertChannel, never, ChildProcessSpawner.ChildP
             orElse: () =>
               Effect.fail(
                 setup(
-                  `${program} did not end within ${Duration.format(timeLimit)}, and was ended`,
-                  "Let it end sooner, or give it more time: timeLimit."
+                  `${program} did not end within ${Duration.format(timeLimit)}, and was killed`,
+                  "Make it end sooner, or increase timeLimit."
                 )
               )
           })
         )
-        if (code === 0) return { response: `${program} took it` }
+        if (code === 0) return { response: `${program} accepted it` }
         const why = `${program} ended with exit code ${code}${said === "" ? "" : `: ${said}`}`
         return yield* code === TEMPFAIL
-          ? new SendError({ message: why, remedy: "It asks to be tried again.", class: "transient" })
+          ? new SendError({
+              message: why,
+              remedy: "The program asks to try again later; agentd does.",
+              class: "transient"
+            })
           : setup(why, "See what the program says; try it by hand: agentd alert test NAME")
       }),
       check: (config) => Effect.succeed(`runs ${(config as ChannelOf<"command">).argv[0]}`)

@@ -18,7 +18,8 @@ const WITHIN = "5 seconds"
 const away = (message: string): SendError =>
   new SendError({
     message,
-    remedy: "A desktop is told while its session runs and the daemon finds its bus: see bus in docs/notifications.md.",
+    remedy:
+      "A desktop is notified only while its session runs and the daemon finds its bus: see bus in docs/notifications.md.",
     class: "transient"
   })
 
@@ -35,7 +36,7 @@ export class DBus {
     this.socket = socket
     this.onSignal = onSignal
     socket.on("data", (chunk: Buffer) => this.take(chunk))
-    socket.on("close", () => this.end("the session's bus has gone"))
+    socket.on("close", () => this.end("the session's bus was closed"))
     this.take(rest)
   }
 
@@ -70,7 +71,7 @@ export class DBus {
 
   call(call: DBusMessage.Call): Effect.Effect<DBusMessage.Received, SendError> {
     return Effect.callback<DBusMessage.Received, SendError>((resume) => {
-      if (!this.isOpen) return resume(Effect.fail(away("the session's bus has gone")))
+      if (!this.isOpen) return resume(Effect.fail(away("the session's bus was closed")))
       const serial = ++this.serial
       this.waiting.set(serial, (answer) =>
         resume(answer instanceof SendError ? Effect.fail(answer) : Effect.succeed(answer))
@@ -95,7 +96,7 @@ const greeted = (socket: Socket): Effect.Effect<Buffer, SendError> =>
     const uid = Buffer.from(String(process.getuid?.() ?? 0)).toString("hex")
     let said = Buffer.alloc(0)
     const failed = (why: string) => resume(Effect.fail(away(why)))
-    const closed = () => failed("the session's bus turns us away")
+    const closed = () => failed("the session's bus rejects the daemon")
     const heard = (chunk: Buffer) => {
       said = Buffer.concat([said, chunk])
       const end = said.indexOf("\r\n")
@@ -106,7 +107,7 @@ const greeted = (socket: Socket): Effect.Effect<Buffer, SendError> =>
       socket.write("BEGIN\r\n")
       resume(Effect.succeed(said.subarray(end + 2)))
     }
-    socket.on("error", (error: NodeJS.ErrnoException) => failed(`there is no bus of a session: ${error.code ?? "?"}`))
+    socket.on("error", (error: NodeJS.ErrnoException) => failed(`there is no session bus: ${error.code ?? "?"}`))
     socket.on("close", closed)
     socket.on("data", heard)
     socket.write(`\0AUTH EXTERNAL ${uid}\r\n`)
@@ -130,7 +131,7 @@ export const connect = <A>(
 ): Effect.Effect<A, SendError> => {
   const path = DBusMessage.socketOf(address)
   if (path === undefined)
-    return Effect.fail(away(`the bus ${address} cannot be reached: its address is none of unix:path=`))
+    return Effect.fail(away(`the bus ${address} cannot be reached: its address does not begin with unix:path=`))
   return Effect.uninterruptibleMask((restore) =>
     Effect.suspend(() => {
       const socket = createConnection({ path })

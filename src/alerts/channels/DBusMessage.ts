@@ -54,7 +54,7 @@ class Writer {
     this.parts.push(0)
   }
 
-  /** `of`: the alignment of its elements. */
+  /** Writes an array. `of` is the alignment of its elements. */
   array(of: number, elements: () => void): void {
     this.u32(0)
     const at = this.parts.length - 4
@@ -216,7 +216,9 @@ const headOf = (bytes: Uint8Array) => {
 /** Splits a signature into its types: `a{sv}`, an array such as `as`, or a single letter. */
 const typesOf = (signature: string): ReadonlyArray<string> => signature.match(/a\{sv\}|a?[a-z]/gu) ?? []
 
-/** The first message in the bytes, and its length; undefined if it is incomplete. Throws if it is no valid message. */
+/**
+ * The first message in the bytes, and its length; undefined if it is incomplete. Throws if the message is not valid.
+ */
 export const decode = (bytes: Uint8Array): { readonly message: Received; readonly length: number } | undefined => {
   if (bytes.length < 16) return undefined
   if (bytes[0] !== 0x6c && bytes[0] !== 0x42) throw new Error("no message of D-Bus")

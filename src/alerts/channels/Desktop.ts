@@ -1,7 +1,7 @@
 /**
- * Desktop: shows a notification by the session's bus (org.freedesktop.Notifications). Its action Look opens the page;
- * its action Later sends the notification again after a while. Neither approves a call: a person must see the whole
- * call first.
+ * Desktop: shows a notification through the session's bus (org.freedesktop.Notifications). Its action Look opens the
+ * page; its action Later sends the notification again after a while. Neither approves a call: the user must see the
+ * whole call first.
  *
  * Guarantees: a text is shown as it is, never as markup. Each bus has one connection, which is made again after it has
  * ended. A bus that does not answer delays no other. A click applies to the notification that was shown on the same
@@ -24,7 +24,7 @@ const MAX_BUSES = 20
 /** Maximum number of shown notifications whose actions are handled. */
 const MAX_SHOWN = 100
 
-/** D-Bus urgencies: low, normal, critical. A critical notification stays until the person has seen it. */
+/** D-Bus urgencies: low, normal, critical. A critical notification stays until the user has seen it. */
 const URGENCY = { digest: 0, soon: 1, now: 2 } as const
 
 const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
@@ -37,8 +37,8 @@ const addressOf = Effect.fnUntraced(function* (config: ChannelConfig) {
   const runtime = yield* variable("XDG_RUNTIME_DIR")
   if (runtime !== "") return `unix:path=${runtime}/bus`
   return yield* setup(
-    "the daemon knows of no desktop: neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR is set for it",
-    "Start it within your session, or name the bus in the channel: bus."
+    "the daemon knows no desktop: neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR is set for it",
+    "Start the daemon in your session, or set the field bus of the channel."
   )
 })
 
@@ -112,7 +112,7 @@ const connections = Effect.fnUntraced(function* (heard: (address: string, signal
   })
 })
 
-/** `look`: opens the page in the person's session. */
+/** Makes the channel. `look` opens the page in the user's session. */
 export const make = Effect.fnUntraced(function* (look: Effect.Effect<void>) {
   const shown = new Map<string, Message>()
   const put = yield* Queue.sliding<Message>(MAX_SHOWN)
@@ -146,7 +146,7 @@ export const make = Effect.fnUntraced(function* (look: Effect.Effect<void>) {
       const { address, line } = yield* connection(config)
       shown.delete(idAt(address, handle))
       yield* line.call({ ...AT, member: "CloseNotification", body: [{ type: "u", value: Number(handle) }] })
-      return { response: "taken back" }
+      return { response: "withdrawn" }
     }),
     check: (config) => Effect.as(connection(config), "the desktop answers; nothing was shown")
   }

@@ -17,7 +17,7 @@ const MORE = "…"
 export const fit = (text: string, most: number, { escape, size }: Shape): string => {
   const more = size(MORE)
   let [whole, length] = ["", 0]
-  // the longest beginning that leaves room for `…`, for a text that proves too long
+  // the longest beginning that leaves room for `…`, in case the text is too long
   let [cut, isFull] = ["", false]
   for (const character of text.toWellFormed()) {
     const next = escape(character)

@@ -1,5 +1,5 @@
 /**
- * Look: opens agentd's page in the browser of the person's session, as `agentd open` does.
+ * Look: opens agentd's page in the browser of the user's session, as `agentd open` does.
  *
  * Guarantees: the program gets only the environment variables that identify a session; a failure is logged.
  */

@@ -1,5 +1,5 @@
 /**
- * MailChannel: sends a notice as a mail, by the server of the user's own mail section.
+ * MailChannel: sends a notice as a mail, through the server of the user's own mail section.
  *
  * Guarantees: mails about one subject are one thread: the Message-ID comes from the message's id, and References names
  * the first mail.
@@ -32,7 +32,7 @@ const textOf = ({ body, command, host, notices, more }: Message): string => {
 
 const idOf = (id: string, mail: MailConfig): string => `<${id}@${Smtp.domainOf(mail)}>`
 
-/** `mailOf`: the user's own mail section, as it is now. */
+/** Makes the channel. `mailOf` returns the user's own mail section at the time of sending. */
 export const make = (
   mailOf: Effect.Effect<MailConfig | undefined>
 ): Effect.Effect<AlertChannel, never, FileSystem.FileSystem | Redact> =>

@@ -1,6 +1,7 @@
 /**
- * Ntfy: sends a push notification by an ntfy server. The message's id is its sequence id: a message that is sent again
- * replaces the first one on the phone, and one that somebody answered elsewhere is deleted there (ntfy 2.16 and later).
+ * Ntfy: sends a push notification through an ntfy server. The message's id is its sequence id: a message that is sent
+ * again replaces the first one on the phone, and one that somebody answered elsewhere is deleted there (ntfy 2.16 and
+ * later).
  */
 import { Effect } from "effect"
 import type { AlertChannel, Message } from "../AlertChannel.ts"
@@ -10,7 +11,9 @@ import * as Fit from "./Fit.ts"
 import { hostOf, type Post } from "./Post.ts"
 import type { Reveal } from "./Reveal.ts"
 
-/** Maximum bytes of a message that a server accepts as text; it makes a file of a longer one, or refuses it. */
+/**
+ * Maximum size of a message that a server accepts as text, in bytes. A longer message becomes a file, or is refused.
+ */
 const MAX_MESSAGE = 4_096
 const MAX_COMMAND = 1_000
 
@@ -21,7 +24,7 @@ export const textOf = ({ body, command }: Pick<Message, "body" | "command">): st
   return `${Fit.fit(body, MAX_MESSAGE - Fit.bytes(last), inBytes)}${last}`
 }
 
-/** Minimum characters of a topic that is registered as a secret. */
+/** Minimum length, in characters, of a topic that is registered as a secret. */
 const MIN_SECRET = 8
 
 const PRIORITY = { now: 4, soon: 3, digest: 2 } as const
@@ -38,7 +41,7 @@ export const make = (post: Post, { hide, reveal, urlOf }: Reveal): AlertChannel 
     const address = yield* urlOf(url)
     const at = topicOf(address)
     if (at === undefined) {
-      return yield* setup("the address names no topic", "Name the topic's own address: https://ntfy.sh/TOPIC.")
+      return yield* setup("the address contains no topic", "Use the topic's own address: https://ntfy.sh/TOPIC.")
     }
     // a short topic can be a common word, which would then be redacted everywhere
     if (typeof url !== "string" && at.topic.length >= MIN_SECRET) yield* hide(at.topic)

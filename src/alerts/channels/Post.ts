@@ -1,9 +1,9 @@
 /**
  * Post: sends one HTTP request to a receiver of notices.
  *
- * Guarantees: a request ends within its timeout. It follows no redirect, so that nothing goes to an address that nobody
- * configured. Only a bounded part of an answer is kept. No error contains the address, which can be a secret, or any
- * word of it, even if the receiver's answer contains it.
+ * Guarantees: a request ends within its timeout. It follows no redirect, so that nothing is sent to an address that is
+ * not configured. Only a bounded part of an answer is kept. No error contains the address, which can be a secret, or
+ * any word of it, even if the receiver's answer contains it.
  */
 import { Effect, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
@@ -14,13 +14,13 @@ import { wordsOfAddress } from "../../core/event-log/SecretValues.ts"
 
 const WITHIN = "15 seconds"
 const MAX_ANSWER = 64 * 1024
-/** Maximum characters of an answer that an error quotes. */
+/** Maximum length of the quoted part of an answer in an error, in characters. */
 const MAX_SAID = 200
 
 export interface Request {
   readonly method?: "POST" | "PUT" | "DELETE"
   readonly url: string
-  /** The address in the config, if the request goes to another one; its words are masked in errors too. */
+  /** The address in the config, if the request is sent to another one. Its words are masked in errors, too. */
   readonly address?: string
   readonly headers?: { readonly [name: string]: string }
   readonly body: string
@@ -32,12 +32,12 @@ export interface Answer {
   readonly text: string
 }
 
-/** The host of an address, for texts that people see: the path can be a secret. */
+/** The host of an address, for display: the path can be a secret. */
 export const hostOf = (url: string): string => attempt(() => new URL(url).host) ?? "the address"
 
 const isAddress = (url: string): boolean => attempt(() => /^https?:$/u.test(new URL(url).protocol)) ?? false
 
-/** The error for an answer that is no success; its class says whether a retry can help. */
+/** The error for an answer that is not a success; its class says whether a retry can help. */
 const refusalOf = ({ address = "", url }: Request, { status, text }: Answer): SendError => {
   const host = hostOf(url)
   const words = [...wordsOfAddress(url), ...wordsOfAddress(address)]
@@ -53,7 +53,7 @@ const refusalOf = ({ address = "", url }: Request, { status, text }: Answer): Se
   if ([401, 403, 404, 405, 410].includes(status)) {
     return setup(message, "Check the channel's address and its secret in notify.channels.")
   }
-  return new SendError({ message, remedy: "The receiver will not take this message.", class: "permanent" })
+  return new SendError({ message, remedy: "The receiver does not accept this message.", class: "permanent" })
 }
 
 const textOf = (stream: Stream.Stream<Uint8Array, unknown>) =>
@@ -87,8 +87,8 @@ export const make: Effect.Effect<Post, never, HttpClient.HttpClient> = Effect.ma
       Effect.gen(function* () {
         if (!isAddress(request.url)) {
           return yield* setup(
-            "the address is none of http or https",
-            "Mend the channel's url, or the file that holds it."
+            "the address is not an http or https address",
+            "Fix the channel's url, or the file that contains it."
           )
         }
         const host = hostOf(request.url)

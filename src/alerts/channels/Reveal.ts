@@ -12,7 +12,7 @@ import { secretsOfAddress } from "../../core/event-log/SecretValues.ts"
 
 export interface Reveal {
   readonly reveal: (secret: SecretConfig) => Effect.Effect<string, SendError>
-  /** The address: either the config contains it, or it is read as a secret. */
+  /** Returns an address that the config contains, or reads it as a secret. */
   readonly urlOf: (url: string | SecretConfig) => Effect.Effect<string, SendError>
   /** Registers a word as a secret. */
   readonly hide: (word: string) => Effect.Effect<void>
@@ -21,7 +21,7 @@ export interface Reveal {
 export const make: Effect.Effect<Reveal, never, Redact> = Effect.map(Redact, (redact): Reveal => {
   const reveal = Effect.fnUntraced(function* (place: SecretConfig) {
     const secret = yield* Secret.read(place)
-    if (secret === undefined) return yield* setup("no secret is named", "Name its file, env or credential.")
+    if (secret === undefined) return yield* setup("no secret is configured", "Set its file, env or credential.")
     yield* redact.register([secret, ...secretsOfAddress(secret.trim())])
     return secret
   })

@@ -1,6 +1,6 @@
 /**
- * Webhook: posts the notice as JSON, signed if there is a key. `agentd-signature` is `sha256=` and the HMAC of
- * `TIMESTAMP.BODY`, `agentd-timestamp` is in seconds since the epoch, and `agentd-id` is the same at each attempt.
+ * Webhook: posts the notice as JSON, signed if a key is configured. `agentd-signature` is `sha256=` and the HMAC of
+ * `TIMESTAMP.BODY`, `agentd-timestamp` is in seconds since the epoch, and `agentd-id` stays the same at each attempt.
  */
 import { createHmac } from "node:crypto"
 import { Clock, Effect } from "effect"

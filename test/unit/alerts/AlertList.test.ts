@@ -71,7 +71,7 @@ describe("alerts", () => {
     desk.now += 60_000
     const payload = { about, by: null, at: desk.now, upTo: 1, drops: [], withdraws: [] }
     desk.append({ stream: "daemon", kind: "alert.answered", actor: "alerter", payload })
-    assert.match(desk.list()[0]!.remedy!, /^It is over since /)
+    assert.match(desk.list()[0]!.remedy!, /^Resolved at /)
   })
 
   it("what was answered before it was sent was told to nobody: it is not listed as sent", () => {

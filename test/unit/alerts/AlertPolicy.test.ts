@@ -131,7 +131,7 @@ const cases: {
   failed: [
     stopped,
     { agent: agent(), last: "cannot open" },
-    "shop/builder stopped for good",
+    "shop/builder stopped permanently",
     "agentd start shop/builder",
     "builder has failed: 5 errors in a row"
   ],
@@ -225,7 +225,7 @@ const cases: {
   invariant: [
     violated("ERROR"),
     {},
-    /^agentd has found a fault of its own: INV-TOOL-TERMINAL/,
+    /^agentd has found an internal error: INV-TOOL-TERMINAL/,
     "agentd verify",
     "INV-TOOL-TERMINAL violated"
   ],
@@ -288,7 +288,7 @@ describe("a notice", () => {
     const event = { _tag: "refused", ...account, at: NOW, began: NOW, message: "401\nlog in", by: "shop-0/a" }
     assert.deepInclude(told(rune("provider.lasting", "provider/x", { event }), { held: 1 }), {
       kind: "needsYou",
-      body: "401. 1 agent waits and goes on by itself.",
+      body: "401. 1 agent waits and continues by itself.",
       command: "agentd accounts",
       urgency: "now",
       project: null
@@ -401,7 +401,7 @@ describe("a session of a person's own", () => {
   it("asks for leave, asks, and is done; its own title is its name", () => {
     assert.deepInclude(told(plate("AwaitingApproval"), { plate: session() }), {
       kind: "needsYou",
-      title: "the session in web asks for leave",
+      title: "the session in web asks for approval",
       command: "agentd approve p12345678901"
     })
     const asking = session({ status: "AwaitingInput", approval: null, title: "Fix the footer" })
@@ -419,7 +419,7 @@ describe("a digest", () => {
     Notice.of({ kind, title, body: "b", command: "agentd ps", urgency, about: title, project: null })
 
   it("of fifty agents that died at once names five, and counts the rest", () => {
-    const all = Array.from({ length: 50 }, (_, at) => of("failed", `shop/agent-${at} stopped for good`, "soon"))
+    const all = Array.from({ length: 50 }, (_, at) => of("failed", `shop/agent-${at} stopped permanently`, "soon"))
     const one = Notice.digest(all)
     assert.strictEqual(one.title, "agentd: 50 notices")
     assert.lengthOf(one.body.split("\n"), 6)

@@ -30,7 +30,7 @@ describe("a message that is put off", () => {
       play.putOff(play.told[1]!)
       yield* passing("16 minutes", "10 seconds")
       yield* passing("1 hour", "1 minute")
-      assert.deepStrictEqual(titles(play), Array(3).fill("demo/one stopped for good"))
+      assert.deepStrictEqual(titles(play), Array(3).fill("demo/one stopped permanently"))
       assert.strictEqual(new Set(play.told.map(({ id }) => id)).size, 3)
     }).pipe(Effect.scoped, withLog)
   )

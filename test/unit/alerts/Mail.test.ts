@@ -43,14 +43,14 @@ describe("Mail", () => {
 
 Who:     agent demo/builder
 When:    2026-01-01 00:00:00 UTC
-Errors:  5 in a row, 5 in all
+Errors:  5 in a row, 5 in total
 Run:     r5
 Rune:    7
 
 Why:
   5 errors in a row; the last: exit code 1: no such file
 
-What led there:
+What happened before:
   2025-12-31 23:59:50 UTC  run r5 ended with exit code 1
 
 Its last lines:
