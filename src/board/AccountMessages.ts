@@ -1,6 +1,6 @@
 /**
- * AccountMessages: accounts with providers of models as they cross the control socket: the state of each, the usage
- * windows that it reported, and the agents that use it.
+ * AccountMessages: rows about accounts with model providers, as sent over the control socket: the state of each
+ * account, the usage windows that it reported, and the agents that use it.
  */
 import { Schema } from "effect"
 import { accountOf } from "../agents/run/AccountOf.ts"
@@ -13,14 +13,17 @@ export const AccountRow = Schema.Struct({
   /** Where the key comes from, never the key. */
   account: Schema.String,
   state: Schema.Literals(["Available", "Degraded", "Unavailable", "LimitedUntil", "LoginNeeded"]),
-  /** When its trouble began, and when the next request is allowed, ms since the epoch; null: it is available. */
+  /**
+   * `since`: when the account's trouble began; `until`: when the next request is allowed. In ms since the epoch; null
+   * if the account is available.
+   */
   since: Schema.NullOr(Schema.Finite),
   until: Schema.NullOr(Schema.Finite),
-  /** The newest message about its trouble; empty: it is available. */
+  /** The newest message about the account's trouble; empty if the account is available. */
   message: Schema.String,
-  /** Usage windows as last reported; empty: its provider reports none. */
+  /** Usage windows as last reported; empty if the provider reports none. */
   windows: Schema.Array(Window),
-  /** `project/agent`, with the fallback if one uses the account. */
+  /** Agents that use the account: `project/agent`, with the name of the fallback if a fallback uses it. */
   agents: Schema.Array(Schema.String)
 })
 export type AccountRow = typeof AccountRow.Type

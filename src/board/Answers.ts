@@ -1,10 +1,10 @@
 /**
- * Answers: finds the matter that a person's answer is for: a tool call of one of our agents, or a permission request of
- * a session.
+ * Answers: finds the call or request that the user's answer is for: a tool call of one of our agents, or a permission
+ * request of a session.
  *
- * Guarantees: an answer goes to one matter only. If the beginning of an id fits several, it goes to none: ids that were
- * created in the same minute begin alike. A matter that was settled is never mistaken for another one. An agent's name
- * stands for its call that asks, if there is exactly one.
+ * Guarantees: an answer applies to one call or request only. If a prefix matches several ids, the answer is rejected:
+ * ids that were created in the same minute begin alike. A settled call is never mistaken for another one. An agent's
+ * name selects its waiting call, if there is exactly one.
  */
 import { Effect } from "effect"
 import { isOf } from "../config/ProjectName.ts"
@@ -19,22 +19,19 @@ import { EventLog } from "../core/event-log/EventLog.ts"
 
 export type Meant =
   | { readonly _tag: "Call"; readonly callId: string }
-  /** The name that Plates accepts. */
+  /** `name` is a name that Plates accepts. */
   | { readonly _tag: "Session"; readonly name: string }
   | { readonly _tag: "Several"; readonly which: ReadonlyArray<string> }
   | { readonly _tag: "None" }
 
 const call = ({ callId }: CallInfo): Meant => ({ _tag: "Call", callId })
 
-/**
- * Finds the call or session that a name stands for. Calls that ask come before others, and an exact id before a
- * beginning.
- */
+/** Finds the call or session that a name means. Waiting calls come before others, and an exact id before a prefix. */
 export const meant = (
   name: string,
   calls: ReadonlyArray<CallInfo>,
   plates: ReadonlyArray<PlateInfo>,
-  /** The config file of the caller's project: there a bare name is one of its agents. */
+  /** The config file of the caller's project: in this project, a bare name is one of its agents. */
   config: string | null = null
 ): Meant => {
   const exact = calls.find(({ callId }) => callId === name)
@@ -74,10 +71,13 @@ const ASKED = {
   "tool.denied": agentKinds["tool.denied"]
 }
 const readAsked = reader(ASKED)
-/** A shorter beginning is not used to find settled calls. */
+/** Minimum length of a prefix that is used to find settled calls, in characters. */
 const TELLING = 8
 
-/** Searches calls that have asked, settled or not: the one with exactly this id, or the newest that begins with it. */
+/**
+ * Searches recent calls that asked for approval, settled or not: one with exactly this id, and the newest that begins
+ * with it.
+ */
 const asks = Effect.fnUntraced(function* (name: string) {
   const runes = yield* (yield* EventLog).tail({ kinds: Object.keys(ASKED) }, SETTLED)
   const ids = runes.flatMap((rune) => readAsked(rune)?.payload.call_id ?? [])
@@ -90,30 +90,30 @@ const asks = Effect.fnUntraced(function* (name: string) {
 /** The message for a session that is denied; never empty. */
 const told = (reason: string): string => reason.trim() || "Refused by the user."
 
-/** The one matter that a name means; what asks nowhere goes to the sessions, which say so. */
+/** The call or session that a name means. An unknown name is passed on to Plates, which rejects it with a reason. */
 const found = Effect.fnUntraced(function* (name: string, { config }: Caller) {
   if (name.trim() === "") {
     return yield* refuse("invalid", "No call is named.", "See what waits: agentd approve")
   }
   const known = yield* asks(name)
-  // one id can be the beginning of another: a settled call must not be mistaken for one that asks
+  // one id can be the beginning of another: a settled call must not be mistaken for a waiting one
   if (known.exact) return { _tag: "Call", callId: name } as const
   const [agents, plates] = [yield* Agents, yield* Plates]
   const which = meant(name, yield* agents.calls, yield* plates.list({ closed: false }), config)
   if (which._tag === "Several")
     return yield* refuse(
       "ambiguous",
-      `"${name}" fits ${which.which.length} that wait for an answer.`,
-      `Say which, by its id: ${which.which.slice(0, 5).join(", ")}${which.which.length > 5 ? ", …" : ""}`
+      `"${name}" matches ${which.which.length} calls or sessions that wait for an answer.`,
+      `Name one by its id: ${which.which.slice(0, 5).join(", ")}${which.which.length > 5 ? ", …" : ""}`
     )
   if (which._tag !== "None") return which
-  // the agents report what happened to it
+  // for a settled call, Agents reports what happened to it
   return known.begins === undefined
     ? ({ _tag: "Session", name } as const)
     : ({ _tag: "Call", callId: known.begins } as const)
 })
 
-/** The matter that an answer would decide, in full. */
+/** The call or request that an answer would decide, with its whole input. */
 export const asked = Effect.fnUntraced(function* (name: string, caller: Caller) {
   const which = yield* found(name, caller)
   return which._tag === "Call"

@@ -2,7 +2,7 @@
  * BoardList: builds the rows of the board from what the daemon's features report. Pure.
  *
  * Guarantees: each thing is one row, even if two features report it (an agent's run is a session, too). A matter that
- * needs a person is a row of its own, unless another row already shows it. Foreign texts are unchanged. The row of an
+ * needs the user is a separate row, unless another row already shows it. Foreign texts are unchanged. The row of an
  * agent is rebuilt only when the facts behind it have changed.
  */
 import * as Rows from "../domain/BoardRow.ts"
@@ -22,7 +22,7 @@ export interface Spent {
 }
 
 export interface BoardGiven extends Given {
-  /** True: also shows things that ended long ago. */
+  /** True to show things that ended long ago, too. */
   readonly all: boolean
   /** Spending of each agent since midnight, by the id of its row. */
   readonly today: ReadonlyMap<string, Spent>
@@ -128,7 +128,7 @@ export class Made {
 
 const folderOf = (cwd: string | null): string => cwd?.split("/").findLast((part) => part !== "") ?? ""
 
-/** Whether a missed hook would go unnoticed: no transcript is watched, and the status rests on a hook. */
+/** Whether a missed hook would go unnoticed: no transcript is watched, and the status comes from a hook. */
 const restsOnHooks = ({ restsOn, watchable }: PlateInfo): boolean => !watchable && restsOn?.signal === "hook"
 
 const ofSession = (plate: PlateInfo): BoardRow => ({
@@ -139,7 +139,7 @@ const ofSession = (plate: PlateInfo): BoardRow => ({
   name: plate.title ?? plate.plateId,
   called: plate.plateId,
   word: plate.word,
-  says: restsOnHooks(plate) ? `${plate.detail}; no transcript: a missed hook cannot be made good` : plate.detail,
+  says: restsOnHooks(plate) ? `${plate.detail}; no transcript: a missed hook cannot be corrected` : plate.detail,
   since: plate.since,
   state: plate.status,
   asks: plate.approval === null ? [] : [plate.plateId],
@@ -165,7 +165,7 @@ const ofGoal = (goal: GoalInfo, name: string): BoardRow => ({
   progress: { done: goal.tasks.completed + goal.tasks.failed + goal.tasks.cancelled, all: goal.total }
 })
 
-/** When its word became true, ms since the epoch: derived from the states of its seats; 0: unknown. */
+/** When the channel's word became true, ms since the epoch, derived from the states of its seats. 0 if unknown. */
 const sinceOf = ({ closed, floor, seats, since, word }: ChannelInfo): number => {
   if (since !== undefined || closed || seats.length === 0) return since ?? 0
   const one = seats.find(({ agent }) => agent === floor)
@@ -191,7 +191,7 @@ const ofChannel = (channel: ChannelInfo, name: string): BoardRow => ({
   role: channel.topic
 })
 
-/** A project whose newest conversation is paused, suspended, closing or over. */
+/** The row of a project whose newest conversation is paused, suspended, closing or over. */
 const ofProject = ({ conversation, detail, project, restsOn, since, state, word }: ConversationInfo): BoardRow => ({
   ...BARE,
   id: Rows.ofProject({ conversation }),
@@ -201,13 +201,13 @@ const ofProject = ({ conversation, detail, project, restsOn, since, state, word 
   name: conversation,
   called: conversation,
   word,
-  says: OVER.has(state) ? `is ${state}: agentd project new, in its project's folder` : `is ${detail}`,
+  says: OVER.has(state) ? `is ${state}: agentd project new, in the project's folder` : `is ${detail}`,
   since,
   restsOn,
   state
 })
 
-/** A matter that belongs to no other row. */
+/** The row of a matter that belongs to no other row. */
 const ofMatter = ({ commands, details, id, since, text, until, who }: WaitingRow): BoardRow => ({
   ...BARE,
   id: `matter/${id}`,
@@ -221,7 +221,7 @@ const ofMatter = ({ commands, details, id, since, text, until, who }: WaitingRow
   commands
 })
 
-/** An outage that a person was notified of: its agents wait. */
+/** The row of an outage about which the user was notified: its agents wait. */
 const ofOutage = (standing: Standing): BoardRow => ({
   ...BARE,
   id: `provider/${standing.provider}/${standing.account}`,
@@ -229,10 +229,10 @@ const ofOutage = (standing: Standing): BoardRow => ({
   name: nameOf(standing),
   word: "waiting",
   reason: standing.state === "LimitedUntil" ? "limit" : "network",
-  says: `${troubles[standing.state]}: ${standing.message}; its agents go on by themselves once it answers`,
+  says: `${troubles[standing.state]}: ${standing.message}; its agents continue by themselves when it answers`,
   since: standing.since,
   until: standing.until,
-  commands: [{ does: "see how it went", command: "agentd log --kind provider.moved" }]
+  commands: [{ does: "see its history", command: "agentd log --kind provider.moved" }]
 })
 
 /** Ids of calls that ask, by the row id of their agent, oldest first. */
@@ -250,30 +250,30 @@ const asksOf = (calls: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>
   return asks
 }
 
-/** Whether the session is a run of one of our agents: the agent's row stands for it. */
+/** Whether the session is a run of one of our agents: then the agent's row shows it. */
 const isOwn = ({ agent }: PlateInfo, agents: ReadonlySet<string>): boolean => agent !== null && agents.has(agent)
 
-/** The row for matters that the list leaves out. */
+/** The row that counts the matters that the list leaves out. */
 const left = (more: number): BoardRow => ({
   ...BARE,
   id: "matter/more",
   kind: "matter",
   name: "agentd",
   word: "needs you",
-  says: `and ${more} matters more`,
+  says: `and ${more} more matters`,
   commands: [{ does: "see the first of them", command: "agentd waiting" }]
 })
 
 const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question"])
 
-/** Words of things that need a person to continue: a row with one of them shows the matter itself. */
+/** Words of things that need the user to continue. A row with one of these words shows its matter itself. */
 const SPEAKS: ReadonlySet<BoardRow["word"]> = new Set(["needs you", "failed", "paused"])
 
-/** Whether the row shows the matter already: one of several calls, or messages that its inbox counts. */
+/** Whether the row already shows the matter: one of several calls, or messages that its inbox counts. */
 const tells = ({ asks, commands, inbox }: BoardRow, { kind }: WaitingRow): boolean =>
   commands.length > 0 && (kind === "held" ? inbox > 0 : asks.length > 1 && ASKS.has(kind))
 
-/** Whether the row waits for its limit to reset: it shows by itself the messages that wait until then. */
+/** Whether the row waits for a usage limit to reset, and thus already shows the messages that wait for that. */
 const isHeldBack = ({ reason }: BoardRow, { kind }: WaitingRow): boolean => kind === "held" && reason === "limit"
 
 /** Puts an agent's final stop before the messages that are queued for it. */
@@ -283,7 +283,7 @@ const inOrder = (matters: ReadonlyArray<WaitingRow>): ReadonlyArray<WaitingRow> 
 /** Maximum length of the text about a call, in characters. */
 const MOST_TOLD = 400
 
-/** The row with the matter merged into it: its text with the question, and its commands. */
+/** The row with the matter merged into it: the matter's text with its question, and its commands. */
 const taken = (row: BoardRow, { commands, details, kind, text }: WaitingRow): BoardRow => {
   const more = row.asks.length < 2 ? "" : `, and ${row.asks.length - 1} more`
   const asked = ASKS.has(kind) && details[0] !== undefined ? `: ${telling(details[0], MOST_TOLD) || details[0]}` : ""
@@ -314,7 +314,7 @@ const notable = ({ all, conversations }: BoardGiven, now: number): ReadonlyArray
   )
 }
 
-/** Rows by id, unsorted. `now`: ms since the epoch; `made`: the cache of earlier rows. */
+/** Builds the rows by id, unsorted. `now`: ms since the epoch; `made`: the cache of earlier rows. */
 export const byId = (given: BoardGiven, now: number, made: Made): ReadonlyMap<string, BoardRow> => {
   const named = WaitingList.namesOf(given)
   const asks = asksOf(given.calls, given.plates, given.agents)

@@ -2,8 +2,8 @@
  * BoardParts: which parts of the board a rune affects, and how newly read parts are merged into the board's facts.
  * Pure.
  *
- * Guarantees: a rune of an agent affects that agent and the agents that it moves. A rune that is not known to affect
- * less affects everything. After a merge, facts have the same order as after a full read.
+ * Guarantees: a rune of an agent affects that agent and the agents that it moves. If it is not known what a rune
+ * affects, everything is read again. After a merge, facts have the same order as after a full read.
  */
 import type { AgentFacts } from "../projects/service/Agents.ts"
 import { asksFirst } from "../agents/machines/CallRow.ts"
@@ -20,7 +20,7 @@ export interface Parts {
   /** Agents to read, by row id. */
   readonly agents: ReadonlyMap<string, Address>
   readonly lists: ReadonlySet<List>
-  /** True: read by the periodic turn, not because of runes. */
+  /** True for a read by the periodic turn, false for a read that runes caused. */
   readonly inTurn: boolean
 }
 
@@ -57,7 +57,7 @@ export const turn = (
   }
 }
 
-/** State machines of an agent, and the actor that speaks in its name. */
+/** Names of an agent's state machines, and of the actor that speaks in the agent's name. */
 const AGENTS = new Set(["inbox", "turn", "agent", "worker", "tools", "tool", "choice", "meter", "voice"])
 const LISTS: ReadonlyMap<string, List> = new Map([
   ["channel", "channels"],
@@ -67,7 +67,7 @@ const LISTS: ReadonlyMap<string, List> = new Map([
   ["plate", "plates"]
 ])
 
-/** States in which a conversation lets its agents work: the turns that it counts change no row. */
+/** States in which a conversation's agents may work. Runes that only count turns in these states change no row. */
 const LIVES: ReadonlySet<string | null> = new Set(["created", "active"])
 const isCount = ({ actor, from, to }: Rune): boolean =>
   actor.startsWith("conversation/") && LIVES.has(to) && from === to

@@ -44,11 +44,11 @@ export const line = (limit: number) =>
 
 export const pid = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 }))
 export const name = line(Limits.nameLength)
-/** A day or a month; empty: any day. */
+/** A day or a month, such as 2026-11-24 or 2026-11; empty for any day. */
 export const day = Schema.String.check(
   bound<string>(
     (value) => /^(\d{4}-\d\d(-\d\d)?)?$/u.test(value),
-    (field) => ({ message: `${field} is no day.`, remedy: "Give it as 2026-11-24 or 2026-11." }),
+    (field) => ({ message: `${field} is not a day or a month.`, remedy: "Give it as 2026-11-24 or 2026-11." }),
     { pattern: String.raw`^(\d{4}-\d\d(-\d\d)?)?$` }
   )
 )
@@ -72,7 +72,7 @@ export const text = (
     ),
     bound<string>(
       (value) => value.trim() !== "",
-      (field) => ({ message: `${field} is empty.`, remedy: `Give a ${field} that says something.` }),
+      (field) => ({ message: `${field} is empty.`, remedy: `Send a ${field} that is not blank.` }),
       { pattern: String.raw`\S` }
     )
   )
@@ -101,14 +101,14 @@ export const between = (least: number, most: number, remedy: string) =>
 export const filename = line(MAX_NAME).check(
   bound<string>(
     (value) => value !== "" && value !== "." && value !== ".." && !/[/\0]/u.test(value),
-    (_, value) => ({ message: `${quoted(value)} is no name of a file.`, remedy: "Give its name without a path." })
+    (_, value) => ({ message: `${quoted(value)} is not a file name.`, remedy: "Give its name without a path." })
   )
 )
 
 export const sha256 = Schema.String.check(
   bound<string>(
     (value) => /^[0-9a-f]{64}$/u.test(value),
-    (field) => ({ message: `${field} is no SHA-256.`, remedy: "Give it in 64 hexadecimal digits." }),
+    (field) => ({ message: `${field} is not a SHA-256 hash.`, remedy: "Give it in 64 hexadecimal digits." }),
     { pattern: "^[0-9a-f]{64}$" }
   )
 )
@@ -130,12 +130,14 @@ export const agentName = Schema.String.check(
   )
 )
 
-/** A login or a program's name: neither agentd's own nor one of the form that agents, channels and plans have. */
+/**
+ * A login or a program's name: not `agentd`, and without a colon, which the names of agents, channels and plans have.
+ */
 const by = name.check(
   bound<string>(
     (value) => value !== "agentd" && !value.includes(":"),
     (field, value) => ({
-      message: `${field}: "${value.slice(0, 100)}" is no person's name.`,
+      message: `${field}: "${value.slice(0, 100)}" is not a user's name.`,
       remedy: "Give a login, or the name of a program."
     })
   )
@@ -145,7 +147,7 @@ export const caller = Schema.Struct({ by, config: Schema.NullOr(path) })
 
 export const named = { name, caller }
 
-/** Names of wrapper objects in payloads, which are left out when a field is named to people. */
+/** Names of wrapper objects in payloads. They are left out of the field names in messages. */
 const WRAPPERS = new Set<PropertyKey>(["request", "report", "utterance"])
 
 const fieldOf = (path: ReadonlyArray<PropertyKey>): string => {
@@ -183,7 +185,8 @@ const first = (
 export const refusalOf = (whole: SchemaIssue.Issue): CommandRefused => {
   const { issue, path } = first(whole, [])
   const field = path.length === 0 ? "the payload" : fieldOf(path)
-  const remedy = "Give it as this daemon's version has it. Where agentd itself sent it, the two differ: agentd restart."
+  const remedy =
+    "Send what this daemon's version accepts. If agentd itself sent it, the versions of client and daemon differ: agentd restart."
   if (issue._tag === "Filter") {
     const says = issue.filter.annotations?.[REFUSAL] as Refusal<unknown> | undefined
     if (says !== undefined) return new CommandRefused({ code: "invalid", ...says(field, issue.input) })

@@ -1,5 +1,5 @@
 /**
- * ConversationView: the runes of one agent as a conversation that a person can read: items, each with a level and a
+ * ConversationView: the runes of one agent as a conversation that the user can read: items, each with a level and a
  * text. Everything that shows a conversation (attach, logs, history, the board, the page) renders these items. Pure
  * except for its memory of the current turn.
  *
@@ -28,7 +28,7 @@ export interface About {
   /** ms since the epoch */
   readonly at: number
   readonly eventId: number
-  /** `output`: from the agent's program; `decision`: by agentd or a person. */
+  /** `output`: from the agent's program; `decision`: by agentd or the user. */
   readonly what: "output" | "decision"
   readonly level: Level
   readonly text: string
@@ -40,24 +40,24 @@ interface Begin {
   readonly turnId: string
   readonly input: string
   readonly messageIds: ReadonlyArray<string>
-  /** True: the run begins with this turn, and the turn's id is the run's id. */
+  /** True if the run begins with this turn: then the turn's id is the run's id. */
   readonly isRun: boolean
-  /** Whether this beginning was already shown, with the run. */
+  /** True if the beginning of this turn was already shown, together with its run. */
   readonly isTold: boolean
 }
 interface Over {
   readonly how: "completed" | "interrupted" | "failed"
   readonly turnId: string
-  /** Whether the messages are queued again. */
+  /** True if the turn's messages are queued again. */
   readonly isAgain: boolean
-  /** The answer, partial answer or reason, also if it was shown already. */
+  /** The answer, partial answer or reason, even if it was already shown. */
   readonly output: string
-  /** Duration in ms; undefined: the view did not see the turn begin. */
+  /** Duration in ms; undefined if the view did not see the turn begin. */
   readonly took: number | undefined
-  /** Tokens and money in words, with a leading blank. */
+  /** Used tokens and money as text, with a leading space; empty if unknown. */
   readonly usage: string
 }
-/** `answers`: the answers to its questions. */
+/** An answer to a call that asked. `answers`: the answers to the call's questions. */
 interface Answered {
   readonly id: string
   readonly by: string
@@ -65,7 +65,7 @@ interface Answered {
   readonly reason: string
   readonly answers?: ReadonlyArray<string> | undefined
 }
-/** Messages that are carried by no turn, or are asked again under another id. */
+/** A change of messages that no turn carries, or that are asked again under another id. */
 interface InboxMove {
   readonly did: "withdrawn" | "dropped" | "asked again" | "dismissed"
   readonly messages: ReadonlyArray<{ readonly from: string; readonly to?: string }>
@@ -90,8 +90,8 @@ export type Item =
   | Is<"run", { runId: string; end: string; how: "well" | "badly" | "cut short" | "stopped" }>
   | Is<"usage", { tokens: number; usd: number }>
   /**
-   * `sign`: an action of agentd, a warning, a failure, an end, a report or a question. `isSerious`: show it as an
-   * error.
+   * `sign` marks an action of agentd, a warning, a failure, an end, a report or a question. If `isSerious` is true, the
+   * note is shown as an error.
    */
   | Is<"note", { sign: "" | "—" | "!" | "✗" | "■" | "★" | "?"; isSerious: boolean; runId?: string }>
 
@@ -100,7 +100,7 @@ type Note = Extract<Told, { readonly is: "note" }>
 
 const names = (topic: string, ...all: ReadonlyArray<string>) => all.map((name) => `${topic}.${name}`)
 
-/** Kinds of runes that people see. */
+/** Kinds of runes that are shown to the user. */
 export const SHOWN: ReadonlyArray<string> = [
   ...names("turn", "started", "assistant_delta", "completed", "interrupted", "error"),
   ...names("tool", "call", "approval_requested", "approval_withdrawn", "approved", "denied", "progress", "result"),
@@ -110,7 +110,7 @@ export const SHOWN: ReadonlyArray<string> = [
   ...names("worker", "started", "moved"),
   "inbox.received"
 ]
-/** Kinds that arrive in pieces while something is under way, and are useless afterwards. */
+/** Kinds that arrive in pieces while a turn or call is running, and are not needed afterwards. */
 const PASSING: ReadonlyArray<string> = ["turn.assistant_delta", "run.thought", "tool.progress"]
 export const KEPT: ReadonlyArray<string> = SHOWN.filter((kind) => !PASSING.includes(kind))
 /** All kinds that are read; some of them only change items that were shown before. */
@@ -122,7 +122,7 @@ export const KINDS: ReadonlyArray<string> = [
 
 const known = new Set(KINDS)
 
-/** Undefined for an unknown kind, and for a payload that was erased or archived. */
+/** Reads a rune. Undefined for an unknown kind, and for a payload that was erased or archived. */
 const read = (rune: Rune): Known | undefined => {
   const [first] = Object.entries(rune.payload)
   const isGone = first === undefined || (first[0] === "archived" && first[1] === true)
@@ -155,8 +155,8 @@ const usageOf = (usage: unknown): string => {
 }
 
 /**
- * The turn that a rune begins. A run's first turn begins with the run, not when the run counts as started: a command
- * must live for a moment for that, and can already have printed much by then.
+ * The turn that begins with a rune. A run's first turn begins with the run, not when the run counts as started: a
+ * command must stay alive for a moment for that, and can have printed much by then.
  */
 const beginOf = (rune: Known): Begin | undefined => {
   if (rune.kind === "turn.started") {
@@ -169,7 +169,7 @@ const beginOf = (rune: Known): Begin | undefined => {
   return { turnId: runId, input: textOf(prompt), messageIds: [], isRun: true, isTold: false }
 }
 
-/** The id of the turn that a rune begins; undefined: it begins none. */
+/** The id of the turn that begins with a rune; undefined if none does. */
 export const beginsTurn = (any: Rune): string | undefined => {
   const rune = read(any)
   return rune === undefined ? undefined : attempt(() => beginOf(rune))?.turnId
@@ -203,11 +203,11 @@ const note = (sign: Note["sign"], text: string, how: Pick<About, "level" | "what
 })
 
 export class ConversationView {
-  /** The turn whose answer was streamed. */
+  /** Id of the turn whose answer was streamed; null if none was. */
   private streamed: string | null = null
   private turnId: string | null = null
   private startedAt: number | undefined = undefined
-  /** The turn whose beginning was shown together with its run. */
+  /** Id of the turn whose beginning was shown together with its run; null if there is none. */
   private begun: string | null = null
   private run = ""
 
@@ -251,7 +251,10 @@ export class ConversationView {
     }
   }
 
-  /** A run without turns prints everything this way; a turn's answer was streamed. */
+  /**
+   * Items for printed output. A run without turns prints its answer this way; the answer of a turn was already
+   * streamed.
+   */
   private printed({ runId, source, text }: Of<"run.output">["payload"]): ReadonlyArray<Told> {
     if (source === "assistant") return this.streamed === null ? [{ is: "answer", runId, ...output, text }] : []
     // the output of a command is its answer
@@ -360,11 +363,11 @@ const inboxOf = (rune: Extract<Known, { readonly kind: `inbox.${string}` }>): Re
       return [{ is: "message", id: messageId, by: from, how, files: files.map(words), ...decision, text }]
     }
     case "Withdrawn":
-      return of("withdrawn", [event.messageId], "taken back")
+      return of("withdrawn", [event.messageId], "withdrawn")
     case "Dropped":
-      return of("dropped", event.messageIds, `came to no answer: ${event.reason}`)
+      return of("dropped", event.messageIds, `ended without an answer: ${event.reason}`)
     case "Dismissed":
-      return of("dismissed", event.messageIds, `let go by ${event.by}`)
+      return of("dismissed", event.messageIds, `discarded by ${event.by}`)
     case "AskedAgain": {
       const messages = event.messages.map(({ as, messageId }) => ({ from: messageId, to: as }))
       return [{ is: "inbox", did: "asked again", messages, ...decision, text: `asked again by ${event.by}` }]
@@ -401,7 +404,7 @@ const toldOf = (rune: Known): ReadonlyArray<Told> => {
       ]
     }
     case "tool.approval_withdrawn":
-      return [{ is: "withdrawn", id: rune.payload.call_id, ...decision, text: "it has taken its question back" }]
+      return [{ is: "withdrawn", id: rune.payload.call_id, ...decision, text: "it has withdrawn its question" }]
     case "tool.progress": {
       const { call_id: id, chunk, event } = rune.payload
       const isError = "stream" in event && event.stream === "stderr"
@@ -436,7 +439,7 @@ const noteOf = (rune: Known): ReadonlyArray<Told> => {
     case "agent.reported":
       return [note("★", `it reports ${rune.payload.status}: ${rune.payload.summary}`, output)]
     case "agent.asked":
-      return [note("?", `it asks a person: ${rune.payload.question}`, { ...output, level: "warning" })]
+      return [note("?", `it asks the user: ${rune.payload.question}`, { ...output, level: "warning" })]
     case "agent.spawned":
       return [note("—", `it has a sub-agent: ${rune.payload.agent_id}`, decision)]
     case "agent.ready":
@@ -462,24 +465,24 @@ const exited = ({ payload, to }: Of<"worker.moved">, runId: string): ReadonlyArr
   if (outcome._tag === "Success") return [ran(event.runId ?? runId)]
   const end = endingOf(outcome)
   const isCounted = outcome._tag !== "Uncounted"
-  const counted = isCounted && totalErrors > 0 ? ` (error ${consecutiveErrors} in a row, ${totalErrors} in all)` : ""
-  const next = to === "CoolingDown" ? "; it tries again" : to === "Stopped" ? "; it has stopped for good" : ""
+  const counted = isCounted && totalErrors > 0 ? ` (error ${consecutiveErrors} in a row, ${totalErrors} in total)` : ""
+  const next = to === "CoolingDown" ? "; it tries again" : to === "Stopped" ? "; it has stopped permanently" : ""
   const text = `the run has ended: ${end}${counted}${next}`
   return [{ is: "run", runId: event.runId ?? runId, how: "badly", end, ...(isCounted ? failure : warning), text }]
 }
 
-/** Items of those moves of the worker that a person would not see otherwise. */
+/** Items for those moves of the worker that the user would not see otherwise. */
 const moved = (rune: Of<"worker.moved">, runId: string): ReadonlyArray<Told> => {
   const { event } = rune.payload
   switch (event._tag) {
     case "SessionExited":
       return exited(rune, runId)
     case "GraceExceeded": {
-      const text = "the run did not end in its grace, and is killed"
+      const text = "the run did not end within its grace period, and is killed"
       return [{ is: "run", runId: event.runId, how: "cut short", end: "cut short", ...warning, text }]
     }
     case "UrgentMessage": {
-      const by = event.messageId === null ? "a person" : "an urgent message"
+      const by = event.messageId === null ? "the user" : "an urgent message"
       return [note("—", `the run is interrupted by ${by}`, decision)]
     }
     case "OperatorStop": {
@@ -488,7 +491,7 @@ const moved = (rune: Of<"worker.moved">, runId: string): ReadonlyArray<Told> => 
       return [{ is: "run", runId, how: "stopped", end: by, ...decision, text }]
     }
     case "FatalError":
-      return [note("✗", `it cannot go on: ${event.message}`, failure)]
+      return [note("✗", `it cannot continue: ${event.message}`, failure)]
     default:
       return []
   }

@@ -1,4 +1,6 @@
-/** CostMessages: spending as it crosses the control socket. */
+/**
+ * CostMessages: rows about spending and its limits, as sent over the control socket.
+ */
 import { Schema } from "effect"
 import type { Cost, Limited } from "../domain/Allowance.ts"
 import { plainModel } from "../runs/gateway/Estimated.ts"
@@ -13,13 +15,13 @@ export const CostRow = Schema.Struct({
   project: key,
   /** `project/agent`. */
   agent: key,
-  /** Empty: the agent did not name its model. */
+  /** Empty if the agent did not name its model. */
   model: key,
-  /** "2026-11-24"; only the month if it is long ago. */
+  /** "2026-11-24"; only the month if the day is long ago. */
   day: key,
   /** "2026-11-24T07"; only the newest hours are known. */
   hour: key,
-  /** Empty: no goal. */
+  /** Empty if the spending belongs to no goal. */
   goal: key,
   /** Input tokens, including those read from and written to a cache. */
   input: Schema.Finite,
@@ -28,14 +30,16 @@ export const CostRow = Schema.Struct({
   cacheWrite: Schema.Finite,
   usd: Schema.Finite,
   unpriced: Schema.Finite,
-  /** Tokens that no answer reported; undefined: none. */
+  /** Estimated tokens, which no answer reported; undefined if there are none. */
   estimated: Schema.optionalKey(Schema.Finite),
-  /** Reported by agents, but more than is possible in their time: counts only against their own budgets. */
+  /**
+   * Spending that agents reported, but that is not possible in their time. It counts only against their own budgets.
+   */
   unlikely: Schema.optionalKey(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite }))
 })
 export type CostRow = typeof CostRow.Type
 
-/** Maximum number of rows in one reply; the rest is summed up in one more row, without keys. */
+/** Maximum number of rows in one reply. One further row, without keys, sums up the rest. */
 export const MOST = 5_000
 
 const SUMS = ["input", "output", "cacheRead", "cacheWrite", "usd", "unpriced"] as const
@@ -69,15 +73,15 @@ const dayIn = (day: string): string => day.slice(0, 10)
 /** A limit on spending, and how much of it is spent. */
 export const LimitRow = Schema.Struct({
   whose: Schema.Literals(["agent", "project", "machine"]),
-  /** `project/agent`, or the project; empty: the machine. */
+  /** `project/agent`, or the project; empty for the machine. */
   name: Schema.String,
   period: Schema.Literals(["day", "month", "total"]),
   resource: Schema.Literals(["tokens", "usd", "tool_calls", "wall_time"]),
   spent: Schema.Finite,
   limit: Schema.Finite,
-  /** When the limit resets by itself, ms since the epoch; null: never. */
+  /** When the limit resets by itself, ms since the epoch; null if it never does. */
   until: Schema.NullOr(Schema.Finite),
-  /** True: an agent that reaches the limit is ended; it does not wait. */
+  /** True if an agent that reaches the limit is ended; false if it waits. */
   stops: Schema.Boolean
 })
 export type LimitRow = typeof LimitRow.Type

@@ -1,4 +1,6 @@
-/** DaemonMessages: the state of the daemon and of its log as it crosses the control socket. */
+/**
+ * DaemonMessages: the state of the daemon and of its log, as sent over the control socket.
+ */
 import { Schema } from "effect"
 import { GoalInfo } from "../domain/GoalMessages.ts"
 import { AgentInfo, ProjectInfo, WhyLine } from "../domain/Messages.ts"
@@ -15,8 +17,8 @@ export const Erasable = Schema.Struct({
   fields: Schema.Array(Schema.String),
   size: Schema.Int,
   /**
-   * Other runes of its stream that repeat its texts; after an erasure: those that were erased with it. Undefined: an
-   * older daemon.
+   * Other runes of the stream that repeat the texts of this rune. After an erasure: those that were erased with it.
+   * Undefined from an older daemon.
    */
   also: Schema.optionalKey(Schema.Array(Schema.Struct({ eventId: Schema.Int, kind: Schema.String }))),
   more: Schema.optionalKey(Schema.Boolean)
@@ -27,7 +29,7 @@ export const Check = Schema.Struct({
   name: Schema.String,
   level: Schema.Literals(["ok", "warn", "fail"]),
   detail: Schema.String,
-  /** The remedy; null: no problem. */
+  /** The remedy; null if there is no problem. */
   remedy: Schema.NullOr(Schema.String)
 })
 export type Check = typeof Check.Type
@@ -44,19 +46,25 @@ export type OwnConfigTrouble = typeof OwnConfigTrouble.Type
 export const DaemonStatus = Schema.Struct({
   pid: Schema.Int,
   version: Schema.String,
-  /** True: another version of the program is installed in place of the daemon's. Undefined: no, or an older daemon. */
+  /**
+   * True if another version of the program was installed in place of the daemon's. Undefined if not, or from an older
+   * daemon.
+   */
   replaced: Schema.optionalKey(Schema.Boolean),
   ownConfig: Schema.optionalKey(OwnConfigTrouble),
   /** Set if the keeper of runs cannot be reached: why, and since when, ms since the epoch. */
   keeper: Schema.optionalKey(Schema.Struct({ message: Schema.String, since: Schema.Finite })),
-  /** Time zone of times that name none; `doubt`: why it is a guess. Undefined: an older daemon. */
+  /**
+   * Time zone for times that name none. `doubt`: why the zone is a guess, null if it is certain. Undefined from an
+   * older daemon.
+   */
   zone: Schema.optionalKey(Schema.Struct({ name: Schema.String, doubt: Schema.NullOr(Schema.String) })),
   /** ms since the epoch */
   startedAt: Schema.Finite,
   state: Schema.String,
   socket: Schema.String,
   phase: Schema.Literals(["recovering", "ready", "stopping"]),
-  /** Streams of the log from which the daemon builds its state. Undefined: an older daemon. */
+  /** Progress in reading the log's streams, from which the daemon builds its state. Undefined from an older daemon. */
   reading: Schema.optionalKey(
     Schema.Struct({
       streams: Schema.Int,
@@ -64,13 +72,13 @@ export const DaemonStatus = Schema.Struct({
       runes: Schema.Int,
       /** Streams that cannot be read and were left out. */
       unreadable: Schema.Array(Schema.Struct({ stream: Schema.String, message: Schema.String })),
-      /** Parts of streams that were left out. Undefined: an older daemon. */
+      /** Parts of streams that were left out. Undefined from an older daemon. */
       aside: Schema.optionalKey(
         Schema.Array(Schema.Struct({ stream: Schema.String, part: Schema.String, message: Schema.String }))
       ),
-      /** Set if acknowledged runes are missing, in words. */
+      /** Description of acknowledged runes that are missing; undefined if none is. */
       behind: Schema.optionalKey(Schema.String),
-      /** Archives of an older agentd that could not be restored into the log, in words: one line per conversation. */
+      /** Archives of an older agentd that could not be restored into the log, as text: one line per conversation. */
       archives: Schema.optionalKey(Schema.String),
       /** Parts of the daemon that are not ready yet. */
       waiting: Schema.Array(Schema.String)
@@ -86,14 +94,14 @@ export const DaemonStatus = Schema.Struct({
     /** The highest eventId that is durable. */
     head: Schema.Int,
     bytes: Schema.Finite,
-    /** Bytes of the segments, into which the oldest runes are moved. Undefined: an older daemon. */
+    /** Bytes of the segments, into which the oldest runes are moved. Undefined from an older daemon. */
     sealed: Schema.optionalKey(Schema.Finite),
     /**
-     * eventId of the oldest rune, if older ones were deleted because of a person's setting. Undefined: none was
+     * eventId of the oldest rune, if older ones were deleted because of the user's setting. Undefined if none was
      * deleted.
      */
     begins: Schema.optionalKey(Schema.Int),
-    /** Result of the last check of the whole log; null: there was none. Undefined: an older daemon. */
+    /** Result of the last check of the whole log; null if there was none. Undefined from an older daemon. */
     checked: Schema.optionalKey(
       Schema.NullOr(
         Schema.Struct({
@@ -101,45 +109,46 @@ export const DaemonStatus = Schema.Struct({
           at: Schema.Finite,
           runes: Schema.Int,
           problems: Schema.Int,
-          /** The first problem, in words. */
+          /** The first problem, as text; null if there is none. */
           first: Schema.NullOr(Schema.String)
         })
       )
     ),
-    /** Growth in bytes per day; null: too early to tell. */
+    /** Growth in bytes per day; null if it is too early to tell. */
     perDay: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
-    /** Free bytes on the disk; null: unknown. */
+    /** Free bytes on the disk; null if unknown. */
     free: Schema.optionalKey(Schema.NullOr(Schema.Finite))
   }),
   outbox: Schema.Struct({
-    /** False: no mail is sent, because no address is configured. */
+    /** False if no mail is sent, because no address is configured. */
     configured: Schema.Boolean,
     waiting: Schema.Int,
     failed: Schema.Int,
     lastSentAt: Schema.NullOr(Schema.Finite),
     lastError: Schema.NullOr(Schema.String),
     /**
-     * Since when no mail can be sent, ms since the epoch. Undefined: mail can be sent, or an older log does not tell.
+     * Since when no mail can be sent, ms since the epoch. Undefined if mail can be sent, or if an older log does not
+     * tell.
      */
     failsSince: Schema.optionalKey(Schema.Finite),
-    /** True: the numbers are not counted yet, because queued mails are still being read. */
+    /** True if the numbers are not counted yet, because queued mails are still being read. */
     unread: Schema.optionalKey(Schema.Boolean),
     /** The eventId of the newest alert rune; 0 before the first. */
     restsOn: Schema.Int
   }),
-  /** Undefined: this daemon serves no HTTP. */
+  /** Undefined if this daemon serves no HTTP. */
   http: Schema.optionalKey(
     Schema.Struct({
       socket: Schema.NullOr(Schema.String),
-      /** Null: no port is configured. */
+      /** Null if no port is configured. */
       port: Schema.NullOr(Schema.Int),
       listening: Schema.Boolean,
-      /** Why it does not listen on its port; null: it listens, or has no port. */
+      /** Why the daemon does not listen on its port; null if it listens, or has no port. */
       problem: Schema.NullOr(
         Schema.Struct({
           message: Schema.String,
           remedy: Schema.String,
-          /** True: another user's program occupies the port. */
+          /** True if another user's program occupies the port. */
           foreign: Schema.optionalKey(Schema.Boolean),
           /** ms since the epoch */
           since: Schema.optionalKey(Schema.Finite)
@@ -163,22 +172,22 @@ export type WordCount = typeof WordCount.Type
 
 export const StatusReply = Schema.Struct({
   daemon: DaemonStatus,
-  /** ms since the daemon started, by its own clock. */
+  /** ms since the daemon started, by the daemon's own clock. */
   uptime: Schema.Finite,
   projects: Schema.Array(ProjectInfo),
   states: Schema.Array(StateCount),
-  /** The counts by word instead of by state. Undefined: an older daemon. */
+  /** The counts by word instead of by state. Undefined from an older daemon. */
   words: Schema.optionalKey(Schema.Array(WordCount)),
-  /** Accounts with providers that something was reported about. Undefined: an older daemon. */
+  /** Accounts with model providers about which something was reported. Undefined from an older daemon. */
   accounts: Schema.optionalKey(Schema.Array(AccountRow))
 })
 export type StatusReply = typeof StatusReply.Type
 
 export const WhyReply = Schema.Struct({
   agent: AgentInfo,
-  /** Newest last. */
+  /** The explanation, newest line last. */
   lines: Schema.Array(WhyLine),
-  /** The next step for a person; null: there is none. */
+  /** The next step for the user; null if there is none. */
   advice: Schema.NullOr(Schema.String)
 })
 export type WhyReply = typeof WhyReply.Type
@@ -203,7 +212,7 @@ export const VerifyEvent = Schema.Union([
     runes: Schema.Int,
     streams: Schema.Int,
     erased: Schema.Array(Schema.Struct({ eventId: Schema.Int, stream: Schema.String })),
-    /** The oldest rune of the log, if older ones were deleted because of a person's setting. */
+    /** The oldest rune of the log, if older ones were deleted because of the user's setting. */
     begins: Schema.optionalKey(Schema.Struct({ eventId: Schema.Int, at: Schema.Finite, by: Schema.String })),
     problems: Schema.Array(
       Schema.Struct({
@@ -238,7 +247,7 @@ export type LogSelection = typeof LogSelection.Type
 /** The daemon's reply in the first exchange on a connection. */
 export const Greeting = Schema.Struct({
   protocol: Schema.Int,
-  /** The oldest protocol that it supports. */
+  /** The oldest protocol that the daemon supports. */
   oldest: Schema.Int,
   version: Schema.String
 })

@@ -8,19 +8,19 @@ export interface Room {
   readonly free?: number | null
 }
 
-/** Below this number of free bytes a person is notified, whatever the growth is … */
+/** Number of free bytes below which the user is notified, whatever the growth is. */
 const LITTLE = 1_000_000_000
-/** … and also if the disk is full within this number of days. */
+/** If the disk will be full within this number of days, the user is notified, too. */
 const DAYS = 7
 
-/** Days until the disk is full; undefined: unknown, or the log does not grow. */
+/** Days until the disk is full; undefined if unknown, or if the log does not grow. */
 export const daysLeft = ({ free, perDay }: Room): number | undefined =>
   typeof free !== "number" || typeof perDay !== "number" || perDay <= 0 ? undefined : free / perDay
 
 export const isShort = (room: Room): boolean =>
   (typeof room.free === "number" && room.free < LITTLE) || (daysLeft(room) ?? Number.POSITIVE_INFINITY) < DAYS
 
-/** "for 3 days"; undefined: unknown, or longer than ten years. */
+/** "for 3 days"; undefined if unknown, or longer than ten years. */
 export const lasts = (room: Room): string | undefined => {
   const days = daysLeft(room)
   if (days === undefined || days > 3_650) return undefined

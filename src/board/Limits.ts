@@ -13,20 +13,23 @@ export const Limits = {
   tail: 10_000,
   /** Evidence in a report: the number of entries, and the length of each. */
   evidence: { count: 64, length: 8 * 1024 },
-  /** Limits of a goal: bytes of its text, characters of a check. `rounds` below: how often it may be reworked. */
+  /**
+   * Limits of a goal: `goal` is the size of its text in bytes, `check` the length of a check in characters, and
+   * `rounds` the number of review rounds.
+   */
   goal: 64 * 1024,
   check: 4096,
   /** Bytes of a scheduled message or goal: it is stored until it is sent. */
   scheduled: 32 * 1024,
   rounds: 100,
-  /** Bytes of a line: enough for the longest text in its longest JSON encoding, plus the rest. */
+  /** Maximum bytes of a line: enough for the longest text in its longest JSON encoding, plus the rest. */
   lineBytes: 2 * 1024 * 1024,
   connections: 256,
-  /** Connections that have not sent a whole line yet, in addition to `connections`. */
+  /** Maximum connections that have not sent a whole line yet, in addition to `connections`. */
   strangers: 1024,
-  /** Bytes of lines that are not whole, of all connections together. */
+  /** Maximum bytes of incomplete lines, of all connections together. */
   halfLines: 16 * 1024 * 1024,
-  /** Calls under way at the same time, including subscribers of the log. */
+  /** Maximum number of calls in progress at the same time, including subscribers of the log. */
   calls: 512,
   /** Limits of the runs' own sockets, separate from those above: for one run, and for all together. */
   runs: {

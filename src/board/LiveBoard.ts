@@ -5,9 +5,9 @@
  * row is reported within one pause, and a burst of runes is reported as one change. A change without a rune of its own
  * is reported within two seconds.
  *
- * A rune causes a read of only those rows that it affects. All other rows are read in turns, so that no look delays the
- * subscribers for long. Each of the two kinds of looks takes at most a tenth of a core. A slow subscriber receives the
- * newest state and misses nothing of it.
+ * A rune causes a read of only those rows that it affects. All other rows are read in turns, so that no read delays the
+ * subscribers for long. Reads of all rows and reads of some rows each take at most a tenth of a core. A slow subscriber
+ * skips older states and receives the newest one.
  */
 import { Clock, Duration, Effect, Queue, Stream } from "effect"
 import type { Address } from "../domain/AgentPort.ts"
@@ -22,25 +22,25 @@ import * as BoardParts from "./BoardParts.ts"
 import { type Facts, headOf, Shown, Told } from "./BoardShown.ts"
 import type { Given } from "./WaitingList.ts"
 
-/** Minimum time between two looks, in ms, so that a burst of runes causes one look. */
+/** Minimum time between two reads of the board, in ms, so that a burst of runes causes one read. */
 const PAUSE = 15
-/** Each kind of look takes at most 1/SHARE of the time. */
+/** Reads of all rows, and reads of some rows, each take at most 1/SHARE of the time. */
 const SHARE = 10
 const EVERY = "2 seconds"
-/** A full round of reading takes this many turns. */
+/** Number of turns in which all rows are read once. */
 const TURNS = 5
 /** Maximum age of the cached spending, ms. */
 const SPENT_FOR = 5_000
 
 export interface Options {
-  /** `all`: include things that ended long ago. */
+  /** Reads the whole board. `all`: include things that ended long ago. */
   readonly given: (all: boolean) => Effect.Effect<Given & { readonly startedAt: number }>
   readonly parts: (parts: BoardParts.Parts) => Effect.Effect<BoardParts.News>
   /** The live agents. Some become alive without a rune, for example when a daemon restores its state. */
   readonly addresses: Effect.Effect<ReadonlyArray<Address>>
   readonly log: EventLog["Service"]
   readonly allowances: Allowances
-  /** How often to look for changes without a rune (a silence, the end of a wait). */
+  /** How often the board is searched for changes without a rune, such as the end of a wait. */
   readonly every?: Duration.Input
 }
 
@@ -66,24 +66,24 @@ const spending = (allowances: Allowances) => {
   })
 }
 
-/** The parts to look at, and when. Times by the monotonic clock, ms. */
+/** The parts to read next, and when. Times are in ms of the monotonic clock. */
 class Pace {
   private parts = BoardParts.NOTHING
-  /** Earliest time of the next full look, and of the next partial look. */
+  /** Earliest time of the next full read, and of the next partial read. */
   private readonly free = { all: 0, some: 0 }
 
   note(parts: BoardParts.Parts): void {
     this.parts = BoardParts.join(this.parts, parts)
   }
 
-  /** When the next look is due; undefined: there is nothing to look at. */
+  /** When the next read is due; undefined if there is nothing to read. */
   get due(): number | undefined {
     const { all, some } = this.free
     const due = [...(this.parts.all ? [all] : []), ...(BoardParts.hasSome(this.parts) ? [some] : [])]
     return due.length === 0 ? undefined : Math.min(...due)
   }
 
-  /** Takes the parts that are due now. */
+  /** Returns the parts that are due now, and removes them from the list. */
   take(now: number): BoardParts.Parts {
     const { parts } = this
     const isAll = parts.all && this.free.all <= now
@@ -93,7 +93,7 @@ class Pace {
 
   looked({ all, inTurn }: BoardParts.Parts, began: number, ended: number): void {
     const rest = Math.max(PAUSE, (ended - began) * SHARE)
-    // a look in turn can wait for disks: its duration must not delay the looks for runes
+    // a read in turn can wait for disks: its duration must not delay the reads that runes cause
     this.free.some = ended + (all || inTurn ? PAUSE : rest)
     if (all) this.free.all = ended + rest
   }
@@ -113,7 +113,7 @@ export const make = Effect.fnUntraced(function* ({ addresses, allowances, every 
     return { head: headOf(facts, yield* log.head), rows: rowsOf(facts, at) } satisfies Board
   })
 
-  /** The board after each look; always the same object. */
+  /** The board after each read; always the same object. */
   const looks = Stream.callback<Shown, StorageError>(
     Effect.fnUntraced(function* (queue) {
       const pace = new Pace()

@@ -1,7 +1,7 @@
 /**
  * LogReader: reads the rune log for a client.
  *
- * Guarantees: runes come oldest first. A reader that follows gets each later rune once, without a gap. A rune of
+ * Guarantees: runes come oldest first. A reader that follows gets each later rune once, without a gap. A rune with the
  * visibility `secret` is never returned, an internal one only if requested.
  */
 import { Effect, Stream } from "effect"
@@ -19,7 +19,8 @@ export const actorsOf = (agent: string): ReadonlyArray<string> => [
 ]
 
 /**
- * Whether a person sees the rune. A kind that is not in `known`, because a newer program wrote it, counts as internal.
+ * Whether the rune is shown to the user. A kind that is not in `known`, because a newer program wrote it, counts as
+ * internal.
  */
 export const open = (known: ReadonlyArray<string>, internal = false) => {
   const kinds = new Set(known)
@@ -29,7 +30,7 @@ export const open = (known: ReadonlyArray<string>, internal = false) => {
 
 const sizeOf = ({ payload }: Rune): number => JSON.stringify(payload).length
 
-/** Groups runes, in their order, so that each group fits a line to a client; a group has at least one rune. */
+/** Groups runes, in their order, so that each group fits into one line to a client. A group has at least one rune. */
 const lines = (runes: ReadonlyArray<Rune>): ReadonlyArray<[Rune, ...Array<Rune>]> => {
   const made: Array<[Rune, ...Array<Rune>]> = []
   let left = 0
@@ -82,7 +83,7 @@ const selected = (
       const head = yield* log.head
       const found = yield* newest(log, selection, count, isShown)
       if (!options.follow) return Stream.fromIterable(found)
-      // runes that were appended during the look come from the subscription
+      // runes that were appended during the search come from the subscription
       const before = found.filter(({ eventId }) => eventId <= head)
       const after = Math.max(selection.after ?? 0, head)
       return Stream.concat(Stream.fromIterable(before), Stream.filter(log.subscribe({ ...selection, after }), isShown))

@@ -1,8 +1,8 @@
 /**
  * LogSize: the size of the log on the disk, its growth, and the free space.
  *
- * Guarantees: a look reads only a few runes, however long the log is. Growth is measured over a day, or over the age of
- * a younger log, at least an hour. Unknown values are null.
+ * Guarantees: a measurement reads only a few runes, however long the log is. Growth is measured over a day, or over the
+ * age of a younger log, at least an hour. Unknown values are null.
  */
 import { Clock, Duration, Effect } from "effect"
 import { statfsSync } from "node:fs"
@@ -14,7 +14,7 @@ import type { DaemonStatus } from "./DaemonMessages.ts"
 const DAY = Duration.toMillis(Duration.days(1))
 const HOUR = Duration.toMillis(Duration.hours(1))
 
-/** Bytes on the disk that this user can still use; null: unknown. */
+/** Bytes on the disk that this user can still use; null if unknown. */
 const freeIn = (folder: string): number | null => {
   try {
     const { bavail, bsize } = statfsSync(folder)

@@ -1,6 +1,6 @@
 /**
- * ReachMessages: what an agent can reach, as it crosses the control socket and as `agentd doctor --security --json`
- * prints it. Fields are only ever added.
+ * ReachMessages: what an agent can reach, as sent over the control socket and as `agentd doctor --security --json`
+ * prints it. Later versions only add fields.
  */
 import { Schema } from "effect"
 
@@ -10,11 +10,11 @@ export const AgentReach = Schema.Struct({
   project: Schema.String,
   agent: Schema.String,
   backend: Schema.Literals(["command", "claude", "acp", "model", "exec"]),
-  /** False: no sandbox confines it; it has the rights of the daemon's user. */
+  /** False if no sandbox confines the agent: it has the rights of the daemon's user. */
   confined: Schema.Boolean,
   by: Schema.NullOr(Schema.Literals(["bubblewrap", "namespaces"])),
   note: Schema.String,
-  /** Why a run would not start; null: it would. */
+  /** Why a run would not start; null if it would start. */
   refused: Schema.NullOr(Schema.String),
   /** Paths; "/" stands for everything that the daemon's user can read. */
   reads: Names,
@@ -28,20 +28,20 @@ export const AgentReach = Schema.Struct({
     putInBy: Schema.NullOr(Schema.Literals(["gateway", "daemon"]))
   }),
   environment: Names,
-  /** Whether it can call the daemon with its user's rights. */
+  /** Whether the agent can call the daemon with its user's rights. */
   control: Schema.Boolean,
   unheld: Names,
   approvals: Schema.Struct({
     mode: Schema.Literals(["read_only", "auto", "full_access"]),
     always: Names,
     never: Names,
-    /** ms; null: a call waits until it is answered. */
+    /** Timeout of an approval, ms; null if a call waits until it is answered. */
     timeout: Schema.NullOr(Schema.Finite),
-    /** Plain text: the calls that the approvals apply to. */
+    /** The calls that the approvals apply to, as text. */
     bind: Schema.String
   }),
   limits: Schema.Struct({
-    /** ms; null: the run takes turns, and each turn has its limits. */
+    /** Maximum duration of a run, ms; null if the run takes turns, which have their own limits. */
     run: Schema.NullOr(Schema.Finite),
     turn: Schema.optionalKey(
       Schema.Struct({
@@ -62,7 +62,7 @@ export const AgentReach = Schema.Struct({
     /** The share of the machine that a run may use, as the config sets it. */
     machine: Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Finite, Schema.Boolean]))
   }),
-  /** The rights that it has through agentd's own tools. */
+  /** The rights that the agent has through agentd's own tools. */
   may: Names
 })
 export type AgentReach = typeof AgentReach.Type

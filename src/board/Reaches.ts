@@ -1,8 +1,9 @@
 /**
- * Reaches: what the agents of a project can reach, as doctor reports it. This covers its sandbox, what it reads,
+ * Reaches: what the agents of a project can reach, as doctor reports it. This covers an agent's sandbox, what it reads,
  * writes, runs and connects to, its keys, its approvals and its limits.
  *
- * Guarantees: it contains no value of a variable and no key. For an agent whose run would not start it says why.
+ * Guarantees: the report contains no value of a variable and no key. If an agent's run would not start, the report says
+ * why.
  */
 import { Duration, Effect, type FileSystem } from "effect"
 import { hostOf } from "../runs/Host.ts"

@@ -19,7 +19,7 @@ export interface Place {
   readonly root: string
   /** The environment that runs inherit. */
   readonly environment: Environment
-  /** Owner of the environment, in words: "the daemon's PATH". */
+  /** Owner of the environment, as a text: "the daemon's". */
   readonly whose: string
 }
 
@@ -63,7 +63,7 @@ const programs = Effect.fnUntraced(function* (backend: BackendConfig, { environm
   const path = backend.env["PATH"] ?? environment["PATH"] ?? ""
   const { program, setting } = wanted
   const found = yield* located(program, NodePath.resolve(root, backend.cwd ?? ""), path)
-  const where = program.includes("/") ? `there is no ${program}` : `there is none on ${whose} PATH`
+  const where = program.includes("/") ? `${program} does not exist` : `it is not on ${whose} PATH`
   const finding: Finding = {
     ok: found !== undefined,
     name: `program ${NodePath.basename(program)}`,
@@ -79,7 +79,7 @@ interface KeyPlace {
   readonly keyFile?: string | undefined
 }
 
-/** The key that agentd provides for the agent; undefined: the agent has its own login. */
+/** The key that agentd provides for the agent; undefined if the agent has its own login. */
 const keyOf = (backend: BackendConfig): { readonly place: KeyPlace; readonly variable: string } | undefined => {
   if (backend.type === "model") return { place: backend, variable: KEY_ENV[backend.provider] }
   const { network, provider, sandbox } = backend
@@ -101,7 +101,7 @@ const keyIn = Effect.fnUntraced(function* (backend: KeyPlace, usual: string, { e
       ok: (environment[variable] ?? "").trim() !== "",
       name: `key ${variable}`,
       detail: (environment[variable] ?? "").trim() === "" ? `it is not set in ${whose} environment` : "is set",
-      remedy: `Set it where the daemon is started, or name another by keyEnv or keyFile, then: agentd restart`
+      remedy: `Set it where the daemon is started, or name another key with keyEnv or keyFile, then: agentd restart`
     } satisfies Finding
   }
   const file = NodePath.resolve(root, backend.keyFile)
@@ -120,21 +120,21 @@ const keyIn = Effect.fnUntraced(function* (backend: KeyPlace, usual: string, { e
   } satisfies Finding
 })
 
-/** Programs that ask for no approval until their own config makes them ask, and that have no mode for it. */
+/** Programs that do not ask for approval unless their own config says so, and that have no mode for asking. */
 const UNASKING = /^(opencode|kilo)$/
 
-/** A warning if the agent's program is known not to ask a person for approval of its calls. */
+/** A warning if the agent's program is known not to ask the user for approval of its calls. */
 const leave = ({ approvals, backend }: AgentConfig): ReadonlyArray<Check> => {
   const program = backend.type === "acp" ? NodePath.basename(backend.argv[0] ?? "") : ""
   if (!UNASKING.test(program) || approvals.mode === "full_access") return []
-  const detail = `${program} has no mode in which it asks: unless its own config says so, its calls run unasked`
-  const remedy = `Have it ask: "permission": { "edit": "ask", "bash": "ask" } in ${program}.json, or set approvals.mode to what is so: full_access`
+  const detail = `${program} has no mode for asking: unless its own config says so, its calls run without approval`
+  const remedy = `Make it ask: "permission": { "edit": "ask", "bash": "ask" } in ${program}.json, or set approvals.mode to what applies now: full_access`
   return [{ name: "asks", level: "warn", detail, remedy }]
 }
 
 type Named = readonly [name: string, backend: BackendConfig]
 
-/** The agent's sandbox setting; undefined: it runs no programs. */
+/** The agent's sandbox setting; undefined if it runs no programs. */
 const holdOf = (backend: BackendConfig): "off" | "on" | "ask" | "required" | undefined =>
   backend.type === "model" ? (backend.tools.includes("shell") ? backend.sandbox : undefined) : backend.sandbox
 
@@ -153,12 +153,12 @@ const unheld = (agents: ReadonlyArray<Named>, note: string): Check => {
       ? `with "sandbox": "required" no program and no shell command runs (${named(required)})`
       : on.length > 0
         ? `these run without one (${named(on)})`
-        : "every shell command of a model asks"
+        : "every shell command of a model asks for approval"
   return {
     name: "sandbox",
     level: required.length > 0 ? "fail" : "warn",
     detail: `${note}: ${what}`,
-    remedy: "Install bubblewrap, or let this user make user namespaces."
+    remedy: "Install bubblewrap, or allow this user to create user namespaces."
   }
 }
 

@@ -1,9 +1,8 @@
 /**
- * Timeline: the log by places: which rune has which place among the matches of a filter, and how many there were over
- * time.
+ * Timeline: numbers the runes that match a filter, and counts them over time. The number of a rune is its place.
  *
  * Guarantees: without a filter a place costs no search, however long the log is. With a filter, only the newest
- * `MOST_PLACES` matches have places, and a later question continues where an earlier one ended. Each question is a
+ * `MOST_PLACES` matches have places, and a later request continues where an earlier one ended. Each request is a
  * bounded amount of work. No secret rune is returned, and an internal one only if requested.
  */
 import { Clock, Effect } from "effect"
@@ -33,7 +32,7 @@ const MAX_BOUNDARIES = 4_096
 /** Maximum number of runes between a rune and its cause; a cause further back is not searched for. */
 const FAR = 20_000
 
-/** Payload fields that people read, the most informative first. */
+/** Payload fields with readable texts, the most informative first. */
 const SAYS = ["text", "message", "error", "reason", "headline", "summary", "title", "goal", "tool", "name", "taskId"]
 
 const texts = (payload: object): string | undefined => {
@@ -44,7 +43,7 @@ const texts = (payload: object): string | undefined => {
   return undefined
 }
 
-/** The beginning of a text in the payload, or in one of its parts. Pure. */
+/** The beginning of the first readable text in the payload, or in one of its parts; empty if there is none. Pure. */
 export const saysOf = (payload: Rune["payload"]): string => {
   const parts = [payload, ...Object.values(payload).filter((value) => typeof value === "object" && value !== null)]
   for (const part of parts) {
@@ -79,12 +78,12 @@ export const below = (positions: ReadonlyArray<number>, position: number): numbe
   return low
 }
 
-/** The places of the runes that match a question. */
+/** The places of the runes that match a request. */
 interface Places {
   readonly total: number
   readonly more: boolean
   readonly position: (place: number) => number
-  /** Number of places before a position in the log. */
+  /** Number of places before a position (`eventId`) in the log. */
   readonly before: (position: number) => number
 }
 
@@ -131,7 +130,7 @@ const placing = (log: Log) => {
       log.places({ ...selection, after: before.upTo }, MOST_PLACES)
     )
     const newer = found.flatMap(({ positions }) => positions).toSorted((a, b) => a - b)
-    // a rune that was appended after one of the searches is found by the next question
+    // a rune that was appended after one of the searches is found by the next request
     const all = [...before.positions, ...newer.filter((position) => position <= head)]
     const positions = all.slice(-MOST_PLACES)
     const more = before.more || positions.length < all.length || found.some(({ whole }) => !whole)
@@ -183,7 +182,7 @@ const counting = (log: Log) => {
     const at = (yield* log.get(position))?.at ?? 0
     return remember(times, position, at, MAX_BOUNDARIES)
   })
-  /** The first position of that time or later; `head + 1`: there is none. */
+  /** The first position of that time or later; `head + 1` if there is none. */
   const positionAt = Effect.fnUntraced(function* (time: number, first: number, head: number) {
     let [low, high] = [first, head + 1]
     while (low < high) {
@@ -202,7 +201,7 @@ const counting = (log: Log) => {
     const now = yield* Clock.currentTimeMillis
     const until = question.until ?? now
     const least = Math.max(1, Math.ceil((until - (question.since ?? until - HOUR)) / BUCKETS))
-    // if the question has no end, spans have a round length and begin at round times, so a later question reuses their
+    // if the request has no end, spans have a round length and begin at round times, so a later request reuses their
     // boundaries
     const width = question.until === undefined ? roundUp(least) : least
     const since =
@@ -238,7 +237,7 @@ const causesOf = Effect.fnUntraced(function* (log: Log, eventId: number, isShown
   return { rune: { ...rowOf(rune, 0), payload }, chain, more: at.cause !== null } satisfies Causes
 })
 
-/** `kinds`: all kinds that this daemon writes. */
+/** Makes the timeline service. `kinds`: all kinds that this daemon writes. */
 export const make = (log: Log, agents: Agents["Service"], kinds: ReadonlyArray<string>) => {
   const placesOf = placing(log)
   const { density: densityOf, positionAt } = counting(log)

@@ -1,6 +1,6 @@
 /**
- * TimelineMessages: the log as a timeline: runes by their place among the matches of a filter, and their number over
- * time.
+ * TimelineMessages: requests and replies about the log as a timeline: runes by their place among the matches of a
+ * filter, and their number over time.
  */
 import { Schema } from "effect"
 import { Cause } from "../core/event-log/Rune.ts"
@@ -18,12 +18,12 @@ export const question = {
   stream: Schema.optionalKey(Bounds.name),
   /** Kinds, or prefixes of kinds that end with a dot: `tool.`. */
   kinds: Schema.optionalKey(Bounds.list(Bounds.name, Limits.kinds, "Ask for fewer kinds, or for all of them.")),
-  /** Place of the first rune of the reply; undefined: the newest runes. */
+  /** Place of the first rune of the reply; undefined for the newest runes. */
   from: Schema.optionalKey(Schema.Int),
-  n: Bounds.between(0, MOST_RUNES, "Ask for fewer, then go on behind them."),
+  n: Bounds.between(0, MOST_RUNES, "Ask for fewer, then continue after them."),
   /**
-   * Only runes from `since` on and before `until`, ms since the epoch; their spans are counted. Neither: all runes, and
-   * the spans of the last hour.
+   * Only runes from `since` on and before `until`, ms since the epoch; this time is divided into the counted spans.
+   * Without both: all runes, and the spans of the last hour.
    */
   since: Schema.optionalKey(Schema.Finite),
   until: Schema.optionalKey(Schema.Finite),
@@ -46,7 +46,7 @@ export const TimelineRow = Schema.Struct({
   to: Schema.NullOr(Schema.String),
   trigger: Schema.NullOr(Schema.String),
   cause: Schema.NullOr(Cause),
-  /** The beginning of the text in its payload; empty: none. */
+  /** The beginning of the text in the rune's payload; empty if it has none. */
   says: Schema.String
 })
 export type TimelineRow = typeof TimelineRow.Type
@@ -54,7 +54,7 @@ export type TimelineRow = typeof TimelineRow.Type
 export const TimelinePage = Schema.Struct({
   /** Number of runes with places: all matches, or the newest of them. */
   total: Schema.Int,
-  /** True: there are older matches, which have no place. */
+  /** True if there are older matches, which have no place. */
   more: Schema.Boolean,
   /** Place of the first row: `from`, limited to existing places. */
   from: Schema.Int,
@@ -78,11 +78,11 @@ export type TimelinePage = typeof TimelinePage.Type
 export const MOST_CAUSES = 24
 
 export const Causes = Schema.Struct({
-  /** The rune with its payload; null: it is not shown or does not exist. */
+  /** The rune with its payload; null if it is not shown or does not exist. */
   rune: Schema.NullOr(Schema.Struct({ ...TimelineRow.fields, payload: Schema.String })),
-  /** Oldest first, the rune itself last; their `place` is meaningless. */
+  /** The chain of causes, oldest first, the rune itself last. The field `place` of these rows is meaningless. */
   chain: Schema.Array(TimelineRow),
-  /** True: the chain continues further back. */
+  /** True if the chain continues further back. */
   more: Schema.Boolean
 })
 export type Causes = typeof Causes.Type

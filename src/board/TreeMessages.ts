@@ -1,4 +1,6 @@
-/** TreeMessages: the supervision tree as it crosses the control socket, built from the reports of supervisors. */
+/**
+ * TreeMessages: the supervision tree as sent over the control socket, built from the reports of supervisors.
+ */
 import { Schema } from "effect"
 import type { Inspection, Observed, Part } from "../core/supervision/Observation.ts"
 
@@ -6,23 +8,23 @@ const Timed = { at: Schema.Finite } as const
 
 /** A part of the daemon. Its parent is the nearest row before it with a smaller depth. */
 export const TreeRow = Schema.Struct({
-  /** 0: the root. */
+  /** 0 for the root. */
   depth: Schema.Int,
   kind: Schema.Literals(["supervisor", "worker", "actor"]),
   /** Id of a child, or address of an actor. */
   name: Schema.String,
   /**
-   * Status of a child: "running", "restarting", "stopping", "down", "abandoned". Null: an actor, which runs with its
+   * Status of a child: "running", "restarting", "stopping", "down", "abandoned". Null for an actor, which runs with its
    * scope.
    */
   status: Schema.NullOr(Schema.String),
   /** Name of an actor's state, or a supervisor's strategy. */
   state: Schema.NullOr(Schema.String),
-  /** Messages that wait in an actor's mailbox; null: not an actor. */
+  /** Messages that wait in an actor's mailbox; null if the part is not an actor. */
   mailbox: Schema.NullOr(Schema.Int),
-  /** Number of restarts since its supervisor started; null: an actor. */
+  /** Number of restarts since its supervisor started; null for an actor. */
   restarts: Schema.NullOr(Schema.Int),
-  /** The newest crash. `at`: ms since the epoch */
+  /** The newest crash; null if there is none. `at`: ms since the epoch */
   crash: Schema.NullOr(Schema.Struct({ ...Timed, message: Schema.String })),
   /** Number of children that are left out because there are too many. */
   hidden: Schema.Int,

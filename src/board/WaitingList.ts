@@ -1,9 +1,9 @@
 /**
- * WaitingList: the one list of everything that needs a person. It has approvals, questions, dropped and queued work,
+ * WaitingList: the one list of everything that needs the user. It has approvals, questions, dropped and queued work,
  * suspended conversations, blocked goals, paused channels, configs that wait for trust, and trouble with mails and
  * logins. Pure. `agentd waiting`, `ps` and every other view use this list.
  *
- * Guarantees: each matter is one row with the remedy and a command that can be run as it is, from any folder. Damage
+ * Guarantees: each matter is one row with the remedy and a command that can be run unchanged, from any folder. Damage
  * comes first, then questions, then the longest waits, and the many rows of one agent do not hide others. The list and
  * each row are bounded and say what they leave out. Foreign texts are unchanged: every view must make them harmless.
  */
@@ -32,17 +32,17 @@ export interface Given {
   /** When the daemon started, ms since the epoch. */
   readonly startedAt?: number
   readonly log: DaemonStatus["log"]
-  /** Outages that a person was notified of, and logins that a person must renew. */
+  /** Outages about which the user was notified, and logins that the user must renew. */
   readonly outages: ReadonlyArray<Standing>
   readonly plates: ReadonlyArray<PlateInfo>
   readonly http?: DaemonStatus["http"] | undefined
-  /** True: another version of the program is installed in place of the daemon's. */
+  /** True if another version of the program is installed in place of the daemon's. */
   readonly replaced?: boolean
   readonly ownConfig?: DaemonStatus["ownConfig"] | undefined
   readonly keeper?: DaemonStatus["keeper"] | undefined
-  /** Why the machine's time zone is unknown. */
+  /** Why the machine's time zone is a guess; null or undefined if it is certain. */
   readonly doubt?: string | null
-  /** Set if acknowledged runes are missing from the log, in words. */
+  /** Description of acknowledged runes that are missing from the log; undefined if none is. */
   readonly behind?: string | undefined
   /** Archives of an older agentd that could not be restored into the log. */
   readonly archives?: string | undefined
@@ -67,15 +67,15 @@ const MAX_ROWS = 1_000
 const MAX_NAMED = 5
 /** Maximum length of a line, in characters. */
 const MAX_LINE = 200
-/** Maximum length of a call's arguments, in characters. A row has no more, and says what it left out. */
+/** Maximum length of a call's arguments in a row, in characters. The row says how many characters it leaves out. */
 const ARGUMENTS = 2_400
-/** Shorter beginnings of ids are hardly ever unique. */
+/** Minimum length of a shortened id, in characters: shorter ones are rarely unique. */
 const SHORTEST = 12
 
 const cut = (text: string, most: number = MAX_LINE): string =>
   text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`
 
-/** Shortens ids to the shortest beginning that is still unique. */
+/** Returns a function that shortens ids to the shortest prefix that is unique among `ids`. */
 export const shorten = (ids: ReadonlyArray<string>): ((id: string) => string) => {
   const longest = Math.max(0, ...ids.map((id) => id.length))
   let length = SHORTEST
@@ -86,12 +86,12 @@ export const shorten = (ids: ReadonlyArray<string>): ((id: string) => string) =>
 export const argumentsOf = (text: string): string =>
   text.length <= ARGUMENTS ? text : `${text.slice(0, ARGUMENTS)} … and ${text.length - ARGUMENTS} more characters`
 
-/** The text of a plan in arguments that can be truncated; undefined: there is no plan. */
+/** The text of a plan in arguments that can be truncated; undefined if there is no plan. */
 const planIn = (text: string): string | undefined => {
   const [, plan] = /^\{"plan":("(?:[^"\\]|\\.)*")/su.exec(text) ?? []
   if (plan === undefined) return undefined
   try {
-    // a note on text that was cut from the middle stands on a line of its own
+    // if text was cut from the middle, the note about it is on a separate line
     return JSON.parse(plan.replaceAll("\n", "\\n")) as string
   } catch {
     return undefined
@@ -113,7 +113,7 @@ const choicesOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
 
 const word = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
 
-/** A command that a person can type. */
+/** A command for the user to type, and what it does. */
 const run = (does: string, ...words: ReadonlyArray<string>) => ({
   does,
   command: ["agentd", ...words.map(word)].join(" ")
@@ -124,7 +124,7 @@ export const namesOf = ({ agents, conversations, projects }: Given) => {
   const of = new Map<string, Set<string>>()
   const add = (name: string, conversation: string) => of.set(name, (of.get(name) ?? new Set()).add(conversation))
   for (const { conversation, name } of projects) add(name, conversation)
-  // agents of one project stand next to each other
+  // agents of one project are adjacent
   let last: AgentInfo | undefined
   for (const agent of agents) {
     if (agent.conversation !== last?.conversation || agent.project !== last.project)
@@ -147,8 +147,8 @@ const firstOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
 
 const answers = (id: string, questions: ReadonlyArray<Question> | undefined): Commands =>
   questions === undefined
-    ? [run("let it", "approve", id), run("refuse it", "deny", id)]
-    : [run("the first option; or a text of yours", "answer", id, ...firstOf(questions))]
+    ? [run("allow it", "approve", id), run("deny it", "deny", id)]
+    : [run("choose the first option, or type a text", "answer", id, ...firstOf(questions))]
 
 const ofCall = (call: CallInfo, id: string): Row => {
   const { agent, arguments: input, callId, conversation, project, questions, reason, since, tool, until } = call
@@ -168,7 +168,7 @@ const ofCall = (call: CallInfo, id: string): Row => {
   }
 }
 
-/** Whether the session waits for a person. */
+/** Whether the session waits for the user. */
 export const isAsking = ({ status }: PlateInfo): boolean => status === "AwaitingInput" || status === "AwaitingApproval"
 
 const ofPlate = (plate: PlateInfo, id: string): Row => {
@@ -192,7 +192,8 @@ const ofPlate = (plate: PlateInfo, id: string): Row => {
 
 const asked = (given: Given): ReadonlyArray<Row> => {
   const calls = given.calls.filter(({ state }) => state === "awaiting_approval")
-  // a request from a run with turns is one of the agent's calls: only programs of a command ask for themselves
+  // the requests of a run with turns are the agent's calls: only the programs of the backend `command` ask by
+  // themselves
   const turning = given.agents.filter(({ backend }) => backend !== "command")
   const telling = new Set([...given.calls, ...turning].map(({ agent, project }) => `${project}/${agent}`))
   const plates = given.plates.filter(
@@ -221,8 +222,8 @@ const ofDropped = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
       who: `${project}/${agent}`,
       text:
         newest.errorType === "circle"
-          ? `${counted(dropped.length + more, "message")} not told: ${newest.reason}`
-          : `${counted(dropped.length + more, "message")} came to no answer: ${newest.errorType}`,
+          ? `${counted(dropped.length + more, "message")} not delivered: ${newest.reason}`
+          : `${counted(dropped.length + more, "message")} ended without an answer: ${newest.errorType}`,
       details: [
         ...dropped
           .slice(-MAX_NAMED)
@@ -230,11 +231,11 @@ const ofDropped = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
           .map(({ errorType, from, messageId, reason, text }) =>
             cut(`${messageId}  from ${from}: “${cut(text, 80)}” (${errorType}: ${reason})`)
           ),
-        ...(left <= 0 ? [] : [`… and ${left} before them`]),
-        ...(more === 0 ? [] : [`… and ${more} older ones, of which only the number is kept`])
+        ...(left <= 0 ? [] : [`… and ${left} earlier ones`]),
+        ...(more === 0 ? [] : [`… and ${more} older ones, which are only counted`])
       ],
       since: dropped[0]!.since,
-      commands: [run("ask it again", "retry", name), run("let it go", "dismiss", name)]
+      commands: [run("retry it", "retry", name), run("let it go", "dismiss", name)]
     })
   ]
 }
@@ -265,12 +266,12 @@ const ofBounds = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
       text: cut(text),
       since,
       commands: holds
-        ? [run("let it go on", "retry", name), run("stop it", "stop", name), run("see why", "why", name)]
-        : [run("let it be", "dismiss", name), run("see why", "why", name)]
+        ? [run("resume it", "retry", name), run("stop it", "stop", name), run("see why", "why", name)]
+        : [run("dismiss it", "dismiss", name), run("see why", "why", name)]
     })
   })
 
-/** Facts about the places where messages are queued. */
+/** Facts about the agents and conversations for which messages are queued. */
 interface Places {
   /** Agents by row id. */
   readonly agents: ReadonlyMap<string, AgentInfo>
@@ -285,7 +286,7 @@ const placesOf = ({ agents, backlog, conversations, projects }: Given): Places =
   still: new Set(projects.flatMap(({ conversation, stopped }) => (stopped === undefined ? [] : [conversation])))
 })
 
-/** Queued messages of an agent that is stopped or over its budget, or whose conversation takes no work. */
+/** Queued messages of an agent that is stopped or over its budget, or whose conversation accepts no work. */
 const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
   const { agent, conversation, held, heldSince, project } = backlog
   if (held === 0) return []
@@ -296,7 +297,7 @@ const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: N
   if (row === undefined || (row.state !== "Stopped" && !isBarred && !isSpent)) return []
   const name = `${named(backlog)}/${agent}`
   const lets = isBarred
-    ? run("let its conversation go on", "project", "resume", conversation)
+    ? run("resume its conversation", "project", "resume", conversation)
     : still.has(conversation)
       ? run("start its project", "project", "start", named(backlog))
       : isSpent
@@ -308,15 +309,15 @@ const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: N
       of: BoardRow.ofAgent(backlog),
       kind: "held",
       who: `${project}/${agent}`,
-      text: `holds ${counted(held, "message")}: ${isBarred ? `its conversation is ${home.state}` : cut(putRight(row.detail))}`,
+      text: `has ${counted(held, "queued message")}: ${isBarred ? `its conversation is ${home.state}` : cut(putRight(row.detail))}`,
       since: heldSince ?? 0,
       until: isSpent ? row.nextAt : null,
-      commands: [lets, run("let them go", "dismiss", name, "--held")]
+      commands: [lets, run("discard them", "dismiss", name, "--held")]
     })
   ]
 }
 
-/** An agent that has stopped for good, or that an exceeded budget keeps from its next run. */
+/** An agent that has stopped permanently, or whose exceeded budget prevents its next run. */
 const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
   const name = `${named(agent)}/${agent.agent}`
   if (agent.spent === true && agent.nextAt === null && agent.inbox === 0)
@@ -338,7 +339,7 @@ const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
       of: BoardRow.ofAgent(agent),
       kind: "agent",
       who: `${agent.project}/${agent.agent}`,
-      text: `stopped for good: ${cut(putRight(agent.detail))}`,
+      text: `stopped permanently: ${cut(putRight(agent.detail))}`,
       since: agent.since,
       commands: [run("see why", "why", name), run("start it again", "start", name)]
     })
@@ -354,10 +355,10 @@ const ofDamage = ({ conversation, damage, name }: ProjectInfo): ReadonlyArray<Ro
           id: `damage/${conversation}`,
           kind: "damage",
           who: name,
-          text: `is set apart, and nothing of it runs: its log is damaged: ${cut(damage)}`,
+          text: `is set aside, and nothing in it runs: its log is damaged: ${cut(damage)}`,
           commands: [
-            run("mend it, once the daemon is stopped; says first what is lost", "repair", conversation),
-            run("give it up; a new one can be begun then", "project", "close", conversation)
+            run("repair it when the daemon is stopped; shows first what is lost", "repair", conversation),
+            run("close it; then a new one can be started", "project", "close", conversation)
           ]
         })
       ]
@@ -372,7 +373,7 @@ const ofConversation = ({ conversation, detail, restsOn, since, state }: Convers
           who: conversation,
           text: `is ${detail.startsWith(state) ? cut(detail) : `${state}${detail === "" ? "" : `: ${cut(detail)}`}`}`,
           since,
-          commands: [run("let it go on", "project", "resume", conversation)]
+          commands: [run("resume it", "project", "resume", conversation)]
         })
       ]
     : []
@@ -387,9 +388,9 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
         id: `config/${conversation}/${waits.hash}`,
         kind: "config",
         who: name,
-        text: `agentd.jsonc of ${name} has changed${often} and waits for you; the one before is in force`,
+        text: `agentd.jsonc of ${name} has changed${often} and waits for you; the previous version is in force`,
         since: waits.since,
-        commands: [run("look at it, and agree", "trust", called)]
+        commands: [run("review and approve it", "trust", called)]
       })
     ]
   }
@@ -401,8 +402,8 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
       kind: "project",
       who: name,
       text: isGone
-        ? `the folder of the project ${name} is not there any more: bring it back, or end the project`
-        : `agentd.jsonc of ${name} cannot be used, and counts for nothing`,
+        ? `the folder of the project ${name} does not exist any more: restore it, or end the project`
+        : `agentd.jsonc of ${name} cannot be used, and is ignored`,
       details: [config, ...problems.slice(0, MAX_NAMED).map((problem) => cut(problem))],
       since,
       commands: isGone
@@ -412,7 +413,7 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
   ]
 }
 
-/** Whether an agent's repository blocks the goal. An agent that asks for itself has its own row. */
+/** Whether an agent's repository blocks the goal. If the agent itself asks, it has its own row. */
 const isStuck = ({ behind, state, word }: GoalInfo): boolean =>
   state === "executing" && word === "needs you" && behind === undefined
 
@@ -425,9 +426,9 @@ const ofGoal = (goal: GoalInfo, named: Named): ReadonlyArray<Row> => {
   const name = `${named(goal)}/${goalId}`
   const commands =
     state === "blocked"
-      ? [run("let it go on", "goal", "retry", name), run("end it", "goal", "cancel", name)]
+      ? [run("retry it", "goal", "retry", name), run("end it", "goal", "cancel", name)]
       : isAskedFor(goal)
-        ? [run("look at it, and agree", "goal", "approve", name), run("send it back", "goal", "reject", name)]
+        ? [run("review and approve it", "goal", "approve", name), run("reject it", "goal", "reject", name)]
         : isStuck(goal)
           ? [run("see what is done", "goal", "show", name), run("end it", "goal", "cancel", name)]
           : []
@@ -458,7 +459,7 @@ const ofChannel = (channel: ChannelInfo, named: Named): ReadonlyArray<Row> => {
   const [seat] = seats
   const isStranded = waits !== null && waits.includes("channel assign")
   const commands = !isStranded
-    ? [run("let it go on", "channel", "resume", name)]
+    ? [run("resume it", "channel", "resume", name)]
     : seat === undefined
       ? [run("see it", "channel", "show", name)]
       : [run("give it a turn", "channel", "assign", name, seat.agent)]
@@ -485,7 +486,7 @@ const ofMail = ({ failed, failsSince = 0, lastError, waiting }: Given["outbox"])
           who: "mail",
           text: `${failed > 0 ? `${counted(failed, "mail")} could not be sent` : `${counted(waiting, "mail")} cannot be sent for now`}: ${cut(lastError)}`,
           since: failsSince,
-          commands: [run("try it", "alert", "test"), run("see how it is set up", "status")]
+          commands: [run("send a test", "alert", "test"), run("see how it is set up", "status")]
         })
       ]
 
@@ -497,7 +498,7 @@ const ofDisk = (log: Given["log"]): ReadonlyArray<Row> => {
       id: "disk",
       kind: "disk",
       who: "disk",
-      text: `is nearly full: ${shown(log.free ?? 0)} are free${lasts === undefined ? "" : `, which lasts ${lasts}`}; without room agentd stops`,
+      text: `is nearly full: ${shown(log.free ?? 0)} are free${lasts === undefined ? "" : `, which lasts ${lasts}`}; agentd stops when it is full`,
       commands: [run("see how large the log is", "status")]
     })
   ]
@@ -511,10 +512,10 @@ const ofPort = ({ http }: Given): ReadonlyArray<Row> => {
       id: `port/${port}`,
       kind: "damage",
       who: "agentd",
-      text: `the page's port ${port} is in other hands: ${cut(problem.message)}`,
-      details: ["No page is answered until it is free, and no other port is taken. Open pages say so."],
+      text: `the page's port ${port} cannot be used: ${cut(problem.message)}`,
+      details: ["The page is not served until the port is free, and agentd uses no other port. Open pages say so."],
       since: problem.since ?? 0,
-      commands: [run("see whose it is", "doctor")]
+      commands: [run("see which program uses it", "doctor")]
     })
   ]
 }
@@ -527,7 +528,7 @@ const ofProgram = ({ replaced }: Given): ReadonlyArray<Row> =>
           kind: "program",
           who: "agentd",
           text: "the daemon runs an older agentd than the one that is installed",
-          commands: [run("take it up; what can goes on meanwhile", "restart")]
+          commands: [run("start the new one; work that can continue does", "restart")]
         })
       ]
     : []
@@ -540,7 +541,7 @@ const ofOwnConfig = ({ ownConfig }: Given): ReadonlyArray<Row> =>
           id: `own-config/${ownConfig.since}`,
           kind: "config",
           who: "agentd",
-          text: "your own config.jsonc cannot be used; what was in force before stays in force",
+          text: "your own config.jsonc cannot be used; the previous config stays in force",
           details: [
             ownConfig.path,
             ...ownConfig.problem
@@ -564,7 +565,7 @@ const ofZone = ({ doubt, startedAt = 0 }: Given): ReadonlyArray<Row> =>
           text: doubt,
           details: ['Set TZ to a name such as "Europe/Berlin", or give each schedule its "timeZone".'],
           since: startedAt,
-          commands: [run("then take it up", "restart")]
+          commands: [run("then restart the daemon", "restart")]
         })
       ]
 
@@ -577,11 +578,11 @@ const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
           id: `checked/${checked.at}`,
           kind: "damage",
           who: "log",
-          text: `has ${counted(checked.problems, "problem")}, as a check of the whole has found: ${cut(checked.first ?? "")}`,
-          details: ["What is not damaged goes on. This is said until a check finds all well, or a repair."],
+          text: `has ${counted(checked.problems, "problem")}, found by a check of the whole log: ${cut(checked.first ?? "")}`,
+          details: ["Undamaged parts keep working. This row stays until a check finds no problem, or until a repair."],
           since: checked.at,
           commands: [
-            run("see all of them; where all is well, this goes", "verify"),
+            run("see all of them; if there are none, this row goes away", "verify"),
             run("see what a repair would lose", "repair", "--dry-run")
           ]
         })
@@ -598,10 +599,10 @@ const ofAside = ({ aside = [], projects }: Given): ReadonlyArray<Row> => {
         kind: "damage",
         who: stream,
         text: `${part} is left out: ${cut(message)}`,
-        details: ["All else of it goes on."],
+        details: ["The rest of it continues."],
         commands: [
           run("see what a repair would lose", "repair", stream, "--dry-run"),
-          run("mend it, once the daemon is stopped", "repair", stream)
+          run("repair it when the daemon is stopped", "repair", stream)
         ]
       })
     )
@@ -613,9 +614,9 @@ const ofLog = ({ archives, behind, startedAt: since = 0 }: Given): ReadonlyArray
   const lost = matter({
     ...of,
     id: "log",
-    text: `has lost what it had acknowledged: ${cut(behind ?? "")}`,
-    details: ["A backup may have it. The daemon goes on with what is there; this is said until it starts anew."],
-    commands: [run("see what is there", "verify")]
+    text: `has lost acknowledged runes: ${cut(behind ?? "")}`,
+    details: ["A backup may contain them. The daemon continues with the rest. This row stays until a restart."],
+    commands: [run("see what remains", "verify")]
   })
   const unread = (archives?.split("\n") ?? []).map((line) => {
     const [who = ""] = line.split(": ", 1)
@@ -623,12 +624,12 @@ const ofLog = ({ archives, behind, startedAt: since = 0 }: Given): ReadonlyArray
       ...of,
       who,
       id: `archives/${who}`,
-      text: "lacks what an older agentd had archived, which could not be put back",
+      text: "lacks runes that an older agentd had archived, which could not be restored",
       details: [
         line.slice(who.length + 2),
-        "The file stays. Until then, agentd log does not show what those runes hold."
+        "The file stays. Until it is restored, agentd log does not show the content of these runes."
       ],
-      commands: [run("restart the daemon, when that is done", "restart")]
+      commands: [run("when that is fixed, restart the daemon", "restart")]
     })
   })
   return [...(behind === undefined ? [] : [lost]), ...unread]
@@ -642,24 +643,24 @@ const ofKeeper = ({ keeper }: Given): ReadonlyArray<Row> =>
           id: `keeper/${keeper.since}`,
           kind: "damage",
           who: "keeper",
-          text: `cannot be reached, and no run begins: ${cut(keeper.message)}`,
-          details: ["Runs go on, and their output is not read. agentd keeps trying to start another keeper."],
+          text: `cannot be reached, so that no run can start: ${cut(keeper.message)}`,
+          details: ["Runs continue, but their output is not read. agentd keeps trying to start another keeper."],
           since: keeper.since,
           until: null,
-          commands: [run("see what is wrong", "doctor"), run("restart the daemon; runs go on meanwhile", "restart")]
+          commands: [run("see what is wrong", "doctor"), run("restart the daemon; runs continue meanwhile", "restart")]
         }
       ]
 
-/** A login that a person must renew. An outage ends by itself: it is on the board, but not in this list. */
+/** A login that the user must renew. An outage ends by itself: it is on the board, but not in this list. */
 const ofLogin = (standing: Standing): Row => ({
   id: `provider/${standing.provider}/${standing.account}/${standing.since}`,
   kind: "provider",
   who: nameOf(standing),
   text: `${troubles[standing.state]}: ${cut(standing.message)}`,
-  details: ["Its agents wait, and go on by themselves after the login."],
+  details: ["Its agents wait, and continue by themselves after the login."],
   since: standing.since,
   until: standing.until,
-  commands: [run("see how it went", "log", "--kind", "provider.moved")]
+  commands: [run("see its history", "log", "--kind", "provider.moved")]
 })
 
 export const listOf = (given: Given): WaitingReply => {

@@ -1,5 +1,5 @@
 /**
- * WaitingMessages: a matter that needs a person as it crosses the control socket: what it is, and what to do about it.
+ * WaitingMessages: a matter that needs the user, as sent over the control socket: what it is, and what to do about it.
  */
 import { Schema } from "effect"
 
@@ -8,15 +8,15 @@ export const WAITING_KINDS = [
   "damage",
   /** A tool call, of an agent or in a session, that waits for approval. */
   "approval",
-  /** A call or a session that asks to choose, or an agent that asks a person. */
+  /** A call or a session that asks the user to choose, or an agent that asks the user a question. */
   "question",
-  /** A session that waits for a person, but cannot be answered through agentd. */
+  /** A session that waits for the user, but cannot be answered through agentd. */
   "session",
   /** Messages that ended without an answer. */
   "dropped",
-  /** Queued messages that nobody works on. */
+  /** Queued messages that no agent works on. */
   "held",
-  /** A bound on messages between agents that was reached. */
+  /** A limit that an agent reached, such as its budget. */
   "bound",
   "agent",
   "conversation",
@@ -34,22 +34,22 @@ export const WAITING_KINDS = [
 ] as const
 
 export const WaitingRow = Schema.Struct({
-  /** Constant while the matter exists, and unique. */
+  /** Id of the matter: unique, and constant while the matter exists. */
   id: Schema.String,
   kind: Schema.Literals(WAITING_KINDS),
-  /** Id of the board row that it is about; undefined: it is a row of its own. */
+  /** Id of the board row that the matter is about; undefined if the matter is a row of its own. */
   of: Schema.optionalKey(Schema.String),
   /** `project/agent`, `#channel of project` … */
   who: Schema.String,
-  /** The matter in one line of plain words. */
+  /** The matter in one line of plain text. */
   text: Schema.String,
-  /** More about it, truncated: arguments, options, messages. */
+  /** More about the matter, truncated: arguments, options, messages. */
   details: Schema.Array(Schema.String),
-  /** When it began, ms since the epoch; 0: unknown. */
+  /** When the matter began, ms since the epoch; 0 if unknown. */
   since: Schema.Finite,
-  /** When it ends by itself, ms since the epoch; null: it does not. */
+  /** When the matter ends by itself, ms since the epoch; null if it does not. */
   until: Schema.NullOr(Schema.Finite),
-  /** Commands that can be run as they are, the most useful first. */
+  /** Commands that can be run unchanged, the most useful first. */
   commands: Schema.Array(Schema.Struct({ does: Schema.String, command: Schema.String }))
 })
 export type WaitingRow = typeof WaitingRow.Type

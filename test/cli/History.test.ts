@@ -89,7 +89,7 @@ describe("the history", () => {
       "yes"
     ],
     ["has failed", [turn("t1", ["m1"]), failed("t1", false)], "failed", "boom"],
-    ["was taken back", [inbox("withdrawn", { _tag: "Withdrawn", messageId: "m1" })], "done", "taken back"],
+    ["was taken back", [inbox("withdrawn", { _tag: "Withdrawn", messageId: "m1" })], "done", "withdrawn"],
     [
       "came to nothing",
       [
@@ -103,7 +103,7 @@ describe("the history", () => {
         })
       ],
       "failed",
-      "came to no answer: no"
+      "ended without an answer: no"
     ],
     [
       "was asked again",

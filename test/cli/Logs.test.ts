@@ -108,7 +108,7 @@ describe("the lines", () => {
       ["d", 5, "r1", expect.stringMatching(/^✓ the turn is over/)],
       ["d", 5, "r1", "— the run has ended"],
       ["d", 5, "r2", "▶ a turn begins"],
-      ["d", 3, "r2", "— the run has ended: exit code 3 (error 2 in a row, 4 in all); it tries again"]
+      ["d", 3, "r2", "— the run has ended: exit code 3 (error 2 in a row, 4 in total); it tries again"]
     ])
   })
 
@@ -131,7 +131,7 @@ describe("the lines", () => {
       ["o", 6, null, "two"],
       ["o", 3, null, "  → error"],
       ["o", 6, null, "    no such file"],
-      ["d", 3, null, expect.stringMatching(/it has stopped for good$/)]
+      ["d", 3, null, expect.stringMatching(/it has stopped permanently$/)]
     ])
     const view = new LogsView()
     const runes = runesOf([delta("t1", "half a li")])
@@ -396,7 +396,7 @@ describe("agentd log --text", () => {
       ])
       // what a run said comes before its end
       const ends = box.cli("log", "--text", "bad", "-o", "cat")
-      const { stdout } = yield* box.until("it has failed", ends, (all) => all.stdout.includes("for good"))
+      const { stdout } = yield* box.until("it has failed", ends, (all) => all.stdout.includes("permanently"))
       for (const run of stdout.split("▶ a turn begins").slice(1)) assert.match(run, /^\nsaid\n— the run has ended/)
       yield* box.kill9
       expect((yield* box.cli(...args)).stdout).toBe(live.stdout)

@@ -60,7 +60,7 @@ describe("what needs a person", () => {
       yield* seen(shop, "dropped", 3)
       yield* shop.tell("halver", { say: "The first half" }, { end: "max_tokens" })
       const [half] = yield* seen(shop, "dropped", 1, "shop/halver")
-      assert.include(half!.text, "1 message came to no answer: max_tokens")
+      assert.include(half!.text, "1 message ended without an answer: max_tokens")
       assert.include((yield* shop.cli("why", "halver")).stdout, "the incomplete answer is stored")
       const [cut] = yield* shop.of("halver", 1, "turn.error")
       assert.strictEqual(cut!.payload["partial_output"], "The first half")

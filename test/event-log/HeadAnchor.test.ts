@@ -114,7 +114,7 @@ describe("the newest rune, noted beside the store", () => {
         assert.match(verified.stdout + verified.stderr, /write-ahead log/)
         yield* box.up()
         const waiting = yield* box.cli("waiting")
-        assert.match(waiting.stdout, /log.* has lost what it had acknowledged: .*write-ahead log/)
+        assert.match(waiting.stdout, /log.* has lost acknowledged runes: .*write-ahead log/)
       })
   )
 })

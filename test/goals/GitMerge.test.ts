@@ -117,7 +117,7 @@ describe("Merge", () => {
         assert.isFalse(existsSync(join(world.root, "z.txt")))
         yield* world.merge("g1", only)
         assert.isFalse(existsSync(join(world.root, "hand.txt")))
-        assert.match((yield* Effect.flip(world.merge("g2", only))).message, /holds a commit of no task/)
+        assert.match((yield* Effect.flip(world.merge("g2", only))).message, /contains a commit of no task/)
         yield* world.merge("g2", { ...only, all: true })
         for (const file of ["a.txt", "hand.txt", "z.txt"]) assert.isTrue(existsSync(join(world.root, file)), file)
       })

@@ -267,7 +267,7 @@ describe("what git does not say", () => {
           const bob = crew.agents.get("bob")!
           yield* world.submit({ plan: world.file({ id: "a", title: "a" }) })
           yield* world.until("g1", "it is said", ({ detail }) =>
-            /bob has finished its task, and is no agent/.test(detail)
+            /bob has finished its task, and is not an agent/.test(detail)
           )
           crew.agents.set("bob", bob)
           crew.set("bob", { online: true })

@@ -294,7 +294,7 @@ layer(shop, { excludeTestServices: true })("incidents", (it) => {
         yield* shop.row("poisoned", "stops again", ({ state }) => state === "Stopped")
         const waiting = yield* shop.stage.rpc((client) => client.Waiting())
         const [row_] = waiting.rows.filter(({ kind, who }) => kind === "held" && who === "shop/poisoned")
-        assert.match(row_!.text, /holds 2 messages/)
+        assert.match(row_!.text, /has 2 queued messages/)
         const dismissed = yield* shop.cli("dismiss", "poisoned", "--held")
         assert.strictEqual(dismissed.code, 0, dismissed.stderr)
         yield* shop.start("poisoned")

@@ -53,9 +53,9 @@ it.live("programs are looked for where the agent would be started, each once", (
         [
           "ok program coder: …/bin/coder (a, b)",
           "ok program here.sh: …/here.sh (c)",
-          "fail program data: there is none on the daemon's PATH (d)",
-          "fail program gone: there is no ../gone (e)",
-          "fail program coder: there is none on the daemon's PATH (g)"
+          "fail program data: it is not on the daemon's PATH (d)",
+          "fail program gone: ../gone does not exist (e)",
+          "fail program coder: it is not on the daemon's PATH (g)"
         ]
       )
     })
@@ -70,7 +70,7 @@ it.live("an agent that asks nobody by itself is named, unless it has full access
         (line) => line.includes("asks")
       )
       assert.deepStrictEqual(said, [
-        "warn asks: opencode has no mode in which it asks: unless its own config says so, its calls run unasked"
+        "warn asks: opencode has no mode for asking: unless its own config says so, its calls run without approval"
       ])
     })
   )

@@ -25,7 +25,7 @@ describe("a keeper that cannot be had", () => {
         process.kill(pid, "SIGKILL")
       }
       lose()
-      const told = /keeper: cannot be reached, and no run begins: EEXIST/
+      const told = /keeper: cannot be reached, so that no run can start: EEXIST/
       assert.match(
         yield* box.until("a row says so", waiting, (text) => text !== "" && told.test(text)),
         /agentd .*restart/

@@ -101,7 +101,7 @@ describe("a port that another program took first", () => {
       )
       assert.strictEqual(check?.level, "warn")
       assert.include(check?.detail, `port ${port}`)
-      assert.include((yield* box.cli("waiting")).stdout, `the page's port ${port} is in other hands`)
+      assert.include((yield* box.cli("waiting")).stdout, `the page's port ${port} cannot be used`)
       // it goes on at no other port, and gives no link to this one
       const open = yield* box.cli("open", "--print")
       assert.notStrictEqual(open.code, 0)

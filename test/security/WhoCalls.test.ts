@@ -249,7 +249,7 @@ layer(shop, { excludeTestServices: true })("an unconfined agent calls agentd", (
           client.Send({ name: "victim", text: "hi", how: "queue", caller: { by, config: shop.config } })
         )
         const refused = yield* Effect.flip(send)
-        assert.include(refused.message, "is no person's name")
+        assert.include(refused.message, "is not a user's name")
       }
     })
   )

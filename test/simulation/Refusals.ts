@@ -79,7 +79,9 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "neither waits nor has the floor": { says: /neither waits in #\S+ nor has its floor/ },
   "nobody has the floor": { says: /^Nobody has the floor/ },
   "a project that the daemon does not keep": { says: /^The daemon does not keep this project/ },
-  "no project here": { says: /^There is no (?:project|agentd\.jsonc) here|^Which .*There is no agentd/ },
+  "no project here": {
+    says: /^There is no (?:project|agentd\.jsonc) here|^The project of .* is not known: there is no agentd/
+  },
   "no such goal": { says: /^There is no goal "/ },
   "several goals of a name": { says: /names \d+ goals/, never: "there is one project" },
   "the goal has ended": { says: /^\S+ has ended: / },
@@ -104,7 +106,7 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "nothing to merge": { says: /^There is nothing to merge/ },
   "a merge with work of others": { says: / holds .*commit|holds commits|holds \d+/ },
   "a merge into a branch with changes": { says: /which has changes that are not committed/ },
-  "a merge into a branch that has moved": { says: /has moved meanwhile/ },
+  "a merge into a branch that has moved": { says: /has changed in the meantime/ },
   "no branch is checked out": { says: /^No branch is checked out/ },
   "git fails": { says: /^git |^Git / }
 }

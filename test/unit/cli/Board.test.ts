@@ -53,7 +53,7 @@ describe("a thing is one row", () => {
     const backlog = [{ agent, conversation, project, dropped: [], more: 0, held: 2, heldSince: T0 }]
     const { rows } = boardOf({ agents: [stopped], backlog })
     expect(rows.map(({ kind, word }) => [kind, word])).toEqual([["agent", "needs you"]])
-    expect(rows[0]!.says).toContain("holds 2 messages")
+    expect(rows[0]!.says).toContain("has 2 queued messages")
   })
 })
 
@@ -128,7 +128,7 @@ it("an agent that has stopped for good says that, and counts what it holds", () 
   const { agent, conversation, project } = failed
   const backlog = [{ agent, conversation, project, dropped: [], more: 0, held: 1, heldSince: T0 }]
   const { rows } = boardOf({ agents: [failed], backlog })
-  expect(rows).toMatchObject([{ kind: "agent", says: "stopped for good: exit code 3", inbox: 1 }])
+  expect(rows).toMatchObject([{ kind: "agent", says: "stopped permanently: exit code 3", inbox: 1 }])
 })
 
 describe("names and patterns", () => {
@@ -190,7 +190,7 @@ it.each([
   ["process", false]
 ] as const)("without a transcript, what rests on a %s is warned of: %s", (signal, warned) => {
   const plates = [plateInfo({ watchable: false, restsOn: { signal, at: T0 } })]
-  expect(shown({ plates }).includes("a missed hook cannot be made good")).toBe(warned)
+  expect(shown({ plates }).includes("a missed hook cannot be corrected")).toBe(warned)
 })
 
 it("a command that leaves its text no room stands below it; where no column says the state, the text does", () => {

@@ -74,7 +74,7 @@ describe("why of a goal", () => {
           yield* world.state("g1", "blocked")
           const blocked = yield* told(world, "g1")
           const error = "its turn ended with an error; it had said: no key"
-          assert.include(blocked.texts, `a has failed: ${error}`)
+          assert.include(blocked.texts, `a failed: ${error}`)
           assert.include(blocked.texts, `a does not continue: ${error}`)
           assert.match(blocked.advice!, /agentd goal retry web\/g1/)
           broken = false

@@ -48,7 +48,7 @@ describe("Scheduler", () => {
     }
     assert.match(reason(planOf(task("t")), worker("a", { online: false })), /waits for a to be online: agentd start a$/)
     assert.match(reason(planOf(task("t", { needs: ["rust"] })), worker("a")), /needs rust, which no agent can/)
-    assert.match(reason(planOf(task("t", { owner: "x" })), worker("a")), /belongs to x, which is no agent/)
+    assert.match(reason(planOf(task("t", { owner: "x" })), worker("a")), /belongs to x, which is not an agent/)
     let plan = planOf(task("first"), task("second", { dependsOn: ["first"] }))
     plan = give(plan, "first")
     plan = plan.fail("first", "it broke", 2)

@@ -204,7 +204,7 @@ describe("the list of what needs a person", () => {
     const given = { ...nothingWaits, agents: [spent], backlog: [backlog({ held: 2, heldSince: T0 })] }
     const [row] = listOf(given).rows
     assert.deepInclude(row, { kind: "held", since: T0, until: T0 + 7 })
-    assert.include(row!.text, "holds 2 messages")
+    assert.include(row!.text, "has 2 queued messages")
     assert.deepStrictEqual(
       boardOf(given).rows.map(({ kind, says, word }) => [kind, word, says]),
       [["agent", "waiting", row!.text]],
@@ -231,7 +231,7 @@ describe("the list of what needs a person", () => {
       problems: ["/srv/web/agentd.jsonc: its folder no longer exists"]
     }
     const [row] = listOf({ ...nothingWaits, projects: [gone] }).rows
-    assert.include(row!.text, "is not there any more")
+    assert.include(row!.text, "does not exist any more")
     assert.strictEqual(row!.commands[0]!.command, "agentd project remove web")
   })
 
@@ -252,7 +252,7 @@ describe("the list of what needs a person", () => {
     const many = backlog({ dropped: Array.from({ length: 100 }, (_, n) => dropped(n)), more: 9_900 })
     const { rows } = listOf({ ...nothingWaits, backlog: [many] })
     assert.strictEqual(rows.length, 1)
-    assert.include(rows[0]!.text, "10000 messages came to no answer")
+    assert.include(rows[0]!.text, "10000 messages ended without an answer")
     assert.strictEqual(rows[0]!.details.length, 7)
     assert.match(rows[0]!.details.at(-1)!, /9900 older ones/)
   })
@@ -294,6 +294,6 @@ describe("the list of what needs a person", () => {
     assert.strictEqual(render(list, T0, false).at(-1), "… and 200 more")
     const board = boardOf({ backlog: all }, T0).rows
     assert.strictEqual(board.length, 1_001)
-    assert.include(board.find(({ name }) => name === "agentd")?.says, "and 200 matters more")
+    assert.include(board.find(({ name }) => name === "agentd")?.says, "and 200 more matters")
   })
 })
