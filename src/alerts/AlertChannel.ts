@@ -5,8 +5,8 @@
  * error, and ends in bounded time; no error contains a secret. After a crash, the same message can be sent again, under
  * the same id.
  *
- * A build of agentd can add a channel: `Layer.succeed(AlertChannels, [...others, mine])`; a config names it by `{
- * "type": "other", "name": "mine", "settings": … }`.
+ * A build of agentd can add a channel: `Layer.succeed(AlertChannels, [...others, mine])`. A config uses the channel
+ * with `"type": "other"`, its `name`, and its `settings`.
  */
 import { Context, type Effect } from "effect"
 import type { ChannelConfig, NoticeKind } from "../config/NotifyConfig.ts"
@@ -15,7 +15,7 @@ import type { Urgency } from "./Notice.ts"
 import type { Refused } from "./Retry.ts"
 import type { SendError } from "./SendError.ts"
 
-/** A notice as a receiver gets it. */
+/** A notice in the form that a receiver gets. */
 export interface Told {
   /** Id of the notice. It stays the same when the notice is sent again after a failure. */
   readonly id: string

@@ -16,7 +16,7 @@ export const Queued = Schema.Struct({
   batch: Schema.String,
   /** Opaque name of the receiver; the alert's stream while no mail is configured. */
   destination: Schema.String,
-  /** False while no mail is configured. */
+  /** False if no mail was configured when the alert was queued. */
   routed: Schema.Boolean,
   /** When the batch is sent and accepts no more alerts, in ms since the epoch. */
   dueAt: Schema.Finite,

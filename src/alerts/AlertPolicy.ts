@@ -240,7 +240,7 @@ const ofSession = ({ from, to }: ToldOf<"plate.moved">): Said | undefined => {
 
 const aboutGoal = (rune: Told): string => `goal:${addressOf(rune)}`
 
-/** "3 of 9 tasks are done." */
+/** A sentence such as "3 of 9 tasks are done."; empty if the goal is unknown or has no tasks. */
 const doneOf = (goal: GoalInfo | undefined): string => {
   if (goal === undefined || goal.total === 0) return ""
   return ` ${goal.tasks.completed} of ${counted(goal.total, "task")} ${goal.total === 1 ? "is" : "are"} done.`

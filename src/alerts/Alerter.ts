@@ -189,7 +189,7 @@ const earlierOf = ({ alerts, channel, more }: Outbox.Batch, { threads }: OpenNot
 
 const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, earlier: string | undefined, options: Options): Way => {
   const messageId = Outbox.messageId(batch, Smtp.domainOf(mail))
-  // a retry for some recipients goes only to those that do not have the message
+  // a retry for some recipients is sent only to those that do not have the message
   const addressed = batch.to === undefined ? mail : { ...mail, to: batch.to, from: Smtp.sender(mail) }
   return {
     ...Route.wayOfMail(mail),

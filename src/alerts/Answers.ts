@@ -150,7 +150,7 @@ export const overtaken = (
   return { stream: DAEMON_STREAM, kind: "alert.overtaken", actor: "alerter", payload }
 }
 
-/** "Answered by dana at 15:31." */
+/** A sentence such as "Answered by dana at 15:31." */
 export const words = ({ at, by }: OpenNotices.Answer): string =>
   by === null ? `Resolved at ${moment(at, at)}.` : `Answered by ${by} at ${moment(at, at)}.`
 

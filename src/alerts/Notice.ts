@@ -54,7 +54,7 @@ export interface Facts {
   readonly working?: ReadonlyArray<string>
   /** Id of the agent's newest completed turn. */
   readonly turn?: string | undefined
-  /** Number of agents that wait for a limit or for the network. */
+  /** Number of agents that wait for a usage limit or for the network. */
   readonly held?: number
   /** The agent's last line of output. */
   readonly last?: string | undefined

@@ -254,7 +254,8 @@ export const fold: StreamFold<State> = {
   initial,
   of: (stream) => stream === DAEMON_STREAM,
   apply: evolve,
-  // states from before the channels contain only mail; before version 4, `left` had the times when messages were due
+  // states of versions without channels contain only mail; before version 4, `left` contained the times when messages
+  // were due
   fromOlder: (plain) => ({ ...(PlainState.decode(plain) as State), left: new Map() })
 }
 
@@ -263,10 +264,10 @@ export const load = Effect.gen(function* () {
   return (yield* log.recover(DAEMON_STREAM, { outbox: fold })).outbox.state
 })
 
-/** Where an alert goes under the current config, and when. */
+/** Where an alert is sent under the current config, and when. */
 export interface Route {
   readonly destination: string
-  /** ms */
+  /** Minimum time between two messages to the destination, ms. */
   readonly digestWindow: number
   readonly maxPerHour: number
   /** The channel of `notify`; if omitted, a mail section. */
@@ -287,7 +288,7 @@ const STUCK = 4
 /** Number of stuck messages from which on all others wait, too: then the server is the problem. */
 const MAX_STUCK = 3
 
-/** Maximum attempts to withdraw a message; after that, the message stays. */
+/** Maximum number of attempts to withdraw a message; after that, the message stays. */
 const MAX_BACK = 3
 
 const isRefused = ({ failure }: Batch): boolean => failure?.class === "permanent"

@@ -1,5 +1,5 @@
 /**
- * Retry: decides when a message that could not be sent is tried again, and when it is given up. Pure.
+ * Retry: decides when a message that could not be sent is retried, and when it is given up. Pure.
  *
  * Every failure has a class, and the class selects the policy. The number of attempts is in the log, so that a restart
  * neither resets nor repeats a wait.
@@ -47,6 +47,6 @@ export interface Refused {
   readonly code: number | null
 }
 
-/** The recipients that were refused temporarily, and are tried again. */
+/** The recipients that were refused temporarily, and for which the message is retried. */
 export const later = (refused: ReadonlyArray<Refused>): ReadonlyArray<string> =>
   refused.filter(({ code }) => code !== null && code < 500).map(({ to }) => to)

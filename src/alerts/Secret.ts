@@ -17,7 +17,7 @@ export interface Place {
   readonly credential?: string
 }
 
-/** Names that errors and remedies use. */
+/** Names for error messages and remedies. */
 interface Words {
   /** Name of the secret, such as `password`. */
   readonly what: string
@@ -42,7 +42,7 @@ export const variable = (name: string) =>
 
 const firstLine = (text: string): string => text.replace(/^\uFEFF/, "").split(/\r?\n/)[0]!
 
-/** Reads the secret; undefined if no place is named. */
+/** Reads the secret. Undefined if the config names no file, variable or credential. */
 export const read = Effect.fnUntraced(function* (
   { credential, env, file }: Place,
   { fileField, what }: Words = { what: "secret", fileField: "file" }

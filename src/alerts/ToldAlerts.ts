@@ -1,5 +1,5 @@
 /**
- * ToldAlerts: lists the alerts of the running daemon, and whether they reached anybody, from its outbox and its log.
+ * ToldAlerts: lists the alerts of the running daemon, and whether they were sent, from its outbox and its log.
  */
 import { Clock, Effect } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
@@ -18,7 +18,7 @@ import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 const RUNES_A_ROW = 4
 const MOST_RUNES = 2_000
 
-/** The newest alerts, and whether they reached anybody. */
+/** The newest alerts, and whether they were sent. */
 export const of = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   options: { readonly count: number; readonly failed: boolean }

@@ -10,7 +10,7 @@ import { type Account, type AccountStanding, Window } from "../domain/Weather.ts
 
 export const AccountRow = Schema.Struct({
   provider: Schema.String,
-  /** Where the key comes from, never the key. */
+  /** Where the account's key comes from; never the key itself. */
   account: Schema.String,
   state: Schema.Literals(["Available", "Degraded", "Unavailable", "LimitedUntil", "LoginNeeded"]),
   /**

@@ -26,7 +26,7 @@ export const headOf = ({ startedAt, today }: Facts, rune: number): BoardHead => 
   today: sum(today.values())
 })
 
-/** The rows at the newest look, each with the number of the look in which the row last changed. */
+/** The current rows, each with the number of the update that last changed it. */
 export class Shown {
   readonly rows = new Map<string, { row: BoardRow; look: number }>()
   look = 0

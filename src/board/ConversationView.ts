@@ -25,7 +25,7 @@ type Of<K extends Kind> = Extract<Known, { readonly kind: K }>
 export type Level = "error" | "warning" | "notice" | "info"
 
 export interface About {
-  /** ms since the epoch */
+  /** Time of the rune, ms since the epoch. */
   readonly at: number
   readonly eventId: number
   /** `output`: from the agent's program; `decision`: by agentd or the user. */
@@ -471,7 +471,7 @@ const exited = ({ payload, to }: Of<"worker.moved">, runId: string): ReadonlyArr
   return [{ is: "run", runId: event.runId ?? runId, how: "badly", end, ...(isCounted ? failure : warning), text }]
 }
 
-/** Items for those moves of the worker that the user would not see otherwise. */
+/** Items for state changes of the worker that the user would not see otherwise. */
 const moved = (rune: Of<"worker.moved">, runId: string): ReadonlyArray<Told> => {
   const { event } = rune.payload
   switch (event._tag) {

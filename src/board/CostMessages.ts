@@ -13,15 +13,15 @@ const key = Schema.optionalKey(Schema.String)
 /** A sum of spending; only the requested keys are set. */
 export const CostRow = Schema.Struct({
   project: key,
-  /** `project/agent`. */
+  /** The agent, as `project/agent`. */
   agent: key,
-  /** Empty if the agent did not name its model. */
+  /** Name of the model; empty if the agent did not report it. */
   model: key,
-  /** "2026-11-24"; only the month if the day is long ago. */
+  /** The day, such as "2026-11-24"; only the month if the day is long ago. */
   day: key,
-  /** "2026-11-24T07"; only the newest hours are known. */
+  /** The hour, such as "2026-11-24T07"; only the newest hours are known. */
   hour: key,
-  /** Empty if the spending belongs to no goal. */
+  /** Id of the goal; empty if the spending belongs to no goal. */
   goal: key,
   /** Input tokens, including those read from and written to a cache. */
   input: Schema.Finite,
@@ -73,7 +73,7 @@ const dayIn = (day: string): string => day.slice(0, 10)
 /** A limit on spending, and how much of it is spent. */
 export const LimitRow = Schema.Struct({
   whose: Schema.Literals(["agent", "project", "machine"]),
-  /** `project/agent`, or the project; empty for the machine. */
+  /** The agent as `project/agent`, or the project; empty for the machine. */
   name: Schema.String,
   period: Schema.Literals(["day", "month", "total"]),
   resource: Schema.Literals(["tokens", "usd", "tool_calls", "wall_time"]),

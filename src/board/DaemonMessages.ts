@@ -38,7 +38,7 @@ export type Check = typeof Check.Type
 const OwnConfigTrouble = Schema.Struct({
   path: Schema.String,
   problem: Schema.String,
-  /** ms since the epoch */
+  /** When the error was found, ms since the epoch. */
   since: Schema.Finite
 })
 export type OwnConfigTrouble = typeof OwnConfigTrouble.Type
@@ -59,7 +59,7 @@ export const DaemonStatus = Schema.Struct({
    * older daemon.
    */
   zone: Schema.optionalKey(Schema.Struct({ name: Schema.String, doubt: Schema.NullOr(Schema.String) })),
-  /** ms since the epoch */
+  /** When the daemon started, ms since the epoch. */
   startedAt: Schema.Finite,
   state: Schema.String,
   socket: Schema.String,
@@ -105,7 +105,7 @@ export const DaemonStatus = Schema.Struct({
     checked: Schema.optionalKey(
       Schema.NullOr(
         Schema.Struct({
-          /** ms since the epoch */
+          /** Time of the check, ms since the epoch. */
           at: Schema.Finite,
           runes: Schema.Int,
           problems: Schema.Int,
@@ -136,11 +136,11 @@ export const DaemonStatus = Schema.Struct({
     /** The eventId of the newest alert rune; 0 before the first. */
     restsOn: Schema.Int
   }),
-  /** Undefined if this daemon serves no HTTP. */
+  /** The HTTP server. Undefined if this daemon serves no HTTP. */
   http: Schema.optionalKey(
     Schema.Struct({
       socket: Schema.NullOr(Schema.String),
-      /** Null if no port is configured. */
+      /** The configured port; null if none is configured. */
       port: Schema.NullOr(Schema.Int),
       listening: Schema.Boolean,
       /** Why the daemon does not listen on its port; null if it listens, or has no port. */
@@ -150,7 +150,7 @@ export const DaemonStatus = Schema.Struct({
           remedy: Schema.String,
           /** True if another user's program occupies the port. */
           foreign: Schema.optionalKey(Schema.Boolean),
-          /** ms since the epoch */
+          /** Since when the daemon cannot listen, ms since the epoch. */
           since: Schema.optionalKey(Schema.Finite)
         })
       )
@@ -228,9 +228,9 @@ export type VerifyEvent = typeof VerifyEvent.Type
 
 /** Filters for runes; a rune must pass all of them. */
 export const selection = {
-  /** Only runes with an eventId above this. */
+  /** Only runes with a higher eventId than this. */
   after: Schema.optional(Schema.Int),
-  /** ms since the epoch */
+  /** Only runes since this time, ms since the epoch. */
   since: Schema.optional(Schema.Finite),
   stream: Schema.optional(Bounds.name),
   agent: Schema.optional(Bounds.name),

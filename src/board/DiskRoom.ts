@@ -1,6 +1,6 @@
 /**
- * DiskRoom: how long the disk lasts at the log's growth, and whether that is too short. Pure and small, because the
- * quick entry loads it.
+ * DiskRoom: how long the free disk space lasts at the log's current growth, and whether that is too short. Pure and
+ * small, because the quick entry loads it.
  */
 
 export interface Room {

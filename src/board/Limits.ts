@@ -1,4 +1,4 @@
-/** Limits: what a caller may send, and how much is served at the same time. */
+/** Limits: what a caller may send, and how many connections and calls are served at the same time. */
 export const Limits = {
   textBytes: 256 * 1024,
   nameLength: 256,

@@ -45,19 +45,19 @@ export const AgentReach = Schema.Struct({
     run: Schema.NullOr(Schema.Finite),
     turn: Schema.optionalKey(
       Schema.Struct({
-        /** ms */
+        /** Maximum duration of a turn, ms; null if there is no limit. */
         wallTime: Schema.NullOr(Schema.Finite),
         toolCalls: Schema.NullOr(Schema.Int),
         usd: Schema.NullOr(Schema.Finite)
       })
     ),
-    /** ms */
+    /** Maximum duration of a tool call, ms. */
     tool: Schema.Finite,
     runsPerHour: Schema.NullOr(Schema.Int),
     tokens: Schema.NullOr(Schema.Int),
     toolCalls: Schema.NullOr(Schema.Int),
     usd: Schema.NullOr(Schema.Finite),
-    /** ms */
+    /** Budget of running time, ms; null if there is none. */
     wallTime: Schema.NullOr(Schema.Finite),
     /** The share of the machine that a run may use, as the config sets it. */
     machine: Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Finite, Schema.Boolean]))

@@ -36,7 +36,7 @@ export type TimelineQuestion = typeof TimelineQuestion.Type
 export const TimelineRow = Schema.Struct({
   place: Schema.Int,
   eventId: Schema.Int,
-  /** ms since the epoch */
+  /** Time of the rune, ms since the epoch. */
   at: Schema.Finite,
   stream: Schema.String,
   seq: Schema.Int,

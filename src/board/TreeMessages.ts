@@ -8,7 +8,7 @@ const Timed = { at: Schema.Finite } as const
 
 /** A part of the daemon. Its parent is the nearest row before it with a smaller depth. */
 export const TreeRow = Schema.Struct({
-  /** 0 for the root. */
+  /** Depth in the tree; 0 for the root. */
   depth: Schema.Int,
   kind: Schema.Literals(["supervisor", "worker", "actor"]),
   /** Id of a child, or address of an actor. */

@@ -44,7 +44,7 @@ export interface Given {
   readonly doubt?: string | null
   /** Description of acknowledged runes that are missing from the log; undefined if none is. */
   readonly behind?: string | undefined
-  /** Archives of an older agentd that could not be restored into the log. */
+  /** Archives of an older agentd that could not be restored into the log; undefined if there are none. */
   readonly archives?: string | undefined
   /** Parts of streams that were left out. */
   readonly aside?: NonNullable<NonNullable<DaemonStatus["reading"]>["aside"]>

@@ -27,9 +27,9 @@ export const WAITING_KINDS = [
   "channel",
   "mail",
   "provider",
-  /** The log's disk is about to be full. */
+  /** The disk with the log is almost full. */
   "disk",
-  /** A newer agentd is installed than the daemon runs. */
+  /** A newer agentd is installed than the one that runs as the daemon. */
   "program"
 ] as const
 
@@ -39,7 +39,7 @@ export const WaitingRow = Schema.Struct({
   kind: Schema.Literals(WAITING_KINDS),
   /** Id of the board row that the matter is about; undefined if the matter is a row of its own. */
   of: Schema.optionalKey(Schema.String),
-  /** `project/agent`, `#channel of project` … */
+  /** Whom the matter concerns: `project/agent`, `#channel of project` … */
   who: Schema.String,
   /** The matter in one line of plain text. */
   text: Schema.String,

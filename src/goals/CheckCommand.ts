@@ -25,7 +25,7 @@ export interface Command {
   /** A command line for `sh`. */
   readonly command: string
   readonly cwd: string
-  /** Timeout, ms. */
+  /** Timeout of the command, ms. */
   readonly timeout: number
   readonly store: string
   /** The daemon's environment variables. Only a few are passed to the command. */

@@ -13,7 +13,7 @@ import { cut } from "./Excerpt.ts"
 import * as ReviewGate from "./ReviewGate.ts"
 
 export interface Line {
-  /** ms since the epoch */
+  /** When the step happened, ms since the epoch. */
   readonly at: number
   readonly text: string
 }

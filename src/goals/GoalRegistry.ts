@@ -47,7 +47,7 @@ import { type Figures, figuresOf } from "./GoalView.ts"
 /** Access to the projects' settings, which this layer cannot read itself. */
 export interface Projects {
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
-  /** Undefined for a project whose config cannot be read. */
+  /** The config of a project. Undefined if it cannot be read. */
   readonly config: (conversation: string) => Effect.Effect<ConfiguredProject | undefined>
 }
 
@@ -72,7 +72,7 @@ export interface GoalRecord {
   readonly stand: Stand
   /** `eventId` of the goal's newest rune. */
   readonly upTo: number
-  /** Undefined when the goal has ended. */
+  /** The goal's state. Undefined when the goal has ended. */
   readonly state: GoalState | undefined
   readonly figures: Figures
   /** The tasks that were in progress when the goal was stopped. */

@@ -53,7 +53,7 @@ export interface GoalState {
   readonly reviewed: number
   /** When work on the tasks began, ms since the epoch. */
   readonly executingSince: number
-  /** Number of tasks that each agent was given. */
+  /** Number of tasks that were assigned to each agent. */
   readonly loads: ReadonlyMap<string, number>
 }
 

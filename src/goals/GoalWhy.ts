@@ -43,7 +43,10 @@ const giverOf = ({ by, key = "" }: Extract<GoalMachine.Event, { _tag: "goal_subm
   return schedule === undefined ? by : `${said(schedule)},`
 }
 
-/** Describes the step. Undefined if it adds nothing to the steps around it. */
+/**
+ * Describes a step of the goal in words. Undefined if the description would add nothing to the steps before and after
+ * it.
+ */
 export const stepOf = (event: GoalMachine.Event | undefined): string | undefined => {
   switch (event?._tag) {
     case "goal_submitted":

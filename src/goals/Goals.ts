@@ -48,9 +48,9 @@ type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 export interface MergeHow {
   /** Target branch; null for the goal's own target, or else the branch that is checked out. */
   readonly into: string | null
-  /** Merge even if the goal is not met. */
+  /** Whether to merge even if the goal is not met. */
   readonly unreviewed: boolean
-  /** Also merge commits that belong to no task of the goal. */
+  /** Whether to merge also commits that belong to no task of the goal. */
   readonly all: boolean
   /** The merge that the user's own git has already done in the branch's checkout. */
   readonly done?: { readonly from: string; readonly commit: string } | undefined
@@ -74,7 +74,10 @@ export class Goals extends Context.Service<
     readonly plan: (name: string, path: string, caller: Caller) => Command<Done>
     /** The plan that waits for approval, with one page of its complete tasks. */
     readonly asked: (name: string, from: number, caller: Caller) => Command<AskedPlan>
-    /** `hash` is the hash of the plan that the caller saw. The approval is rejected if it differs or is missing. */
+    /**
+     * Approves the plan. `hash` is the hash of the plan that the caller saw. If it differs or is missing, the approval
+     * is rejected.
+     */
     readonly approve: (name: string, hash: string | undefined, caller: Caller) => Command<Done>
     /** Rejects the plan. `reason` tells the planner what to change. */
     readonly reject: (name: string, reason: string, caller: Caller) => Command<Done>
@@ -95,7 +98,7 @@ const MAX_OPEN = 20
  * How long the needs of a stopped agent are not reported, ms. By then its task is withdrawn if another agent can do it.
  */
 const TAKEN_BACK = 5_000
-/** Maximum number of failed tasks that one retry reopens. The ids of all of them are in one rune. */
+/** Maximum number of failed tasks that one retry reopens. All their ids are in one rune. */
 const MAX_RETRIED = 2_000
 
 /** The error for a caller whose current folder is in no project. */

@@ -1,5 +1,5 @@
 /**
- * PlanHash: the hash by which a person approves a plan. It is the SHA-256 of the goal, its options, and each task with
+ * PlanHash: the hash by which the user approves a plan. It is the SHA-256 of the goal, its options, and each task with
  * everything that its agent receives.
  *
  * Guarantees: any change of the work changes the hash; progress does not. A long plan is hashed in small steps, so that

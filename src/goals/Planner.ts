@@ -11,7 +11,7 @@ import { cut } from "./Excerpt.ts"
 import * as Frame from "../domain/Frame.ts"
 import * as PlanFile from "./PlanFile.ts"
 
-/** Recommended maximum number of tasks, so that a person can read the plan. */
+/** Recommended maximum number of tasks, so that the user can read the plan. */
 const ADVICE = 50
 /** Maximum number of tasks that a prompt lists. */
 const MAX_LISTED = 300

@@ -1,6 +1,6 @@
 /**
  * Scheduler: decides from a plan and its agents what happens next: an assignment, what the plan waits for, or why it
- * cannot go on. Pure: it changes neither the plan nor the agents.
+ * cannot continue. Pure: it changes neither the plan nor the agents.
  *
  * Guarantees, if it is called again after each assignment until it returns none: it never assigns a task that is not
  * ready or that an agent has. It never picks an agent that is offline, busy, unable or over budget. No agent stays idle
@@ -10,14 +10,14 @@
 import type { Task } from "../domain/GoalMessages.ts"
 import { goesFirst, isReady, type Node, type Plan } from "./Plan.ts"
 
-/** An agent that can be given tasks. */
+/** An agent to which tasks can be assigned. */
 export interface Worker {
   readonly name: string
   readonly can: ReadonlyArray<string>
   readonly online: boolean
   readonly busy: boolean
   readonly spent: boolean
-  /** Number of tasks that the agent was given so far. */
+  /** Number of tasks that were assigned to the agent so far. */
   readonly load: number
 }
 
@@ -34,7 +34,7 @@ export type Decision =
       /** True if only offline agents are missing, which may come back soon. */
       readonly passing: boolean
     }
-  /** Every agent that could go on has exceeded its budget. */
+  /** Every agent that could continue has exceeded its budget. */
   | { readonly _tag: "Exhausted"; readonly reason: string }
 
 export const isAble = (task: Pick<Task, "needs" | "owner">, worker: Pick<Worker, "can" | "name">): boolean =>

@@ -1,7 +1,7 @@
 /**
  * TaskPrompt: builds the message that gives a task to an agent. Pure.
  *
- * Guarantees: text that planners, other agents and people wrote is quoted, or reduced to one line.
+ * Guarantees: text that planners, other agents and users wrote is quoted, or reduced to one line.
  */
 import * as Frame from "../domain/Frame.ts"
 import type { GoalState } from "./GoalState.ts"

@@ -59,7 +59,7 @@ interface Unread {
 interface Waited {
   /** True if every open call is waiting for the user now. */
   readonly asks: boolean
-  /** Total waiting time, ms. */
+  /** How long the calls have waited in total, ms. */
   readonly time: number
 }
 
@@ -171,7 +171,7 @@ export class TaskRunner {
     }
   )
 
-  /** Checks what became of an assigned task's message, and updates the task. */
+  /** Checks the fate of an assigned task's message, and updates the task. */
   private readonly look = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const { agents } = this.goal.around
     const agent = node.agent!

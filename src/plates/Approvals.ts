@@ -248,7 +248,7 @@ export class Approvals {
     }
   )
 
-  /** Called when the daemon stops: from then on only the terminal can answer. */
+  /** Called when the daemon stops: after that, only the terminal can answer a request. */
   readonly giveUp: Effect.Effect<void> = Effect.suspend(() =>
     Effect.forEach([...this.open.values()], ({ answer }) => Deferred.succeed(answer, undefined), { discard: true })
   )

@@ -42,7 +42,7 @@ export class EventIntake {
   private readonly pulse: ProcessLiveness
   private readonly looks: FiberSet.FiberSet
   private readonly sessions: Effect.Effect<ReadonlyArray<AgentSession>>
-  /** Undefined once the log is folded. */
+  /** Events that are queued until the log is folded. Undefined once it is folded. */
   private waiting: Array<Effect.Effect<void>> | undefined = []
 
   private constructor(

@@ -1,5 +1,5 @@
 /**
- * Facts: what the board shows of a plate besides its status: title, last tool, calls, todos, tokens, branch.
+ * Facts: what the board shows about a plate besides its status: title, last tool, calls, todos, tokens, branch.
  *
  * No decision depends on these facts, and they have no rune. After a restart, calls and last tool are derived from the
  * plate's runes. Everything else is read from the transcript again; until then the newest prompt is known from its

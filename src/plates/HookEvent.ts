@@ -20,7 +20,7 @@ export interface Heard {
   readonly sessionId: string
   readonly cwd: string | undefined
   readonly transcriptPath: string | undefined
-  /** Undefined if the hook says nothing about the state. */
+  /** The event for the plate. Undefined if the hook says nothing about the state. */
   readonly event: PlateMachine.Event | undefined
   /** The beginning of the user's prompt. */
   readonly prompt?: string

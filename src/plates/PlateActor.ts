@@ -24,7 +24,7 @@ import type { Cause } from "../core/event-log/Rune.ts"
 export type Stand = Snapshot<PlateMachine.State, PlateState.Data>
 export type Handle = ActorHandle<Stand, PlateMachine.Event, never>
 
-/** The machine's table only: no actions, timers or activities. */
+/** The actor of a plate: only the state machine's table, without actions, timers or activities. */
 export const plateActor = stateMachineActor({ machine: PlateMachine.Plate, data: PlateState.initial })
 
 /** Maximum number of subagents whose transcripts are followed while they have an open prompt. */
@@ -119,7 +119,7 @@ export class PlateActor {
     return this.processes.at(-1)
   }
 
-  /** Sends the event. On return it is in the mailbox, or dead-lettered. */
+  /** Sends the event. On return, the event is in the mailbox, or was discarded as a dead letter. */
   tell(event: PlateMachine.Event, cause?: Cause): void {
     this.facts = Facts.after(this.facts, event)
     this.actor.tellNow(event, cause)
@@ -131,7 +131,7 @@ export class PlateActor {
     return this.actor.ask(event)
   }
 
-  /** Follows the transcript at this path. True if the path is new: the transcript needs a first look. */
+  /** Follows the transcript at this path. True if the path is new: then the transcript must be read once. */
   follow(path: string | null | undefined): boolean {
     if (path === null || path === undefined || path === this.transcript?.path) return false
     this.transcript = new Transcript(this.fs, path, "main")
@@ -147,8 +147,8 @@ export class PlateActor {
   }
 
   /**
-   * Reads what was added to the transcripts and the note, and sends the resulting events to the state machine. Looks do
-   * not overlap: if one is running, the next one starts after it. A look of the kind `round` waits for the end of both.
+   * Reads what was added to the transcripts and the note, and sends the resulting events to the state machine. Reads do
+   * not overlap: if one is running, the next one starts after it. A read of the kind `round` waits for the end of both.
    */
   look(kind: "round" | "look"): Effect.Effect<void> {
     return Effect.suspend(() => {
@@ -161,7 +161,7 @@ export class PlateActor {
   /** Called before a session's end is sent to its plate: finds out from the transcript how a running turn has ended. */
   readonly lastLook: Effect.Effect<void> = Effect.suspend(() => {
     if (this.stand.state !== "Running" || this.transcript === undefined) return Effect.void
-    // if another look is running, ours starts after it: wait for both
+    // if another read is running, ours starts after it: wait for both
     const over = Effect.suspend(() => (this.looking === undefined ? Effect.void : Deferred.await(this.looking)))
     return Effect.asVoid(Effect.timeoutOption(Effect.andThen(this.look("look"), over), LAST_LOOK))
   })

@@ -48,7 +48,7 @@ const hook = {
   transcriptPath: Schema.optional(Schema.String),
   cwd: Schema.optional(Schema.String)
 }
-/** Absent for the main agent. */
+/** Id of the subagent; absent for the main agent. */
 const agentId = Schema.optional(Schema.String)
 /** A digest of the tool's input, which distinguishes two calls of the same tool. */
 const input = Schema.optional(Schema.String)
@@ -149,7 +149,7 @@ export const Event = Schema.Union([
     ...process,
     /** The run in which a program has started the session. */
     runId: Schema.optional(Schema.String),
-    /** `project/agent` */
+    /** The agent of the run, as `project/agent`. */
     agent: Schema.optional(Schema.String)
   }),
   Schema.TaggedStruct("ProcessExited", {

@@ -59,7 +59,8 @@ const continues = (event: PlateMachine.Event): boolean =>
   event._tag === "HookSessionStart" ? event.source !== "startup" : event._tag === "HookUserPromptSubmit"
 
 /**
- * False for a notification of Claude Code's list of sessions. It is about other sessions, and its id is no session's.
+ * False for a notification of Claude Code's list of sessions: it is about other sessions, and its id belongs to no
+ * session.
  */
 const tellsOfItself = ({ event, name }: Heard): boolean =>
   name !== "Notification" || (event?._tag === "HookNotification" && event.notificationType !== "agent_needs_input")

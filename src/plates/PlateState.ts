@@ -7,7 +7,7 @@
 
 /** A tool call that has begun and not ended. */
 export interface Call {
-  /** The subagent that calls; null for the main one. */
+  /** The subagent that made the call; null for the main agent. */
   readonly agentId: string | null
   readonly tool: string
   readonly callId: string
@@ -24,7 +24,7 @@ export interface Prompt {
   readonly agentId: string | null
   /** `*` if only a notification or the session's note reported the dialog. */
   readonly tool: string
-  /** Null if the call is unknown. */
+  /** Id of the call; null if it is unknown. */
   readonly callId: string | null
   readonly kind: "question" | "plan" | "permission"
   /** When the report arrived, ms since the epoch. */
@@ -38,7 +38,7 @@ export interface Prompt {
 /** A process. It is identified for certain only if its start is known. */
 export interface Process {
   readonly pid: number
-  /** Clock ticks between boot and its fork; null if unknown. */
+  /** Start of the process, in clock ticks between boot and its fork; null if unknown. */
   readonly start: number | null
 }
 

@@ -51,7 +51,7 @@ export interface Health {
 
 const AGAIN = "Try again in a moment."
 
-/** The request had no effect and can be retried. */
+/** Errors after which a request had no effect and can be retried. */
 export type Unwritten = ActorStopped | MailboxFull | StorageError
 
 export class Plates extends Context.Service<

@@ -13,7 +13,7 @@ import * as Shells from "./Shells.ts"
 
 /** Interval between two checks of all processes, ms. */
 const INTERVAL = 1_000
-/** After a session has reported its end, its process is checked more often for a while, ms. */
+/** Interval between two checks of a process whose session has just reported its end, ms. */
 const ENDING_INTERVAL = 100
 const ENDING_LOOKS = 50
 

@@ -26,7 +26,7 @@ export interface Records {
   readonly plates: ReadonlyMap<string, PlateRecord>
   /** Open plates that an older daemon made for runs. */
   readonly runs: ReadonlyArray<PlateRecord>
-  /** Names that no new plate may have. */
+  /** Ids that no new plate may get. */
   readonly used: ReadonlySet<string>
   readonly forgotten: ReadonlyArray<PlateRecord["stand"]["data"]>
 }

@@ -1,15 +1,15 @@
 /**
  * Transcript: follows one transcript file from the position that was read last.
  *
- * Guarantees: a look that finds nothing new costs one `stat`. One look reads a bounded amount, and the next look
- * continues. An incomplete line is read when it is complete. A line that is too long, or is no record, is skipped and
- * counted as unknown. A file that was replaced or truncated is read again from the start. A path that is no regular
- * file is not opened: a pipe would block all file operations of the daemon.
+ * Guarantees: a read that finds nothing new costs one `stat`. One read takes a bounded amount, and the next one
+ * continues. An incomplete line is read when it is complete. A line that is too long, or is not a record, is skipped
+ * and counted as unknown. A file that was replaced or truncated is read again from the start. A path that is not a
+ * regular file is not opened: a pipe would block all file operations of the daemon.
  */
 import { Effect, FileSystem, Option } from "effect"
 import { type Chain, TranscriptView } from "./TranscriptView.ts"
 
-/** Maximum number of bytes that one look reads. */
+/** Maximum number of bytes that one call of `look` reads. */
 const MAX_LOOK = 4 * 1024 * 1024
 /** Maximum length of a line, in bytes. A longer line is skipped. */
 const MAX_LINE = MAX_LOOK
@@ -21,7 +21,7 @@ const NEWLINE = 0x0a
 export type Found =
   /** The transcript does not exist (yet), or cannot be read. */
   | { readonly _tag: "Absent" }
-  /** More was written than one look reads, or a line is incomplete. The next look continues. */
+  /** More was written than one call reads, or a line is incomplete. The next call continues. */
   | { readonly _tag: "Behind" }
   | {
       readonly _tag: "Read"
@@ -53,7 +53,7 @@ export class Transcript {
   view: TranscriptView
   /** True if only the end of the file was read, so that totals are unknown. */
   partial = false
-  /** The result of the last look; undefined before the first. */
+  /** The result of the last read; undefined before the first. */
   found: Found | undefined = undefined
   private inode = ""
   private offset = 0
@@ -70,7 +70,7 @@ export class Transcript {
     this.view = new TranscriptView(chain)
   }
 
-  /** Reads what was added since the last look. */
+  /** Reads what was added since the last call. */
   readonly look: Effect.Effect<Found> = Effect.suspend(() =>
     this.fs.stat(this.path).pipe(
       Effect.flatMap((info) => {
@@ -116,7 +116,7 @@ export class Transcript {
         const grown = this.offset > unread || this.said
         this.remember(stat)
         this.said = false
-        // set at once: if the look is interrupted while the file closes, later looks must not read these lines again
+        // set at once: if the read is interrupted while the file closes, later reads must not read these lines again
         return (this.found = { _tag: "Read", mtime: stat.mtime, grown: whole && grown })
       })
     )
@@ -132,7 +132,7 @@ export class Transcript {
     this.view = new TranscriptView(this.chain)
     this.partial = stat.size > MAX_FIRST
     this.offset = this.partial ? stat.size - MAX_FIRST : 0
-    // The first line is then incomplete.
+    // the first line is then incomplete
     this.skipping = this.partial
     this.said = false
   }

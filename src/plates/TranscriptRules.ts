@@ -17,7 +17,7 @@ import type { TranscriptView } from "./TranscriptView.ts"
 
 /** A hook of the main agent that fired before an interrupt can arrive up to this long after it, ms. */
 const SLACK = 50
-/** Maximum delay of a hook, ms. No agent waits longer for one. */
+/** Maximum delay of a hook, ms. No coding agent waits longer for a hook. */
 const LATENESS = 3_000
 /** A hook that reports the same as a note, in more detail, can arrive up to this long after the note, ms. */
 export const NOTE_SETTLES = 300
@@ -25,7 +25,7 @@ const STALENESS = PlateMachine.STALENESS_SECONDS * 1_000
 
 export interface Case {
   readonly snapshot: Snapshot<PlateMachine.State, PlateState.Data>
-  /** Undefined if the session has no known transcript. */
+  /** State of the session's transcript file. Undefined if the session has no known transcript. */
   readonly found: Found | undefined
   readonly view: TranscriptView | undefined
   /** Transcripts of subagents that have an open prompt, by agent id. */
@@ -34,13 +34,13 @@ export interface Case {
   readonly note: Noted | undefined
   /** When the newest hook arrived, of any kind, ms since the epoch. */
   readonly heard: number
-  /** ms since the epoch */
+  /** The current time, ms since the epoch. */
   readonly now: number
   /**
    * When times of the session were first found to be in the future, because the clock was set back; otherwise `now`.
    */
   readonly setBackAt: number
-  /** True in a round of the health check, false for a look after a file was written. */
+  /** True in a round of the health check, false for a read after a file was written. */
   readonly round: boolean
 }
 

@@ -1,9 +1,9 @@
 /**
  * TranscriptView: folds the records of one transcript, one by one.
  *
- * Guarantees: a record of an unknown kind is no error, and nothing is read from it, not even its time. Of known records
- * only the needed parts are stored, and everything stored is bounded. The view of a chain ignores records of other
- * chains. The result depends only on the records and their order, not on when the file was read.
+ * Guarantees: a record of an unknown kind is not an error, and nothing is read from it, not even its time. Of known
+ * records only the needed parts are stored, and everything stored is bounded. The view of a chain ignores records of
+ * other chains. The result depends only on the records and their order, not on when the file was read.
  */
 
 type Json = { readonly [key: string]: unknown }
@@ -72,7 +72,8 @@ export class TranscriptView {
   /** When the newest interrupt that ended a turn was written, ms since the epoch; 0 if none. */
   interruptAt = 0
   /**
-   * When the agent began its newest message, or the user's newest prompt was accepted. Every earlier call has ended.
+   * When the agent began its newest message, or the user's newest prompt was accepted. Every earlier call has ended by
+   * then.
    */
   movedAt = 0
   /** When the user's newest prompt or command was accepted. */

@@ -26,7 +26,7 @@ export class Watch {
   private readonly registry: PlateRegistry
   private readonly fs: FileSystem.FileSystem
   private readonly folders: FiberMap.FiberMap<string>
-  /** Delayed looks, by plate: each waits until the note has settled. */
+  /** Delayed reads, by plate: each waits until the note has settled. */
   private readonly later: FiberMap.FiberMap<string>
 
   private constructor(

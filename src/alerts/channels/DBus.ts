@@ -1,11 +1,11 @@
 /**
  * DBus: a connection to the session's bus, for calls and signals.
  *
- * Written here, without a library or program: `notify-send` on many systems knows no actions and cannot withdraw a
- * notification, `gdbus` belongs to GNOME, and each would start a process for every notice.
+ * This is written without a library or program. On many systems, `notify-send` has no actions and cannot withdraw a
+ * notification. `gdbus` belongs to GNOME. Each of these programs would need a process for every notice.
  *
- * Guarantees: each call ends within its timeout; if a bus closes or sends invalid data, the connection and every call
- * on it end; received data never uses more memory than one message; if connecting fails or is abandoned, no socket
+ * Guarantees: each call ends within its timeout. If a bus closes or sends invalid data, the connection and every call
+ * on it end. Received data never uses more memory than one message. If connecting fails or is abandoned, no socket
  * stays open.
  */
 import { Effect } from "effect"
