@@ -377,7 +377,7 @@ const waitingWords = ({ payload, stream }: ToldOf<"config.waits">): Words => {
       return {
         headline: `${name}: agentd.jsonc is gone`,
         reason: `${config} does not exist. ${before}`,
-        remedy: `Put it back, or close the project: agentd project close ${stream}`
+        remedy: `Restore it, or close the project: agentd project close ${stream}`
       }
   }
 }

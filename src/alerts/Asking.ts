@@ -21,7 +21,7 @@ const inputOf = (text: string): string => {
 }
 
 const left = (until: number | null, now: number): string =>
-  until === null ? "" : ` It waits ${span(Math.max(0, until - now))} more; then the call is refused.`
+  until === null ? "" : ` It waits for another ${span(Math.max(0, until - now))}; then the call is denied.`
 
 type Questions = NonNullable<CallInfo["questions"]>
 

@@ -52,7 +52,9 @@ const below = (name: string, parents: ReadonlyMap<string, string>): ReadonlySet<
 
 /** Reads facts; if that fails, logs a warning and returns undefined. */
 const known = <A, E, R>(what: string, ask: Effect.Effect<A, E, R>): Effect.Effect<A | undefined, never, R> =>
-  Effect.catchCause(ask, (cause) => Effect.as(Effect.logWarning(`a notice goes without its ${what}`, cause), undefined))
+  Effect.catchCause(ask, (cause) =>
+    Effect.as(Effect.logWarning(`a notice is sent without its ${what}`, cause), undefined)
+  )
 
 const callOf = Effect.fnUntraced(function* ({ actor }: Rune) {
   const calls = (yield* (yield* Agents).calls).filter(({ state }) => state === "awaiting_approval")

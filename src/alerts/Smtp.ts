@@ -201,7 +201,7 @@ export const probe = Effect.fn("Smtp.probe")(function* (mail: MailConfig, timeou
     })
   )
   const how = smtp.security === "none" ? "without TLS" : "over TLS"
-  return `${smtp.host}:${portOf(smtp)} answers ${how}${smtp.user === undefined ? "" : ` and knows ${smtp.user}`}; nothing was sent`
+  return `${smtp.host}:${portOf(smtp)} answers ${how}${smtp.user === undefined ? "" : ` and accepts the login of ${smtp.user}`}; nothing was sent`
 })
 
 export const send = Effect.fn("Smtp.send")(function* (

@@ -30,7 +30,7 @@ const bound = ({ backend }: AgentConfig): string => {
       return "nothing: a command asks for no leave"
     case "claude":
       return backend.permissionMode === "bypassPermissions" || backend.args.includes("--dangerously-skip-permissions")
-        ? "nothing: Claude Code is told to ask for nothing"
+        ? "nothing: Claude Code is set to ask for nothing"
         : `what Claude Code asks for (${backend.permissionMode})`
     case "exec":
       return "what it asks for"

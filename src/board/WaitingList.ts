@@ -528,7 +528,7 @@ const ofProgram = ({ replaced }: Given): ReadonlyArray<Row> =>
           kind: "program",
           who: "agentd",
           text: "the daemon runs an older agentd than the one that is installed",
-          commands: [run("start the new one; work that can continue does", "restart")]
+          commands: [run("restart with the new version; runs continue if possible", "restart")]
         })
       ]
     : []

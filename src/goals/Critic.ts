@@ -21,15 +21,15 @@ const FORM = `Answer with one JSON object, in a fenced block:
 
 \`\`\`json
 { "findings": [ {
-  "severity": "error",        // error: the goal is not met like this. warning, info: worth knowing
-  "task": "parser",           // the task's id, where it is about one
+  "severity": "error",        // error: the goal is not met. warning, info: worth knowing
+  "task": "parser",           // the id of the task, if the finding is about one
   "message": "…",             // what is wrong
-  "fix": "…",                 // what is to be done about it
+  "fix": "…",                 // how to fix it
   "needsReplan": false        // true: the plan itself is wrong
 } ] }
 \`\`\`
 
-Without an error the goal is met: then give an empty list. Write plain JSON, without the comments.`
+If there is no error, the goal is met: then the list can be empty. Write plain JSON, without the comments.`
 
 export interface Shown {
   readonly id: string
@@ -112,7 +112,7 @@ export type Verdict =
   | { readonly _tag: "Replan"; readonly reason: string }
 
 const titleOf = ({ fix, message }: Finding): string =>
-  cut((fix ?? message).replaceAll(/\s+/g, " ").trim() || "Mend it", MAX_TITLE)
+  cut((fix ?? message).replaceAll(/\s+/g, " ").trim() || "Fix it", MAX_TITLE)
 
 /**
  * The follow-up of a completed task goes to the agent that did it, if that agent is still a worker. The follow-up of a

@@ -22,16 +22,16 @@ const FORM = `Answer with one JSON object, in a fenced block:
 { "tasks": [ {
   "id": "parser",                      // letters, digits, . _ -; used once
   "title": "Write the parser",         // one line
-  "description": "…",                  // all that its agent must know, and when it is done; at most ${MAX_DESCRIPTION} characters
-  "dependsOn": ["grammar"],            // ids of tasks that must be completed before
-  "priority": 0,                       // a whole number; the highest of those that are ready goes first
-  "owner": "ada",                      // only where it must be this agent
-  "needs": ["rust"],                   // what its agent must be able to do; at most ${MAX_NEEDS}
-  "commit": true                       // where its work is to be committed: without a commit it is tried again
+  "description": "…",                  // all that its agent must know, and when the task is done; at most ${MAX_DESCRIPTION} characters
+  "dependsOn": ["grammar"],            // ids of tasks that must be completed first
+  "priority": 0,                       // a whole number; of the ready tasks, the highest is assigned first
+  "owner": "ada",                      // only if it must be this agent
+  "needs": ["rust"],                   // abilities that its agent must have; at most ${MAX_NEEDS}
+  "commit": true                       // if its work must be committed: without a commit the task is retried
 } ] }
 \`\`\`
 
-Only id and title must be there. No cycles. Write plain JSON, without the comments.`
+Only id and title are required. No cycles. Write plain JSON, without the comments.`
 
 const memberLine = ({ agent, can, role }: Member): string =>
   `- ${agent}${role === null ? "" : `: ${role}`}${can.length === 0 ? "" : ` (can: ${can.join(", ")})`}`
@@ -52,10 +52,10 @@ export const decompose = (goal: GoalState, workers: ReadonlyArray<Member>): stri
   const used = [...usedBy(goal).keys()]
   const sections = [
     `Make a plan for this goal:\n\n${Frame.quoted(goal.goal)}`,
-    `Break it into tasks that one agent each can do by itself, in a checkout of its own. Let tasks that do not need each other run side by side. At most ${ADVICE} tasks is a good size.`,
+    `Divide it into tasks that one agent can do alone, in its own checkout. Let independent tasks run in parallel. Use at most ${ADVICE} tasks if possible.`,
     team(workers),
-    ...(goal.rejected === null ? [] : [`The plan before was sent back:\n${Frame.quoted(goal.rejected)}`]),
-    ...(used.length === 0 ? [] : [`These ids are used up, choose others:\n${used.slice(0, MAX_LISTED).join(", ")}`]),
+    ...(goal.rejected === null ? [] : [`The previous plan was rejected:\n${Frame.quoted(goal.rejected)}`]),
+    ...(used.length === 0 ? [] : [`These ids are in use, choose others:\n${used.slice(0, MAX_LISTED).join(", ")}`]),
     FORM
   ]
   return sections.join("\n\n")
@@ -63,11 +63,11 @@ export const decompose = (goal: GoalState, workers: ReadonlyArray<Member>): stri
 
 export const revise = (goal: GoalState, workers: ReadonlyArray<Member>): string =>
   [
-    `The plan for this goal was carried out, and the review says that the plan must change:\n\n${Frame.quoted(goal.goal)}`,
+    `The plan for this goal was executed, and the review says that the plan must change:\n\n${Frame.quoted(goal.goal)}`,
     `The review:\n${goal.findings.map(({ message, severity, task }) => `- ${severity}${task === undefined ? "" : ` (${task})`}: ${Frame.line(message)}`).join("\n") || Frame.quoted(goal.revise ?? "")}`,
-    `The tasks so far; what is completed stays:\n${standing(goal)}`,
+    `The tasks so far; completed tasks stay:\n${standing(goal)}`,
     team(workers),
-    "Give only the tasks that are to be added, with new ids. They may depend on completed ones.",
+    "Return only the tasks to add, with new ids. They may depend on completed ones.",
     FORM
   ].join("\n\n")
 

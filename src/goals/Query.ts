@@ -40,7 +40,7 @@ export interface Query<A> {
 }
 
 const again = (text: string, problem: string): string =>
-  `${text}\n\nYour last answer could not be used:\n${problem}\n\nAnswer again, the whole of it.`
+  `${text}\n\nYour last answer could not be used:\n${problem}\n\nAnswer again, with the complete answer.`
 
 /** Posts the question. Returns how the agent's turn ended, or that the question was dropped. */
 const pose = <A>(query: Query<A>, messageId: string, text: string) =>
@@ -68,7 +68,7 @@ const pose = <A>(query: Query<A>, messageId: string, text: string) =>
       query.waits(
         member.online
           ? `${to.agent} is asked`
-          : `${to.agent} is offline, and is asked as soon as it is back: agentd start ${to.agent}`,
+          : `${to.agent} is offline, and will be asked when it is back: agentd start ${to.agent}`,
         messageId
       )
       if (fate._tag === "Unknown") {

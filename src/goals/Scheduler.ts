@@ -88,7 +88,7 @@ const lack = ({ task: { id, needs, owner } }: Node, workers: ReadonlyArray<Worke
   if (owner !== null) return `${task} belongs to ${owner}, which is not an agent of this project`
   return needs.length === 0
     ? `${task} has no agent that may work on it`
-    : `${task} needs ${needs.join(", ")}, which no agent can: see can in agentd.jsonc`
+    : `${task} needs ${needs.join(", ")}, which no agent can do: see "can" in agentd.jsonc`
 }
 
 /** Maximum number of failed tasks that a reason names. */

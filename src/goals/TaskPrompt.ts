@@ -23,7 +23,7 @@ const before = (plan: Plan, { task }: Node): string => {
     return `- ${id}: ${Frame.line(node?.task.title ?? "")}${where}`
   })
   const more = task.dependsOn.length > MAX_BEFORE ? [`- … and ${task.dependsOn.length - MAX_BEFORE} more`] : []
-  return `Done before this, merge what you need of it into your branch:\n${[...lines, ...more].join("\n")}`
+  return `These tasks are done; merge what you need of them into your branch:\n${[...lines, ...more].join("\n")}`
 }
 
 export const text = (goal: GoalState, node: Node): string => {
@@ -33,10 +33,10 @@ export const text = (goal: GoalState, node: Node): string => {
     ...(task.description === "" ? [] : [Frame.quoted(task.description)]),
     `It is part of this goal:\n${Frame.quoted(goal.goal)}`,
     ...(task.dependsOn.length === 0 ? [] : [before(goal.plan, node)]),
-    ...(error === null ? [] : [`The last try ended like this:\n${Frame.quoted(cut(error, MAX_ERROR))}`]),
+    ...(error === null ? [] : [`The last try ended with this error:\n${Frame.quoted(cut(error, MAX_ERROR))}`]),
     ...(task.commit === true
-      ? ["This task is done once you have committed its work: without a commit it is tried again."]
+      ? ["This task is done when you have committed its work: without a commit it is retried."]
       : []),
-    "Do this task and no other. Where you work in git, commit what you did. End with what you did and how you know that it works."
+    "Do only this task. If you work in git, commit your changes. End with what you did and how you know that it works."
   ].join("\n\n")
 }

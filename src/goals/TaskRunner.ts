@@ -470,7 +470,7 @@ export class TaskRunner {
         if (decision._tag !== "Assign") {
           const [first] = broken
           const isIts = decision._tag === "Wait" && first !== undefined && this.goal.state.plan.inFlight.length === 0
-          const stands = isIts ? { ...decision, reason: `${first[0]} is given no task: ${first[1]}` } : decision
+          const stands = isIts ? { ...decision, reason: `${first[0]} gets no task: ${first[1]}` } : decision
           return yield* this.settle(stands, members, now)
         }
         const { agent } = decision

@@ -247,7 +247,7 @@ describe("Smtp", () => {
       writeFileSync(passwordFile, SECRET)
       const server = yield* stand(onlyAda)
       const good = yield* Smtp.probe(mailTo({ port: server.port, user: "ada", passwordFile }))
-      assert.match(good, /:\d+ answers without TLS and knows ada; nothing was sent/)
+      assert.match(good, /:\d+ answers without TLS and accepts the login of ada; nothing was sent/)
       writeFileSync(passwordFile, "hunter2")
       const wrong = yield* Effect.flip(Smtp.probe(mailTo({ port: server.port, user: "ada", passwordFile })))
       assert.include(wrong.message, "535")

@@ -129,7 +129,7 @@ describe("what needs a person", () => {
         (all) => all.length === 1
       )
       assert.strictEqual(told!.title, "shop/ada asks to run shell")
-      assert.match(told!.body, /touch made[^]*It waits \d+ min more; then the call is refused\./)
+      assert.match(told!.body, /touch made[^]*It waits for another \d+ min; then the call is denied\./)
       const [, ...words] = told!.command.split(" ")
       assert.deepStrictEqual(words.slice(0, 3), ["--state", stage.box.state, "approve"])
       // without a terminal it shows the whole call, and the command that names what was shown
@@ -182,7 +182,7 @@ describe("what somebody has answered", () => {
       const unknown = yield* project.cli("alert", "test", "fone")
       assert.match(unknown.stderr, /no channel "fone"; there are phone, team[^]*agentd --state \S+ alert channels/)
       const doctor = yield* project.cli("doctor")
-      assert.match(doctor.stdout, /ok +notify phone +pushes by 127/)
+      assert.match(doctor.stdout, /ok +notify phone +pushes through 127/)
       assert.match(doctor.stdout, /fail +notify team +it notifies nobody/)
 
       yield* project.tell("ada", { mcp: ["ask_person", { question: "Which region?" }] })

@@ -53,7 +53,7 @@ describe("Goals", () => {
           assert.match(asked[2]!, /tasks\[0\]\.dependsOn\[0\]: there is no task "b"/)
           yield* world.goals.reject("g1", "too small", caller)
           yield* world.until("g1", "it is asked again", ({ state }) => state === "planning")
-          assert.match(asked.at(-1)!, /sent back:\n> too small/)
+          assert.match(asked.at(-1)!, /was rejected:\n> too small/)
           yield* world.approve("g1", caller)
           yield* world.state("g1", "goal_met")
         }),

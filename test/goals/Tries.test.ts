@@ -168,7 +168,7 @@ describe("a task that is to leave a commit", () => {
         world.crew.add("bob", work, at)
         yield* world.submit({ plan: world.file({ id: "a", title: "a", commit: true }) })
         yield* world.state("g1", "goal_met")
-        assert.match(told[0]!, /without a commit it is tried again/)
+        assert.match(told[0]!, /without a commit it is retried/)
         assert.match(told[1]!, /it ended without a commit/)
         const { tasks } = yield* world.goals.page("g1", 0, caller)
         assert.deepInclude(tasks[0], { state: "completed", errors: 1 })

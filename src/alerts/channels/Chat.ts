@@ -69,7 +69,7 @@ const channel =
         const { status } = yield* post({ url, body: JSON.stringify(bodyOf(message)), type: "application/json" })
         return { response: `${hostOf(url)} answered ${status}` }
       }),
-      check: (config) => Effect.map(urlOf(config), (url) => `writes by ${hostOf(url)}`)
+      check: (config) => Effect.map(urlOf(config), (url) => `sends to ${hostOf(url)}`)
     }
   }
 

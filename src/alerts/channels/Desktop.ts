@@ -96,7 +96,7 @@ const connections = Effect.fnUntraced(function* (heard: (address: string, signal
     if (buses.size > MAX_BUSES) {
       const oldest = buses.values().next().value!
       buses.delete(oldest.address)
-      end("other buses are asked for", oldest)
+      end("too many other buses are in use", oldest)
     }
     return bus
   }
@@ -107,7 +107,7 @@ const connections = Effect.fnUntraced(function* (heard: (address: string, signal
       Effect.suspend(() => (bus.connection?.bus.isOpen === true ? Effect.succeed(bus.connection) : connect))
     )
     // if the bus was removed while it connected, its connection is ended, and the message is retried
-    if (buses.get(bus.address) !== bus) end("other buses are asked for", bus)
+    if (buses.get(bus.address) !== bus) end("too many other buses are in use", bus)
     return { line, isMarkup, address: bus.address }
   })
 })

@@ -77,7 +77,7 @@ export const make = (post: Post, { hide, reveal, urlOf }: Reveal): AlertChannel 
     }),
     check: (config) =>
       Effect.map(partsOf(config), ({ headers, root }) =>
-        "authorization" in headers ? `pushes by ${hostOf(root)}, with a token` : `pushes by ${hostOf(root)}`
+        "authorization" in headers ? `pushes through ${hostOf(root)}, with a token` : `pushes through ${hostOf(root)}`
       )
   }
 }

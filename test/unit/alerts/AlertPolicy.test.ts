@@ -301,7 +301,7 @@ describe("a notice", () => {
     const { body } = told(...(cases.needsYou.slice(0, 2) as [Rune, object]))!
     assert.strictEqual(
       body,
-      "npm publish --access public\n\nWhy it asks: leaves this machine. It waits 16 min more; then the call is refused.\n2 more wait for you.\nThe whole call is shown before you approve it."
+      "npm publish --access public\n\nWhy it asks: leaves this machine. It waits for another 16 min; then the call is denied.\n2 more wait for you.\nThe whole call is shown before you approve it."
     )
   })
 
