@@ -51,7 +51,7 @@ describe("an agent with 15 of 20 errors", () => {
       const { subject, text } = Mail.render({ told, more: 0, host: "lab", redact: (words) => words })
       assert.strictEqual(subject, "[agentd] a has 15 of 20 errors")
       assert.include(text, "agent shop/a")
-      assert.include(text, "15 in all")
+      assert.include(text, "15 in total")
       assert.include(text, WARNING)
       assert.match(text, /agentd why .*\/a/)
       assert.notInclude(text, "Start it again")

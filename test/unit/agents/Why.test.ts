@@ -176,7 +176,7 @@ describe("advice", () => {
       { _tag: "FatalError", message: "the worktree is dirty", remedy: "Commit or stash it." }
     ])
     expect(why(runes, agent())).toMatchObject({
-      lines: [{ text: "cannot go on: the worktree is dirty" }],
+      lines: [{ text: "cannot continue: the worktree is dirty" }],
       advice: "Commit or stash it. Start it again: agentd start web/builder"
     })
   })
@@ -357,7 +357,7 @@ it("a spent budget is told with what was spent, and how to start again is said o
     lines: [
       { eventId: 1 },
       { eventId: 3, text: "its budget of tokens is spent: 120 of 100" },
-      { eventId: 5, text: "cannot go on: the budget of tokens is spent" }
+      { eventId: 5, text: "cannot continue: the budget of tokens is spent" }
     ],
     advice: remedy
   })

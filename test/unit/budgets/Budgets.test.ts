@@ -304,7 +304,7 @@ describe("a turn that costs ten times the usual", () => {
       yield* ann.spend(1, { turn_id: "t4" })
       assert.deepStrictEqual(yield* told(log), [[SHOP, "budget.near", "agent", "turn", 1_000]])
       assert.include(board.standing({ conversation: SHOP, agent: "ann" }).near[0], {
-        mark: "the turn has cost 10 times the usual"
+        mark: "the turn has cost 10 times the usual amount"
       })
       assert.deepStrictEqual(ann.interrupts, [])
       const [alert] = (yield* log.tail({}, 100)).flatMap((rune) => newsOf(rune)?.mail ?? [])

@@ -130,7 +130,7 @@ describe("a person ends a wait", () => {
         yield* world.turn("pm", "WAIT: for ada, until person")
         yield* world.speaking("dev")
         const done = yield* world.channels.requeue("reviews", "pm", ada)
-        assert.match(done.message, /pm waits no longer/)
+        assert.match(done.message, /pm no longer waits/)
         const { channel } = yield* world.show()
         assert.deepStrictEqual(
           channel.seats.map(({ agent, position, state }) => [agent, state, position]),
