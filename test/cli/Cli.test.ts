@@ -67,7 +67,7 @@ describe("without a daemon", () => {
   it.live.each([
     [["frob"], "Unknown subcommand"],
     [["--json", "frob"], '"exitCode":2'],
-    [["wait", "x", "--timeout", "soon"], "Expected a time"],
+    [["wait", "x", "--timeout", "soon"], "Expected a duration"],
     [["send"], "Missing required argument: agent"],
     [["ps", "--frob"], "Unrecognized flag: --frob"],
     [["log", "--since", "lunch"], '"10m"'],
@@ -397,7 +397,7 @@ describe("with a daemon", () => {
       mkdirSync(`${project}/deep/down`, { recursive: true })
       const { out } = yield* agentd(["--state", state, "start"], { cwd: `${project}/deep/down` })
       expect(world.commands).toEqual([["register", `${project}/agentd.jsonc`, null]])
-      expect(out).toContain("The daemon runs already")
+      expect(out).toContain("The daemon is already running")
     })
   )
 

@@ -69,7 +69,7 @@ it.live("a config that cannot be used is told once, with the exit code of its ki
     writeFileSync(config, '{ "agents": { "calm": {} } }')
     const known = yield* run("start")
     expect(known).toMatchObject({ code: 78, err: expect.stringContaining(`${config} has problems.`) })
-    expect(known.out.match(/Its config cannot be used/g)).toHaveLength(1)
+    expect(known.out.match(/The project's config is invalid/g)).toHaveLength(1)
     expect(known.out).toContain(`\n  ${config}:1:23: agents.calm.backend: is missing\n`)
     const doctor = yield* run("doctor")
     expect(doctor.out.match(/agents\.calm\.backend: is missing/g)).toHaveLength(1)
@@ -120,7 +120,7 @@ long.live("a daemon whose program was replaced says so, until it is restarted", 
     const ask = (...verb: ReadonlyArray<string>) => agentd(["--state", `${base}/s`, ...verb], { cwd: base, program })
     yield* ask("start")
     yield* Effect.addFinalizer(() => ask("stop", "--yes"))
-    const told = "it runs an older agentd than the one that is installed"
+    const told = "the daemon is older than the installed agentd"
     utimesSync(program, 1, 1)
     expect((yield* ask("status")).out).not.toContain(told)
     appendFileSync(program, "// another one")

@@ -30,9 +30,9 @@ describe("a name near the config's", () => {
       "mv -n '/home/ada/a b/agentd.json' '/home/ada/a b/agentd.jsonc'"
     )
     const yaml = absence({ path: "/p/agentd.yaml", config: "/p/agentd.jsonc" })
-    assert.include(yaml.message, "/p/agentd.yaml is not read: it is no JSON")
+    assert.include(yaml.message, "does not read /p/agentd.yaml: it is not JSON")
     assert.notInclude(yaml.remedy, "mv ")
-    assert.notInclude(absence().message, "is not read")
+    assert.notInclude(absence().message, "does not read")
   })
 })
 
@@ -49,7 +49,7 @@ it.live(
       yield* Effect.addFinalizer(() => run("stop", "--daemon"))
       const named = yield* run("start", "--name", "shop")
       assert.strictEqual(named.code, 1)
-      const said = `here is no agentd.jsonc here or above, and ${near} is not read`
+      const said = `here is no agentd.jsonc in this folder or above it, and agentd does not read ${near}`
       assert.include(named.err, said)
       const command = /mv .*$/m.exec(named.err)![0]
       const checks = JSON.parse((yield* run("doctor", "--json")).out) as ReadonlyArray<Check>

@@ -143,7 +143,7 @@ it.live("where nobody works stop does not ask; restart leaves a stopped agent al
     world.projects[0] = { ...world.projects[0]!, stopped: { by: "ada", since: 1 } }
     const { code, err } = yield* run("restart", "web")
     assert.strictEqual(code, 1)
-    assert.match(err, /is stopped, by ada\.\n.*project start web/)
+    assert.match(err, /was stopped by ada\.\n.*project start web/)
     assert.deepStrictEqual(
       world.commands.map(([verb, name]) => `${verb} ${name}`),
       ["stopProject web-1a2b3c4d", "restart web/builder"]

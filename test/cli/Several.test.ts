@@ -31,7 +31,7 @@ describe("what is meant", () => {
     assert.deepStrictEqual(meant(null, `${SHOP}/buyer`), ["shop/buyer"])
   })
   it("a name of two things is told with both, an unknown one with its neighbour, a project with its pattern", () => {
-    assert.deepInclude(meant(null, "builder"), { remedy: "Say which: shop/builder, web/builder" })
+    assert.deepInclude(meant(null, "builder"), { remedy: "Use one of these names: shop/builder, web/builder" })
     const unknown = meant(null, "tester", "shop/buider", "zzz/*")
     assert.deepInclude(unknown, { message: 'No agent is called "shop/buider", "zzz/*": nothing was done.' })
     assert.match((unknown as { remedy: string }).remedy, /Did you mean "shop\/builder"\?.*agentd ps/)
@@ -49,9 +49,9 @@ describe("what is meant", () => {
     assert.deepStrictEqual(of([], "web", "slow"), ["tester"])
     assert.deepStrictEqual(of(["b*"], "web"), ["builder"])
     assert.strictEqual(of([], "wbe"), 'Did you mean "web"? There are: slow, web')
-    assert.strictEqual(of(["builder"], "slow"), "See which there are: agentd ps --by label")
+    assert.strictEqual(of(["builder"], "slow"), "List all labels: agentd ps --by label")
     assert.include(resolve(rows, "agent", { names: [], labels: ["web"] }, null), {
-      remedy: 'Give agents labels in agentd.jsonc: "labels": ["web"]'
+      remedy: 'Add labels to agents in agentd.jsonc: "labels": ["web"]'
     })
   })
   it("one name is one; several and patterns are not", () => {
@@ -113,7 +113,7 @@ it.live.each([
         const { code, err } = yield* run(...verb!.split(" "), ...names)
         assert.strictEqual(code, 2)
         assert.match(err, new RegExp(`This ${does} ${names.length} agents?: web/tester is idle.*nothing was done`))
-        assert.match(err, /Say the whole name: web\/tester/)
+        assert.match(err, /Use the full name: web\/tester/)
       }
       assert.strictEqual((yield* run(...verb!.split(" "), "builder")).code, 1)
       assert.deepStrictEqual(did(world), [])

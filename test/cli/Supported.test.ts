@@ -28,7 +28,7 @@ it("is said where a daemon would start, which makes nothing; init, schema and he
     assert.strictEqual(status, 1, verb)
     assert.match(
       stderr,
-      /^agentd: agentd's daemon runs on Linux only: .*this is darwin\.\n {2}→ Run it in a virtual machine/
+      /^agentd: agentd's daemon runs only on Linux, not on darwin: .*\.\n {2}→ Run it in a virtual machine/
     )
     assert.isFalse(fs.existsSync(state))
   }

@@ -214,7 +214,10 @@ describe("a word that is known from elsewhere", () => {
       for (const words of [[], ["agentd-0.2.0.tgz"], ["agentd-0.2.0.tgz", "--dry-run"], ["a.tgz", "--yes", "-y"]]) {
         const { code, err, out } = yield* inProcess(["upgrade", ...words])
         assert.deepStrictEqual([code, out], [2, ""], words.join(" "))
-        assert.match(err, /agentd restart, after npm install -g FILE\.tgz \(or scripts\/install FILE\.tgz\)/)
+        assert.match(
+          err,
+          /agentd restart, after .* package: npm install -g FILE\.tgz \(or scripts\/install FILE\.tgz\)/
+        )
       }
     })
   )

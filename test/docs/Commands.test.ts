@@ -53,7 +53,7 @@ const LOOKS =
   /^agentd (ps|log --(text|runs|messages|channel)|waiting|why|status|alert ls|goal (show|ls)|channel (show|ls)|project ls)\b/
 
 /** The words of a command that waits on a slow machine are on no page. */
-const PATIENCE_TOLD = "Waiting for the daemon to open its log …\n"
+const PATIENCE_TOLD = "Waiting for the daemon to read its log …\n"
 
 const said = ({ err, out }: Home.Ended): string => (out + err).replace(PATIENCE_TOLD, "")
 

@@ -166,7 +166,7 @@ describe("a run outlives its daemon", () => {
           if (keeps) return
           const { code, stderr } = yield* shop.cli("restart")
           assert.strictEqual(code, 2)
-          assert.match(stderr, /2 agents are in a turn that ends with the daemon.*: shop\/ada, shop\/bob\./)
+          assert.match(stderr, /2 agents are in a turn that the restart interrupts.*: shop\/ada, shop\/bob\./)
           assert.isTrue(
             yield* stage.rpc((client) => Effect.map(client.Status(), ({ daemon }) => daemon.phase === "ready"))
           )

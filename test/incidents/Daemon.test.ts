@@ -92,7 +92,7 @@ describe("a cleaner", () => {
         }
         const started = yield* box.cli("start")
         assert.strictEqual(started.code, 0, started.stderr)
-        assert.include(started.stdout, `The daemon runs already (${pid}).`)
+        assert.include(started.stdout, `The daemon is already running (${pid}).`)
         yield* box.until(
           "all are back",
           Effect.sync(() => sockets.every((socket) => existsSync(socket))),

@@ -49,7 +49,7 @@ describe("start-up blocked by recovery", () => {
       const { unreadable, ...counted } = status.daemon.reading
       assert.match(unreadable[0].stream, /^shop-/)
       assert.strictEqual(counted.read, counted.streams)
-      assert.match((yield* box.cli("status")).stdout, /shop-\S+ cannot be read, and is left out: .*payload of rune/)
+      assert.match((yield* box.cli("status")).stdout, /shop-\S+ cannot be read, so it is skipped: .*payload of rune/)
       const refused = yield* box.cli("start")
       assert.notStrictEqual(refused.code, 0)
       assert.match(refused.stderr + refused.stdout, /is set aside, because its log is damaged/)

@@ -220,7 +220,7 @@ describe.skipIf(noTerminal)("the question of `agentd trust` on a terminal", () =
       const { box } = yield* waiting
       for (const [what, keys, isTrusted] of cases) {
         const { code, stdout } = yield* typed(box, keys, "trust", "shop")
-        const [shown, asked] = [stdout.indexOf("a new agent, evil"), stdout.indexOf("Put it into force?")]
+        const [shown, asked] = [stdout.indexOf("a new agent, evil"), stdout.indexOf("Apply this change?")]
         assert.isAtLeast(shown, 0, what)
         assert.isBelow(shown, asked, "shown before it asks")
         assert.strictEqual(code, isTrusted ? 0 : 1, what)
@@ -267,7 +267,7 @@ describe("what a person agreed to last stays in force over a restart", () => {
         assert.strictEqual((yield* box.cli("send", "a", "do it")).code, 0)
         yield* box.until("it works", box.runes("turn.completed"), (runes) => runes.length > 0)
         assert.match((yield* projects(box))[0]!.problems.join(), says)
-        assert.match((yield* box.cli("status")).stdout, /the last good version stays in force/)
+        assert.match((yield* box.cli("status")).stdout, /agentd continues to use the last valid version/)
         assert.match((yield* box.cli("ps")).stdout, /agentd\.jsonc of shop cannot be used/)
         assert.deepStrictEqual(
           (yield* box.runes("config.changed")).map(({ payload }) => payload["state"]),

@@ -269,7 +269,7 @@ describe.skipIf(missing)("a daemon that is handed its socket", () => {
       unlinkSync(socket)
       const told = yield* box.cli("start")
       assert.strictEqual(told.code, 0, told.stderr)
-      assert.include(told.stdout, `The daemon runs already (pid ${pids[0]}).`)
+      assert.include(told.stdout, `The daemon is already running (pid ${pids[0]}).`)
       assert.isTrue(Exit.isSuccess(yield* asked(socket)))
       assert.lengthOf(pids, 1)
     }).pipe(Effect.scoped)

@@ -7,12 +7,14 @@ const HEAD = ["ID", "RIGHT", "LABEL", "SINCE", "BY"]
 export const ls = declare({
   path: ["access", "ls"],
   description: "List the pages and programs with access over HTTP, each with its rights",
-  examples: [{ command: "agentd access ls", description: "Made by agentd open and agentd access new" }],
+  examples: [
+    { command: "agentd access ls", description: "List all access that agentd open and agentd access new have granted" }
+  ],
   args: {},
   rpc: () => read("Accesses", null),
   view: (rows, world) =>
     rows.length === 0
-      ? ["No page or program has access. Open the page: agentd open"]
+      ? ["No page and no program has access. Open the web page: agentd open"]
       : table(
           HEAD,
           rows.map(({ by, id, label, right, since }) =>
@@ -26,26 +28,26 @@ export const ls = declare({
 
 export const make = declare({
   path: ["access", "new"],
-  description: "Make a token for a program; it is shown once",
+  description: "Create an access token for a program; the token is shown only once",
   examples: [
-    { command: "agentd access new dashboard", description: "It may read" },
-    { command: "agentd access new ci --act", description: "It may do all that you may" }
+    { command: "agentd access new dashboard", description: "Create a token that can only read" },
+    { command: "agentd access new ci --act", description: "Create a token that can do everything that you can" }
   ],
   args: {
-    label: word("Name of the program that uses it", { name: "LABEL" }),
-    act: off("Allow the program to act, not only to read")
+    label: word("Name of the program that uses the token", { name: "LABEL" }),
+    act: off("Allow the program to act as well as to read")
   },
   rpc: ({ act, label }, caller) => send("Grant", { right: act ? "act" : "view", label, caller }),
   view: ({ address, id }) => [
-    `Token ${plain(id)}, shown this once; send it as "authorization: Bearer …" to ${plain(address)}/v1/VERB:`
+    `Token ${plain(id)}, shown only this time. Send it as "authorization: Bearer …" to ${plain(address)}/v1/VERB:`
   ],
   verbatim: ({ token }) => [plain(token)]
 })
 
 export const revoke = act({
   path: ["access", "revoke"],
-  description: "Revoke a token: its connections end at once",
-  examples: [{ command: "agentd access revoke 3kq9", description: "By its id or the beginning of it" }],
-  args: { id: word("Its id or the beginning of it", { name: "ID" }) },
+  description: "Revoke a token; connections that use it end at once",
+  examples: [{ command: "agentd access revoke 3kq9", description: "Revoke the token whose id begins with 3kq9" }],
+  args: { id: word("The token's id, or the first characters of the id", { name: "ID" }) },
   rpc: ({ id }, caller) => send("Revoke", { name: id, caller })
 })

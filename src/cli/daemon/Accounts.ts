@@ -1,4 +1,7 @@
-/** `agentd accounts`: the accounts at model providers: how much of their limits is used, until when, and by whom. */
+/**
+ * `agentd accounts`: shows the accounts at model providers: how much of each limit is used, when the limit resets, and
+ * which agents use the account.
+ */
 import { isNear, isOver, type Noted, usedWords } from "../../domain/UsageWindow.ts"
 import type { AccountRow } from "../../board/AccountMessages.ts"
 import { declare, read, type World } from "../parse/DeclaredVerb.ts"
@@ -7,19 +10,21 @@ import { age, type Cell, clock, cut, paint, plain, table } from "../render/Outpu
 const skies: { readonly [state in AccountRow["state"]]: string } = {
   Available: "",
   Degraded: "a request has failed",
-  Unavailable: "is not available",
+  Unavailable: "is unavailable",
   LimitedUntil: "has reached its limit",
   LoginNeeded: "needs a login"
 }
 
-/** The problem of an account in one line; undefined if there is none. `most`: maximum characters of the message. */
+/**
+ * The problem of an account in one line; undefined if it has none. `most`: maximum length of the message in characters.
+ */
 const trouble = ({ message, state, until }: AccountRow, now: number, most: number): string | undefined => {
   if (state === "Available") return undefined
-  const when = until === null || until <= now ? "" : `, asked again at ${clock(until, now)}`
+  const when = until === null || until <= now ? "" : `, next request at ${clock(until, now)}`
   return `${skies[state]}${when}: ${cut(plain(message.split("\n")[0]!), most)}`
 }
 
-/** "five_hour 93 % until 21:04"; coloured if the limit is near. */
+/** Usage of a limit, such as "five_hour 93 % until 21:04"; yellow if the limit is nearly used up. */
 const windowWords = (window: Noted, { colour, now }: World): string => {
   const { name, resetsAt } = window
   const until = resetsAt === undefined || isOver(window, now) ? "" : ` until ${clock(resetsAt, now)}`
@@ -27,7 +32,7 @@ const windowWords = (window: Noted, { colour, now }: World): string => {
   return isNear(window, now) ? paint(colour, "yellow", words) : words
 }
 
-/** A line for each account with a problem or with limits; `agentd status` uses it, too. */
+/** A line for each account with a problem or with limits. `agentd status` uses these lines, too. */
 export const lines = (rows: ReadonlyArray<AccountRow>, world: World): ReadonlyArray<string> =>
   rows.flatMap((row) => {
     const said = trouble(row, world.now, 200)
@@ -64,13 +69,13 @@ const cells = (row: AccountRow, { now }: World): ReadonlyArray<ReadonlyArray<Cel
 
 export const accounts = declare({
   path: ["accounts"],
-  description: "Show the accounts with model providers: usage of their limits, resets, agents",
-  examples: [{ command: "agentd accounts", description: "As last reported by their providers" }],
+  description: "Show the accounts at model providers: how much of each limit is used, resets, agents",
+  examples: [{ command: "agentd accounts", description: "Show the values that the providers reported last" }],
   args: {},
   rpc: () => read("Accounts", null),
   view: (rows, world) =>
     rows.length === 0
-      ? ["No agent uses a model provider."]
+      ? ["No agent uses an account at a model provider."]
       : table(
           HEAD,
           rows.flatMap((row) => cells(row, world)),

@@ -1,4 +1,4 @@
-/** `agentd alert ls`: the alerts to people, whether each was delivered, and the command that helps. */
+/** `agentd alert ls`: lists the alerts to people, whether each was delivered, and a command that helps. */
 import type { AlertRow } from "../../domain/AlertMessages.ts"
 import { LOOKS } from "../../domain/Words.ts"
 import { count, declare, off, read, type World } from "../parse/DeclaredVerb.ts"
@@ -12,21 +12,21 @@ const list = (addresses: ReadonlyArray<string>): string => addresses.map((one) =
 const mailed = (row: AlertRow, now: number): string => {
   const { attempts, error, nextAt, rejected, sentAt, state, to } = row
   const tried = error === null ? "" : `${plain(error)} (${attempts === 1 ? "1 attempt" : `${attempts} attempts`})`
-  const next = nextAt === null ? "after the one before it" : nextAt <= now ? "now" : `in ${age(nextAt - now)}`
+  const next = nextAt === null ? "after the previous alert" : nextAt <= now ? "now" : `in ${age(nextAt - now)}`
   switch (state) {
     case "sent": {
       const who = to.length === 0 ? "sent" : `sent to ${list(to)}`
       const when = sentAt === null ? "" : ` ${age(Math.max(0, now - sentAt))} ago`
-      return `${who}${when}${rejected.length === 0 ? "" : `; refused for ${list(rejected)}`}`
+      return `${who}${when}${rejected.length === 0 ? "" : `; rejected for ${list(rejected)}`}`
     }
     case "failed":
       return `not sent to ${list(to)}: ${tried}; next try ${next}`
     case "given up":
       return `never sent: ${tried}. Fix the mail section, then: agentd alert test`
     case "nobody":
-      return "not sent: no address is configured. How: agentd schema"
+      return "not sent: no mail address is configured. See the mail settings: agentd schema"
     case "waiting":
-      return `goes to ${list(to)} ${next}`
+      return `will be sent to ${list(to)} ${next}`
   }
 }
 
@@ -47,18 +47,21 @@ const lines = (row: AlertRow, { colour, now }: World): ReadonlyArray<string> => 
 
 export const alerts = declare({
   path: ["alert", "ls"],
-  description: "List alerts: to whom each was sent, whether it arrived, and what helps",
+  description: "List alerts: the recipients, whether each alert was delivered, and a command that helps",
   examples: [
-    { command: "agentd alert ls", description: "The newest first" },
-    { command: "agentd alert ls --failed", description: "Those that could not be sent, with the next try" }
+    { command: "agentd alert ls", description: "List the alerts, the newest first" },
+    {
+      command: "agentd alert ls --failed",
+      description: "List the alerts that could not be sent, with the time of the next attempt"
+    }
   ],
   args: {
     count: count("Maximum number of alerts", DEFAULT, { least: 1, most: MOST, alias: "n" }),
-    failed: off("Only those that could not be sent")
+    failed: off("List only alerts that could not be sent")
   },
   rpc: ({ count, failed }) => read("Alerts", { count, failed }),
   view: (rows, world) =>
     rows.length === 0
-      ? ["There are no alerts to list. Test whether mail arrives: agentd alert test"]
+      ? ["There are no alerts. Test whether mail arrives: agentd alert test"]
       : rows.flatMap((row) => lines(row, world))
 })

@@ -1,6 +1,6 @@
 /**
- * `agentd backup FILE`: writes the store, and the files that its log refers to, into one file. This process does the
- * work itself, whether the daemon runs or is stopped.
+ * `agentd backup FILE`: writes the store, and the files that its log refers to, into one file. This process makes the
+ * backup itself, whether the daemon runs or not.
  */
 import { Console, Effect } from "effect"
 import { resolve } from "node:path"
@@ -14,15 +14,17 @@ interface Input {
   readonly force: boolean
 }
 
-/** Number of progress lines. */
+/** Number of progress lines that a whole backup prints. */
 const STEPS = 10
-/** Size in bytes below which no progress is shown: the wait is too short. */
+/** Size in bytes below which no progress is printed, because the backup takes too little time. */
 const MUCH = 50_000_000
 
 export const sizeOf = (bytes: number): string =>
   bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 
-/** Reports progress of a large backup on a terminal. */
+/**
+ * Prints the progress of a large backup. `talks`: false if nothing should be printed, for example without a terminal.
+ */
 const progressOf = (talks: boolean, say: (line: string) => void) => {
   let told = 0
   return (done: number, all: number): void => {
@@ -46,9 +48,9 @@ export const run = Effect.fnUntraced(function* ({ file: given, force }: Input) {
     version: VERSION,
     progress: progressOf(talks, say)
   })
-  const told = yield* hint(`To restore it (asks first): agentd restore '${file}'`)
+  const told = yield* hint(`To restore the backup after confirmation: agentd restore '${file}'`)
   yield* print(made, () => [
-    `${file}: ${count(made.head, "rune")}, ${count(made.items, "file")}, ${sizeOf(made.bytes)}. It holds what people and agents wrote: keep it private.`,
+    `${file}: ${count(made.head, "rune")}, ${count(made.items, "file")}, ${sizeOf(made.bytes)}. It contains everything that people and agents wrote, so keep it private.`,
     told
   ])
 })

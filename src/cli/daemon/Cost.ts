@@ -1,4 +1,4 @@
-/** `agentd cost`: the spending by project, agent, model, day, hour or goal; as a table, CSV or JSON. */
+/** `agentd cost`: shows the spending by project, agent, model, day, hour or goal, as a table, CSV or JSON. */
 import * as Calendar from "../../domain/Calendar.ts"
 import type { CostKey, CostRow } from "../../board/CostMessages.ts"
 import { csv } from "../render/Csv.ts"
@@ -28,7 +28,7 @@ const named: { readonly [key in CostKey]: string } = {
 
 const tokens = (count: number): string => count.toLocaleString("en-US")
 
-/** An unknown cost is shown as "unpriced", not as 0; estimated tokens are marked. */
+/** The cost of a row as text. An unknown cost is shown as "unpriced", not as 0. Estimated tokens are marked. */
 const money = ({
   estimated = 0,
   unlikely,
@@ -36,7 +36,7 @@ const money = ({
   usd
 }: Omit<CostRow, "cacheRead" | "cacheWrite" | "input" | "output">): string => {
   if (unlikely !== undefined)
-    return `${money({ estimated, unpriced, usd })}, and ${tokens(unlikely.tokens)} tokens ($${unlikely.usd.toFixed(2)}) not believed`
+    return `${money({ estimated, unpriced, usd })}, and ${tokens(unlikely.tokens)} tokens ($${unlikely.usd.toFixed(2)}) not counted as implausible`
   const known = `$${usd.toFixed(usd < 10 ? 4 : 2)}`
   const unsure = estimated === 0 ? "" : `, ${tokens(estimated)} tokens estimated`
   if (unpriced === 0) return `${known}${unsure}`
@@ -83,8 +83,8 @@ const csvOf = (keys: ReadonlyArray<CostKey>, rows: ReadonlyArray<CostRow>): Read
   )
 
 const wrongBy = {
-  message: "--by names one or more of these, with commas between: project, agent, model, day, hour, goal.",
-  remedy: "agentd cost --by agent,day",
+  message: "--by needs one or more of these, separated by commas: project, agent, model, day, hour, goal.",
+  remedy: "For example: agentd cost --by agent,day",
   exitCode: ExitCode.usage
 }
 
@@ -92,13 +92,22 @@ export const cost = declare({
   path: ["cost"],
   description: "Show what was spent: tokens, cache hits and cost",
   examples: [
-    { command: "agentd cost --by project,day --since 7d", description: "The last week, by day" },
-    { command: "agentd cost --by goal,model --csv", description: "For a spreadsheet" }
+    {
+      command: "agentd cost --by project,day --since 7d",
+      description: "Show the spending of the last week by project and day"
+    },
+    {
+      command: "agentd cost --by goal,model --csv",
+      description: "Print the spending by goal and model as CSV, for a spreadsheet"
+    }
   ],
   args: {
-    by: option("KEYS", `By these, with commas between: project, agent, model, day, hour, goal (${DEFAULT})`),
-    since: moment("TIME", "Only what was spent since that day:"),
-    csv: off("As comma-separated values")
+    by: option(
+      "KEYS",
+      `Group by these, separated by commas: project, agent, model, day, hour, goal (default: ${DEFAULT})`
+    ),
+    since: moment("TIME", "Show only spending since the day of this time:"),
+    csv: off("Print comma-separated values (CSV)")
   },
   wrong: ({ by }) => (keysOf(by ?? DEFAULT) === undefined ? wrongBy : undefined),
   rpc: ({ by, csv, since }, _, { now }) => {

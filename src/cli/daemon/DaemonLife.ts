@@ -1,6 +1,6 @@
 /**
- * DaemonLife: start and stop of the daemon, from another process: launch it and
- * wait until it answers; ask it to stop and wait until its process is gone.
+ * DaemonLife: starts and stops the daemon from another process: launches it and waits until it answers; asks it to stop
+ * and waits until its process has ended.
  */
 import { Clock, Console, Duration, Effect } from "effect"
 import * as ProcessTable from "../../runs/process/ProcessTable.ts"
@@ -24,16 +24,16 @@ import { supported } from "../parse/Supported.ts"
 import type { CommandRefused } from "../../domain/Messages.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 
-/** Timeout of a stop: long enough for the grace period of every agent; systemd does not wait longer either. */
+/** Timeout of a stop. The grace period of every agent fits into it, and systemd does not wait longer either. */
 const GONE_WITHIN = Duration.minutes(2)
 const POLL = Duration.millis(50)
-/** Maximum number of a failed daemon's last output lines that are shown. */
+/** Maximum number of output lines of a failed daemon that an error shows; these are its last lines. */
 const MOST_WORDS = 12
 
 export const status = (socket: string): Effect.Effect<StatusReply, DaemonUnreachable | CommandRefused | StorageError> =>
   call(socket, (client) => client.Status())
 
-/** Whether a process with this pid runs. A zombie does not count as running. */
+/** Whether a process with this pid runs. Where /proc is available, a zombie does not count as running. */
 const alive = (pid: number) =>
   Effect.sync(() => {
     if (ProcessTable.isAvailable()) return ProcessTable.isAlive(ProcessTable.identify(pid))
@@ -46,7 +46,9 @@ const alive = (pid: number) =>
     }
   })
 
-/** Waits until the daemon answers, as long as it makes progress. `where`: where to find its log if it does not. */
+/**
+ * Waits until the daemon answers; fails if the daemon makes no progress. `where`: how the user reads the daemon's log.
+ */
 const untilItAnswers = ({ socket, state }: Paths, where: string, quiet: boolean) =>
   status(socket).pipe(
     Effect.retry({
@@ -67,7 +69,10 @@ const untilItAnswers = ({ socket, state }: Paths, where: string, quiet: boolean)
     )
   )
 
-/** Fails with the launched daemon's last output when it ends; waits on if it ended because another daemon runs. */
+/**
+ * Fails with the launched daemon's last output when that daemon ends. If it ended because another daemon runs, the wait
+ * continues.
+ */
 const untilItEnds = (how: How) =>
   how._tag === "Systemd"
     ? Effect.never
@@ -78,16 +83,19 @@ const untilItEnds = (how: How) =>
         const few = fewFiles()
         return Effect.fail(
           new VerbFailed({
-            message: said === "" ? `The daemon has ended at once (${code ?? "by a signal"}).` : said,
-            remedy: `${few === undefined ? "" : `${few} `}Then start it again: agentd start. All that it wrote is in ${how.log}`,
+            message:
+              said === ""
+                ? `The daemon ended immediately after its start (exit code: ${code ?? "none, ended by a signal"}).`
+                : said,
+            remedy: `${few === undefined ? "" : `${few} `}Then start the daemon again: agentd start. Its whole output is in ${how.log}`,
             exitCode: code === null || code === 0 ? ExitCode.failed : code
           })
         )
       })
 
 /**
- * Waits for a daemon that holds the state directory but does not answer. Undefined if there is none, or it has ended.
- * Fails if the daemon makes no progress.
+ * Waits for a daemon that uses the state directory but does not answer. Undefined if there is no daemon, or if it
+ * ended. Fails if the daemon makes no progress.
  */
 export const comesBack = Effect.fnUntraced(function* ({ socket, state }: Paths, quiet: boolean) {
   const pid = StoreHolder.here(state)
@@ -103,23 +111,26 @@ export const comesBack = Effect.fnUntraced(function* ({ socket, state }: Paths, 
 
 export interface Started {
   readonly status: StatusReply
-  /** False if the daemon already ran. */
+  /** False if the daemon ran before this command. */
   readonly launched: boolean
 }
 
-/** Fails if a new daemon would end at once; called before the running daemon is stopped for it. */
+/** Fails if a new daemon could not start. Called before the running daemon is stopped and replaced. */
 export const checkStart = Effect.gen(function* () {
   const { paths } = yield* Invocation
   yield* supported
   yield* StateFolder.check(paths.state)
   yield* checkLength(paths.socket)
   yield* Effect.mapError(loadUser(paths.userConfig), ({ message }) => {
-    const remedy = `Fix ${paths.userConfig}: the daemon was not stopped, and the last good version stays in force.`
+    const remedy = `Fix ${paths.userConfig}: the daemon was not stopped, and it continues with the last valid version.`
     return new VerbFailed({ message, remedy, exitCode: ExitCode.config })
   })
 })
 
-/** `since`: ms since the epoch; a daemon that started later counts as launched by us, whichever process did it. */
+/**
+ * Starts the daemon if none runs. `since`: ms since the epoch; a daemon that started after this time counts as launched
+ * by this command, whichever process launched it.
+ */
 export const start = Effect.fnUntraced(function* (since: number) {
   const { json, paths } = yield* Invocation
   yield* supported
@@ -136,7 +147,7 @@ export const start = Effect.fnUntraced(function* (since: number) {
   const how = yield* launch({
     unit: unitName(paths.state, paths.defaultState),
     command: DaemonNode.commandOf([...entry.command, ...(own ? [] : ["--state", paths.state]), "up"]),
-    // not the project's folder: the daemon must not keep a folder busy, nor register a project by its working directory
+    // not the project's folder: the daemon must not keep that folder busy, or register its project
     cwd: "/",
     env: { ...entry.env, ...DaemonNode.variablesFor(entry.env) },
     log: paths.log
@@ -146,7 +157,7 @@ export const start = Effect.fnUntraced(function* (since: number) {
   return { status: answered, launched: true } satisfies Started
 })
 
-/** The systemd unit that listens on the daemon's socket; undefined if there is none. */
+/** The systemd socket unit that listens on the daemon's socket; undefined if there is none. */
 const listener = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const unit = unitName(paths.state, paths.defaultState)
@@ -155,7 +166,10 @@ const listener = Effect.gen(function* () {
   return isSystems ? ({ unit: "agentd", manager: "system" } as const) : undefined
 })
 
-/** `isShared`: systemd listens on the socket, too, so a probe would start a new daemon. */
+/**
+ * Returns when the daemon's process has ended. `isShared`: systemd also listens on the socket, so a probe of the socket
+ * would start a new daemon.
+ */
 const untilGone = (pid: number, socket: string, isShared: boolean): Effect.Effect<void> =>
   Effect.gen(function* () {
     const listening = !isShared && (yield* probe(socket)) === "live"
@@ -166,13 +180,13 @@ const untilGone = (pid: number, socket: string, isShared: boolean): Effect.Effec
 
 export interface Stopped {
   readonly pid: number
-  /** ms */
+  /** Duration of the stop, in ms. */
   readonly took: number
-  /** The systemd socket that starts the daemon at the next connection, if we could not stop it; else undefined. */
+  /** The systemd socket unit that will start the daemon at the next connection. Undefined: no such unit listens. */
   readonly returnsBy: string | undefined
 }
 
-/** Asks the daemon to stop, and returns when it is gone. `keep`: its runs are left to the next daemon. */
+/** Asks the daemon to stop, and returns when its process has ended. `keep`: the runs continue for the next daemon. */
 export const stop = Effect.fnUntraced(function* (reason: string, keep = false) {
   const { caller, json, paths } = yield* Invocation
   const by = yield* listener
@@ -190,7 +204,7 @@ export const stop = Effect.fnUntraced(function* (reason: string, keep = false) {
         Effect.fail(
           new VerbFailed({
             message: `The daemon (pid ${pid}) was asked to stop ${Duration.toSeconds(GONE_WITHIN)} s ago and still runs.`,
-            remedy: `See what it waits for: agentd status. To end it at once: kill -9 ${pid} (the next start finds its runs).`,
+            remedy: `See what it waits for: agentd status. To end it at once: kill -9 ${pid} (the next daemon finds the runs).`,
             exitCode: ExitCode.failed
           })
         )

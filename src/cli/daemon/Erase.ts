@@ -1,8 +1,8 @@
 /**
  * `agentd erase RUNE`: erases the texts of a rune that should not be in the log.
  *
- * Guarantees: the question says what would be erased; without a terminal, nothing is erased unless --yes was passed;
- * neither the question nor the answer repeats a text.
+ * Guarantees: the question says what would be erased. Without a terminal, nothing is erased unless --yes was passed.
+ * Neither the question nor the result repeats the erased texts.
  */
 import { Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -26,21 +26,22 @@ export const run = Effect.fnUntraced(function* ({ also: isAlso, rune, yes }: Inp
   const what = `${count(size, "character")} of rune ${eventId} (${kind} of ${stream}): ${fields.join(", ")}`
   const repeats =
     also.length === 0
-      ? `No other rune of ${stream} repeats it.`
+      ? `No other rune of ${stream} repeats these texts.`
       : isAlso
-        ? `With it go the runes that repeat it: ${listed(also, more)}.`
-        : `Runes that repeat it keep it, unless --also is given: ${listed(also, more)}.`
-  const fact = `Erases for good, from the log and its snapshots: ${what}. ${repeats} Copies of the state folder keep it.`
-  yield* confirm(yes, plain(fact), "Erase it?")
+        ? `The texts of these runes, which repeat them, are erased, too: ${listed(also, more)}.`
+        : `These runes repeat the texts and keep them, unless you pass --also: ${listed(also, more)}.`
+  const fact = `This permanently erases from the log and its snapshots: ${what}. ${repeats} Copies of the state directory keep the texts.`
+  yield* confirm(yes, plain(fact), "Erase these texts?")
   const done = yield* call(paths.socket, (client) =>
     client.Erase({ eventId, caller, ...(isAlso ? { also: true } : {}) })
   )
   const gone = done.also ?? []
-  const others = gone.length === 0 ? "" : ` With it: ${listed(gone, false)}.`
-  const rest = done.more === true ? ` There are more: agentd erase --also once more for one of them.` : ""
+  const others = gone.length === 0 ? "" : ` Also erased: ${listed(gone, false)}.`
+  const rest =
+    done.more === true ? ` More runes repeat the texts. Erase one of them, too: agentd erase RUNE --also.` : ""
   yield* print(done, () => [
     plain(
-      `Erased ${what}.${others}${rest} What the daemon holds in memory of it goes with its next start: agentd restart`
+      `Erased ${what}.${others}${rest} The daemon can still have the texts in memory until it restarts: agentd restart`
     )
   ])
 })

@@ -1,9 +1,11 @@
-/** `agentd alert channels`: the channels over which a person is notified, and whether each works. */
+/** `agentd alert channels`: lists the channels over which people are notified, and whether each one works. */
 import type { NotifyRow } from "../../domain/AlertMessages.ts"
 import { declare, read, type World } from "../parse/DeclaredVerb.ts"
 import { count, paint, plain } from "../render/Output.ts"
 
-const NONE = ["No channel is configured; mail is sent if there is a mail section. How: docs/notifications.md"]
+const NONE = [
+  "No channel is configured. Alerts are sent by mail if the config has a mail section. See docs/notifications.md"
+]
 
 const lines = (row: NotifyRow, { colour }: World): ReadonlyArray<string> => {
   const { detail, error, kinds, name, ok, quiet, remedy, type, waiting } = row
@@ -11,19 +13,19 @@ const lines = (row: NotifyRow, { colour }: World): ReadonlyArray<string> => {
   const waits =
     waiting === 0
       ? ""
-      : `; ${count(waiting, "notice")} ${waiting === 1 ? "waits" : "wait"}${quiet ? ": it is a quiet time" : ""}`
+      : `; ${count(waiting, "notice")} ${waiting === 1 ? "waits" : "wait"}${quiet ? " until the quiet hours end" : ""}`
   return [
     `${mark} ${paint(colour, "bold", plain(name))} (${plain(type)}): ${plain(detail)}${waits}`,
-    ...(error === null ? [] : [`    the last try: ${plain(error)}`]),
+    ...(error === null ? [] : [`    the last attempt failed: ${plain(error)}`]),
     ...(remedy === null ? [] : [`    ${plain(remedy)}`]),
-    `    ${paint(colour, "dim", kinds.length === 0 ? "gets no alerts" : `gets: ${kinds.map(plain).join(", ")}`)}`
+    `    ${paint(colour, "dim", kinds.length === 0 ? "receives no alerts" : `receives: ${kinds.map(plain).join(", ")}`)}`
   ]
 }
 
 export const ls = declare({
   path: ["alert", "channels"],
-  description: "List the channels of alerts: what each one gets, and whether it works now",
-  examples: [{ command: "agentd alert channels", description: "It sends nothing" }],
+  description: "List the alert channels: which alerts each one receives, and whether it works now",
+  examples: [{ command: "agentd alert channels", description: "List the channels and check them; nothing is sent" }],
   args: {},
   rpc: () => read("NotifyList", null),
   view: (rows, world) => (rows.length === 0 ? NONE : rows.flatMap((row) => lines(row, world)))

@@ -1,9 +1,10 @@
 /**
- * `agentd open`: creates a link that opens the page once, and opens it in the desktop's browser if there is one.
+ * `agentd open`: creates a link that opens the web page once, and opens the link in the desktop's browser if there is
+ * one.
  *
- * Guarantees: the link is never in a program's arguments, which every user of the machine can read. The browser gets
- * a file that redirects to the link. Only this user can read it, and it is deleted once the link is used, or after a
- * timeout.
+ * Guarantees: the link is never in a program's arguments, which every user of the machine can read. Instead, the
+ * browser gets the path of a file that redirects to the link. Only this user can read the file. It is deleted when the
+ * link has been used, or after a timeout.
  */
 import { Effect, FileSystem } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -19,14 +20,17 @@ interface Input {
   readonly label: string
 }
 
-/** Timeout for the browser to use the link, and the interval of the checks. */
+/** Timeout for the browser to use the link. */
 const PATIENCE = "15 seconds"
 const LOOK = Backoff.constant("200 millis")
 
 const leading = (url: string): string =>
   `<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=${url}"><title>agentd</title><a href="${url}">Open the page of agentd</a>\n`
 
-/** A file that redirects to `url`, until the scope closes. Its folder in the state directory is closed to others. */
+/**
+ * Creates a file that redirects to `url`; the file is deleted when the scope closes. Other users cannot read its
+ * folder.
+ */
 const redirect = Effect.fnUntraced(function* (url: string) {
   const fs = yield* FileSystem.FileSystem
   const { paths } = yield* Invocation
@@ -36,7 +40,7 @@ const redirect = Effect.fnUntraced(function* (url: string) {
   return file
 })
 
-/** Opens the link on the desktop, and waits until a page has used it. False: no page did. */
+/** Opens the link on the desktop, and waits until a page has used the link. False if no page has used it in time. */
 const shown = (url: string) =>
   Effect.gen(function* () {
     const { paths } = yield* Invocation
@@ -47,7 +51,7 @@ const shown = (url: string) =>
     const file = yield* redirect(url)
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
     const opener = ChildProcess.make("xdg-open", [file], { stdin: "ignore", stdout: "ignore", stderr: "ignore" })
-    // if the opener is the browser itself, it ends only with the browser: so `claimed` decides
+    // if the opener is the browser itself, it does not exit while the browser is open: `claimed` then decides
     const opened = Effect.filterOrElse(
       spawner.exitCode(opener),
       (code) => Number(code) === 0,
@@ -74,6 +78,6 @@ export const run = Effect.fnUntraced(function* ({ label, ownPort, print: isPrint
     url,
     isShown
       ? "Opened in your browser. The link works only once."
-      : "The link works once, within two minutes. Sign the page out later: agentd access revoke ID"
+      : "The link works once, within two minutes. To end the page's access later: agentd access revoke ID"
   ])
 })

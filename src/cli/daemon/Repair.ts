@@ -1,9 +1,9 @@
 /**
- * `agentd repair`: repairs a damaged log while no daemon runs: each damaged conversation is cut after its last good
+ * `agentd repair`: repairs a damaged log while no daemon runs. Each damaged conversation is cut after its last good
  * rune.
  *
- * Guarantees: the loss is reported before the question; with --dry-run nothing is changed, nor without a terminal,
- * unless --yes was passed; a copy of the unrepaired store remains.
+ * Guarantees: the loss is reported before the question. Nothing is changed with --dry-run, or without a terminal unless
+ * --yes was passed. A copy of the unrepaired store is kept.
  */
 import { Clock, Effect, FileSystem, HashMap } from "effect"
 import { join } from "node:path"
@@ -56,10 +56,11 @@ export class Losses {
 }
 
 const lineOf = ({ eventId, lost, reason, seq, stream }: Cut, losses: Losses): string => {
-  const gone = `${count(lost, "rune")} of it ${lost === 1 ? "is" : "are"} lost`
+  const gone = `${count(lost, "rune")} of this stream ${lost === 1 ? "is" : "are"} lost`
   // in the daemon's own stream, only the damaged runes are removed
-  if (stream === DaemonLog.rules.home) return plain(`${stream}: ${reason}. ${gone}, and all others stay.`)
-  const rest = eventId === 0 ? "Nothing of it is left" : `It goes on from its rune ${seq} (${eventId} of the log)`
+  if (stream === DaemonLog.rules.home) return plain(`${stream}: ${reason}. ${gone}; all others are kept.`)
+  const rest =
+    eventId === 0 ? "No rune of it is left" : `It continues after its rune ${seq} (rune ${eventId} of the log)`
   return plain(`${stream}: ${reason}. ${rest}; ${gone}: ${losses.text(stream)}.`)
 }
 
@@ -68,11 +69,15 @@ type Plan = Pick<Cuts, "behind" | "blanked" | "cuts" | "unknown">
 /** The losses of a repair as sentences. */
 export const linesOf = (plan: Plan, losses: Losses): ReadonlyArray<string> => [
   ...[...plan.cuts.values()].map((one) => lineOf(one, losses)),
-  ...(plan.behind === undefined ? [] : [`${plan.behind}. Only a backup can bring it back.`]),
-  ...(plan.unknown === 0 ? [] : [`${count(plan.unknown, "rune")} of which nothing can be read any more are lost.`]),
+  ...(plan.behind === undefined ? [] : [`${plan.behind}. Only a backup can restore the missing part.`]),
+  ...(plan.unknown === 0
+    ? []
+    : [`${count(plan.unknown, "unreadable rune")} of unknown streams ${plan.unknown === 1 ? "is" : "are"} lost.`]),
   ...(plan.blanked.length === 0
     ? []
-    : [`${count(plan.blanked.length, "rune")} of output lose their texts, and no state with them.`])
+    : [
+        `${count(plan.blanked.length, "rune")} of agent output ${plan.blanked.length === 1 ? "loses its text" : "lose their texts"}; no other state is lost.`
+      ])
 ]
 
 const jsonOf = (plan: Cuts, losses: Losses, beside: string | null) => ({
@@ -88,7 +93,7 @@ const jsonOf = (plan: Cuts, losses: Losses, beside: string | null) => ({
   beside
 })
 
-/** The part of a state that its fold has marked as broken; undefined if there is none. */
+/** Description of the part that the fold marked as broken in its state; undefined if no part is. */
 const brokenIn = (state: unknown): string | undefined => {
   const of = state as {
     readonly life?: { readonly broken?: string }
@@ -104,7 +109,9 @@ const brokenIn = (state: unknown): string | undefined => {
   return of?.life?.broken
 }
 
-/** Folds the runes of a conversation one after the other; returns why a rune does not fold, or undefined. */
+/**
+ * Makes a function that folds a conversation's runes in their order. It returns why a rune does not fold, or undefined.
+ */
 const foldsOf = (conversation: string) => (beginning: Beginning | undefined) => {
   const own = folds.filter((fold) => fold.of?.(conversation) ?? true)
   const states = new Map(own.map((fold) => [fold, firstState(beginning, conversation, fold)]))
@@ -132,7 +139,7 @@ export const run = Effect.fnUntraced(function* ({ conversation, dryRun, yes }: I
     return yield* new StorageError({
       reason: "cannot-open",
       message: `There is no rune log at ${paths.store}.`,
-      remedy: "Name the state folder with --state DIR."
+      remedy: "Pass the right state directory with --state DIR."
     })
   }
   yield* StoreLock.acquire({ folder: paths.state, socket: null })
@@ -146,7 +153,7 @@ export const run = Effect.fnUntraced(function* ({ conversation, dryRun, yes }: I
   const losses = new Losses()
   const plan = yield* RepairStore.look(inputOf(losses))
   const lines = linesOf(plan, losses)
-  const sides = "The files beside the store are made again."
+  const sides = "The files next to the store are created again."
   if (dryRun) {
     return yield* print(jsonOf(plan, losses, null), () =>
       plan.isWell ? ["Every rune is intact: there is nothing to repair."] : ["A repair would do this:", ...lines]
@@ -155,13 +162,13 @@ export const run = Effect.fnUntraced(function* ({ conversation, dryRun, yes }: I
   const fact = plan.isWell
     ? `Every rune is intact. A repair rewrites the store without loss. ${sides}`
     : `${lines.join("\n")}\nA copy of the current store is kept. ${sides}`
-  yield* confirm(yes, fact, "Repair it?")
+  yield* confirm(yes, fact, "Repair the store?")
   const done = yield* RepairStore.run(inputOf(new Losses()), yield* Clock.currentTimeMillis)
   yield* print(jsonOf(done.plan, losses, done.beside), () => [
     ...lines,
     plan.isWell
-      ? `The store is rewritten, and nothing is lost. The old store is in ${done.beside}: remove it when you no longer need it.`
-      : `The store is repaired. The old store is in ${done.beside}; lost runes can be read in ${join(done.beside, "lost.jsonl")}.`,
+      ? `The store was rewritten, and nothing was lost. The old store is in ${done.beside}. Remove it when you no longer need it.`
+      : `The store was repaired. The old store is in ${done.beside}. You can read the lost runes in ${join(done.beside, "lost.jsonl")}.`,
     "Check the result: agentd verify"
   ])
 }, Effect.scoped)

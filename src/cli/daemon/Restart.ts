@@ -1,6 +1,6 @@
 /**
- * `agentd restart`: stops the daemon in order and starts it again. Runs that the keeper holds continue during the
- * restart. Other runs end with the daemon: their turns are interrupted and started again, so the command asks first.
+ * `agentd restart`: stops the daemon gracefully and starts it again. Runs that the keeper holds continue during the
+ * restart. Other runs end with the daemon: their turns are interrupted and start again, so the command asks first.
  */
 import { Clock, Console, Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -11,7 +11,7 @@ import { Invocation } from "../parse/Invocation.ts"
 import { startDaemon } from "./Start.ts"
 import * as WayBack from "./WayBack.ts"
 
-/** Backends whose runs end with the daemon; for an older daemon that does not report this per agent. */
+/** Backends whose runs end with the daemon. Used if an older daemon does not report this for each agent. */
 const ENDING = new Set(["model"])
 const MAX_NAMES = 20
 const LOOK = "1 second"
@@ -30,12 +30,12 @@ const namesOf = (rows: Rows, most: number): string => {
   return `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`
 }
 
-/** A sentence with the agents whose turns a restart would interrupt; undefined if there are none. */
+/** A sentence that names the agents whose turns a restart would interrupt; undefined if there are none. */
 const cutShort = Effect.map(busy, (rows) => {
   const cut = rows.filter(({ backend, outlives = !ENDING.has(backend) }) => !outlives)
   if (cut.length === 0) return undefined
   const who = cut.length === 1 ? "agent is" : "agents are"
-  return `${cut.length} ${who} in a turn that ends with the daemon and begins again after the restart: ${namesOf(cut, MAX_NAMES)}.`
+  return `${cut.length} ${who} in a turn that the restart interrupts; the turn then begins again: ${namesOf(cut, MAX_NAMES)}.`
 })
 
 const ask = Effect.fnUntraced(function* (yes: boolean) {
@@ -49,7 +49,9 @@ const drained = Effect.gen(function* () {
   let told = 0
   for (let left = yield* busy; left.length > 0; left = yield* busy) {
     if (left.length !== told) {
-      yield* Console.error(`Waiting for ${left.length} to end their turns: ${namesOf(left, 5)}`)
+      yield* Console.error(
+        `Waiting for ${left.length === 1 ? "1 agent" : `${left.length} agents`} to end the current turn: ${namesOf(left, 5)}`
+      )
     }
     told = left.length
     yield* Effect.sleep(LOOK)

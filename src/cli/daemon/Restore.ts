@@ -1,9 +1,10 @@
 /**
  * `agentd restore FILE`: replaces the store by a backup.
  *
- * Guarantees: if a daemon has the store open, the command refuses; the backup is unpacked and its whole log verified
- * before the question and before any change; the replaced store remains in the state directory, and its path is
- * printed; all access tokens of the backup are revoked, because it is unknown which were revoked later.
+ * Guarantees: if a daemon has the store open, the command fails. The backup is unpacked, and its whole log is verified,
+ * before the question and before any change. The replaced store remains in the state directory, and its path is
+ * printed. All access tokens of the backup are revoked, because it is unknown which of them were revoked after the
+ * backup.
  */
 import { Clock, Console, Effect, Layer } from "effect"
 import { existsSync } from "node:fs"
@@ -54,26 +55,26 @@ const checkThere = (file: string) =>
     : Effect.fail(
         new BackupRefused({
           message: `There is no file ${file}.`,
-          remedy: "Name one that was made by: agentd backup FILE",
+          remedy: "Pass a file that was made by: agentd backup FILE",
           exitCode: ExitCode.failed
         })
       )
 
-/** Describes the store in the state directory for the question; undefined if there is none. */
+/** Describes the current store for the question to the user; undefined if the state directory has no store. */
 const storeThere = Effect.fnUntraced(function* (state: string) {
   if (!existsSync(join(state, STORE))) return undefined
   return yield* Effect.match(StoreCopy.facts(join(state, STORE)), {
-    onSuccess: ({ at, head }) => `${count(head, "rune")}${at === 0 ? "" : `, the newest of ${stampOf(at)}`}`,
+    onSuccess: ({ at, head }) => `${count(head, "rune")}${at === 0 ? "" : `, the newest from ${stampOf(at)}`}`,
     onFailure: ({ message }) => `cannot be read: ${message}`
   })
 })
 
-/** Revokes every access token of a store; returns their number. */
+/** Revokes every access token of a store; returns the number of tokens. */
 const revokeAll = (store: string) =>
   Effect.gen(function* () {
     const access = yield* Access.Access
     const grants = yield* access.list
-    // a listed token can always be revoked
+    // `revoke` rejects only unknown tokens, and this one is listed
     for (const { id } of grants)
       yield* Effect.catchTag(access.revoke(id, { by: "restore" }), "CommandRefused", Effect.die)
     return grants.length
@@ -100,22 +101,22 @@ const restoring = Effect.fnUntraced(function* ({ file: given, yes }: Input) {
   const there = yield* storeThere(state)
   const aside = freeName(state, `replaced-${stampOf(yield* Clock.currentTimeMillis).replaceAll(":", "-")}`)
   if (there !== undefined) {
-    const fact = `The backup has ${count(unpacked.head, "rune")}, the newest of ${stampOf(unpacked.headAt)}. The store in ${state} (${there}) is moved aside, to ${join(state, aside)}.`
-    yield* confirm(yes, fact, "Restore it?")
+    const fact = `The backup has ${count(unpacked.head, "rune")}, the newest from ${stampOf(unpacked.headAt)}. The current store in ${state} (${there}) will be moved to ${join(state, aside)}.`
+    yield* confirm(yes, fact, "Restore this backup?")
   }
   const revoked = yield* revokeAll(store)
   const left = yield* Restoring.swap(state, file, aside)
   const { agentd, at, head, headAt, items } = unpacked
   const { runes, streams } = verdict
   yield* print({ file, state, agentd, at, head, headAt, items, runes, streams, aside: left ?? null, revoked }, () => [
-    `Restored into ${state}: ${count(runes, "rune")} in ${count(streams, "stream")}, each hash follows from the one before.`,
-    ...(left === undefined ? [] : [`The store that was there is in ${left}. Remove it when you no longer need it.`]),
+    `Restored into ${state}: ${count(runes, "rune")} in ${count(streams, "stream")}; all hashes are correct.`,
+    ...(left === undefined ? [] : [`The previous store is in ${left}. Remove it when you no longer need it.`]),
     ...(revoked === 0
       ? []
       : [
-          `${count(revoked, "token")} ${revoked === 1 ? "was" : "were"} revoked: those that were revoked since the backup would have been valid again. New ones: agentd open, agentd access new LABEL`
+          `${count(revoked, "token")} ${revoked === 1 ? "was" : "were"} revoked, because tokens that were revoked after the backup would have become valid again. Create new tokens: agentd open, agentd access new LABEL`
         ]),
-    "What ran when the backup was made runs again at the next start: agentd start"
+    "Agents that ran when the backup was made run again after the next start: agentd start"
   ])
 })
 

@@ -1,4 +1,6 @@
-/** `agentd schema`: the JSON Schema of agentd.jsonc or of a plan, for editors; or the HTTP interface as OpenAPI. */
+/**
+ * `agentd schema`: prints the JSON Schema of agentd.jsonc or of a plan, for editors; or the HTTP interface as OpenAPI.
+ */
 import { Console, Effect } from "effect"
 import { jsonSchema } from "../../config/ConfigFile.ts"
 import { Invocation } from "../parse/Invocation.ts"

@@ -1,4 +1,4 @@
-/** `agentd start`: starts the daemon in the background, and the current project with it. */
+/** `agentd start`: starts the daemon in the background, and the project of this folder. */
 import { Clock, Effect } from "effect"
 import { Prompt } from "effect/cli"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -16,23 +16,26 @@ import { plainLines } from "../render/Output.ts"
 import { checkName, rename } from "../projects/ProjectFile.ts"
 import * as Trust from "../projects/Trust.ts"
 
-const RUN = "This is a run of an agent (AGENTD_RUN is set): it names no project."
+const RUN = "This command runs inside an agent (AGENTD_RUN is set), which may not rename a project."
 
 const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
   `Project ${project.name}: ${project.agents.length === 0 ? "no agents" : project.agents.join(", ")}. See them: agentd ps`,
   ...(project.stopped === undefined
     ? []
-    : [`It is stopped, by ${project.stopped.by}. Start its agents: agentd project start ${project.name}`]),
+    : [`The project was stopped by ${project.stopped.by}. Start its agents: agentd project start ${project.name}`]),
   ...(project.unmetered ?? []).flatMap(plainLines),
   ...(project.problems.length === 0
     ? []
     : [
-        "Its config cannot be used; the last good version stays in force:",
+        "The project's config is invalid; agentd continues to use the last valid version:",
         ...project.problems.flatMap(plainLines).map((line) => `  ${line}`)
       ])
 ]
 
-/** The daemon refuses a file that it cannot read. The file is then loaded here for the exact error and exit code. */
+/**
+ * Registers the project. If the daemon rejects the file, this process loads the file to get the exact error and exit
+ * code.
+ */
 const register = Effect.fnUntraced(function* (config: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) => client.Register({ config, trust: null, caller })).pipe(
@@ -44,7 +47,7 @@ const register = Effect.fnUntraced(function* (config: string) {
   )
 })
 
-/** An agent's run must not register a new project: its file would be in force without a person's approval. */
+/** Fails if an agent's run would register a new project: the config would apply without a person's approval. */
 const checkBegun = Effect.fnUntraced(function* (config: string) {
   const { paths } = yield* Invocation
   if (!(yield* Trust.isRun)) return
@@ -52,14 +55,14 @@ const checkBegun = Effect.fnUntraced(function* (config: string) {
   if (known.some((project) => project.config === config)) return
   return yield* new VerbFailed({
     message: `This command runs inside an agent (AGENTD_RUN is set), so it does not start a project from ${config}.`,
-    remedy: "A person runs, in a terminal of their own: agentd start",
+    remedy: "Run this in your own terminal, outside of the agent: agentd start",
     exitCode: ExitCode.failed
   })
 })
 
 /**
- * Starts the project of this folder. A changed file is shown and then put into force. A dangerous change needs the
- * approval of a person on a terminal; it waits if nobody can be asked, or if the caller is an agent's run.
+ * Starts the project of this folder. A changed config is shown and then applied. A dangerous change needs the approval
+ * of a person on a terminal. It waits if nobody can be asked, or if the caller is an agent's run.
  */
 const begin = Effect.fnUntraced(function* (config: string) {
   const { colour, interactive, json } = yield* Invocation
@@ -72,12 +75,14 @@ const begin = Effect.fnUntraced(function* (config: string) {
   if (!json) yield* printLines(ConfigRows.change(change, colour))
   if (change.consequences.some(({ dangerous }) => dangerous)) {
     if (!interactive || json) return project
-    if (!(yield* Prompt.run(Prompt.Confirm({ message: "Put it into force?", initial: false })))) return project
+    if (!(yield* Prompt.run(Prompt.Confirm({ message: "Apply this change?", initial: false })))) return project
   }
   return yield* Trust.agree(config, change.hash)
 })
 
-/** Whether the project's last conversation is closed. Its file then has no effect until a new one begins. */
+/**
+ * Whether the project's last conversation is closed. The project's config then has no effect until a new one begins.
+ */
 const isOver = Effect.fnUntraced(function* ({ conversation, problems }: ProjectInfo) {
   if (problems.length === 0) return false
   const { paths } = yield* Invocation
@@ -85,7 +90,9 @@ const isOver = Effect.fnUntraced(function* ({ conversation, problems }: ProjectI
   return all.some((one) => one.conversation === conversation && (one.state === "closed" || one.state === "archived"))
 })
 
-/** A note if another project has the same name, which an older agentd permitted; empty if none has. */
+/**
+ * A note if another project has the same name, which older versions of agentd permitted. Empty if no other project has.
+ */
 const twinOf = Effect.fnUntraced(function* ({ config, conversation, name }: ProjectInfo) {
   const { paths } = yield* Invocation
   const projects = yield* call(paths.socket, (client) => client.Projects())
@@ -93,11 +100,11 @@ const twinOf = Effect.fnUntraced(function* ({ config, conversation, name }: Proj
   if (twin === undefined) return []
   const free = distinguished(config, name, (name) => projects.some((one) => one.name === name))
   return [
-    `Another project is called ${name}, too: ${twin.config}. Commands name this one ${conversation}; give it a name of its own: agentd start --name ${free}`
+    `Another project is also called ${name}: ${twin.config}. In commands, this project is ${conversation}. Give it its own name: agentd start --name ${free}`
   ]
 })
 
-/** Starts the daemon and the project of this folder; `agentd restart` uses it, too. `since`: ms since the epoch. */
+/** Starts the daemon and the project of this folder. `agentd restart` calls this, too. `since`: ms since the epoch. */
 export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "restarted", since: number) {
   const { caller, paths } = yield* Invocation
   const { launched, status } = yield* DaemonLife.start(since)
@@ -107,7 +114,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   const over = project !== null && (yield* isOver(project))
   const warned = (yield* Checks.configs(config, paths.userConfig)).filter(({ name }) => name === "notify")
   const lines = [
-    launched ? `The daemon is ${verb} (pid ${pid}).` : `The daemon runs already (pid ${pid}).`,
+    launched ? `The daemon is ${verb} (pid ${pid}).` : `The daemon is already running (pid ${pid}).`,
     ...Checks.reaped(pid).map(({ detail, remedy }) => `Warning: ${detail}. ${remedy}`),
     ...(status.daemon.zone?.doubt == null ? [] : [`${status.daemon.zone.doubt}.`]),
     ...(project === null ? [yield* unregistered] : over ? [] : [...projectLines(project), ...(yield* twinOf(project))]),
@@ -116,7 +123,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   const { ownConfig } = status.daemon
   if (ownConfig !== undefined) {
     lines.push(
-      `${ownConfig.path} cannot be used; the last good version stays in force:`,
+      `${ownConfig.path} is invalid; agentd continues to use the last valid version:`,
       ...plainLines(ownConfig.problem).map((line) => `  ${line}`)
     )
   }
@@ -127,34 +134,36 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   )
   if (project !== null && project.waits !== undefined) {
     return yield* new VerbFailed({
-      message: `${project.config} has changed and waits: the version before stays in force.`,
-      remedy: `Look at the change, and put it into force: agentd trust ${project.name}`,
+      message: `${project.config} has changed, and the change waits for your approval. Until then the previous version applies.`,
+      remedy: `Review the change and apply it: agentd trust ${project.name}`,
       exitCode: ExitCode.config
     })
   }
   if (ownConfig !== undefined && (project === null || project.problems.length === 0)) {
     return yield* new VerbFailed({
       message: `${ownConfig.path} has problems.`,
-      remedy: "Fix it: it is read again when it changes.",
+      remedy: "Fix the file. agentd reads it again when it changes.",
       exitCode: ExitCode.config
     })
   }
   if (project === null || project.problems.length === 0) return
   if (over) {
     return yield* new VerbFailed({
-      message: `The conversation ${project.conversation} of ${project.name} is closed: no agent of it runs.`,
-      remedy: "Begin a new one: agentd project new",
+      message: `The conversation ${project.conversation} of ${project.name} is closed, so none of its agents runs.`,
+      remedy: "Start a new conversation: agentd project new",
       exitCode: ExitCode.failed
     })
   }
   return yield* new VerbFailed({
     message: `${project.config} has problems.`,
-    remedy: "Fix it: it is read again when it changes.",
+    remedy: "Fix the file. agentd reads it again when it changes.",
     exitCode: ExitCode.config
   })
 })
 
-/** Writes the new name into the config file of this folder's project; the change is then started like any other. */
+/**
+ * Writes the new name into the config of this folder's project. The change then needs approval like any other change.
+ */
 const called = Effect.fnUntraced(function* (name: string) {
   const { caller } = yield* Invocation
   const { config } = caller
@@ -162,7 +171,7 @@ const called = Effect.fnUntraced(function* (name: string) {
   if (yield* Trust.isRun) {
     return yield* new VerbFailed({
       message: RUN,
-      remedy: "A person runs it, in a terminal of their own.",
+      remedy: "Run the command in your own terminal, outside of the agent.",
       exitCode: ExitCode.failed
     })
   }
@@ -170,7 +179,7 @@ const called = Effect.fnUntraced(function* (name: string) {
   yield* rename(config, name)
 })
 
-/** `name`: new name of this folder's project; undefined: unchanged. */
+/** Runs `agentd start`. `name`: new name of this folder's project; undefined: the name does not change. */
 export const run = Effect.fnUntraced(function* (name: string | undefined) {
   if (name !== undefined) yield* called(name)
   yield* startDaemon("started", yield* Clock.currentTimeMillis)

@@ -1,4 +1,4 @@
-/** `agentd status`: the status of the daemon, and the runes on which each fact is based. */
+/** `agentd status`: shows the status of the daemon. Each fact names the rune that it is based on. */
 import type { DaemonStatus, StatusReply } from "../../board/DaemonMessages.ts"
 import * as DiskRoom from "../../board/DiskRoom.ts"
 import { VERSION } from "../../api/rpc/Version.ts"
@@ -10,12 +10,12 @@ import { LOOKS } from "../../domain/Words.ts"
 import { age, clock, type Colour, count, lookColour, paint, plain, plainLines } from "../render/Output.ts"
 
 const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: string, colour: Colour] } = {
-  recovering: ["recovering: it reads its log, and already answers", "yellow"],
+  recovering: ["recovering: the daemon is reading its log, but already answers", "yellow"],
   ready: ["ready", "green"],
   stopping: ["stopping", "yellow"]
 }
 
-/** Streams of the log that are still being read, and those that cannot be read. */
+/** Lines about streams of the log that are still being read, and about streams that cannot be read. */
 export const reading = ({ reading }: Pick<DaemonStatus, "reading">, colour: boolean): ReadonlyArray<string> => {
   if (reading === undefined) return []
   const { aside = [], read, streams, unreadable, waiting } = reading
@@ -23,13 +23,13 @@ export const reading = ({ reading }: Pick<DaemonStatus, "reading">, colour: bool
   return [
     ...(read === streams && waiting.length === 0 ? [] : [`${read} of ${count(streams, "stream")} read${names}`]),
     ...unreadable.map(({ message, stream }) =>
-      paint(colour, "red", `${plain(stream)} cannot be read, and is left out: ${plain(message)} → agentd verify`)
+      paint(colour, "red", `${plain(stream)} cannot be read, so it is skipped: ${plain(message)} → agentd verify`)
     ),
     ...aside.map(({ message, part, stream }) =>
       paint(
         colour,
         "red",
-        `${plain(part)} of ${plain(stream)} is left out: ${plain(message)} → agentd repair ${plain(stream)} --dry-run`
+        `${plain(part)} of ${plain(stream)} is skipped: ${plain(message)} → agentd repair ${plain(stream)} --dry-run`
       )
     )
   ]
@@ -40,18 +40,18 @@ const supervision = ({ by, restsOn, unit }: DaemonStatus["supervision"]): string
     by === "systemd"
       ? `systemd${unit === null ? "" : ` (${plain(unit)})`}`
       : by === "detached"
-        ? "nobody (a detached process; it does not come back after a reboot)"
-        : "the terminal that it was started in"
+        ? "none (a detached process, which does not start again after a reboot)"
+        : "the terminal in which it was started"
   return `${who}; ${plain(restsOn)}`
 }
 
 const outbox = (mail: DaemonStatus["outbox"], now: number): string => {
-  if (mail.unread === true) return "what waits is still being read"
-  if (!mail.configured) return "nobody is mailed: no mail section is configured"
+  if (mail.unread === true) return "the queue is still being read from the log"
+  if (!mail.configured) return "off: the config has no mail section"
   const parts = [`${mail.waiting} waiting`, `${mail.failed} failed`]
   if (mail.lastSentAt !== null) parts.push(`last sent ${age(now - mail.lastSentAt)} ago`)
   if (mail.lastError !== null) parts.push(`last error: ${plain(mail.lastError)}`)
-  return `${parts.join(", ")}; rests on rune ${mail.restsOn}`
+  return `${parts.join(", ")}; based on rune ${mail.restsOn}`
 }
 
 const http = (report: DaemonStatus["http"]): string => {
@@ -64,7 +64,7 @@ const http = (report: DaemonStatus["http"]): string => {
         ? "TCP is turned off"
         : listening
           ? `http://127.0.0.1:${port}`
-          : `port ${port} is not listened on yet`
+          : `not listening on port ${port} yet`
   return `${plain(socket ?? "no socket yet")}; ${tcp}`
 }
 
@@ -75,20 +75,20 @@ const logOf = (log: DaemonStatus["log"]): string => {
     `${count(head, "rune")}${begins === undefined ? "" : ` (those before ${begins} are deleted)`}, ${bytes(log.bytes)}`,
     ...(sealed === undefined || sealed === 0 ? [] : [`and ${bytes(sealed)} in segments`]),
     ...(typeof perDay === "number" ? [`${bytes(perDay)} a day`] : []),
-    ...(typeof free === "number" ? [`${bytes(free)} free${lasts === undefined ? "" : `, which lasts ${lasts}`}`] : [])
+    ...(typeof free === "number" ? [`${bytes(free)} free${lasts === undefined ? "" : `, enough for ${lasts}`}`] : [])
   ].join("; ")
 }
 
 const checked = (last: DaemonStatus["log"]["checked"], { colour, now }: World): ReadonlyArray<string> => {
   if (last === undefined || last === null) return []
   const { at, first, problems, runes } = last
-  const when = `checked as a whole ${age(now - at)} ago`
+  const when = `whole log checked ${age(now - at)} ago`
   return problems === 0
-    ? [`${when}: all is well (${count(runes, "rune")})`]
+    ? [`${when}: no problems (${count(runes, "rune")})`]
     : [paint(colour, "red", `${when}: ${count(problems, "problem")}: ${plain(first ?? "")} → agentd verify`)]
 }
 
-/** `3 working (rune 12)`, by status word; an older daemon reports only its internal states. */
+/** Counts of agents by status, such as `3 working (rune 12)`. An older daemon reports only its internal states. */
 const countsOf = ({ states, words }: StatusReply, colour: boolean): ReadonlyArray<string> =>
   words === undefined
     ? states.map(({ agents, restsOn, state }) => `${agents} ${plain(state)} (rune ${restsOn})`)
@@ -102,12 +102,18 @@ export const view = (status: StatusReply, world: World): ReadonlyArray<string> =
   const { accounts = [], daemon, projects, uptime } = status
   const line = (name: string, text: string) => `${paint(colour, "dim", name.padEnd(11))}${text}`
   const [phase, phaseColour] = phases[daemon.phase]
-  const skew = daemon.version === VERSION ? "" : ` (this command is ${VERSION}: agentd restart brings them together)`
+  const skew =
+    daemon.version === VERSION ? "" : ` (this command has version ${VERSION}; to update the daemon: agentd restart)`
   const agents = countsOf(status, colour)
   return [
     line("daemon", `${paint(colour, phaseColour, phase)}, pid ${daemon.pid}, version ${plain(daemon.version)}${skew}`),
     ...(daemon.replaced === true
-      ? [line("", paint(colour, "yellow", "it runs an older agentd than the one that is installed: agentd restart"))]
+      ? [
+          line(
+            "",
+            paint(colour, "yellow", "the daemon is older than the installed agentd. To update it: agentd restart")
+          )
+        ]
       : []),
     line("up", `${age(uptime)}, since ${clock(daemon.startedAt, now)}`),
     line("kept by", supervision(daemon.supervision)),
@@ -117,7 +123,7 @@ export const view = (status: StatusReply, world: World): ReadonlyArray<string> =
     line("log", logOf(daemon.log)),
     ...checked(daemon.log.checked, world).map((text) => line("", text)),
     ...(DiskRoom.isShort(daemon.log)
-      ? [line("", paint(colour, "red", "the disk will soon be full: make room, or agentd stops"))]
+      ? [line("", paint(colour, "red", "the disk is almost full: free some space, or agentd stops"))]
       : []),
     ...reading(daemon, colour).map((text, index) => line(index === 0 ? "reading" : "", text)),
     line("mail", outbox(daemon.outbox, now)),
@@ -133,7 +139,7 @@ export const view = (status: StatusReply, world: World): ReadonlyArray<string> =
       problems.length === 0
         ? []
         : [
-            line("", paint(colour, "yellow", "its file cannot be used; the last good version stays in force:")),
+            line("", paint(colour, "yellow", "its config is invalid; agentd continues to use the last valid version:")),
             ...problems.flatMap(plainLines).map((problem) => line("", `  ${paint(colour, "yellow", problem)}`))
           ]
     )
@@ -142,9 +148,14 @@ export const view = (status: StatusReply, world: World): ReadonlyArray<string> =
 
 export const status = declare({
   path: ["status"],
-  description: "Show the daemon: whether it is ready, what keeps it, its log, mail and agents by state",
-  examples: [{ command: "agentd status --json", description: "For scripts; exit code 3: not running" }],
-  args: { tree: off("The supervision tree instead: agentd status --tree --help") },
+  description: "Show the daemon's status: whether it is ready, its supervisor, log, mail queue and agents",
+  examples: [
+    {
+      command: "agentd status --json",
+      description: "Print the status as JSON; exit code 3 means that the daemon is not running"
+    }
+  ],
+  args: { tree: off("Show the supervision tree instead. Help: agentd status --tree --help") },
   rpc: () => read("Status", null),
   view
 })

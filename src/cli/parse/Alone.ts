@@ -1,4 +1,4 @@
-/** `agentd` without a command: the board on a terminal, else the help. */
+/** `agentd` without a command: opens the board on a terminal; otherwise prints the help. */
 import { Effect } from "effect"
 import { CliError } from "effect/cli"
 import { Invocation } from "./Invocation.ts"

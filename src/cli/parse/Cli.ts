@@ -1,7 +1,7 @@
 /**
- * Cli: the complete command line: every verb with its flags, its arguments and an
- * example. The code of a verb is in its own file. That file is loaded only when the
- * verb is called, so that no verb waits for the code of the others.
+ * Cli: the complete command line: every verb with its flags, its arguments and an example. Each verb has its code in a
+ * file of its own, which is loaded only when the verb is called. A call therefore does not load the code of other
+ * verbs.
  */
 import { Cause, Console, Effect, Option } from "effect"
 import { Argument, CliConfig, CliError, CliOutput, Command, Flag, GlobalFlag } from "effect/cli"
@@ -34,12 +34,15 @@ const up = Command.make(
 ).pipe(
   Command.withDescription("Run the daemon in the foreground, with the project of this folder"),
   Command.withExamples([
-    { command: "agentd up", description: "It runs here; Ctrl-C stops it gracefully" },
-    { command: "agentd --state /tmp/try up", description: "With a state directory of its own, to try things" }
+    { command: "agentd up", description: "Run the daemon in this terminal until Ctrl-C, which stops it gracefully" },
+    {
+      command: "agentd --state /tmp/try up",
+      description: "Run a separate daemon with its own state directory, for experiments"
+    }
   ])
 )
 
-/** `start`, `stop` and `restart`; without a name they are about the daemon. */
+/** The verbs `start`, `stop` and `restart`. Without an agent's name they act on the daemon. */
 const lives = commandsOf(Declared.daemon, [
   commandOf(AgentLife.start, {
     program: (input) =>
@@ -66,18 +69,18 @@ const trust = Command.make(
   {
     what: maybeWord(
       "what",
-      "A project's name, or the hash of the text that was shown; none: the project of this folder"
+      "A project's name, or the hash that agentd trust showed; default: the project of this folder"
     )
   },
   verb(() => import("../projects/Trust.ts"))
 ).pipe(
-  Command.withDescription("Show what a changed agentd.jsonc would do, and put it into force"),
+  Command.withDescription("Show what a changed agentd.jsonc would do, and apply it after confirmation"),
   Command.withExamples([
     {
       command: "agentd trust",
-      description: "Shows the change, dangerous parts first, and the diff; then asks"
+      description: "Show the changes, dangerous ones first, then the diff; ask before they are applied"
     },
-    { command: "agentd trust --json", description: "The change with its hash, for scripts; nothing is put into force" }
+    { command: "agentd trust --json", description: "Print the change and its hash for scripts; nothing is applied" }
   ])
 )
 
@@ -86,23 +89,28 @@ const verify = Command.make(
   {},
   verb(() => import("../daemon/Verify.ts"))
 ).pipe(
-  Command.withDescription("Re-read the whole log: hashes, order, invariants; works without the daemon too"),
-  Command.withExamples([{ command: "agentd verify", description: "Exit code 4: there are problems" }])
+  Command.withDescription("Check the whole log: hashes, order and invariants; works without the daemon, too"),
+  Command.withExamples([
+    { command: "agentd verify", description: "Check the log; exit code 4 means that it has problems" }
+  ])
 )
 
 const repair = Command.make(
   "repair",
   {
-    conversation: maybeWord("conversation", "Full id of the one conversation to repair; none: all that are damaged"),
-    dryRun: off("dry-run", "Say what would be lost, and change nothing"),
+    conversation: maybeWord(
+      "conversation",
+      "Full id of the conversation to repair; default: all damaged conversations"
+    ),
+    dryRun: off("dry-run", "Show what the repair would lose, and change nothing"),
     yes
   },
   verb(() => import("../daemon/Repair.ts"))
 ).pipe(
   Command.withDescription("Repair a damaged log while no daemon runs: cut each stream after its last good rune"),
   Command.withExamples([
-    { command: "agentd repair --dry-run", description: "What would be lost: runes, messages and turns" },
-    { command: "agentd repair", description: "Asks first; the old store is kept in damaged/" }
+    { command: "agentd repair --dry-run", description: "Show which runes, messages and turns the repair would lose" },
+    { command: "agentd repair", description: "Repair the log after confirmation; the old store is kept in damaged/" }
   ])
 )
 
@@ -114,9 +122,12 @@ const backup = Command.make(
   },
   verb(() => import("../daemon/Backup.ts"))
 ).pipe(
-  Command.withDescription("Copy the store, with the files that it needs, into one file; the daemon may run"),
+  Command.withDescription("Copy the store and the files that it needs into one file, even while the daemon runs"),
   Command.withExamples([
-    { command: "agentd backup ~/agentd.tar.zst", description: "A consistent copy; nothing waits for it" }
+    {
+      command: "agentd backup ~/agentd.tar.zst",
+      description: "Make a consistent copy; agents and the daemon continue meanwhile"
+    }
   ])
 )
 
@@ -125,10 +136,16 @@ const restore = Command.make(
   { file: Argument.String("file").pipe(Argument.withDescription("File made by agentd backup")), yes },
   verb(() => import("../daemon/Restore.ts"))
 ).pipe(
-  Command.withDescription("Restore a backup; the current store is moved aside. The daemon must be stopped"),
+  Command.withDescription("Restore a backup and move the current store aside; the daemon must be stopped"),
   Command.withExamples([
-    { command: "agentd restore ~/agentd.tar.zst", description: "Reads and verifies all of it first, and asks" },
-    { command: "agentd --state /tmp/try restore ~/agentd.tar.zst", description: "Into another state directory" }
+    {
+      command: "agentd restore ~/agentd.tar.zst",
+      description: "Verify the whole backup, ask for confirmation, then restore it"
+    },
+    {
+      command: "agentd --state /tmp/try restore ~/agentd.tar.zst",
+      description: "Restore the backup into another state directory"
+    }
   ])
 )
 
@@ -138,17 +155,23 @@ const gc = Command.make(
     dryRun: off("dry-run", "List what would be removed, and remove nothing"),
     days: Flag.Int("days").pipe(
       Flag.withMetavar("DAYS"),
-      Flag.withDescription("Only what has not changed for this many days (14)"),
+      Flag.withDescription("Remove only items that have not changed for this many days (14)"),
       Flag.withDefault(14)
     ),
     yes
   },
   verb(() => import("../setup/Gc.ts"))
 ).pipe(
-  Command.withDescription("Remove what is no longer needed: work trees with merged work, old logs, leftovers"),
+  Command.withDescription("Remove items that are no longer needed: work trees with merged work, old logs, leftovers"),
   Command.withExamples([
-    { command: "agentd gc --dry-run", description: "Lists sizes, and what stays and why" },
-    { command: "agentd gc --days 90", description: "Lists it, and asks" }
+    {
+      command: "agentd gc --dry-run",
+      description: "List what would be removed with its size, and what would be kept and why"
+    },
+    {
+      command: "agentd gc --days 90",
+      description: "Remove only items that have not changed for 90 days; list them and ask first"
+    }
   ])
 )
 
@@ -157,82 +180,100 @@ const uninstall = Command.make(
   { dryRun: off("dry-run", "List what would be removed, and remove nothing"), yes },
   verb(() => import("../setup/Uninstall.ts"))
 ).pipe(
-  Command.withDescription("Stop the daemon and remove what it made; work trees that hold work are kept"),
+  Command.withDescription(
+    "Stop the daemon and remove the files that it made, except work trees that still contain work"
+  ),
   Command.withExamples([
-    { command: "agentd uninstall --dry-run", description: "Lists what would be removed, and what stays" },
-    { command: "agentd uninstall", description: "Shows it, and asks" }
+    { command: "agentd uninstall --dry-run", description: "List what would be removed and what would be kept" },
+    { command: "agentd uninstall", description: "List what would be removed, then ask for confirmation" }
   ])
 )
 
 const erase = Command.make(
   "erase",
   {
-    rune: Argument.Int("rune").pipe(Argument.withDescription("Its number: eventId in agentd log --json")),
-    also: off("also", "Erase also the runes of its conversation that repeat its texts"),
+    rune: Argument.Int("rune").pipe(Argument.withDescription("Number of the rune: eventId in agentd log --json")),
+    also: off("also", "Also erase the texts of runes in the same conversation that repeat them"),
     yes
   },
   verb(() => import("../daemon/Erase.ts"))
 ).pipe(
-  Command.withDescription("Erase the texts of one rune for good: from the log and its snapshots"),
+  Command.withDescription("Erase the texts of one rune permanently, from the log and its snapshots"),
   Command.withExamples([
-    { command: "agentd erase 1207", description: "Says what would be erased, and asks; agentd verify still passes" },
-    { command: "agentd erase 1207 --yes", description: "In a script: without --yes it exits 2" }
+    {
+      command: "agentd erase 1207",
+      description: "Show what would be erased, then ask; agentd verify still passes afterwards"
+    },
+    {
+      command: "agentd erase 1207 --yes",
+      description: "Erase without confirmation, for scripts; without --yes the exit code is 2"
+    }
   ])
 )
 
 const doctor = Command.make(
   "doctor",
   {
-    security: off("security", "Show what each agent could reach instead, without starting any")
+    security: off("security", "Instead of the checks, show what each agent could access; no agent is started")
   },
   verb(() => import("../setup/Doctor.ts"))
 ).pipe(
-  Command.withDescription("Check everything that agentd needs, and say how to fix what is missing"),
+  Command.withDescription("Check everything that agentd needs, and show how to fix each problem"),
   Command.withExamples([
-    { command: "agentd doctor", description: "Exit code 4: something has to be done" },
+    { command: "agentd doctor", description: "Check this machine; exit code 4 means that it found a problem" },
     {
       command: "agentd doctor --security",
-      description:
-        "What holds each agent, what it reads, writes and connects to, which keys it has; 4: one would not run"
+      description: "Show each agent's sandbox, files, network access and keys; exit code 4: an agent could not run"
     }
   ])
 )
 
 const alert = Command.make("alert").pipe(
-  Command.withDescription("Notices to a person: what was sent, the channels that send it, and a test"),
-  Command.withExamples([{ command: "agentd alert channels", description: "Each channel, and whether it works" }]),
+  Command.withDescription("Alerts to people: list sent alerts, list the channels that send them, send a test"),
+  Command.withExamples([
+    { command: "agentd alert channels", description: "List the channels, and whether each one works" }
+  ]),
   Command.withSubcommands(commandsOf(Declared.alerts))
 )
 
 const config = Command.make("config").pipe(
-  Command.withDescription("Configs of projects: what a change would do"),
-  Command.withExamples([{ command: "agentd config diff", description: "It changes nothing" }]),
+  Command.withDescription("Project configs: show what a change would do"),
+  Command.withExamples([
+    { command: "agentd config diff", description: "Show what the changed file would do; nothing is applied" }
+  ]),
   Command.withSubcommands(commandsOf(Declared.configs))
 )
 
 const open = Command.make(
   "open",
   {
-    view: off("view", "Allow the page only to read"),
-    print: off("print", "Print the link alone, and open no browser"),
-    ownPort: off("own-port", "A separate port, for a browser that cannot resolve names below localhost"),
+    view: off("view", "Allow the page to read, but not to act"),
+    print: off("print", "Print only the link, and open no browser"),
+    ownPort: off("own-port", "Use a separate port, for a browser that cannot resolve names such as x.localhost"),
     label: Flag.String("label").pipe(
-      Flag.withDescription("The name by which the page is listed and logged"),
+      Flag.withDescription("Name of the page in lists and in the log"),
       Flag.withDefault("page")
     )
   },
   verb(() => import("../daemon/Open.ts"))
 ).pipe(
-  Command.withDescription("Open the page in a browser: all that the board shows and does, and more"),
+  Command.withDescription(
+    "Open the web page of agentd in a browser; it can do everything that the board can, and more"
+  ),
   Command.withExamples([
-    { command: "agentd open", description: "A link that works once, within two minutes" },
-    { command: "agentd open --view --label wall", description: "A page that can only read" }
+    { command: "agentd open", description: "Open the page by a link that works once, within two minutes" },
+    { command: "agentd open --view --label wall", description: "Open a page that can only read, and name it wall" }
   ])
 )
 
 const access = Command.make("access").pipe(
-  Command.withDescription("Pages and programs with access over HTTP"),
-  Command.withExamples([{ command: "agentd access ls", description: "Each with its rights, and since when" }]),
+  Command.withDescription("Web pages and programs that have access to the daemon over HTTP"),
+  Command.withExamples([
+    {
+      command: "agentd access ls",
+      description: "List each page and program with its rights, and since when it has access"
+    }
+  ]),
   Command.withSubcommands(commandsOf(Declared.access))
 )
 
@@ -240,20 +281,29 @@ const schema = Command.make(
   "schema",
   {
     of: Argument.Literals("of", ["goal"]).pipe(
-      Argument.withDescription("goal: print the schema of a plan file instead"),
+      Argument.withDescription("goal: print the schema of a goal's plan file, not of agentd.jsonc"),
       Argument.optional,
       Argument.map(Option.getOrUndefined)
     ),
-    user: off("user", "Print the schema of the user's own config.jsonc instead"),
-    openapi: off("openapi", "Print the daemon's HTTP API as OpenAPI 3.1 instead")
+    user: off("user", "Print the schema of the user's own config.jsonc, not of agentd.jsonc"),
+    openapi: off("openapi", "Print the daemon's HTTP API as OpenAPI 3.1, not the schema of agentd.jsonc")
   },
   verb(() => import("../daemon/Schema.ts"))
 ).pipe(
   Command.withDescription("Print the JSON Schema of agentd.jsonc, for editors"),
   Command.withExamples([
-    { command: "agentd schema > agentd.schema.json", description: 'Then name it as "$schema"' },
-    { command: "agentd schema --openapi > agentd.openapi.json", description: "For programs that call the daemon" },
-    { command: "agentd schema goal > plan.schema.json", description: "For planners, and editors of plans" }
+    {
+      command: "agentd schema > agentd.schema.json",
+      description: 'Save the schema; then name the file as "$schema" in agentd.jsonc'
+    },
+    {
+      command: "agentd schema --openapi > agentd.openapi.json",
+      description: "Save the HTTP API's description, for programs that call the daemon"
+    },
+    {
+      command: "agentd schema goal > plan.schema.json",
+      description: "Save the schema of plan files, for planners and editors"
+    }
   ])
 )
 
@@ -261,11 +311,11 @@ const init = Command.make(
   "init",
   {
     agent: Flag.Literals("agent", AGENTS).pipe(
-      Flag.withDescription("Which agent works here; default: one that is logged in"),
+      Flag.withDescription("Agent program to use; default: an installed one that is logged in"),
       Flag.optional
     ),
     role: Flag.Literals("role", ROLES).pipe(
-      Flag.withDescription("Role of an agent to write; repeatable"),
+      Flag.withDescription("Add an agent with this role; repeatable"),
       Flag.atLeast(0)
     ),
     yes
@@ -277,41 +327,51 @@ const init = Command.make(
       yes: input.yes
     })
 ).pipe(
-  Command.withDescription("Write an agentd.jsonc for the installed agents; an existing one is left alone"),
+  Command.withDescription("Write an agentd.jsonc for the installed agent programs; an existing file is not changed"),
   Command.withExamples([
-    { command: "agentd init && agentd start", description: "Begin" },
-    { command: "agentd init --yes --role builder --role reviewer", description: "Without questions" }
+    { command: "agentd init && agentd start", description: "Write a config, then start the daemon with it" },
+    {
+      command: "agentd init --yes --role builder --role reviewer",
+      description: "Write a config with two agents, without questions"
+    }
   ])
 )
 
 const demo = Command.make(
   "demo",
-  { stop: off("stop", "Stop the demo, and remove all of it") },
+  { stop: off("stop", "Stop the demo, and remove all its files") },
   verb(() => import("../setup/Demo.ts"))
 ).pipe(
   Command.withDescription("Try agentd with scripted agents, in a separate daemon"),
   Command.withExamples([
-    { command: "agentd demo", description: "Says which commands to try" },
-    { command: "agentd demo --stop", description: "Leaves nothing behind" }
+    { command: "agentd demo", description: "Start the demo, and list commands to try" },
+    { command: "agentd demo --stop", description: "Stop the demo, and remove everything that it made" }
   ])
 )
 
 const completions = Command.make(
   "completions",
   {
-    shell: Argument.Literals("shell", ["bash", "zsh", "fish"]).pipe(Argument.withDescription("The shell"))
+    shell: Argument.Literals("shell", ["bash", "zsh", "fish"]).pipe(
+      Argument.withDescription("Shell that the script is for")
+    )
   },
   ({ shell }) => verb(() => import("./Completions.ts"))({ shell, root: whole(), modes })
 ).pipe(
-  Command.withDescription("Print a script that completes verbs, flags, and names as the daemon knows them"),
+  Command.withDescription(
+    "Print a shell script that completes verbs, flags, and the names of agents, goals and projects"
+  ),
   Command.withExamples([
-    { command: 'eval "$(agentd completions bash)"', description: "For this shell; put it into ~/.bashrc to keep it" }
+    {
+      command: 'eval "$(agentd completions bash)"',
+      description: "Turn completion on in this shell; to keep it, add the line to ~/.bashrc"
+    }
   ])
 )
 
 const exitCodes = meanings.map(([code, meaning]) => `${String(code).padStart(5)}  ${meaning}`).join("\n")
 
-/** Without a subcommand it opens the board. */
+/** The command `agentd`: without a subcommand it opens the board. */
 const agentd = Command.make(
   "agentd",
   {},
@@ -330,7 +390,7 @@ const agentd = Command.make(
     { group: "Schedules", commands: ScheduleVerbs.daily },
     { group: "Sessions", commands: SessionVerbs.daily },
     {
-      group: "Setting up",
+      group: "Setup",
       commands: [
         init,
         demo,
@@ -358,15 +418,17 @@ const agentd = Command.make(
 /** The complete command, from which documents are generated. */
 export const root = agentd
 
-/** Verbs with a mode (such as `log --text`), which help does not list as commands. */
+/** Verbs with a mode, such as `log --text`. The help does not list them as commands. */
 export const modes = [...lives, ...AgentVerbs.daily].filter(({ name }) => Renamed.isMode(name))
 
-/** The complete command; a function, because `completions` needs it and is itself a part of it. */
+/** The complete command. A function, because the command contains `completions`, which needs the complete command. */
 const whole = (): Command.Command.Any => agentd
 
 type Wrong = Extract<Parameters<CliOutput.Presenter["present"]>[0], { readonly _tag: "InvalidInvocation" }>
 
-/** An invalid invocation as an error: the remedy is the intended verb if it is known, else the usage. */
+/**
+ * Turns an invalid invocation into an error. The remedy names the verb that was probably intended, or else the usage.
+ */
 const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
   const [first] = errors
   const habit =
@@ -374,7 +436,7 @@ const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
   return {
     tag: first?._tag ?? "InvalidInvocation",
     code: "invalid" as const,
-    // if the intended verb is known, a guess by spelling would mislead
+    // if Habits knows the intended verb, omit the framework's suggestion by spelling: it would mislead
     message: habit === undefined ? errors.map(({ message }) => message).join("\n") : first!.message.split("\n")[0]!,
     remedy: habit ?? `Usage: ${helpDoc.usage}. More: ${commandPath.join(" ")} --help`,
     exitCode: ExitCode.usage
@@ -389,12 +451,12 @@ const presenter = (json: boolean): CliOutput.Presenter => ({
       : CliOutput.defaultPresenter.present(event)
 })
 
-/** Only --help and --version of the framework: no wizard, no log level. */
+/** Turns on only --help and --version of the framework: no wizard, no log level. */
 export const cliConfig = CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
 
 const isUsageError = (error: unknown): error is CliError.CliError => CliError.isCliError(error)
 
-/** The state directory that hints must name, taken from the arguments; null: the default one. */
+/** The state directory that commands in hints must name, from the arguments; null: the default directory. */
 const stateOf = Effect.fnUntraced(function* (options: ReadonlyArray<string>) {
   const at = options.findLastIndex((option) => /^--state(=|$)/.test(option))
   const chosen =
@@ -410,7 +472,7 @@ const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, options
   return yield* reported(cause, yield* stateOf(options), options.includes("--json"))
 })
 
-/** Inserts `--` after `run` if it is missing, so that the program's flags are not read as ours. */
+/** Inserts `--` after `run` if it is missing, so that flags of the started program are not read as flags of agentd. */
 const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const verb = args.findIndex((arg, index) => !arg.startsWith("-") && args[index - 1] !== "--state")
   const next = args[verb + 1]
@@ -418,7 +480,7 @@ const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   return [...args.slice(0, verb + 1), "--", ...args.slice(verb + 1)]
 }
 
-/** Runs one command line, and returns its exit code. Only an interrupt fails. */
+/** Runs one command line, and returns its exit code. The effect fails only if it is interrupted. */
 export const run = (given: ReadonlyArray<string>) => {
   const { args: present, note } = Renamed.present(Habits.asFlags(given))
   const args = withProgram(Renamed.asOneWord(present))

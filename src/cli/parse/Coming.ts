@@ -2,14 +2,17 @@
  * Coming: a future point in time, as a person types it: `9:00`, `tomorrow 9:00`, `fri 17:30`, `20m`, or a date. Pure
  * except for the machine's time zone.
  *
- * Guarantees: a time without a zone is in the machine's time zone; a time that a clock change skips is moved forward by
- * the size of the change; of a time that occurs twice, the first is used.
+ * Guarantees: a time without a zone is in the machine's time zone. If a clock change skips the time, the time moves
+ * forward by the size of the change. If the time occurs twice, the first occurrence is used.
  */
 export type Coming =
   | { readonly _tag: "In"; readonly millis: number }
   /** ms since the epoch */
   | { readonly _tag: "At"; readonly at: number }
-  /** The next such time; `seconds` since midnight; `days` from today; `weekday`: 0 is Sunday. */
+  /**
+   * A time of day, resolved to its next occurrence. `seconds`: since midnight; `days`: from today; `weekday`: 0 is
+   * Sunday.
+   */
   | { readonly _tag: "Clock"; readonly seconds: number; readonly days?: number; readonly weekday?: number }
 
 export const FORM =
@@ -18,7 +21,7 @@ export const FORM =
 const UNITS: { readonly [unit: string]: number } = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 const PIECE = /^\s*(\d{1,9}(?:\.\d{1,6})?)\s*(s|m|h|d|w|sec|min|second|minute|hour|day|week)s?(?=[\s\d]|$)/u
 
-/** A duration such as `20m`, `1h30m` or `2 hours` in ms; undefined if the text is none. */
+/** Parses a duration such as `20m`, `1h30m` or `2 hours`; returns ms, or undefined if the text is not a duration. */
 export const spanOf = (text: string): number | undefined => {
   let rest = text.trim().toLowerCase()
   let millis = 0
@@ -53,26 +56,26 @@ const onDay = (text: string): Coming | undefined => {
   return weekday === -1 ? undefined : { _tag: "Clock", seconds, weekday }
 }
 
-/** Undefined: the text has none of these forms. */
+/** Parses a future time; undefined if the text has none of the known forms. */
 export const parse = (given: string): Coming | undefined => {
   const text = given.trim().toLowerCase()
   const day = onDay(text)
   if (day !== undefined) return day
   const millis = spanOf(text.replace(/^(in\s+|\+)/u, ""))
   if (millis !== undefined) return { _tag: "In", millis }
-  // a bare date would be midnight in UTC
+  // a date without a time is rejected: Date.parse would read it as midnight in UTC
   if (!/^\d{4}-\d\d-\d\d[t ]\d\d:\d\d/u.test(text)) return undefined
   const at = Date.parse(given.trim().replace(/^(\S+) /u, "$1T"))
   return Number.isNaN(at) ? undefined : { _tag: "At", at }
 }
 
-/** ms since the epoch; can be in the past for a date, or a time of today. */
+/** Resolves the time to ms since the epoch. The result can be in the past for a date, or for a time of today. */
 export const atOf = (coming: Coming, now: number): number => {
   if (coming._tag === "In") return now + coming.millis
   if (coming._tag === "At") return coming.at
   const { days, seconds, weekday } = coming
   const today = new Date(now)
-  // local hours and minutes, even if the clock changes that night
+  // built from local hours and minutes, so that a clock change in that night does not shift the time
   const on = (ahead: number) =>
     new Date(
       today.getFullYear(),

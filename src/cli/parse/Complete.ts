@@ -1,8 +1,8 @@
 /**
- * `agentd complete KIND`: names for the completion of a shell, one a line, each with a description after a tab. The
- * scripts of `agentd completions` call it; help does not list it.
+ * `agentd complete KIND`: prints names for shell completion, one per line, each followed by a tab and a description.
+ * The scripts of `agentd completions` call it; the help does not list it.
  *
- * Guarantees: a name with characters that are special to a shell is not offered.
+ * Guarantees: a name with characters that are special to a shell is not printed.
  */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import type { ProjectInfo } from "../../domain/Messages.ts"
@@ -22,7 +22,9 @@ const MAX_IS = 80
 
 const WORD = /^[\w@%+.,/:-]+$/
 
-/** Names of a row: the full one, and, in the folder of its project, before it the short one. */
+/**
+ * Names by which a board row can be completed: its full name and, in the folder of its project, first its short name.
+ */
 const namesOf = ({ called, kind, name, project }: BoardRow, here: string | undefined): ReadonlyArray<string> => {
   const short = kind === "channel" ? name.replace(/^#/, "") : name
   const isHere = project === here && kind !== "session" && kind !== "project"
@@ -39,7 +41,7 @@ const offeredBy = (kind: NameKind, row: BoardRow, here: string | undefined): Rea
   return namesOf(row, here).map((name) => ({ name, is }))
 }
 
-/** Each name once. `here`: name of this folder's project. */
+/** The names to complete, each once. `here`: name of this folder's project. */
 export const offers = (
   kind: NameKind,
   rows: ReadonlyArray<BoardRow>,
@@ -54,9 +56,9 @@ const projectAt = (projects: ReadonlyArray<ProjectInfo>, config: string | null):
 
 export const complete = declare({
   path: ["complete"],
-  description: "List names for the completion of a shell",
-  examples: [{ command: "agentd complete agent", description: "One a line, with what it is behind a tab" }],
-  args: { kind: pick(KINDS, "The kind of names") },
+  description: "List names for shell completion",
+  examples: [{ command: "agentd complete agent", description: "List agents, one per line: name, tab, description" }],
+  args: { kind: pick(KINDS, "Kind of names to list") },
   rpc: ({ kind }, { config }) =>
     map(all({ board: read("Board", { all: false }), projects: read("Projects", null) }), ({ board, projects }) =>
       offers(kind, board.rows, projectAt(projects, config))

@@ -2,8 +2,9 @@
  * `agentd completions SHELL`: prints the script that completes verbs, flags and names.
  *
  * Verbs and flags are part of the script, so they need no process. For names of agents, goals, calls and so on the
- * script runs `agentd complete` (`Complete`), which answers within half a second or offers nothing. The three scripts
- * do the same over the same table: they walk the words up to the cursor, and offer what can stand there.
+ * script runs `agentd complete` (`Complete`), which answers within half a second or prints nothing. The scripts for
+ * bash, zsh and fish work alike, over the same table. They walk the words up to the cursor, and offer completions for
+ * it.
  */
 import { Console, Effect } from "effect"
 import { type Command, Completions } from "effect/cli"
@@ -12,13 +13,13 @@ import { modesOf } from "./Renamed.ts"
 
 export type Shell = "bash" | "zsh" | "fish"
 
-/** The completions at a place: names of a kind, files, one of some words (`=a,b`), or anything (`-`). */
+/** Completions for an argument or flag value: names of a kind, files, fixed words (`=a,b`), or none (`-`: any text). */
 type Offer = NameKind | "files" | "-" | `=${string}`
 
 interface Flag {
   readonly names: ReadonlyArray<string>
   readonly is: string
-  /** Kind of its value; undefined: the flag takes no value. */
+  /** Kind of the flag's value; undefined: the flag takes no value. */
   readonly takes: Offer | undefined
 }
 
@@ -33,7 +34,7 @@ interface Entry {
   readonly repeats: boolean
 }
 
-/** Kinds of arguments and flags, by their names. */
+/** Completions for arguments and flags, by the name of the argument or flag. */
 const BY_NAME: { readonly [name: string]: Offer } = {
   AGENT: "agent",
   NAME: "name",
@@ -44,7 +45,7 @@ const BY_NAME: { readonly [name: string]: Offer } = {
   file: "files",
   what: "project"
 }
-/** Exceptions: names of something new, or with another meaning. */
+/** Exceptions to `BY_NAME`: arguments that name a new item, or have another meaning. */
 const APART: { readonly [place: string]: Offer } = {
   "channel new channel": "-",
   "project rename name": "-",
@@ -65,7 +66,7 @@ const offerOf = (
   return APART[`${path} ${name}`] ?? BY_NAME[name] ?? (isKind(name) ? name : "-")
 }
 
-/** A verb with modes is completed with the flags of all its modes. */
+/** The entries of a command and its subcommands. A verb with modes gets the flags of all its modes. */
 const entriesOf = (command: Completions.CommandDescriptor, above: string, modes: Modes): ReadonlyArray<Entry> => {
   const of = (name: string) => (above === "" ? name : `${above} ${name}`)
   const all = [command, ...modes.filter(({ name }) => modesOf(above).includes(name))].flatMap(({ flags }) => flags)
@@ -98,7 +99,7 @@ const namesOf = (flags: ReadonlyArray<Flag>): ReadonlyArray<string> => flags.fla
 const takesOf = (flags: ReadonlyArray<Flag>) =>
   flags.flatMap(({ names, takes }) => (takes === undefined ? [] : names.map((name) => ({ name, takes }))))
 
-/** Bash functions that walk the words up to the cursor, and offer what can stand there. */
+/** Bash functions that walk the words up to the cursor, and offer the completions for it. */
 const BASH_WALK = `_agentd_taken() { # the offer for the value of a flag
   local one
   for one in $takes; do [[ $one == "$1":* ]] && taken=\${one#*:} && return 0; done
@@ -176,7 +177,7 @@ ${cases.join("\n")}
 ${BASH_WALK}`
 }
 
-/** Zsh functions that walk the words up to the cursor, and offer what can stand there. */
+/** Zsh functions that walk the words up to the cursor, and offer the completions for it. */
 const ZSH_WALK = `_agentd_offer() {
   local -a names
   case $1 in
@@ -241,7 +242,7 @@ ${cases.join("\n")}
 ${ZSH_WALK}`
 }
 
-/** Fish functions that walk the words up to the cursor, and offer what can stand there. */
+/** Fish functions that walk the words up to the cursor, and offer the completions for it. */
 const FISH_WALK = `function __agentd_offer
     set -l state $argv[2..]
     switch "$argv[1]"
@@ -329,7 +330,7 @@ ${FISH_WALK}`
 
 const SCRIPTS = { bash, zsh, fish }
 
-/** `root`: the complete command, which supplies the completions; `modes`: the commands that it does not list. */
+/** The commands to complete. `root`: the complete command; `modes`: verbs with a mode, which `root` does not list. */
 export interface Whole {
   readonly root: Command.Command.Any
   readonly modes: ReadonlyArray<Command.Command.Any>

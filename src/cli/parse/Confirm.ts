@@ -1,8 +1,8 @@
 /**
- * Confirm: asks a person before an action that cannot be undone.
+ * Confirm: asks the user before an action that cannot be undone.
  *
- * Guarantees: without a terminal, nothing is done unless --yes was passed: a script
- * without it exits with the code for wrong usage, and has changed nothing.
+ * Guarantees: without a terminal, nothing is done unless --yes was passed. A script without --yes exits with the code
+ * for wrong usage.
  */
 import { Console, Effect } from "effect"
 import { Prompt } from "effect/cli"
@@ -10,14 +10,14 @@ import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation } from "./Invocation.ts"
 
-/** Returns if the answer is yes; else fails. */
+/** Returns if `yes` is set or the user agrees; otherwise fails. */
 export const confirm = Effect.fnUntraced(function* (
   yes: boolean,
   /** Consequence of the action, shown before the question. */
   fact: string,
   question: string,
-  /** Remedy for a script, in which nobody can be asked. */
-  remedy = "Give --yes to do it without confirmation."
+  /** Remedy if the program cannot ask, as in a script. */
+  remedy = "Pass --yes to do it without confirmation."
 ) {
   const { interactive } = yield* Invocation
   if (yes) return

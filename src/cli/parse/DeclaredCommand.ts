@@ -1,9 +1,8 @@
 /**
- * DeclaredCommand: turns a declared verb into a command of the full command-line program: its
- * flags and arguments, its calls to the daemon, and its output.
+ * DeclaredCommand: turns a declared verb into a command of the full command-line program: its flags and arguments, its
+ * calls to the daemon, and its output.
  *
- * Guarantees: the calls of a verb are made concurrently, over one connection. The arguments are
- * the same as those of the quick entry.
+ * Guarantees: the calls of a verb run concurrently over one connection. The quick entry accepts the same arguments.
  */
 import { Clock, Effect, Option, type Stdio } from "effect"
 import { Argument, Command, Flag, type Prompt } from "effect/cli"
@@ -108,16 +107,16 @@ const paramOf = (field: string, shape: Shape): Param => {
   }
 }
 
-/** Undefined if there is no answer within `millis`, or the call fails. */
+/** The answer of the call; undefined if the call fails, or has no answer within `millis`. */
 const inTime = <E, R>(asked: Effect.Effect<unknown, E, R>, millis: number) =>
   asked.pipe(
     Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.succeed(undefined) }),
     Effect.catch(() => Effect.succeed(undefined))
   )
 
-/** Fails if the declaration rejects the arguments. */
+/** Fails if the verb's declaration rejects the arguments. */
 const refusing = Effect.fnUntraced(function* (verb: DeclaredVerb, input: object) {
-  // an argument `-` is standard input, which is not read yet
+  // the argument `-` means standard input, which has not been read yet: the check comes later
   const isUnread = Object.entries(verb.args).some(
     ([field, { kind }]) => kind === "maybeText" && Reflect.get(input, field) === "-"
   )
@@ -157,19 +156,19 @@ interface Loaded<E, R> {
   readonly run: () => Effect.Effect<unknown, E, R>
 }
 
-/** A verb with a mode is a command of its own beside the verb; the verb lists the mode as a flag. */
+/** Name of a verb's command. A verb with a mode is a separate command; its verb lists the mode as a flag. */
 const nameOf = ({ path }: DeclaredVerb): string => {
   const words = path.join(" ")
   return isMode(words) ? words : path.at(-1)!
 }
 
-/** Not listed as a command: help and completions show a mode as a flag of its verb. */
+/** Hides the command of a mode from lists of commands: help and completions show the mode as a flag of its verb. */
 const unlistedMode = <C extends Command.Command.Any>(command: C): C =>
   isMode(command.name) ? (Command.unlisted(command as never) as unknown as C) : command
 
 /**
- * Makes the command of a verb. `program`: loads code that runs instead of the declaration, or returns undefined;
- * `before`: runs first, for example to ask for confirmation.
+ * Makes the command of a verb. `program`: loads code to run instead of the declaration; if it returns undefined, the
+ * declaration runs. `before`: runs first, for example to ask for confirmation.
  */
 export const commandOf = <const A extends Args, E = never, R = never, EB = never, RB = never>(
   verb: DeclaredVerb & { readonly args: A },
@@ -199,8 +198,8 @@ export const commandOf = <const A extends Args, E = never, R = never, EB = never
 type Declared = ReturnType<typeof commandOf<Args, never, never, never, never>>
 
 /**
- * The commands of some topics, in the order of their declarations. A command in `made` replaces the declared verb
- * of the same name; the rest of `made` comes last.
+ * The commands of the declared verbs, in their order. A command in `made` replaces the verb with its name; the other
+ * commands in `made` come last.
  */
 export const commandsOf = <C extends Command.Command.Any = never>(
   verbs: ReadonlyArray<DeclaredVerb>,

@@ -1,13 +1,13 @@
 /**
- * DeclaredVerb: a verb that reads or sends, as data: the procedures that it calls, how its
- * arguments become their payloads, and how the replies are shown.
+ * DeclaredVerb: a verb as data: the daemon procedures that it calls, how its arguments become their payloads, and how
+ * the replies are shown.
  *
- * Both entry points of the program use the same declaration: the full program makes a command of
- * it (`DeclaredCommand`), the quick entry calls the daemon by it without the full CLI (`QuickEntry`).
+ * Both entry points of the program use this declaration: the full program makes a command from it (`DeclaredCommand`),
+ * and the quick entry calls the daemon without loading the full CLI (`QuickEntry`).
  *
- * Guarantees: a declaration is pure, and imports no value of a package: else the bundler fails.
- * A reply that the quick entry uses undecoded has the same form on the wire and in the program:
- * for any other procedure the compiler reports an error.
+ * Guarantees: a declaration is pure, and imports no value from a package; otherwise the bundler fails. The quick entry
+ * uses replies without decoding them, so a reply must have the same form on the wire and in the program. The compiler
+ * reports an error for any other procedure.
  */
 import type { Caller, Done } from "../../domain/Messages.ts"
 import type { PayloadOf, PlainTag, Reply, Tag } from "../../api/rpc/ProcedureTypes.ts"
@@ -17,20 +17,20 @@ import { inWorld } from "./Hint.ts"
 import { plain } from "../render/Output.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
-/** Facts that a view needs besides the reply. */
+/** Facts that a view needs in addition to the reply. */
 export interface World {
   /** ms since the epoch */
   readonly now: number
   readonly colour: boolean
-  /** Width of the terminal; null: the output is not a terminal, and nothing is cut. */
+  /** Width of the terminal in columns; null: the output is not a terminal, and lines are not cut. */
   readonly columns: number | null
-  /** State directory that commands in hints must name; null: the default one. */
+  /** State directory that commands in hints must name; null: the default directory. */
   readonly world: string | null
 }
 
 interface Described {
   readonly description: string
-  /** Name in help and usage, if it differs from the field's name. */
+  /** Name in help and usage. If omitted, the field's name. */
   readonly name?: string
   readonly alias?: string
   readonly metavar?: string
@@ -43,13 +43,13 @@ export type Shape = Described &
     | { readonly kind: "maybe" | "maybeText" | "words" | "switch" | "option" | "options" }
     | { readonly kind: "pick" | "choice"; readonly of: ReadonlyArray<string>; readonly default?: string }
     | { readonly kind: "count"; readonly least: number; readonly most: number; readonly default?: number }
-    /** Only the full program can parse it. */
+    /** A point in time, which only the full program can parse. */
     | { readonly kind: "moment" }
   )
 
 export type Arg<A> = Shape & { readonly "~value"?: A }
 
-/** A required word; with `default` it is optional. */
+/** Declares a required word; with `default` the word is optional. */
 export const word = (
   description: string,
   rest: { readonly name?: string; readonly default?: "" } = {}
@@ -63,15 +63,15 @@ export const maybeWord = (description: string, name?: string): Arg<string | unde
   description,
   ...(name === undefined ? {} : { name })
 })
-/** All remaining words. */
+/** Declares an argument that takes all remaining words. */
 export const words = (description: string, name: string): Arg<ReadonlyArray<string>> => ({
   kind: "words",
   description,
   name
 })
-/** A text; `-` or none: standard input. */
+/** Declares a text argument. If it is `-` or missing, the text is read from standard input. */
 export const text = (description: string): Arg<string> => ({ kind: "text", description })
-/** Like `text`, for a verb in which a missing text has its own meaning. */
+/** Like `text`, for a verb in which a missing text does not mean standard input. */
 export const maybeText = (description: string): Arg<string | undefined> => ({ kind: "maybeText", description })
 export const pick = <const A extends string>(of: ReadonlyArray<A>, description: string): Arg<A> => ({
   kind: "pick",
@@ -88,7 +88,7 @@ export const option = (metavar: string, description: string): Arg<string | undef
   metavar,
   description
 })
-/** A flag that can be repeated. */
+/** Declares a flag with a value that can be repeated. */
 export const options = (
   name: string,
   metavar: string,
@@ -107,7 +107,7 @@ export const choice = <const A extends string>(of: ReadonlyArray<A>, fallback: A
   default: fallback,
   description
 })
-/** A point in time: `10m` (ago), or a date. */
+/** Declares a flag for a past point in time: `10m` (ago), or a date. */
 export const moment = (metavar: string, description: string): Arg<Moment | undefined> => ({
   kind: "moment",
   metavar,
@@ -145,11 +145,11 @@ export interface Call {
   readonly stream: boolean
 }
 
-/** Concurrent calls, and how their replies become one value. */
+/** Concurrent calls, and the function that combines their replies into one value. */
 export interface Ask<V> {
   readonly calls: ReadonlyArray<Call>
   readonly value: (replies: ReadonlyArray<unknown>) => V
-  /** Whether the calls can be repeated without further effect. */
+  /** Whether repeating the calls has no further effect. */
   readonly repeatable: boolean
 }
 
@@ -171,7 +171,10 @@ export const readAll = <T extends PlainTag>(tag: T, payload: PayloadOf<T>): Ask<
 export const send = <T extends PlainTag>(tag: T, payload: PayloadOf<T>): Ask<Reply<T>> =>
   one({ tag, payload, stream: false }, false)
 
-/** Like `read`, for a reply with another form on the wire: only the full program decodes it, not the quick entry. */
+/**
+ * Like `read`, for a reply whose form on the wire differs. Only the full program decodes the reply, not the quick
+ * entry.
+ */
 export const readDecoded = <T extends Tag>(tag: T, payload: PayloadOf<T>): Ask<Reply<T>> =>
   one({ tag, payload, stream: false }, true)
 
@@ -218,29 +221,38 @@ export type Kind = "agent" | "channel" | "conversation" | "goal" | "project" | "
 /** A verb that can act on several items: its `name` or `names` can be patterns. */
 export interface Several<I> {
   readonly kind: Kind
-  /** For the question "This stops …": the word "stops". A pattern needs confirmation. Undefined: it ends no work. */
+  /**
+   * The action for the question before it, such as "stops". If not undefined, a name pattern needs confirmation.
+   * Undefined: the verb ends no work.
+   */
   readonly ends?: (input: I) => string | undefined
-  /** True: for conversations, the verb acts only on closed ones. */
+  /** True: the verb acts only on closed conversations. Only for the kind "conversation". */
   readonly closed?: boolean
-  /** True: a person is asked even if every item is named. */
+  /** True: the verb needs confirmation even if every item is named in full. */
   readonly always?: boolean
-  /** Like `ends`, for a verb that changes something: outside of all projects, a bare name needs confirmation. */
+  /**
+   * The action of a verb that changes something, such as "stops". Outside of all projects, a name without its project
+   * then needs confirmation.
+   */
   readonly changes?: (input: I) => string | undefined
 }
 
-/** The names and labels in the arguments, whichever field holds them. */
+/** The names and labels in the arguments, from the field `name` or `names` and the field `labels`. */
 export const targetsOf = (input: { readonly [field: string]: unknown }): Targets => {
   const { labels = [], name, names } = input as Partial<Targets> & { readonly name?: string }
   return { names: names ?? (name === undefined || name === "" ? [] : [name]), labels }
 }
 
-/** Whether the verb acts on one item: given by its exact name, or the default one. */
+/** Whether the verb acts on one item: the item with this exact name, or the default item if there is no name. */
 export const isOne = (input: { readonly [field: string]: unknown }): boolean => {
   const { labels, names } = targetsOf(input)
   return labels.length === 0 && names.length < 2 && !names.some(isPattern)
 }
 
-/** The action that a person must confirm: outside of all projects, an item is given by a bare name. Else undefined. */
+/**
+ * The action that a person must confirm because, outside of all projects, an item has a name without its project.
+ * Undefined: no such confirmation is needed.
+ */
 export const doesOutside = (
   several: Several<never> | undefined,
   input: { readonly [field: string]: unknown },
@@ -262,25 +274,27 @@ interface Form<A extends Args, V> {
   readonly examples: ReadonlyArray<{ readonly command: string; readonly description: string }>
   readonly args: A
   readonly several?: Several<Input<A>>
-  /** Corrects the arguments if a word can take the place of a flag. */
+  /** Corrects the arguments, for a verb in which a word can replace a flag. */
   readonly meant?: (input: Input<A>) => Input<A>
-  /** The error if valid arguments exclude each other; else undefined. */
+  /** The error if arguments that are valid alone exclude each other; otherwise undefined. */
   readonly wrong?: (input: Input<A>, caller: Caller) => Wrong | undefined
   readonly rpc: (input: Input<A>, caller: Caller, world: Pick<World, "now">) => Ask<V>
-  /** Further lines with texts of others, in which commands are not adapted to the state directory. */
+  /** Further output lines with texts from agents or users. Commands in these lines do not get the state directory. */
   readonly verbatim?: (value: V, world: World) => ReadonlyArray<string>
-  /** `--json` prints the value on one line; with "lines", each of its elements on a line. */
+  /**
+   * Default: `--json` prints the value on one line. "lines": `--json` prints each element of the value on its own line.
+   */
   readonly json?: "lines"
-  /** The part of the value that `--json` prints. If omitted, all of it. */
+  /** Selects the part of the value that `--json` prints. If omitted, `--json` prints the whole value. */
   readonly value?: (value: V) => unknown
   /** Whether the quick entry can run the verb. Default: true. */
   readonly quick?: Quick<A>
-  /** Timeout in ms for an optional answer: after that, nothing is printed, and the exit code is 0. */
+  /** Timeout in ms, for a verb whose answer is optional. After it, the verb prints nothing and exits with code 0. */
   readonly fleeting?: number
 }
 
 interface Viewed<A extends Args, V> extends Form<A, V> {
-  /** The reply as lines; commands in them are adapted to the state directory. */
+  /** The reply as output lines. Commands in these lines get `--state` if the state directory is not the default one. */
   readonly view: (value: V, world: World) => ReadonlyArray<string>
 }
 
@@ -288,7 +302,7 @@ interface Declaration<A extends Args, V> extends Viewed<A, V> {
   readonly quick: Quick<A>
 }
 
-/** A checked declaration without the types of its arguments and reply, so that all verbs have one type. */
+/** A type-checked declaration without the types of its arguments and reply, so that all verbs have one type. */
 export interface DeclaredVerb extends Omit<
   Declaration<Args, unknown>,
   "several" | "meant" | "wrong" | "rpc" | "view" | "verbatim" | "value" | "quick"
@@ -305,7 +319,7 @@ export interface DeclaredVerb extends Omit<
 
 export const declare = <const A extends Args, V>(verb: Viewed<A, V>): Declaration<A, V> => ({ quick: true, ...verb })
 
-/** Declares a verb whose output is the daemon's message about what was done. */
+/** Declares a verb whose output is the daemon's message about the finished action. */
 export const act = <const A extends Args, V extends Pick<Done, "message">>(verb: Form<A, V>): Declaration<A, V> =>
   declare({ ...verb, view: said })
 

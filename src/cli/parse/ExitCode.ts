@@ -1,7 +1,4 @@
-/**
- * ExitCode: the exit codes of `agentd` and their meanings, for scripts; the only table, which
- * help, documentation and code use.
- */
+/** ExitCode: the exit codes of `agentd` and their meanings. Help, documentation and code all use this table. */
 export const ExitCode = {
   ok: 0,
   failed: 1,
@@ -17,13 +14,13 @@ export const ExitCode = {
 
 export const meanings: ReadonlyArray<readonly [code: number, meaning: string]> = [
   [ExitCode.ok, "done"],
-  [ExitCode.failed, "refused or failed; the message says what to do"],
-  [ExitCode.usage, "used wrongly"],
+  [ExitCode.failed, "rejected or failed; the message says how to fix it"],
+  [ExitCode.usage, "wrong usage: an invalid command, flag or argument"],
   [ExitCode.notRunning, "the daemon is not running or cannot be reached"],
   [ExitCode.problems, "verify or doctor found problems"],
-  [ExitCode.undecided, "a person has to decide: a call was only shown, or a goal waits for one"],
+  [ExitCode.undecided, "you must decide: a call was only shown, or a goal waits for your decision"],
   [ExitCode.store, "the store cannot be read or written"],
-  [ExitCode.taken, "another daemon has the store"],
-  [ExitCode.config, "a configuration is wrong"],
+  [ExitCode.taken, "another daemon uses the store"],
+  [ExitCode.config, "a config file is invalid"],
   [ExitCode.interrupted, "interrupted from the keyboard"]
 ]

@@ -1,7 +1,6 @@
 /**
- * Hint: commands in hints, as they must be typed. With another state directory
- * (`--state DIR`) each of these commands needs that flag, too: without it, it would
- * reach another daemon, or start one.
+ * Hint: commands in hints, as the user must type them. With another state directory (`--state DIR`), each of these
+ * commands needs that flag. Without the flag, the command would reach another daemon, or start one.
  */
 
 /** Every verb of the command line. A test compares the list with the help. */
@@ -10,12 +9,12 @@ export const VERBS =
     " "
   )
 
-/** Does not match the end of a path: a state directory can be /var/lib/agentd. */
+/** Matches `agentd VERB`, but not at the end of a path: a state directory can be /var/lib/agentd. */
 const COMMAND = new RegExp(`(?<![\\w/.-])agentd (?=(${VERBS.join("|")})\\b)`, "g")
 
 export const quoted = (path: string): string =>
   /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 
-/** Adds `--state` to the commands in a text. `state`: null for the default state directory. */
+/** Adds `--state` to the commands in a text. `state`: the state directory; null for the default one. */
 export const inWorld = (text: string, state: string | null): string =>
   state === null ? text : text.replaceAll(COMMAND, () => `agentd --state ${quoted(state)} `)

@@ -1,6 +1,6 @@
 /**
- * Invocation: what every verb needs to know about its call: the paths, the caller and
- * its project, how to print, and how this program was started.
+ * Invocation: data about this call of the program, which every verb needs: the paths, the caller and its project, how
+ * to print, and how the program was started.
  */
 import { Console, Context, Effect, Option, Schema, Stdio, Terminal } from "effect"
 import { TerminalCapabilities } from "effect/cli"
@@ -11,16 +11,16 @@ import * as Paths from "./Paths.ts"
 import { worldOf } from "../../config/Places.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
-/** How the program was started, and what it can start; the entry point supplies it. */
+/** How this program was started, and what it can start. The entry point supplies this service. */
 export class Entry extends Context.Service<
   Entry,
   {
     /** Absolute paths of node and the script: the start of the daemon's command line. */
     readonly command: ReadonlyArray<string>
     readonly env: { readonly [name: string]: string }
-    /** Runs the daemon in this process, until it ends. Its code is loaded on demand. */
+    /** Runs the daemon in this process until the daemon ends. The daemon's code is loaded on demand. */
     readonly daemon: (options: DaemonOptions) => Effect.Effect<void, DaemonFailure>
-    /** Runs a program in this terminal; in any case, this process then exits with the program's status. */
+    /** Runs a program in this terminal. When the program ends, this process always exits with the program's status. */
     readonly foreground: (options: ProgramOptions) => Effect.Effect<Program, NotStarted>
   }
 >()("agentd/cli/Entry") {}
@@ -30,9 +30,9 @@ export interface DaemonOptions {
   readonly socket: string
   /** Config file of the project to register at the start. */
   readonly config?: string
-  /** Shows a config change to a person, and returns whether they agree. If omitted, nobody can be asked. */
+  /** Shows a config change to the user, and returns whether the user agrees. If omitted, the daemon cannot ask. */
   readonly agrees?: (change: ConfigChangeInfo) => Effect.Effect<boolean>
-  /** Path of the user's own config file; the file is optional. */
+  /** Path of the user's own config file, which need not exist. */
   readonly userConfig: string
   /** Environment of the daemon, which agents inherit. */
   readonly environment: { readonly [name: string]: string }
@@ -49,14 +49,14 @@ export interface Program {
   readonly ended: Effect.Effect<number>
 }
 
-/** The program does not exist, or cannot be executed. */
+/** Error: the program does not exist, or cannot be executed. */
 export class NotStarted extends Schema.TaggedError<NotStarted>()("NotStarted", {
   message: Schema.String,
   remedy: Schema.String,
   exitCode: Schema.Int
 }) {}
 
-/** Why a daemon could not start or go on. */
+/** Why a daemon could not start or continue. */
 export interface DaemonFailure {
   readonly _tag: string
   readonly message: string
@@ -70,9 +70,9 @@ export class Invocation extends Context.Service<
     readonly paths: Paths.Paths
     readonly json: boolean
     readonly colour: boolean
-    /** Whether a person can answer questions. */
+    /** Whether the program can ask the user: it has a terminal. */
     readonly interactive: boolean
-    /** Width of the terminal; null: the output is not a terminal, or is JSON. */
+    /** Width of the terminal in columns; null: the output is not a terminal, or is JSON. */
     readonly columns: number | null
     readonly caller: Caller
   }
@@ -96,13 +96,13 @@ export const make = Effect.fnUntraced(function* (flags: {
   })
 })
 
-/** A hint whose commands name this state directory. */
+/** Adds `--state` to the commands in a hint if this state directory is not the default one. */
 export const hint = (text: string) => Effect.map(Invocation, ({ paths }) => Hint.inWorld(text, worldOf(paths)))
 
 export const printLines = (lines: ReadonlyArray<string>) =>
   Effect.forEach(lines, (line) => Console.log(line), { discard: true })
 
-/** Prints `value` with --json, else the lines, whose commands name this state directory. */
+/** Prints `value` as JSON with --json. Otherwise prints the lines, with `--state` in their commands if needed. */
 export const print = (value: unknown, lines: () => ReadonlyArray<string>) =>
   Effect.flatMap(Invocation, ({ json, paths }) =>
     printLines(json ? [jsonOf(value)] : lines().map((line) => Hint.inWorld(line, worldOf(paths))))

@@ -1,17 +1,21 @@
 /**
- * Moment: a point in time as a person expresses it, not yet resolved to a date. Pure except for the machine's zone.
+ * Moment: a past point in time as a person types it, not yet resolved to a date. Pure except for the machine's time
+ * zone.
  */
 
 export type Moment =
   | { readonly _tag: "Ago"; readonly millis: number }
   /** ms since the epoch */
   | { readonly _tag: "At"; readonly at: number }
-  /** The latest such time: today, or yesterday if it is still to come today. `seconds` since midnight. */
+  /**
+   * The latest occurrence of a time of day: today, or yesterday if the time is still to come today. `seconds`: since
+   * midnight.
+   */
   | { readonly _tag: "Clock"; readonly seconds: number }
-  /** Midnight of the day, `back` days ago. */
+  /** Midnight at the beginning of the day that is `back` days ago. */
   | { readonly _tag: "Day"; readonly back: number }
 
-/** ms since the epoch. */
+/** Resolves the moment to ms since the epoch. */
 export const atOf = (moment: Moment, now: number): number => {
   const day = new Date(now)
   const midnight = (back: number) => new Date(day.getFullYear(), day.getMonth(), day.getDate() - back).getTime()

@@ -1,8 +1,9 @@
 /**
- * NearName: detects a file that was intended as a project's config, but has another name.
+ * NearName: detects a file that was probably meant as a project's config, but has the wrong name.
  *
- * Guarantees: reported only if there is no config; for JSON, with or without comments, the remedy is a command that
- * renames the file and overwrites nothing; a file in another language is not renamed, since its text would be refused.
+ * Guarantees: the file is reported only if there is no config. For JSON, with or without comments, the remedy is a
+ * command that renames the file and overwrites nothing. For another format the remedy is not to rename the file: agentd
+ * would reject its text.
  */
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
@@ -13,27 +14,30 @@ const NEAR = /^\.?agentd(?:\.config)?\.(?:jsonc?|json5|ya?ml|toml)$/i
 
 const isJson = (name: string): boolean => /\.jsonc?$/i.test(name)
 
-/** The misnamed config among these names, if any; JSON files, which can be renamed, come first. */
+/**
+ * The misnamed config among these names; undefined if there is none. JSON files come first, because they can be
+ * renamed.
+ */
 export const nearIn = (names: ReadonlyArray<string>): string | undefined => {
   const near = names.filter((name) => NEAR.test(name)).toSorted()
   return near.find(isJson) ?? near[0]
 }
 
-/** The error if there is no config. `near`: path of the misnamed file; `config`: path that would be read. */
+/** The error if there is no config. `near.path`: the misnamed file; `near.config`: the file that agentd would read. */
 export const absence = (near?: { readonly path: string; readonly config: string }) =>
   near === undefined
-    ? { message: "There is no agentd.jsonc here or above.", remedy: "Write a sample: agentd init" }
+    ? { message: "There is no agentd.jsonc in this folder or above it.", remedy: "Write a sample: agentd init" }
     : isJson(near.path)
       ? {
-          message: `There is no agentd.jsonc here or above, and ${near.path} is not read.`,
+          message: `There is no agentd.jsonc in this folder or above it, and agentd does not read ${near.path}.`,
           remedy: `Rename it: mv -n ${quoted(near.path)} ${quoted(near.config)}`
         }
       : {
-          message: `There is no agentd.jsonc here or above, and ${near.path} is not read: it is no JSON.`,
-          remedy: "Write one, and take over into it what the other says: agentd init"
+          message: `There is no agentd.jsonc in this folder or above it, and agentd does not read ${near.path}: it is not JSON.`,
+          remedy: "Create an agentd.jsonc with agentd init, then copy your settings into it."
         }
 
-/** The error for the caller's folder and those above. */
+/** The error that neither the caller's folder nor a folder above it has a config. */
 export const noProject = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   for (const config of configsFrom(".")) {
@@ -44,7 +48,7 @@ export const noProject = Effect.gen(function* () {
   return absence()
 })
 
-/** A note for a person who starts a daemon without a project, which is not an error. */
+/** A note for a user who starts a daemon outside of all projects; not an error. */
 export const unregistered = Effect.map(
   noProject,
   ({ message, remedy }) => `${message} No project was registered. ${remedy}`

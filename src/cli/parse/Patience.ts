@@ -1,32 +1,32 @@
 /**
- * Patience: how long a command waits for a launched daemon that does not answer yet: as long
- * as it works, and a while longer.
+ * Patience: how long a command waits for a launched daemon that does not answer yet: as long as the daemon works, and
+ * 30 seconds longer.
  *
- * Guarantees: the wait ends a while after the daemon has ended or become idle; a daemon that reads
- * a long log is waited for, up to a limit; a person sees what the command waits for. Without /proc,
- * work cannot be measured, and the wait is just the short while.
+ * Guarantees: the wait ends 30 seconds after the daemon has ended or become idle. While the daemon reads a long log,
+ * the command waits for up to 30 minutes, and prints what it waits for. Without /proc the daemon's work cannot be
+ * measured, so the command waits only 30 seconds.
  */
 import { Console, Duration, Effect } from "effect"
 import * as ProcessTable from "../../runs/process/ProcessTable.ts"
 import { holderOf } from "../../core/event-log/StoreLock.ts"
 
-/** The wait ends after this time without a sign of work … */
+/** Time without work by the daemon after which the wait ends. */
 const WHILE = Duration.seconds(30)
-/** … and in any case after this time. */
+/** Maximum length of the wait, even if the daemon works. */
 const LONGEST = Duration.minutes(30)
 const LOOK = Duration.seconds(1)
-/** After this number of looks, a message is printed. */
+/** Number of checks of the daemon after which a message is printed. */
 const TELL = 4
-/** Minimum CPU time (in ticks of 1/100 s) that counts as work; a process that only waits uses less. */
+/** Minimum CPU time, in ticks of 1/100 s, that counts as work. A process that only waits uses less. */
 const WORK = 50
 
-/** CPU ticks of the daemon that holds the state directory; undefined if there is none. */
+/** CPU time in ticks of the daemon that uses the state directory; undefined if no daemon does. */
 const workOf = (state: string): number | undefined => {
   const holder = holderOf(state)
   return holder === undefined ? undefined : ProcessTable.ticks(holder.pid)
 }
 
-/** Returns when the daemon of this state directory has done nothing for a while. */
+/** Returns when the daemon of this state directory has been idle for 30 seconds, or after 30 minutes. */
 export const untilIdle = (state: string, quiet: boolean, ticks = workOf): Effect.Effect<void> =>
   Effect.gen(function* () {
     const most = Duration.toMillis(WHILE) / Duration.toMillis(LOOK)
@@ -39,6 +39,6 @@ export const untilIdle = (state: string, quiet: boolean, ticks = workOf): Effect
         seen = now
         idle = 0
       } else idle += 1
-      if (looks === TELL && !quiet) yield* Console.error("Waiting for the daemon to open its log …")
+      if (looks === TELL && !quiet) yield* Console.error("Waiting for the daemon to read its log …")
     }
   }).pipe(Effect.timeoutOption(LONGEST), Effect.asVoid)

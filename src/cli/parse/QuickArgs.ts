@@ -1,9 +1,9 @@
 /**
  * QuickArgs: parses a command line for the quick entry: a declared verb with its arguments.
  *
- * Guarantees: pure. A line that is parsed here means the same to the full program. For an
- * ambiguous or invalid line, the result is undefined, and the full program parses it: an unknown
- * flag, a value with a leading dash, `--`, `--help`, or too many arguments.
+ * Guarantees: pure. A line that is parsed here has the same meaning in the full program. For an ambiguous or invalid
+ * line the result is undefined, and the full program parses the line. Examples: an unknown flag, a value with a leading
+ * dash, `--`, `--help`, or too many arguments.
  */
 import { modesOf } from "./Renamed.ts"
 import { type Arg, type Args, type DeclaredVerb, isOne, type Shape } from "./DeclaredVerb.ts"
@@ -19,7 +19,7 @@ const POSITIONAL = new Set<Shape["kind"]>(["word", "maybe", "maybeText", "words"
 
 const isWord = (given: string | undefined): given is string => given !== undefined && given !== "" && given[0] !== "-"
 
-/** Undefined: leave the line to the full program. */
+/** The parsed value of an argument; undefined: the full program must parse the line. */
 const valueOf = (shape: Shape, given: string): unknown => {
   switch (shape.kind) {
     case "count": {
@@ -57,7 +57,7 @@ interface Read {
   readonly given: Set<string>
 }
 
-/** Parses a flag, and returns how many arguments it took; 0: uncertain, leave the line to the full program. */
+/** Parses a flag, and returns the number of arguments that it used. 0: the full program must parse the line. */
 const flag = (args: Args, read: Read, rest: ReadonlyArray<string>): number => {
   const [first = "", value] = rest
   const found = Object.entries<Arg<unknown>>(args).find(
@@ -78,7 +78,9 @@ const flag = (args: Args, read: Read, rest: ReadonlyArray<string>): number => {
   return 2
 }
 
-/** Assigns the words to their fields; false if there are too few or too many. */
+/**
+ * Assigns the positional words to their fields. False if a word is invalid, or if there are too few or too many words.
+ */
 const places = (args: Args, { input, words }: Read): boolean => {
   let at = 0
   for (const [field, shape] of Object.entries<Arg<unknown>>(args)) {
@@ -125,7 +127,7 @@ export const parse = (line: ReadonlyArray<string>, declared: ReadonlyMap<string,
       at += 2
     } else if (verb === undefined) {
       name = name === "" ? arg : `${name} ${arg}`
-      // both `goal` and `goal ls` are verbs
+      // a second word can be part of the verb: both `goal` and `goal ls` are verbs
       verb = declared.has(`${name} ${line[at + 1]}`) ? undefined : declared.get(name)
       // `log --text` has its own flags, which only the full program parses
       if (verb !== undefined && modesOf(name).includes(`${name} ${line[at + 1]}`)) return undefined

@@ -1,18 +1,21 @@
 /**
- * Renamed: verbs with a new name, and flags that turn a verb into another one. Pure.
+ * Renamed: translates old names of verbs, and finds flags that turn a verb into another verb. Pure.
  *
- * Guarantees: an old name still does the same, with the same output and exit code, and prints the new name on standard
- * error. Both entry points of the program pass their command line through this module.
+ * Guarantees: an old name runs the verb of the new name, with the same output and exit code, and prints the new name on
+ * standard error. Both entry points of the program pass their command line through this module.
  */
 
-/** Flags that choose what a verb lists. Each has its own flags, so `log --text` is a verb besides `log`. */
+/**
+ * Modes: flags that choose what a verb lists. Each mode has its own flags, so `log --text` is a separate verb besides
+ * `log`.
+ */
 const MODES: { readonly [verb: string]: ReadonlyArray<string> } = {
   log: ["--text", "--messages", "--runs", "--channel"],
   ps: ["--plates"],
   status: ["--tree"]
 }
 
-/** New names by the old ones. */
+/** New name of each renamed verb, by its old name. */
 const NEW: { readonly [old: string]: string } = {
   alerts: "alert ls",
   archive: "project archive",
@@ -40,20 +43,20 @@ const GROUPS: ReadonlyMap<string, string> = new Map([
   ["notify", "alert"]
 ])
 
-/** Whether the command is a verb with one of its modes. */
+/** Whether the name is a verb with a mode, such as `log --text`. */
 export const isMode = (name: string): boolean => name.includes(" --")
 
-/** `log --text` and so on, for `log`. */
+/** Names of a verb's modes; for `log`: `log --text` and so on. Empty if the verb has no modes. */
 export const modesOf = (verb: string): ReadonlyArray<string> => (MODES[verb] ?? []).map((mode) => `${verb} ${mode}`)
 
 export interface Present {
   /** The command line with the current names; a mode follows its verb directly. */
   readonly args: ReadonlyArray<string>
-  /** A note with the new name, if an old one was used. */
+  /** A note that names the new verb; undefined if the command line has no old name. */
   readonly note: string | undefined
 }
 
-/** Indexes of the words of the verb: the first two that are not global flags. */
+/** Indexes of the first two arguments that are not global flags: they can be the words of the verb. */
 const wordsIn = (args: ReadonlyArray<string>): ReadonlyArray<number> => {
   const found: Array<number> = []
   for (let at = 0; at < args.length && found.length < 2; at++) {
@@ -64,7 +67,7 @@ const wordsIn = (args: ReadonlyArray<string>): ReadonlyArray<number> => {
   return found
 }
 
-/** Moves the mode, wherever it is in the line, directly behind its verb. */
+/** Moves the mode from anywhere in the command line to the place directly after its verb. */
 const withMode = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [at = 0] = wordsIn(args)
   const modes = MODES[args[at] ?? ""] ?? []
@@ -79,7 +82,7 @@ const withMode = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
 }
 
 const noteOf = (old: string, name: string): string =>
-  `agentd: "agentd ${old}" is now "agentd ${name}"; a later version drops the old name.`
+  `agentd: "agentd ${old}" is now "agentd ${name}"; a later version will remove the old name.`
 
 export const present = (args: ReadonlyArray<string>): Present => {
   const [first, second] = wordsIn(args)
@@ -87,11 +90,11 @@ export const present = (args: ReadonlyArray<string>): Present => {
   const one = args[first]!
   const two = second === undefined ? one : `${one} ${args[second]!}`
   const old = [two, one].find((name) => Object.hasOwn(NEW, name))
-  // such a group without a subcommand prints its help
+  // an old group without a subcommand prints the help of the new group
   const isGroup = GROUPS.has(one) && (second === undefined || args[second]!.startsWith("-"))
   if (isGroup)
     return { args: args.map((arg, at) => (at === first ? GROUPS.get(one)! : arg)), note: noteOf(one, GROUPS.get(one)!) }
-  // without a channel, `notify test` was wrong usage: it must not send a mail now
+  // `notify test` without a channel was a usage error, so it must not run `alert test`, which would send a mail
   const isAlone = old === "notify test" && !args.slice(second! + 1).some((arg) => !arg.startsWith("-"))
   if (old === undefined || isAlone) return { args: withMode(args), note: undefined }
   const name = NEW[old]!
@@ -100,7 +103,7 @@ export const present = (args: ReadonlyArray<string>): Present => {
   return { args: withMode(line), note: noteOf(old, name) }
 }
 
-/** Joins a verb and its mode into one word, the name of its command. */
+/** Joins a verb and its mode into one argument, which is the name of the mode's command. */
 export const asOneWord = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [at = 0] = wordsIn(args)
   const [verb, mode] = [args[at] ?? "", args[at + 1] ?? ""]

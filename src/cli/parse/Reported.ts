@@ -1,4 +1,4 @@
-/** Reported: prints a failure of the full program in two lines or as JSON, and returns its exit code. */
+/** Reported: prints a failure of the full program on two lines or as JSON, and returns its exit code. */
 import { Cause, Config, Console, Effect } from "effect"
 import { explain, told } from "../render/Explanation.ts"
 import * as Hint from "./Hint.ts"
@@ -8,7 +8,10 @@ const debug = Config.Boolean("AGENTD_DEBUG").pipe(
   Effect.orElseSucceed(() => false)
 )
 
-/** `world`: state directory that commands in the remedy must name; null: the default one. */
+/**
+ * Prints the failure, and returns its exit code. `world`: state directory that commands in the remedy must name; null:
+ * the default one.
+ */
 export const reported = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, world: string | null, json: boolean) {
   const explanation = explain(Cause.squash(cause))
   const remedy = Hint.inWorld(explanation.remedy, world)

@@ -1,8 +1,8 @@
 /**
- * Resolve: finds the items to which names and patterns refer. Pure.
+ * Resolve: finds the items that names and patterns refer to. Pure.
  *
- * Guarantees: a name refers to one item, first to one of the caller's own project; a pattern refers to all that match.
- * If a name is unknown or ambiguous, the result is an error with suggestions, and no items.
+ * Guarantees: a name refers to one item; an item of the caller's own project comes first. A pattern refers to all items
+ * that match. If a name is unknown or ambiguous, the result is an error with suggestions, and no items.
  */
 import { didYouMean } from "../../config/ConfigProblem.ts"
 import { isOf, unstarted } from "../../config/ProjectName.ts"
@@ -24,10 +24,10 @@ const LISTED: { readonly [kind in Kind]: string } = {
   session: "agentd ps --plates"
 }
 
-/** Kinds whose ids can be abbreviated to their beginning. */
+/** Kinds whose ids can be abbreviated to their first characters. */
 const BY_BEGINNING: ReadonlySet<Kind> = new Set(["conversation", "project", "session"])
 
-/** Maximum number of names in an error. */
+/** Maximum number of names that an error message lists. */
 const MOST = 8
 
 const quoted = (names: ReadonlyArray<string>): string => {
@@ -35,13 +35,13 @@ const quoted = (names: ReadonlyArray<string>): string => {
   return `${shown.join(", ")}${names.length > MOST ? ` and ${names.length - MOST} more` : ""}`
 }
 
-/** Whether the caller is in a project that the daemon does not know, according to these items. */
+/** Whether the caller's project is unknown to the daemon: none of the items belongs to it. */
 export const isUnstarted = (all: ReadonlyArray<Named>, config: string | null): config is string =>
   config !== null && !all.some(({ conversation }) => isOf(config, conversation))
 
 export const ambiguous = (name: string, kind: string, things: ReadonlyArray<Named>): Unclear => ({
-  message: `"${name}" means ${things.length} ${kind}s: nothing was done.`,
-  remedy: `Say which: ${things
+  message: `"${name}" matches ${things.length} ${kind}s, so nothing was done.`,
+  remedy: `Use one of these names: ${things
     .slice(0, MOST)
     .map(({ called }) => called)
     .join(", ")}`
@@ -61,10 +61,10 @@ const unknown = (all: ReadonlyArray<Named>, kind: Kind, names: ReadonlyArray<str
       ? near.length === 0
         ? ""
         : `Did you mean ${quoted(near)}? `
-      : `${whole[0]} is a project; all of it: '${whole[0]}/*'. `
+      : `${whole[0]} is a project. For all its items, use the pattern '${whole[0]}/*'. `
   return {
-    message: `No ${kind} is called ${quoted(names)}: nothing was done.`,
-    remedy: `${meant}See which there are: ${LISTED[kind]}`
+    message: `No ${kind} is called ${quoted(names)}, so nothing was done.`,
+    remedy: `${meant}List all names: ${LISTED[kind]}`
   }
 }
 
@@ -72,13 +72,13 @@ const unlabelled = (all: ReadonlyArray<Named>, kind: Kind, labels: ReadonlyArray
   const known = [...new Set(all.flatMap(({ labels = [] }) => labels))].toSorted()
   const near = labels.flatMap((label) => didYouMean(label, known) ?? [])
   return {
-    message: `No ${kind} that was named has the ${labels.length === 1 ? "label" : "labels"} ${quoted(labels)}: nothing was done.`,
+    message: `None of these ${kind}s has the ${labels.length === 1 ? "label" : "labels"} ${quoted(labels)}, so nothing was done.`,
     remedy:
       known.length === 0
-        ? `Give agents labels in agentd.jsonc: "labels": [${quoted(labels)}]`
+        ? `Add labels to agents in agentd.jsonc: "labels": [${quoted(labels)}]`
         : near.length > 0 && !labels.every((label) => known.includes(label))
-          ? `Did you mean ${quoted(near)}? There are: ${known.slice(0, MOST).join(", ")}`
-          : `See which there are: agentd ps --by label`
+          ? `Did you mean ${quoted(near)}? Known labels: ${known.slice(0, MOST).join(", ")}`
+          : `List all labels: agentd ps --by label`
   }
 }
 
@@ -87,7 +87,9 @@ const named = <A extends Named>(all: ReadonlyArray<A>, kind: Kind, name: string,
   return found.length > 0 ? found : all.filter(({ called }) => BY_BEGINNING.has(kind) && called.startsWith(name))
 }
 
-/** The items of all names: each once, in the order of the names. */
+/**
+ * The items that the names refer to, each once, in the order of the names. Without names: all items with the labels.
+ */
 export const resolve = <A extends Named>(
   all: ReadonlyArray<A>,
   kind: Kind,

@@ -1,9 +1,9 @@
 /**
- * Several: applies a verb to several items, given by names and patterns.
+ * Several: applies a verb to several items, which are selected by names, patterns and labels.
  *
- * Guarantees: if a name is unknown, nothing is done; before work of items is ended that a pattern selects, all
- * their names are shown, and a person is asked; a failure for one item does not stop the others; each result is a
- * line, and the exit code says whether all succeeded.
+ * Guarantees: if a name is unknown, nothing is done. Before a pattern ends work, the names of all selected items are
+ * shown, and the user is asked. A failure for one item does not stop the others. Each result is printed on a line, and
+ * the exit code says whether all succeeded.
  */
 import { Cause, Clock, Console, Effect, Exit } from "effect"
 import { predicate, type Word } from "../../domain/Words.ts"
@@ -64,14 +64,14 @@ export const thingsOf = (client: Client, { closed = false, kind }: Several<never
   )
 }
 
-/** `This stops 2 agents: shop/a is working, shop/b is idle.` */
+/** The sentence before the question, such as `This stops 2 agents: shop/a is working, shop/b is idle.` */
 export const factOf = (does: string, kind: Kind, things: ReadonlyArray<Thing>): string => {
   const named = things.slice(0, MOST).map(({ called, word }) => `${plain(called)} ${predicate({ word }, 0)}`)
   const more = things.length > MOST ? [`and ${things.length - MOST} more`] : []
   return `This ${does} ${count(things.length, kind)}: ${[...named, ...more].join(", ")}.`
 }
 
-/** The selected items, after a person has agreed if that is necessary. */
+/** The selected items. If confirmation is needed, the user has confirmed the action; otherwise the effect fails. */
 export const agreed = Effect.fnUntraced(function* (
   several: Several<never>,
   input: { readonly [field: string]: unknown }
@@ -87,14 +87,17 @@ export const agreed = Effect.fnUntraced(function* (
   if (does !== undefined && (isGroup || outside !== undefined)) {
     const verb = does.replace(/^(\w+)s\b/, "$1")
     const question = `${verb[0]!.toUpperCase()}${verb.slice(1)} ${found.length === 1 ? "it" : "them"}?`
-    const whole = `Say the whole name: ${found.map(({ called }) => called).join(", ")}`
+    const whole = `Use the full name: ${found.map(({ called }) => called).join(", ")}`
     const remedy = outside === undefined ? [] : [whole]
     yield* confirm(input["yes"] === true, factOf(does, several.kind, found), question, ...remedy)
   }
   return found as readonly [Thing, ...ReadonlyArray<Thing>]
 })
 
-/** Runs `act` for each name, and prints a line per result, or all as one JSON array. Fails at the end if any failed. */
+/**
+ * Runs `act` for each name, and prints one line per result; with --json all results as one array. Fails at the end if
+ * any call failed.
+ */
 export const each = Effect.fnUntraced(function* <A, E, R>(
   names: ReadonlyArray<string>,
   act: (name: string) => Effect.Effect<A, E, R>,
@@ -123,7 +126,7 @@ export const each = Effect.fnUntraced(function* <A, E, R>(
   if (lost.length === 0) return
   return yield* new VerbFailed({
     message: `${lost.length} of ${results.length} failed: ${lost.map(({ name }) => name).join(", ")}.`,
-    remedy: "The others are done. See them: agentd ps",
+    remedy: "The command succeeded for all others. See them: agentd ps",
     exitCode: ExitCode.failed
   })
 })

@@ -1,7 +1,7 @@
 /**
- * StandardInput: a text from an argument or from a pipe.
+ * StandardInput: reads a text from an argument or from standard input.
  *
- * Guarantees: no more is read than may be sent; input that is not text is refused.
+ * Guarantees: reads no more bytes than a message may have; rejects input that is not text.
  */
 import { Effect, Stdio, Stream } from "effect"
 import { Limits } from "../../board/Limits.ts"
@@ -15,7 +15,7 @@ const tooLong = new VerbFailed({
   exitCode: ExitCode.failed
 })
 
-/** Reads standard input; fails if it is longer than a text may be. */
+/** Reads standard input. Fails if the input is longer than the maximum length of a text. */
 const readInput = Effect.gen(function* () {
   const stdio = yield* Stdio.Stdio
   const parts = yield* stdio.stdin.pipe(
@@ -37,7 +37,7 @@ export const textOf = Effect.fnUntraced(function* (given: string | undefined) {
   if (given === undefined && (yield* stdio.stdinIsTerminal)) {
     return yield* new VerbFailed({
       message: "There is nothing to send.",
-      remedy: 'Give the text: agentd send AGENT "…", or pipe it in, or write - and type it.',
+      remedy: 'Pass the text: agentd send AGENT "…". Or pipe it to the command, or pass - and type the text.',
       exitCode: ExitCode.usage
     })
   }

@@ -1,6 +1,6 @@
 /**
- * Verb: building blocks of every verb of the command line: the flags common to all
- * verbs, and the loader that imports a verb's own code when it is called.
+ * Verb: building blocks of the command line's verbs: the flags that all verbs have, and the loader that imports a
+ * verb's code when the verb is called.
  */
 import { Effect, Option } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
@@ -14,7 +14,7 @@ const State = GlobalFlag.Setting("state")({
     Flag.withMetavar("DIR"),
     Flag.withDescription("Use this state directory instead of the default one"),
     Flag.mapTryCatch((folder) => {
-      if (folder.trim() === "") throw new Error("Expected a folder, not an empty text")
+      if (folder.trim() === "") throw new Error("Expected a folder's path, but the value is empty")
       return folder
     }, messageOf),
     Flag.optional
@@ -22,7 +22,7 @@ const State = GlobalFlag.Setting("state")({
 })
 const Json = GlobalFlag.Setting("json")({
   flag: Flag.Boolean("json").pipe(
-    Flag.withDescription("Print one JSON value, or one value per line for a stream"),
+    Flag.withDescription("Print the result as JSON: one value, or one value per line for a stream"),
     Flag.withDefault(false)
   )
 })
@@ -70,14 +70,14 @@ export const off = (name: string, description: string) =>
 
 export const yes = Flag.Boolean("yes").pipe(
   Flag.withAlias("y"),
-  Flag.withDescription("Do not ask"),
+  Flag.withDescription("Do not ask for confirmation"),
   Flag.withDefault(false)
 )
 
 export const agent = Argument.String("agent").pipe(
-  Argument.withDescription("Its name in this project, or project/agent")
+  Argument.withDescription("The agent: its name in this project, or project/agent")
 )
 
-/** An option whose text is parsed by `of`, which throws if it is invalid. */
+/** Declares a flag whose value `of` parses; `of` throws if the value is invalid. */
 export const readFlag = <A>(name: string, [metavar, description]: readonly [string, string], of: (text: string) => A) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.mapTryCatch(of, messageOf))

@@ -186,9 +186,7 @@ describe("alerts", () => {
     const desk = new Desk()
     desk.queue("ann", undefined)
     assert.deepInclude(desk.list(false, new Map())[0], { state: "nobody", to: [] })
-    assert.include(desk.shown(desk.list(false, new Map()))[1], "not sent: no address is configured")
-    assert.deepStrictEqual(desk.shown([]), [
-      "There are no alerts to list. Test whether mail arrives: agentd alert test"
-    ])
+    assert.include(desk.shown(desk.list(false, new Map()))[1], "not sent: no mail address is configured")
+    assert.deepStrictEqual(desk.shown([]), ["There are no alerts. Test whether mail arrives: agentd alert test"])
   })
 })

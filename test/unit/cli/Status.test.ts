@@ -18,7 +18,7 @@ describe("what of the log is still being read", () => {
   it("what cannot be read stays named", () => {
     const unreadable = [{ stream: "shop-1a2b3c4d", message: "The payload of rune 4 is damaged." }]
     const [line, ...more] = said({ streams: 3, read: 3, runes: 900, unreadable, waiting: [] })
-    assert.match(line!, /^shop-1a2b3c4d cannot be read, and is left out: The payload of rune 4/)
+    assert.match(line!, /^shop-1a2b3c4d cannot be read, so it is skipped: The payload of rune 4/)
     assert.deepStrictEqual(more, [])
   })
 })
