@@ -29,7 +29,7 @@ it.live("a script in a project's folder has to say which, and both commands are 
     const { cwd, state, world } = yield* here
     const { code, err, out } = yield* agentd(["--state", state, "stop"], { cwd })
     assert.deepStrictEqual([code, out], [2, ""])
-    assert.match(err, /the daemon with all 2 projects, or the project web\? Nothing was stopped\./)
+    assert.match(err, /the daemon with all 2 projects, or only the project web\? Nothing was stopped\./)
     assert.include(err, `The daemon: agentd --state ${state} stop --daemon.`)
     assert.include(err, `Only the project: agentd --state ${state} project stop web`)
     assert.deepStrictEqual([world.commands.length, world.shutdowns.length], [0, 0])
@@ -64,7 +64,7 @@ describe("a person on a terminal", () => {
       const { cwd, state, world } = yield* here
       const chosen = yield* answer(state, cwd, "\r")
       assert.strictEqual(chosen.code, 0)
-      assert.match(chosen.out, /Which is to stop\?[^]*the project web[^]*the daemon, with all 2 projects/)
+      assert.match(chosen.out, /What do you want to stop\?[^]*only the project web[^]*the daemon, with all 2 projects/)
       assert.deepStrictEqual(
         world.commands.map(([verb, name]) => `${verb} ${name}`),
         ["stopProject web-1a2b3c4d"]

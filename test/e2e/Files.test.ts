@@ -131,7 +131,7 @@ describe("files in messages", () => {
       writeFileSync(box.file("bad.zip"), Buffer.from([0x50, 0x4b, 3, 4, 0]))
       const refused = yield* box.cli("send", "a", "look", "--file", "fine.md", "--file", "bad.zip")
       assert.strictEqual(refused.code, 1)
-      assert.match(refused.stderr, /bad\.zip has a type that agents do not take/)
+      assert.match(refused.stderr, /bad\.zip has a file type that cannot be sent/)
       const none = yield* box.cli("send", "a", "look", "--file", "none.md")
       assert.match(none.stderr, /none\.md cannot be read/)
       assert.deepStrictEqual(yield* box.runes("inbox.received"), [])

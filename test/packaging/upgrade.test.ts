@@ -102,7 +102,7 @@ describe.skipIf(!hasNpm)("npm install and agentd restart", () => {
         npm(pack("0.4.0", {}, Package.ending))
         const sick = yield* shop.cli("restart", "--yes")
         assert.strictEqual(sick.code, 1)
-        assert.match(sick.stderr, /^agentd: no good\n.*does not come up; agentd 0\.1\.0 ran before\.\n/)
+        assert.match(sick.stderr, /^agentd: no good\n.*does not start\. The previous version was 0\.1\.0\.\n/)
         assert.isFalse(alive(first.pid))
         const back = /Or go back to agentd 0\.1\.0: (.*)/.exec(sick.stderr)?.[1] ?? ""
         assert.strictEqual(
@@ -142,7 +142,7 @@ describe.skipIf(!hasNpm)("npm install and agentd restart", () => {
         const copy = `${store}.schema-${SCHEMA_VERSION}`
         assert.include(
           ahead.stderr,
-          `agentd 0.2.0 ran before. It has brought the store from schema ${SCHEMA_VERSION} to 99: the store before that is ${copy}.`
+          `The previous version was 0.2.0. The installed agentd has changed the store from schema ${SCHEMA_VERSION} to 99. A copy with the old schema is ${copy}.`
         )
         sh(/Or go back to agentd 0\.2\.0: (.*)/.exec(ahead.stderr)?.[1] ?? "")
         assert.strictEqual((yield* daemon).version, "0.2.0")
@@ -164,7 +164,7 @@ describe.skipIf(!hasNpm)("npm install and agentd restart", () => {
         assert.deepStrictEqual(shop.noted("one", "pids"), [run])
         const torn = yield* waiting.ended
         assert.strictEqual(torn.code, 1)
-        assert.match(torn.err, /does not start: torn\. The daemon \(pid \d+, agentd 0\.2\.0\) was not stopped/)
+        assert.match(torn.err, /does not start: torn\. The running daemon \(pid \d+, agentd 0\.2\.0\) was not stopped/)
         assert.include(
           torn.err,
           `npm install -g --prefix ${prefix} agentd-0.2.0.tgz && agentd --state ${box.state} restart`

@@ -72,13 +72,13 @@ describe("a file to be sent", () => {
       assert.match((yield* refusal(path("empty.png", ""))).message, /empty\.png is empty/)
       const huge = path("huge.png", "\u0089PNG")
       truncateSync(huge, 1024 ** 4)
-      assert.match((yield* refusal(huge)).message, /huge\.png has more than 5\.0 MiB/)
+      assert.match((yield* refusal(huge)).message, /huge\.png is larger than 5\.0 MiB/)
       const limit = path("limit.txt", "x".repeat(MAX_FILE))
       assert.strictEqual((yield* FilesToSend.read([limit]))[0]!.content.length, MAX_FILE)
       const error = yield* refusal(path("program.png", Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0])))
       assert.match(
         `${error.message} ${error.remedy}`,
-        /program\.png has a type that agents do not take\. They take PNG, JPEG.*name its path/
+        /program\.png has a file type that cannot be sent\. These can be sent: PNG, JPEG.*name its path/
       )
     })
   )
@@ -99,7 +99,7 @@ describe("a file to be sent", () => {
         refusal(path),
         Effect.sync(() => (isOver = true))
       )
-      assert.match(error.message, /grows\.txt (changed while|has more than)/)
+      assert.match(error.message, /grows\.txt (changed while|is larger than)/)
     })
   )
 
@@ -108,11 +108,11 @@ describe("a file to be sent", () => {
       const at = yield* folder
       const paths = Array.from({ length: 1_000 }, (_, n) => join(at, `${n}.txt`))
       // none of them is there: they are counted first
-      assert.match((yield* refusal(...paths)).message, new RegExp(`takes ${MAX_FILES} files, and these are 1000`))
+      assert.match((yield* refusal(...paths)).message, new RegExp(`at most ${MAX_FILES} files, but you passed 1000`))
       const large = join(at, "large.txt")
       writeFileSync(large, "x".repeat(MAX_FILE))
       const many = Array.from({ length: Math.floor(MAX_MESSAGE / MAX_FILE) + 1 }, () => large)
-      assert.match((yield* refusal(...many)).message, /With .*large\.txt the files have more than 16\.0 MiB/)
+      assert.match((yield* refusal(...many)).message, /With .*large\.txt the files are larger than 16\.0 MiB/)
     })
   )
 })

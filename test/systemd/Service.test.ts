@@ -501,7 +501,7 @@ describe.skipIf(!isThrownAway)("under the user's systemd", () => {
         npm(pack("0.4.0", {}, Package.ending))
         const bad = yield* run("restart", "--yes")
         assert.notStrictEqual(bad.code, 0)
-        assert.match(bad.err, /does not come up; agentd 0\.2\.0 ran before/)
+        assert.match(bad.err, /does not start\. The previous version was 0\.2\.0/)
         sh(/Or go back to agentd 0\.2\.0: (.*)/.exec(bad.err)?.[1] ?? "")
         assert.strictEqual(yield* version, "0.2.0")
         yield* until(() => spawnSync("systemctl", ["--user", "is-active", unitName(state, "")]).status === 0)

@@ -1,6 +1,6 @@
 /**
- * AgentVerbs: the commands for agents: watch them, and send them messages; and `mcp`, through
- * which an agent talks to agentd itself.
+ * AgentVerbs: the commands for agents, to watch them and to send them messages; and `mcp`, through which an agent
+ * itself uses agentd.
  */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -30,38 +30,47 @@ const attach = Command.make(
     agent,
     turns: Flag.Int("turns").pipe(
       Flag.withMetavar("N"),
-      Flag.withDescription("Begin with the last N turns"),
+      Flag.withDescription("Show the last N turns first"),
       Flag.mapTryCatch((count) => {
         if (count < 0 || count > 100) throw new Error("Expected a number from 0 to 100")
         return count
       }, messageOf),
       Flag.withDefault(3)
     ),
-    stdin: off("stdin", "Read lines from standard input if it is not a terminal, as if typed")
+    stdin: off("stdin", "If standard input is not a terminal, read lines from it as if you typed them")
   },
   verb(() => import("../tui/Attach.ts"))
 ).pipe(
-  Command.withDescription("Follow what an agent says and does, answer what it asks, and talk to it"),
+  Command.withDescription("Follow what an agent says and does, answer its questions, and send it messages"),
   Command.withExamples([
-    { command: "agentd attach builder", description: "Type to send; /help names the rest; Ctrl-C or /quit leaves" },
-    { command: "agentd attach builder > turns.txt", description: "Plain lines, no prompt" }
+    {
+      command: "agentd attach builder",
+      description: "Follow builder; type a message to send it, /help for commands, Ctrl-C or /quit to leave"
+    },
+    {
+      command: "agentd attach builder > turns.txt",
+      description: "Write the agent's output to a file, as plain lines without a prompt"
+    }
   ])
 )
 
 export const mcp = Command.make(
   "mcp",
-  { assistant: off("assistant", "For a person's own assistant, wherever it is started") },
+  { assistant: off("assistant", "Serve your own assistant instead of an agent of agentd") },
   verb(() => import("../mcp/Mcp.ts"))
 ).pipe(
   Command.withDescription(
-    "Let an agent, or your own assistant, speak to agentd: an MCP server on standard input and output"
+    "Run an MCP server on standard input and output, through which an agent or your own assistant uses agentd"
   ),
   Command.withExamples([
     {
       command: "claude mcp add agentd -- agentd mcp",
-      description: "Your Claude Code sees your agents and speaks to them"
+      description: "Let your own Claude Code see your agents and send them messages"
     },
-    { command: "agentd mcp", description: "The daemon gives it to each run; it then speaks for that agent" }
+    {
+      command: "agentd mcp",
+      description: "Run the server; the daemon configures this command in each run, on behalf of the run's agent"
+    }
   ])
 )
 
@@ -69,39 +78,47 @@ export const conformance = Command.make(
   "conformance",
   {
     command: Argument.String("command").pipe(
-      Argument.withDescription("The backend's program and its arguments"),
+      Argument.withDescription("Command line of the backend to test"),
       Argument.atLeast(1)
     ),
-    asks: textFlag("asks", "TEXT", "Prompt that makes it use a tool that needs approval"),
-    long: textFlag("long", "TEXT", "Prompt that keeps it busy for some seconds"),
-    timeout: readFlag("timeout", ["TIME", "Maximum time of a step: 90s, 10m. Default: 1m"], spanOf).pipe(
-      Flag.withDefault(60_000)
-    )
+    asks: textFlag("asks", "TEXT", "Prompt that makes the backend use a tool that needs approval"),
+    long: textFlag("long", "TEXT", "Prompt that keeps the backend busy for some seconds"),
+    timeout: readFlag(
+      "timeout",
+      ["TIME", "Maximum duration of one test step, such as 90s or 10m; default: 1m"],
+      spanOf
+    ).pipe(Flag.withDefault(60_000))
   },
   verb(() => import("./Conformance.ts"))
 ).pipe(
-  Command.withDescription("Test whether a program meets the contract of an exec backend (docs/exec-backend.md)"),
+  Command.withDescription("Test whether a program implements the protocol of an exec backend (docs/exec-backend.md)"),
   Command.withExamples([
     {
       command: "agentd conformance -- python3 my-backend.py",
-      description: "Lists each check by its name; exit code 1 if one fails"
+      description: "Run and list all checks; exit code 1 means that a check failed"
     }
   ])
 )
 
 const server = Argument.String("server").pipe(
-  Argument.withDescription("Its name under mcp of a model backend in agentd.jsonc")
+  Argument.withDescription("Name of the MCP server, under mcp of a model backend in agentd.jsonc")
 )
 
 export const login = Command.make(
   "login",
-  { server, browser: off("browser", "Log in with this machine's browser, even if a code would be enough") },
+  {
+    server,
+    browser: off("browser", "Log in with the browser of this machine, even if the server supports login by code")
+  },
   verb(() => import("../mcp/Login.ts"))
 ).pipe(
-  Command.withDescription("Log in at a remote MCP server of this project's model agents"),
+  Command.withDescription("Log in to a remote MCP server that this project's model agents use"),
   Command.withExamples([
-    { command: "agentd login tracker", description: "Shows an address and a code, and waits until you typed it in" },
-    { command: "agentd login tracker --browser", description: "Shows an address for the browser of this machine" }
+    {
+      command: "agentd login tracker",
+      description: "Show an address and a code, then wait until you have entered the code there"
+    },
+    { command: "agentd login tracker --browser", description: "Show an address to open in the browser of this machine" }
   ])
 )
 
@@ -109,25 +126,29 @@ export const wait = Command.make(
   "wait",
   {
     names: Argument.String("name").pipe(
-      Argument.withDescription("Names or patterns, as agentd ps shows them: builder, 'shop/*'"),
+      Argument.withDescription("Names as in agentd ps, such as builder, or patterns such as 'shop/*'"),
       Argument.atLeast(0)
     ),
-    labels: labels("All agents with this label, among those named; repeatable"),
-    aim: Flag.Literals("for", AIMS).pipe(
-      Flag.withDescription("The status to wait for"),
-      Flag.withDefault("idle" as const)
-    ),
-    timeout: maybe(readFlag("timeout", ["TIME", "Maximum wait: 90s, 10m, 2 hours. Default: none"], spanOf))
+    labels: labels("Wait only for agents with this label; repeatable"),
+    aim: Flag.Literals("for", AIMS).pipe(Flag.withDescription("Status to wait for"), Flag.withDefault("idle" as const)),
+    timeout: maybe(
+      readFlag("timeout", ["TIME", "Maximum wait, such as 90s, 10m or 2 hours; default: no limit"], spanOf)
+    )
   },
   verb(() => import("./Wait.ts"))
 ).pipe(
-  Command.withDescription("Wait until agents, goals or sessions are idle, done, failed or need you; for scripts"),
+  Command.withDescription(
+    "Wait until agents, goals or sessions have a status, such as idle, done or failed; for scripts"
+  ),
   Command.withExamples([
     {
       command: "agentd wait builder --timeout 10m",
-      description: "0: it is idle; 1: it failed, or the timeout expired"
+      description: "Wait until builder is idle; exit code 1 means that it failed, or that 10 minutes passed"
     },
-    { command: "agentd wait 'shop/*' --for needs-you", description: "Until all of them ask something" }
+    {
+      command: "agentd wait 'shop/*' --for needs-you",
+      description: "Wait until all agents of the project shop need you"
+    }
   ])
 )
 
@@ -139,7 +160,7 @@ const logs = Command.make(
   "log --text",
   {
     names: Argument.String("agent").pipe(
-      Argument.withDescription("Names or patterns: builder, shop/builder, 'shop/*'; none: all agents"),
+      Argument.withDescription("Agents: builder, shop/builder, or a pattern such as 'shop/*'; default: all agents"),
       Argument.atLeast(0)
     ),
     follow: Flag.Boolean("follow").pipe(
@@ -150,64 +171,67 @@ const logs = Command.make(
     lines: maybe(
       readFlag(
         "lines",
-        ["N", "Only the newest N lines (10 with -f, else all)"],
+        ["N", "Print only the newest N lines (default: 10 with -f, otherwise all)"],
         readAs(linesOf, "a number from 0 to 10000")
       ).pipe(Flag.withAlias("n"))
     ),
     grep: maybe(
       readFlag(
         "grep",
-        ["PATTERN", "Only lines that match; without capitals it ignores case"],
+        ["PATTERN", "Print only lines that match this regular expression; without capital letters it ignores case"],
         readAs(patternOf, "a regular expression")
       ).pipe(Flag.withAlias("g"))
     ),
-    since: maybe(readFlag("since", ["TIME", `Only since this time: ${MomentText.FORM}`], point)),
-    until: maybe(readFlag("until", ["TIME", "Only up to this time"], point)),
+    since: maybe(readFlag("since", ["TIME", `Print only lines since this time: ${MomentText.FORM}`], point)),
+    until: maybe(readFlag("until", ["TIME", "Print only lines up to this time"], point)),
     level: maybe(
       readFlag(
         "priority",
         [
           "LEVEL",
-          "Only this level or worse: err (failures), warning (with stderr and questions), notice (with decisions), info"
+          "Print only this level or worse: err (failures), warning (also stderr, questions), notice (also decisions), info"
         ],
         readAs(levelOf, `a level: ${LEVELS.join(", ")}`)
       ).pipe(Flag.withAlias("p"))
     ),
     only: maybe(
       Flag.Literals("only", ["output", "decisions"]).pipe(
-        Flag.withDescription("Only output of the agents' programs, or only decisions about them"),
+        Flag.withDescription("Print only output of the agents' programs, or only agentd's decisions about agents"),
         Flag.map((only) => (only === "output" ? ("output" as const) : ("decision" as const)))
       )
     ),
     run: maybe(
       readFlag(
         "run",
-        ["RUN", "Only this run, from its first line: last, -1 for the one before, its number, or its id"],
+        ["RUN", "Print only one run, from its first line: last, -1 (the run before it), a run's number or id"],
         (text) => text
       )
     ),
     style: Flag.Literals("output", ["short", "short-iso", "json", "cat"]).pipe(
       Flag.withAlias("o"),
-      Flag.withDescription("Format of a line; cat: its text alone"),
+      Flag.withDescription("Format of each line; cat prints only the text"),
       Flag.withDefault("short" as const)
     ),
-    utc: off("utc", "Times in UTC"),
-    ascii: off("ascii", "Use only ASCII characters as marks")
+    utc: off("utc", "Print times in UTC"),
+    ascii: off("ascii", "Use only ASCII characters for the marks in front of lines")
   },
   verb(() => import("../log/Logs.ts"))
 ).pipe(
   Command.unlisted,
-  Command.withDescription("Print what agents said, and what was decided about them, line by line"),
+  Command.withDescription("Print the output of agents, and agentd's decisions about them, line by line"),
   Command.withExamples([
-    { command: "agentd log --text -f", description: "All agents, live" },
-    { command: "agentd log --text builder --run last", description: "All of its newest run" },
+    { command: "agentd log --text -f", description: "Follow the output of all agents" },
+    {
+      command: "agentd log --text builder --run last",
+      description: "Print the newest run of builder, from its first line"
+    },
     {
       command: "agentd log --text 'shop/*' -p err --since yesterday",
-      description: "What failed; works without the daemon, too"
+      description: "Print what failed in the project shop since yesterday; works without the daemon, too"
     },
     {
       command: "agentd log --text builder tester -g 'not found' --only output",
-      description: "What their programs said"
+      description: "Print the output of two agents' programs that contains 'not found'"
     }
   ])
 )
@@ -216,50 +240,59 @@ const history = Command.make(
   "log --messages",
   {
     names: Argument.String("name").pipe(
-      Argument.withDescription("Agents, goals, channels ('#reviews') or projects, by name or pattern; none: all"),
+      Argument.withDescription("Names or patterns of agents, goals, channels ('#reviews') or projects; default: all"),
       Argument.atLeast(0)
     ),
-    lines: readFlag("lines", ["N", "The newest N (50)"], readAs(linesOf, "a number from 0 to 10000")).pipe(
-      Flag.withAlias("n"),
-      Flag.withDefault(50)
-    ),
-    since: maybe(readFlag("since", ["TIME", `Only since this time: ${MomentText.FORM}`], point)),
+    lines: readFlag(
+      "lines",
+      ["N", "Print only the newest N messages (default: 50)"],
+      readAs(linesOf, "a number from 0 to 10000")
+    ).pipe(Flag.withAlias("n"), Flag.withDefault(50)),
+    since: maybe(readFlag("since", ["TIME", `Print only messages since this time: ${MomentText.FORM}`], point)),
     grep: maybe(
       readFlag(
         "grep",
-        ["PATTERN", "Only messages that match by text, outcome or sender"],
+        ["PATTERN", "Print only messages whose text, outcome or sender matches this regular expression"],
         readAs(patternOf, "a regular expression")
       ).pipe(Flag.withAlias("g"))
     ),
-    csv: off("csv", "As comma-separated values")
+    csv: off("csv", "Print comma-separated values (CSV)")
   },
   verb(() => import("../log/History.ts"))
 ).pipe(
   Command.unlisted,
-  Command.withDescription("List what people asked agents, goals and channels, by whom, and the outcome"),
+  Command.withDescription("List messages from people to agents, goals and channels, with sender and outcome"),
   Command.withExamples([
-    { command: "agentd log --messages builder", description: "The newest last" },
-    { command: "agentd log --messages --since yesterday -g deploy --csv", description: "For a spreadsheet" }
+    { command: "agentd log --messages builder", description: "List the messages to builder, the newest last" },
+    {
+      command: "agentd log --messages --since yesterday -g deploy --csv",
+      description: "Print matching messages as CSV, for a spreadsheet"
+    }
   ])
 )
 
 const channelLog = Command.make(
   "log --channel",
   {
-    name: Argument.String("channel").pipe(Argument.withDescription("Its name in this project, or project/channel")),
+    name: Argument.String("channel").pipe(
+      Argument.withDescription("The channel: its name in this project, or project/channel")
+    ),
     lines: Flag.Int("lines").pipe(
       Flag.withAlias("n"),
       Flag.withMetavar("N"),
-      Flag.withDescription("Only the newest N"),
+      Flag.withDescription("Print only the newest N state changes"),
       Flag.withDefault(50)
     )
   },
   verb(() => import("../channels/ChannelLog.ts"))
 ).pipe(
   Command.unlisted,
-  Command.withDescription("Print every state change of a channel's seats, with the reason"),
+  Command.withDescription("Print every state change of a channel's seats, with its reason"),
   Command.withExamples([
-    { command: "agentd log --channel reviews --json", description: "One state_transition a line, with all its fields" }
+    {
+      command: "agentd log --channel reviews --json",
+      description: "Print each state_transition as JSON with all its fields, one per line"
+    }
   ])
 )
 
@@ -268,8 +301,10 @@ export const logout = Command.make(
   { server },
   verb(() => import("../mcp/Logout.ts"))
 ).pipe(
-  Command.withDescription("Forget the login at a remote MCP server"),
-  Command.withExamples([{ command: "agentd logout tracker", description: "Its tokens are deleted here" }])
+  Command.withDescription("Delete the stored login of a remote MCP server"),
+  Command.withExamples([
+    { command: "agentd logout tracker", description: "Delete the tokens of the server tracker on this machine" }
+  ])
 )
 
 export const daily = commandsOf(Declared.agents, [

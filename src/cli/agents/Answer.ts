@@ -1,7 +1,7 @@
 /**
- * `agentd approve|deny|answer [CALL]`: answers a tool call of an agent, or a permission request
- * of a session; without a CALL: lists what waits for an answer. An approval names the shown
- * call by its hash; without a hash, `Approve` shows the whole call.
+ * `agentd approve|deny|answer [CALL]`: answers a tool call of an agent, or a permission request of a session. Without a
+ * CALL, lists what waits for an answer. An approval names the shown call by its hash; without a hash, `Approve` shows
+ * the whole call and asks.
  */
 import type { Caller, Done } from "../../domain/Messages.ts"
 import type { WaitingReply } from "../../board/WaitingMessages.ts"
@@ -19,14 +19,16 @@ import {
 } from "../parse/DeclaredVerb.ts"
 import { asking, view as waiting } from "../daemon/Waiting.ts"
 
-const call = maybeWord("Id of a tool call, request or plate, or its beginning; an agent's name; none: list what waits")
+const call = maybeWord(
+  "Id of a tool call, request or plate (or its beginning), or an agent's name; default: list what waits"
+)
 
 interface Given {
   readonly call: string | undefined
   readonly decision: "allow" | "deny"
   readonly hash?: string | undefined
   readonly reason?: string | undefined
-  /** Answers to the questions of the call, in their order. */
+  /** Answers to the questions of the call, in the order of the questions. */
   readonly answers?: ReadonlyArray<string>
 }
 
@@ -47,15 +49,21 @@ const view = (reply: Done | WaitingReply, world: World): ReadonlyArray<string> =
 
 export const answer = declare({
   path: ["answer"],
-  description: "Answer an agent's question by choosing an option",
+  description: "Answer questions of an agent: choose options, or write a text",
   examples: [
-    { command: "agentd answer", description: "List open questions with their options" },
-    { command: "agentd answer 01k9 2", description: "The second option" },
-    { command: 'agentd answer 01k9 1 "1,3" "neither"', description: "Three questions: an answer for each" }
+    { command: "agentd answer", description: "List all open questions with their options" },
+    { command: "agentd answer 01k9 2", description: "Answer the question with its second option" },
+    {
+      command: 'agentd answer 01k9 1 "1,3" "neither"',
+      description: "Answer three questions at once, one value per question"
+    }
   ],
   args: {
     call,
-    answers: words("An option's number or label, or a text; commas between several; one per question", "answer")
+    answers: words(
+      "One answer per question: an option's number or label, or a text; separate several options by commas",
+      "answer"
+    )
   },
   rpc: (input, caller) => rpc({ ...input, decision: "allow" }, caller),
   view
@@ -63,16 +71,16 @@ export const answer = declare({
 
 export const approve = declare({
   path: ["approve"],
-  description: "Approve a tool call, or what a session asks for; the first answer counts",
+  description: "Approve a tool call, or a request of a session; the first answer counts",
   examples: [
-    { command: "agentd approve", description: "List what waits, with what each call would do" },
-    { command: "agentd approve 01k9", description: "Shows the whole call, and asks on a terminal" },
+    { command: "agentd approve", description: "List the calls that wait for an answer, and what each would do" },
+    { command: "agentd approve 01k9", description: "Show the whole call; on a terminal, ask whether to approve it" },
     {
       command: "agentd approve 01k9 HASH",
-      description: "Approve the call that was shown; if it has changed, it is refused"
+      description: "Approve exactly the call that was shown; if the call has changed, the approval is rejected"
     }
   ],
-  args: { call, hash: maybeWord("The hash that was shown with the call", "hash") },
+  args: { call, hash: maybeWord("Hash of the call, as agentd approve showed it", "hash") },
   rpc: (input, caller) => rpc({ ...input, decision: "allow" }, caller),
   view,
   quick: ({ call, hash }) => call === undefined || hash !== undefined
@@ -80,11 +88,14 @@ export const approve = declare({
 
 export const deny = declare({
   path: ["deny"],
-  description: "Deny a tool call, or what a session asks for",
+  description: "Deny a tool call, or a request of a session",
   examples: [
-    { command: 'agentd deny 01k9 --reason "not on main"', description: "The agent continues without the call" }
+    {
+      command: 'agentd deny 01k9 --reason "not on main"',
+      description: "Deny the call with a reason; the agent continues without the call"
+    }
   ],
-  args: { call, reason: option("TEXT", "Reason that the agent or the session sees") },
+  args: { call, reason: option("TEXT", "Reason for the denial, which the agent or session sees") },
   rpc: (input, caller) => rpc({ ...input, decision: "deny" }, caller),
   view
 })

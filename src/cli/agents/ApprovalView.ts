@@ -1,9 +1,9 @@
 /**
- * ApprovalView: a complete call that waits for approval, as lines. Pure.
+ * ApprovalView: formats a call that waits for approval, complete, as lines. Pure.
  *
- * Guarantees: nothing of the call is left out; each foreign line starts with a bar, so that no
- * text can imitate a second entry; characters that do not show as themselves are marked; the
- * first line has the number of lines, the last one the hash that an approval names.
+ * Guarantees: nothing of the call is left out. Each line of the call's text starts with a bar, so that a text cannot
+ * imitate another entry. Characters with a misleading look are marked. The first line has the number of lines, and the
+ * last line has the hash that an approval names.
  */
 import * as CallHash from "../../domain/CallHash.ts"
 import type { AskedCall } from "../../domain/Messages.ts"
@@ -11,10 +11,10 @@ import { lookalikes, visible } from "../../domain/Visible.ts"
 import { count } from "../render/Output.ts"
 import { displayWidth } from "../render/Width.ts"
 
-/** A foreign text on one line. */
+/** Makes a text from outside fit on one line, with its special characters marked. */
 export const line = (text: string): string => visible(text).replaceAll("\n", "\\u{a}")
 
-/** Splits a line into rows that fit; nothing is cut off. */
+/** Splits a line into rows that fit the terminal; no text is lost. */
 const wrapped = (text: string, columns: number | null): ReadonlyArray<string> => {
   if (columns === null || displayWidth(text) <= columns) return [text]
   const rows: Array<string> = []
@@ -32,7 +32,7 @@ const wrapped = (text: string, columns: number | null): ReadonlyArray<string> =>
   return [...rows, row]
 }
 
-/** A foreign text on its own lines, each with a bar before it. */
+/** Lines of a text from outside, each with a bar in front of it. */
 export const barred = (text: string, columns: number | null): ReadonlyArray<string> =>
   visible(text)
     .split("\n")
@@ -46,7 +46,7 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 
 const pointsOf = (word: string): string => [...word].map((one) => one.codePointAt(0)!.toString(16)).join(" ")
 
-/** A line with the words that mix alphabets and the code points of their letters; empty if there are none. */
+/** A line with the words that mix alphabets, and the code points of their letters. Empty if there are no such words. */
 export const alphabets = (text: string): ReadonlyArray<string> => {
   const hints = lookalikes(text)
   return hints.length === 0
@@ -54,7 +54,7 @@ export const alphabets = (text: string): ReadonlyArray<string> => {
     : [`├ letters of more than one alphabet: ${hints.map((word) => `${line(word)} (${pointsOf(word)})`).join(", ")}`]
 }
 
-/** All texts of a value, so that their letters are checked and not the escapes of its JSON. */
+/** All texts in a value. Their letters are checked directly, because the value's JSON could hide letters as escapes. */
 const textsIn = (value: unknown): ReadonlyArray<string> =>
   typeof value === "string"
     ? [value]
@@ -66,7 +66,7 @@ const textsIn = (value: unknown): ReadonlyArray<string> =>
 export const command = ({ hash, id }: Pick<AskedCall, "hash" | "id">): string =>
   `agentd approve ${line(id)} ${CallHash.short(hash)}`
 
-/** `columns`: width of the terminal; null: lines are not wrapped. */
+/** Lines that show the call. `columns`: width of the terminal; null: lines are not wrapped. */
 export const lines = (asked: AskedCall, columns: number | null): ReadonlyArray<string> => {
   const { agent, folder, hash, input, reason, tool } = asked
   const parsed: unknown = JSON.parse(input)

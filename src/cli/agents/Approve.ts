@@ -1,8 +1,8 @@
 /**
  * `agentd approve CALL` without a hash: shows the whole call, then asks for confirmation on a terminal.
  *
- * Guarantees: the approval names the shown call by its hash; if nobody can be asked, nothing is
- * approved, and the exit code says so.
+ * Guarantees: the approval names the shown call by its hash. If the user cannot be asked, nothing is approved, and the
+ * exit code says so.
  */
 import { Effect } from "effect"
 import { Prompt } from "effect/cli"
@@ -25,16 +25,16 @@ export const run = Effect.fnUntraced(function* ({ call: name = "" }: { readonly 
   )
   if (questions !== undefined)
     return yield* undecided(
-      `${plain(id)} asks you to choose an option, not to approve a call.`,
-      `Give the number of an option, or a text: agentd answer ${plain(id)} 1`
+      `${plain(id)} is a question with options, not a call to approve.`,
+      `Answer with an option's number, or a text: agentd answer ${plain(id)} 1`
     )
   if (json || !interactive)
     return yield* undecided(
       "Nothing was approved: this is not a terminal.",
-      `To approve what you have seen: ${ApprovalView.command(asked)}`
+      `To approve the call that was shown: ${ApprovalView.command(asked)}`
     )
-  if (!(yield* Prompt.run(Prompt.Confirm({ message: `Let ${plain(tool)} run?`, initial: false }))))
-    return yield* undecided("Nothing was approved.", `It still waits. To refuse it: agentd deny ${plain(id)}`)
+  if (!(yield* Prompt.run(Prompt.Confirm({ message: `Allow this call of ${plain(tool)}?`, initial: false }))))
+    return yield* undecided("Nothing was approved.", `The call still waits. To deny it: agentd deny ${plain(id)}`)
   const done = yield* call(paths.socket, (client) =>
     client.Answer({ name: id, decision: "allow", reason: "", hash, caller })
   )

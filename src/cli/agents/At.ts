@@ -22,7 +22,7 @@ const usage = (message: string, remedy: string): Wrong => ({ message, remedy, ex
 
 const partsOf = (all: ReadonlyArray<string>, span: string | undefined): Parts | Wrong => {
   const place = all.findIndex((one) => VERBS.includes(one))
-  if (place === -1) return usage("The action is missing.", `Give send or goal: ${USAGE}`)
+  if (place === -1) return usage("The action is missing.", `Add send or goal: ${USAGE}`)
   const time = all.slice(0, place).join(" ")
   if (time !== "" && span !== undefined) return usage("A time and --in exclude each other.", "Use only one of them.")
   const given = span === undefined ? time : `in ${span}`
@@ -30,7 +30,7 @@ const partsOf = (all: ReadonlyArray<string>, span: string | undefined): Parts | 
   if (coming === undefined) {
     return usage(
       given === "" ? "The time is missing." : `Cannot read "${plain(given)}" as a future time.`,
-      `Say ${Coming.FORM}.`
+      `Use a form such as ${Coming.FORM}.`
     )
   }
   return { coming, verb: all[place]!, rest: all.slice(place + 1) }
@@ -46,27 +46,37 @@ interface Given {
 const wrongOf = (given: Given & GoalFlags.Given): Wrong | undefined => {
   const parts = partsOf(given.words, given.in)
   if (!("coming" in parts)) return parts
-  if (textOf(parts).trim() === "") return usage("The text is missing.", `Give the text: ${USAGE}`)
+  if (textOf(parts).trim() === "") return usage("The text is missing.", `Add the text: ${USAGE}`)
   if (parts.verb === "send" && Object.keys(GoalFlags.given(given)).length > 0)
-    return usage("send takes no options of goals.", `Leave them out, or give a goal: ${USAGE}`)
+    return usage("Options of goals cannot be used with send.", `Remove them, or submit a goal: ${USAGE}`)
   const trouble = troubleIn(textOf(parts))
   return trouble === undefined ? undefined : { ...trouble, exitCode: ExitCode.usage }
 }
 
 export const at = declare({
   path: ["at"],
-  description: "Send a message, or submit a goal, once at a later time",
+  description: "Send a message or submit a goal once, at a later time",
   examples: [
-    { command: 'agentd at 9:00 send builder "Look at the night\'s errors"', description: "The next nine o'clock" },
-    { command: 'agentd at fri 17:30 goal "Release 2.0" --auto-start', description: "A goal with its options" },
-    { command: 'agentd at --in 20m send builder "Is it done?"', description: "In twenty minutes" },
-    { command: "agentd schedule rm at-1", description: "Cancels it" }
+    {
+      command: 'agentd at 9:00 send builder "Look at the night\'s errors"',
+      description: "Send the message at the next 9:00"
+    },
+    {
+      command: 'agentd at fri 17:30 goal "Release 2.0" --auto-start',
+      description: "Submit a goal next Friday at 17:30, with an option of the goal"
+    },
+    { command: 'agentd at --in 20m send builder "Is it done?"', description: "Send the message in twenty minutes" },
+    { command: "agentd schedule rm at-1", description: "Cancel what agentd at scheduled as at-1" }
   ],
   args: {
     words: words(`The time (${Coming.FORM}), then send AGENT TEXT, or goal TEXT`, "time-and-what"),
-    in: option("TIME", "Time from now: 20m, 1h30m"),
+    in: option("TIME", "Time from now, such as 20m or 1h30m"),
     catchUp: {
-      ...choice(["once", "none"], "once", "If the time is missed: once: run as soon as possible; none: do not run"),
+      ...choice(
+        ["once", "none"],
+        "once",
+        "If the daemon does not run at that time: once: run as soon as possible; none: do not run"
+      ),
       name: "catch-up"
     },
     ...GoalFlags.flags
@@ -86,6 +96,6 @@ export const at = declare({
     }))
   },
   view: ({ due, message, name }, { now }) => [
-    `${plain(message)} Due ${moment(due, now)}. Cancel it: agentd schedule rm ${plain(name)}`
+    `${plain(message)} Due at ${moment(due, now)}. To cancel: agentd schedule rm ${plain(name)}`
   ]
 })

@@ -1,4 +1,7 @@
-/** `agentd conformance -- CMD…`: checks whether a program follows the contract of an exec backend, check by check. */
+/**
+ * `agentd conformance -- CMD…`: checks whether a program implements the protocol of an exec backend, and prints each
+ * check.
+ */
 import { Console, Duration, Effect, Layer } from "effect"
 import * as NodePath from "node:path"
 import { type Outcome, PROMPTS, suite } from "../../runs/exec/Conformance.ts"
@@ -14,7 +17,7 @@ export interface Input {
   readonly command: ReadonlyArray<string>
   readonly asks: string | undefined
   readonly long: string | undefined
-  /** ms */
+  /** Maximum duration of one test step, in ms. */
   readonly timeout: number
 }
 
@@ -46,8 +49,8 @@ export const run = Effect.fnUntraced(function* ({ asks, command, long, timeout }
   else yield* Console.log(`${outcomes.length - failed - skipped} ok, ${failed} failed, ${skipped} skipped.`)
   if (failed > 0)
     return yield* new VerbFailed({
-      message: `It does not meet the contract: ${failed} of ${outcomes.length} checks failed.`,
-      remedy: "See docs/exec-backend.md for what each check expects, then try again.",
+      message: `The program does not implement the protocol: ${failed} of ${outcomes.length} checks failed.`,
+      remedy: "See docs/exec-backend.md for what each check expects. Fix the program, then try again.",
       exitCode: ExitCode.failed
     })
 })

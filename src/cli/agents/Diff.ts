@@ -1,4 +1,4 @@
-/** `agentd diff AGENT`: what an agent has changed in its folder since it began to work, as git shows it. */
+/** `agentd diff AGENT`: shows what an agent has changed in its folder since it began to work, as a git patch. */
 import type { DiffInfo } from "../../domain/DiffMessages.ts"
 import { declare, map, off, read, word, type World } from "../parse/DeclaredVerb.ts"
 import { count, paint, plain, plainLines } from "../render/Output.ts"
@@ -29,14 +29,19 @@ export const linesOf = (patch: string): ReadonlyArray<DiffLine> => {
 const counted = (added: number | null, removed: number | null): string =>
   added === null || removed === null ? "not text" : `+${added} −${removed}`
 
-/** A line for each file, and notes on what the patch leaves out. */
+/** A line for each changed file, and notes on what the patch leaves out. */
 export const summary = ({ files, isCut, more }: DiffInfo): ReadonlyArray<DiffLine> => {
   const wide = Math.max(0, ...files.map(({ added, removed }) => counted(added, removed).length))
   return [
     ...files.map(({ added, path, removed }) => ({ text: `${counted(added, removed).padEnd(wide)}  ${plain(path)}` })),
     ...(more > 0 ? [{ text: `and ${count(more, "new file")} more that are not shown`, look: "faint" as const }] : []),
     ...(isCut
-      ? [{ text: "The patch is cut here. See all of it: git diff in the agent's folder.", look: "faint" as const }]
+      ? [
+          {
+            text: "The patch is too long to show in full. To see all of it, run git diff in the agent's folder.",
+            look: "faint" as const
+          }
+        ]
       : [])
   ]
 }
@@ -50,12 +55,15 @@ const NOTHING = "has changed nothing."
 
 export const diff = declare({
   path: ["diff"],
-  description: "Show an agent's changes in its folder, committed or not",
+  description: "Show the changes that an agent made in its folder, committed or not",
   examples: [
-    { command: "agentd diff builder", description: "The files, and the patch" },
-    { command: "agentd diff builder --stat", description: "The files alone" }
+    { command: "agentd diff builder", description: "Show the changed files and the patch" },
+    { command: "agentd diff builder --stat", description: "Show only the changed files" }
   ],
-  args: { name: word("The agent", { name: "AGENT" }), stat: off("The files alone") },
+  args: {
+    name: word("The agent: its name in this project, or project/agent", { name: "AGENT" }),
+    stat: off("Show only the changed files")
+  },
   rpc: ({ name, stat }, caller) =>
     map(read("Diff", { name, caller }), (found) => (stat ? { ...found, patch: "", isCut: false } : found)),
   view: (found, world) => {

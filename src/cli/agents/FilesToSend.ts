@@ -1,9 +1,9 @@
 /**
- * FilesToSend: reads the files that a person sends with a message, and uploads them to the daemon.
+ * FilesToSend: reads the files that the user sends with a message, and uploads them to the daemon.
  *
- * Guarantees: only regular files are read, no more of them than a message may have, and without waiting for a
- * pipe or a device; a link is not followed, because an agent could have made it; a file that changes while it is
- * being read is refused; each refusal names the file. Nothing is uploaded unless all files can be.
+ * Guarantees: only regular files are read, and no more bytes than a message may have. Reading never waits for a pipe or
+ * a device. A link is not followed, because an agent could have made it. A file that changes while it is read is
+ * rejected. Each error names the file. If one file is rejected, no file is uploaded.
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
@@ -28,7 +28,7 @@ interface Read {
 const failed = (message: string, remedy: string, exitCode: number = ExitCode.failed) =>
   new VerbFailed({ message, remedy, exitCode })
 
-const PLACE = "Put it into the agent's workspace, and name its path."
+const PLACE = "Put the file into the agent's workspace, and name its path in the message."
 
 const kindOf = (stat: Stats): string =>
   stat.isDirectory()
@@ -42,15 +42,15 @@ const kindOf = (stat: Stats): string =>
           : "no file"
 
 const tooLarge = (path: string) =>
-  failed(`${path} has more than ${sizeInWords(GivenFile.MAX_FILE)}, the maximum of one file.`, PLACE)
+  failed(`${path} is larger than ${sizeInWords(GivenFile.MAX_FILE)}, the maximum size of a file.`, PLACE)
 
 const changed = (path: string) =>
-  failed(`${path} changed while it was read.`, "Wait until it is complete, then send it again.")
+  failed(`${path} changed while it was read.`, "Wait until the file no longer changes, then send it again.")
 
 /** The whole content of an open file. Fails if the file changes while it is being read. */
 const contentOf = async (path: string, file: FileHandle): Promise<Uint8Array> => {
   const before = await file.stat()
-  if (!before.isFile()) throw failed(`${path} is ${kindOf(before)}.`, "Give the path of a file.")
+  if (!before.isFile()) throw failed(`${path} is ${kindOf(before)}.`, "Pass the path of a regular file.")
   if (before.size > GivenFile.MAX_FILE) throw tooLarge(path)
   const content = Buffer.alloc(before.size + 1)
   let has = 0
@@ -60,13 +60,13 @@ const contentOf = async (path: string, file: FileHandle): Promise<Uint8Array> =>
     if (bytesRead === 0 || has > before.size) break
   }
   const after = await file.stat()
-  // some system files (as in /proc) report size 0 but have content
-  if (before.size === 0 && has === 0) throw failed(`${path} is empty.`, "Give a file that is not empty.")
+  // some system files, as in /proc, report the size 0 but have content: these count as changed
+  if (before.size === 0 && has === 0) throw failed(`${path} is empty.`, "Pass a file that is not empty.")
   if (has !== before.size || after.size !== before.size || after.mtimeMs !== before.mtimeMs) throw changed(path)
   return content.subarray(0, has)
 }
 
-/** Opening does not wait for a pipe, and does not follow a link at the end of the path. */
+/** Flags with which opening a file does not wait for a pipe, and does not follow a link at the end of the path. */
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
 
 const readOne = async (path: string): Promise<Read> => {
@@ -74,18 +74,18 @@ const readOne = async (path: string): Promise<Read> => {
   const file = await open(whole, FLAGS).catch(async (error: unknown) => {
     const target = await readlink(whole).catch(() => undefined)
     throw target === undefined
-      ? failed(`${path} cannot be read: ${troubleOf(error)}.`, "Check that it exists and that you can read it.")
-      : failed(`${path} is a link to ${target}.`, "To send that file, give its own path.")
+      ? failed(`${path} cannot be read: ${troubleOf(error)}.`, "Check that the file exists and that you can read it.")
+      : failed(`${path} is a link to ${target}.`, "To send the target, pass its own path.")
   })
   try {
     const content = await contentOf(path, file)
     if (GivenFile.mediaTypeOf(content) === undefined)
-      throw failed(`${path} has a type that agents do not take. They take ${GivenFile.KINDS}.`, PLACE)
+      throw failed(`${path} has a file type that cannot be sent. These can be sent: ${GivenFile.KINDS}.`, PLACE)
     const filename = basename(whole)
     if (filename.length > GivenFile.MAX_NAME)
       throw failed(
         `${path} has a name of more than ${GivenFile.MAX_NAME} characters.`,
-        "Copy it under a shorter name, and send that."
+        "Copy the file to a shorter name, and send the copy."
       )
     return { filename, sha256: createHash("sha256").update(content).digest("hex"), content }
   } finally {
@@ -96,8 +96,8 @@ const readOne = async (path: string): Promise<Read> => {
 export const read = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   if (paths.length > GivenFile.MAX_FILES)
     return yield* failed(
-      `A message takes ${GivenFile.MAX_FILES} files, and these are ${paths.length}.`,
-      "Send some of them with a message of their own, or put them into the agent's workspace.",
+      `A message can have at most ${GivenFile.MAX_FILES} files, but you passed ${paths.length}.`,
+      "Send some of the files with a second message, or put them into the agent's workspace.",
       ExitCode.usage
     )
   const files: Array<Read> = []
@@ -111,19 +111,19 @@ export const read = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
     size += file.content.length
     if (size > GivenFile.MAX_MESSAGE)
       return yield* failed(
-        `With ${path} the files have more than ${sizeInWords(GivenFile.MAX_MESSAGE)}, the maximum of one message.`,
-        "Send some of them with a message of their own."
+        `With ${path} the files are larger than ${sizeInWords(GivenFile.MAX_MESSAGE)}, the maximum size of one message.`,
+        "Send some of the files with a second message."
       )
     files.push(file)
   }
   return files
 })
 
-/** Uploads a content from the byte up to which the daemon already has it; nothing if the daemon has all of it. */
+/** Uploads the part of a file's content that the daemon does not have yet. */
 const handOver = Effect.fnUntraced(function* (client: Client, { content, filename, sha256 }: Read, caller: Caller) {
   const of = { sha256, size: content.length, caller }
   let { has } = yield* client.AddFile({ ...of, at: 0, data: "" })
-  // another client can upload the same content at the same time: `has` includes its progress
+  // `has` can grow by more than this piece: another client can upload the same content at the same time
   for (let tries = 0; has < content.length && tries < 1_000; tries++) {
     const piece = content.subarray(has, has + Limits.pieceBytes)
     ;({ has } = yield* client.AddFile({ ...of, at: has, data: Buffer.from(piece).toString("base64") }))
@@ -131,11 +131,11 @@ const handOver = Effect.fnUntraced(function* (client: Client, { content, filenam
   if (has < content.length)
     return yield* failed(
       `The daemon has only ${has} of the ${content.length} bytes of ${filename}: nothing was sent.`,
-      "Send it again."
+      "Send the message again."
     )
 })
 
-/** Uploads all files, and returns the references for the message. */
+/** Uploads all files, and returns the references to them for the message. */
 export const give = Effect.fnUntraced(function* (client: Client, files: ReadonlyArray<Read>, caller: Caller) {
   yield* Effect.forEach(files, (file) => handOver(client, file, caller), { discard: true })
   return files.map(({ filename, sha256 }) => ({ filename, sha256 }))

@@ -1,11 +1,11 @@
-/** `agentd retry|dismiss AGENT… [MESSAGE]`: asks unanswered messages again, or discards them. */
+/** `agentd retry|dismiss AGENT… [MESSAGE]`: sends unanswered messages to the agent again, or discards them. */
 import { act, off, oneOf, option, send } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { agents, labels, nobody, yes } from "../parse/Names.ts"
 
-const message = option("ID", "Only the message with this id (see agentd waiting --json); none: all of them")
+const message = option("ID", "Only the message with this id (see agentd waiting --json); default: all messages")
 
-/** The form of a message's id; no agent has such a name. */
+/** Matches a message's id, which is never the name of an agent. */
 const ID = /^0[0-9a-hjkmnp-tv-z]{25}$/
 
 interface Meant {
@@ -13,36 +13,36 @@ interface Meant {
   readonly message: string | undefined
 }
 
-/** A message's id can stand behind its agent, as well as after --message. */
+/** Accepts a message's id after the agent's name as well as after --message. */
 const meant = <I extends Meant>(input: I): I => {
   const [id, ...more] = input.names.filter((name) => ID.test(name))
   if (id === undefined || more.length > 0 || input.message !== undefined) return input
   return { ...input, message: id, names: input.names.filter((name) => name !== id) }
 }
 
-/** The error if more than one message is named. */
+/** The error if the arguments name more than one message; otherwise undefined. */
 const many = (input: Meant) =>
   meant(input).names.some((name) => ID.test(name))
     ? {
-        message: "More than one message is named.",
-        remedy: "Name one, or none for all of them. See them: agentd waiting",
+        message: "The command names more than one message.",
+        remedy: "Name one message, or none to select all. List the messages: agentd waiting",
         exitCode: ExitCode.usage
       }
     : undefined
 
 const both = {
-  message: "--held discards all queued messages: it takes no message id.",
-  remedy: "Leave one of the two out. See the messages: agentd waiting",
+  message: "--held discards all queued messages, so it cannot be used with a message id.",
+  remedy: "Use only --held or only the message id. List the messages: agentd waiting",
   exitCode: ExitCode.usage
 }
 
 export const retry = act({
   path: ["retry"],
-  description: "Retry messages that got no answer: refused, over a limit, or failed",
+  description: "Retry messages that the agent did not answer, because of a rejection, a limit or a failure",
   examples: [
-    { command: "agentd retry shop/builder", description: "All of its messages in agentd waiting" },
-    { command: "agentd retry 'shop/*'", description: "Of all agents of a project" },
-    { command: "agentd retry shop/builder 01kb0c3x5r8y2w4v6t7s9q1p0n", description: "One message of it" }
+    { command: "agentd retry shop/builder", description: "Retry all messages of builder that agentd waiting lists" },
+    { command: "agentd retry 'shop/*'", description: "Retry the messages of all agents of the project shop" },
+    { command: "agentd retry shop/builder 01kb0c3x5r8y2w4v6t7s9q1p0n", description: "Retry only this message" }
   ],
   args: { names: agents, labels, message },
   several: { kind: "agent" },
@@ -60,14 +60,20 @@ export const dismiss = act({
   path: ["dismiss"],
   description: "Discard unanswered messages, or those queued for a stopped agent",
   examples: [
-    { command: "agentd dismiss shop/builder", description: "agentd waiting no longer lists them; the log keeps them" },
-    { command: "agentd dismiss shop/builder --held", description: "Messages queued for a stopped agent" }
+    {
+      command: "agentd dismiss shop/builder",
+      description: "Discard the unanswered messages of builder; they stay only in the log"
+    },
+    {
+      command: "agentd dismiss shop/builder --held",
+      description: "Discard the messages that are queued for the stopped agent"
+    }
   ],
   args: {
     names: agents,
     labels,
     message,
-    held: off("Discard queued messages instead; the agent never sees them"),
+    held: off("Discard queued messages instead, which the agent then never sees"),
     yes
   },
   several: { kind: "agent", ends: () => LETS_GO, changes: () => LETS_GO },

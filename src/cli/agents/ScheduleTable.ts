@@ -1,8 +1,8 @@
-/** ScheduleTable: schedules as shown to a person. Pure except for the machine's time zone. */
+/** ScheduleTable: formats schedules as a table. Pure except for the machine's time zone. */
 import type { ScheduleInfo } from "../../domain/ScheduleMessages.ts"
 import { age, type Cell, clock, type Colour, plain, table, type TableOptions } from "../render/Output.ts"
 
-/** `09:00 (in 3h)` in local time; with the date if it is not today. */
+/** A point in time as text, such as `09:00 (in 3h)`, in local time; with the date if it is not today. */
 export const moment = (at: number, now: number): string => {
   const time = clock(at, now).replace(/:00$/u, "")
   return at > now ? `${time} (in ${age(at - now)})` : `${time} (${age(now - at)} ago)`
@@ -25,7 +25,7 @@ const ranOf = ({ last, skipped }: ScheduleInfo, now: number): string => {
     last === null
       ? []
       : [
-          `${last.asked ? "asked for" : "due"} ${clock(last.due, now).replace(/:00$/u, "")}${last.goalId === null ? "" : ` → ${last.goalId}`}${last.underWay ? ", under way" : ""}`
+          `${last.asked ? "run by hand" : "due"} ${clock(last.due, now).replace(/:00$/u, "")}${last.goalId === null ? "" : ` → ${last.goalId}`}${last.underWay ? ", in progress" : ""}`
         ]
   const missed =
     skipped === null
@@ -39,7 +39,7 @@ const ranOf = ({ last, skipped }: ScheduleInfo, now: number): string => {
 /** The status of a schedule, with who paused it or why it does not run. */
 const stateOf = ({ next, pausedBy, state }: ScheduleInfo): string => {
   if (state === "paused") return pausedBy === null ? "paused" : `paused by ${plain(pausedBy)}`
-  if (state === "held") return "held: its project takes no work"
+  if (state === "held") return "held: its project accepts no work"
   return next === null && state === "waits" ? "never due" : state
 }
 
@@ -58,7 +58,7 @@ export const list = (
   options: TableOptions
 ): ReadonlyArray<string> =>
   schedules.length === 0
-    ? ['There are no schedules. Make one: agentd at 9:00 send AGENT "…", or "schedules" in agentd.jsonc.']
+    ? ['There are no schedules. Create one: agentd at 9:00 send AGENT "…", or add "schedules" to agentd.jsonc.']
     : table(
         ["SCHEDULE", "STATE", "NEXT", "TIMES", "LAST", "WHAT"],
         schedules.map((info) => rowOf(info, now)),

@@ -6,7 +6,7 @@ import { troubleIn } from "../render/PlainText.ts"
 
 const both = {
   message: "--urgent and --steer exclude each other.",
-  remedy: "--steer ends the turn, --urgent the run: use only one of them.",
+  remedy: "Use only one: --steer ends the agent's turn, --urgent ends its run.",
   exitCode: ExitCode.usage
 }
 
@@ -23,36 +23,42 @@ export const wrong = ({ steer, text = "", urgent }: Manner & { readonly text?: s
   return trouble === undefined ? undefined : { ...trouble, exitCode: ExitCode.usage }
 }
 
-/** A message with files needs `SendFiles`, which uploads their contents first. */
+/** The verb `send`. For a message with files, `SendFiles` runs instead, which first uploads the files' contents. */
 export const send = act({
   path: ["send"],
-  description: "Send a message to an agent's inbox; its next turn or run gets it",
+  description: "Send a message to an agent's inbox, for its next turn or run",
   examples: [
     {
       command: 'agentd send builder "Fix the failing test"',
-      description: "It answers when the message is safe on disk"
+      description: "Send a message; the command returns when the message is stored on disk"
     },
     {
       command: 'agentd send builder --steer "Not that file"',
-      description: "While it works: a running tool may finish"
+      description: "Correct an agent while it works; a running tool can finish first"
     },
     {
       command: 'agentd send builder "What is wrong here?" --file shot.png --file notes.md',
-      description: "Images, PDFs and text files"
+      description: "Send a message with files: images, PDFs or text files"
     },
-    { command: "git diff | agentd send web/reviewer", description: "From a pipe" },
-    { command: "agentd send 'web/*' \"Commit what you have\"", description: "To all that match" },
-    { command: "agentd send '*' -l backend \"Commit what you have\"", description: "To all with this label" },
-    { command: "agentd send builder -- --verbose breaks it", description: "A text that begins with a dash" }
+    { command: "git diff | agentd send web/reviewer", description: "Send a text from a pipe" },
+    {
+      command: "agentd send 'web/*' \"Commit what you have\"",
+      description: "Send the message to all agents of the project web"
+    },
+    {
+      command: "agentd send '*' -l backend \"Commit what you have\"",
+      description: "Send the message to all agents with the label backend"
+    },
+    { command: "agentd send builder -- --verbose breaks it", description: "Send a text that begins with a dash" }
   ],
   args: {
-    name: word("Its name in this project, project/agent, or a pattern: 'shop/*'", { name: "agent" }),
-    text: text("The message; - or nothing: read standard input"),
-    urgent: off("End the current run; the next one gets the message"),
+    name: word("The agent: its name in this project, project/agent, or a pattern such as 'shop/*'", { name: "agent" }),
+    text: text("Text of the message; if it is - or missing, read from standard input"),
+    urgent: off("End the agent's current run; its next run gets the message"),
     yes,
     labels,
-    steer: off("End the current turn at a safe boundary; the message is the next turn"),
-    file: options("file", "PATH", "Send this file with it: an image, a PDF or a text; repeatable")
+    steer: off("End the agent's current turn as soon as it is safe; the message starts the next turn"),
+    file: options("file", "PATH", "Send this file with the message: an image, a PDF or a text; repeatable")
   },
   wrong,
   several: { kind: "agent", ends: ({ urgent }) => (urgent ? "ends the runs of" : undefined) },

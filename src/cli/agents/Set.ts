@@ -1,6 +1,6 @@
 /**
- * `agentd set AGENT… --model M --mode M`: chooses the model and the mode of an agent, without a change of its config
- * file. Without options: lists the choices, and the agent's own commands.
+ * `agentd set AGENT… --model M --mode M`: chooses the model and the mode of an agent, without a change of the config
+ * file. Without options: lists the available models and modes, and the agent's own commands.
  */
 import type { Done, OffersInfo } from "../../domain/Messages.ts"
 import { type Ask, declare, off, oneOf, option, read, said, send, type World } from "../parse/DeclaredVerb.ts"
@@ -9,11 +9,11 @@ import { cut, paint, plain } from "../render/Output.ts"
 
 const KNOWN = {
   live: "",
-  before: "as its last run reported",
-  "not yet": "nothing is reported yet: its first run reports it"
+  before: "reported by its last run",
+  "not yet": "not known yet: the first run of the agent reports it"
 } as const
 
-/** Maximum number of entries shown per list; --json has all. */
+/** Maximum number of entries shown per list. --json shows all entries. */
 const MOST = 40
 
 const rows = (
@@ -27,7 +27,7 @@ const rows = (
     const line = `  ${plain(name).padEnd(width)}  ${plain(words)}`.trimEnd()
     return columns === null ? line : cut(line, columns)
   })
-  const more = all.length > MOST ? [`  … and ${all.length - MOST} more: --json has all`] : []
+  const more = all.length > MOST ? [`  … and ${all.length - MOST} more: see all with --json`] : []
   return [paint(colour, "bold", title), ...shown, ...more]
 }
 
@@ -35,7 +35,7 @@ const listed = (info: OffersInfo, world: World): ReadonlyArray<string> => {
   const { agent, backend, commands, known, mode, model, models, modes, project } = info
   const name = `${project}/${agent}`
   const chosen = [...(model === null ? [] : [`model ${model}`]), ...(mode === null ? [] : [`mode ${mode}`])]
-  const how = chosen.length === 0 ? "as agentd.jsonc says" : chosen.join(", ")
+  const how = chosen.length === 0 ? "as in agentd.jsonc" : chosen.join(", ")
   const note = KNOWN[known]
   return [
     plain(`${name} (${backend}): ${how}${note === "" ? "" : `; ${note}`}.`),
@@ -50,7 +50,7 @@ const listed = (info: OffersInfo, world: World): ReadonlyArray<string> => {
       world
     ),
     ...rows(
-      `Commands of its own: agentd send ${plain(name)} "/…"`,
+      `The agent's own commands: agentd send ${plain(name)} "/…"`,
       commands.map(({ description, hint, name }) => [`/${name}${hint === "" ? "" : ` ${hint}`}`, description]),
       world
     )
@@ -69,19 +69,25 @@ const isChoice = ({
 
 export const set = declare({
   path: ["set"],
-  description: "Choose an agent's model or mode, until you choose another; a restart keeps it",
+  description: "Choose an agent's model or mode; the choice stays after a restart",
   examples: [
-    { command: "agentd set builder", description: "List the choices, and the agent's own commands" },
-    { command: "agentd set builder --mode plan", description: "It plans, and asks before it begins" },
-    { command: "agentd set builder tester --model opus", description: "As the agents call it" },
-    { command: "agentd set builder --reset", description: "As agentd.jsonc says again" }
+    { command: "agentd set builder", description: "List the available models and modes, and the agent's own commands" },
+    {
+      command: "agentd set builder --mode plan",
+      description: "Set the mode in which builder plans, and asks before it begins"
+    },
+    {
+      command: "agentd set builder tester --model opus",
+      description: "Set the model of two agents, by the agents' name for it"
+    },
+    { command: "agentd set builder --reset", description: "Use the model and mode of agentd.jsonc again" }
   ],
   args: {
     names: agents,
     labels,
-    model: option("MODEL", "The model, as the agent calls it"),
-    mode: option("MODE", "The mode, as the agent calls it"),
-    reset: off("Forget what was chosen before")
+    model: option("MODEL", "Model, by the agent's name for it"),
+    mode: option("MODE", "Mode, by the agent's name for it"),
+    reset: off("Remove earlier choices, and use agentd.jsonc again")
   },
   several: { kind: "agent", changes: (input) => (isChoice(input) ? "sets the model or mode of" : undefined) },
   wrong: (input) => nobody(input, "set"),

@@ -3,19 +3,19 @@ import { act, option, send, word } from "../parse/DeclaredVerb.ts"
 
 export const spawn = act({
   path: ["spawn"],
-  description: "Give a running agent a sub-agent with a task; it ends with its parent",
+  description: "Start a sub-agent of a running agent, with a task; the sub-agent ends with its parent",
   examples: [
     {
       command: 'agentd spawn builder tester "Run the tests and report"',
-      description: "It is otherwise like its parent"
+      description: "Start the sub-agent tester of builder, with the role and instructions of builder"
     }
   ],
   args: {
-    parent: word("The running agent that it is a sub-agent of"),
-    name: word("Its name in this project"),
-    task: word("Its first message"),
-    role: option("TEXT", "Its role, in a few words; default: its parent's"),
-    instructions: option("TEXT", "Text added to each of its prompts; default: its parent's")
+    parent: word("The running agent that becomes the parent"),
+    name: word("Name of the sub-agent in this project"),
+    task: word("Task of the sub-agent, as its first message"),
+    role: option("TEXT", "Role of the sub-agent, in a few words; default: the parent's role"),
+    instructions: option("TEXT", "Text added to each prompt of the sub-agent; default: the parent's instructions")
   },
   rpc: ({ instructions, name, parent, role, task }, caller) =>
     send("Spawn", {

@@ -1,8 +1,8 @@
 /**
- * `agentd wait NAME… --for WORD`: returns when everything that is named has this status; for scripts.
+ * `agentd wait NAME… --for STATUS`: returns when everything that the names select has this status; for scripts.
  *
- * Guarantees: the command subscribes once and does not poll; it ends at once if the status can never be reached; if
- * the daemon goes away, it waits as long as another daemon can still come.
+ * Guarantees: the command subscribes once and does not poll. It ends at once if the status can never be reached. If the
+ * daemon ends, the command waits as long as another daemon can still start.
  */
 import { Clock, Effect, Stream } from "effect"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
@@ -29,11 +29,11 @@ export interface Input {
   readonly names: ReadonlyArray<string>
   readonly labels: ReadonlyArray<string>
   readonly aim: Aim
-  /** ms; undefined: no limit. */
+  /** Maximum wait in ms; undefined: no limit. */
   readonly timeout: number | undefined
 }
 
-/** Status words that satisfy each aim. */
+/** Status words that satisfy each value of --for. */
 const MET: { readonly [aim in Aim]: ReadonlyArray<Word> } = {
   idle: ["idle", "stopped", "done"],
   done: ["done"],
@@ -44,23 +44,27 @@ const MET: { readonly [aim in Aim]: ReadonlyArray<Word> } = {
 
 const homeOf = ({ project }: BoardRow): string => project
 
-/** A status that a kind never reaches. Only a sub-agent can be done: when the agent that began it has ended it. */
+/**
+ * Status that an item of each kind never reaches. An exception is a sub-agent: it is done when its parent has ended it.
+ */
 const NEVER: { readonly [kind in BoardRow["kind"]]?: Aim } = { agent: "done", channel: "failed", project: "failed" }
 
-/** Whether the wait cannot end by itself: the row stays as it is until a person acts, or never comes to rest. */
+/** Whether the wait cannot end by itself: the row's status stays until the user acts, or the row never becomes idle. */
 const isNever = ({ kind, mode, parent, state, word }: BoardRow, aim: Aim): boolean => {
   const rests = aim === "idle" || aim === "done"
   if ((aim === NEVER[kind] && parent === undefined) || (rests && mode === "loop")) return true
-  // a message from another agent or a schedule can still arrive for it
+  // a message from another agent or a schedule can still arrive for a stopped agent
   if (kind === "agent" && word === "stopped" && aim === "needs-you") return false
   if (word === "done" || word === "stopped" || word === "paused" || (word === "failed" && kind === "goal")) return true
-  // an agent that waits for a free place starts by itself
+  // an agent that waits for a free run slot starts by itself
   return (
     kind === "agent" && (state === "Stopped" ? word !== "waiting" : word === "failed" && (rests || aim === "working"))
   )
 }
 
-/** Compares the named rows with the aim. `config`: config file of the caller's project. */
+/**
+ * Compares the rows that the names select with the status to wait for. `config`: config file of the caller's project.
+ */
 export const standing = (
   all: ReadonlyArray<BoardRow>,
   { labels, names }: Targets,
@@ -84,7 +88,10 @@ export const standing = (
   }
 }
 
-/** Why the wait is not possible: an unknown or ambiguous name. `before`: the rows that the names matched last. */
+/**
+ * Why the wait is not possible: an unknown or ambiguous name; otherwise undefined. `before`: the rows that the names
+ * matched last.
+ */
 export const unclear = (
   rows: ReadonlyArray<BoardRow>,
   names: ReadonlyArray<string>,
@@ -95,39 +102,39 @@ export const unclear = (
   const several = names.findIndex((name, at) => !isPattern(name) && new Set(found[at]!.map(homeOf)).size > 1)
   if (several !== -1) return ambiguous(names[several]!, "thing", found[several]!)
   if (unknown.length === 0) return undefined
-  const remedy = "See what there is: agentd ps --all"
+  const remedy = "List all names: agentd ps --all"
   const [lost] = before.filter(({ id }) => !rows.some((row) => row.id === id))
   const home = rows.find(({ conversation, kind }) => kind === "project" && conversation === lost?.conversation)
   if (lost !== undefined)
-    return { message: `${nameOf(lost)} no longer exists: ${home?.says ?? "it was removed"}.`, remedy }
+    return { message: `${nameOf(lost)} no longer exists: ${home?.says ?? "the item was removed"}.`, remedy }
   const own = unknown.find((name) => !name.includes("/"))
   if (own !== undefined && isUnstarted(rows, config)) return unstarted(config, own)
   return { message: `Nothing is called ${unknown.map((name) => `"${name}"`).join(", ")}.`, remedy }
 }
 
-/** The error for a row that can never reach the aim. */
+/** The error for a row that can never reach the status. */
 const never = (row: BoardRow, aim: Aim): Unclear => ({
-  message: `${nameOf(row)} ${predicate({ word: row.word }, 0)}${row.says === "" ? "" : `: ${row.says}`}. ${isOver(row.word) ? "It" : row.mode === "loop" ? "It works in a loop, and" : row.kind === "agent" && aim === "done" ? "It takes one message after the other, and" : "It"} will not be ${aim} by itself.`,
-  remedy: row.kind === "agent" ? `See why: agentd why ${row.called}` : "See it: agentd ps"
+  message: `${nameOf(row)} ${predicate({ word: row.word }, 0)}${row.says === "" ? "" : `: ${row.says}`}. ${isOver(row.word) ? "It" : row.mode === "loop" ? "It works in a loop, so it" : row.kind === "agent" && aim === "done" ? "An agent answers one message after the other, so it" : "It"} will not be ${aim} by itself.`,
+  remedy: row.kind === "agent" ? `See why: agentd why ${row.called}` : "See its status: agentd ps"
 })
 
 const late = (timeout: number, row: BoardRow | undefined) =>
   new VerbFailed({
-    message: `After ${age(timeout)} ${row === undefined ? "its status is not known" : `${nameOf(row)} ${predicate({ word: row.word }, 0)}`}.`,
-    remedy: "Wait longer with --timeout, or see it: agentd ps",
+    message: `After ${age(timeout)} ${row === undefined ? "the status is still unknown" : `${nameOf(row)} ${predicate({ word: row.word }, 0)}`}.`,
+    remedy: "Set a longer --timeout, or see the status: agentd ps",
     exitCode: ExitCode.failed
   })
 
-/** Interval of attempts to reach a daemon that is away or not ready. */
+/** Interval between attempts to reach a daemon that does not run or is not ready. */
 const AGAIN = "200 millis"
 
-/** Waits until the daemon has replayed its log: before that, its board is incomplete. */
+/** Waits until the daemon has replayed its log, because its board is incomplete before. */
 const folded = (client: Client): Effect.Effect<void, Effect.Error<ReturnType<Client["Status"]>>> =>
   Effect.flatMap(client.Status(), ({ daemon }) =>
     daemon.phase === "ready" ? Effect.void : Effect.andThen(Effect.sleep(AGAIN), folded(client))
   )
 
-/** Waits until another daemon answers; fails with `error` if none comes. */
+/** Waits until another daemon answers; fails with `error` if no daemon starts. */
 const back = ({ socket, state }: Paths, error: DaemonUnreachable) =>
   Effect.raceFirst(
     Effect.retry(status(socket), Backoff.waits(Backoff.constant(AGAIN))),
@@ -140,10 +147,10 @@ export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }:
   if (wrong !== undefined) return yield* new VerbFailed(wrong)
   const began = yield* Clock.currentTimeMillis
   let rows: ReadonlyMap<string, BoardRow> = new Map()
-  /** The names in full, valid from any folder, once it is known what they refer to. */
+  /** Full names, which are valid from any folder. Set when it is known which items the names select. */
   let whole = names
   let meant: ReadonlyArray<BoardRow> = []
-  /** Whether the daemon has been ready once. */
+  /** Whether the daemon has been ready at least once. */
   let isOn = false
   let isMet = false
   const stand = () => standing([...rows.values()], { labels, names: whole }, aim, caller.config)
@@ -166,7 +173,7 @@ export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }:
           return !isMet
         })
       ),
-      // the daemon replays its log while it already sends board news
+      // the daemon already sends board news while it replays its log
       (following) =>
         Effect.andThen(
           Effect.map(folded(client), () => void (isOn = true)),

@@ -1,6 +1,7 @@
 /**
- * `agentd stop`: stops the daemon in order. While agents work, a person is asked first, and a script must pass
- * --yes. In a project's folder, perhaps only the project is to stop: a person chooses, a script must say which.
+ * `agentd stop`: stops the daemon gracefully. If agents work, the user is asked first, and a script must pass --yes. In
+ * a project's folder the command could mean only the project: the user chooses on a terminal, and a script must say
+ * which.
  */
 import { Effect, Option } from "effect"
 import { Prompt } from "effect/cli"
@@ -16,7 +17,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { hint, Invocation, print } from "../parse/Invocation.ts"
 import { plain } from "../render/Output.ts"
 
-/** Maximum number of agents that a choice lists. */
+/** Maximum number of agents that the choice for the project lists. */
 const MOST = 5
 
 const WORKING = new Set(["Spawning", "Running", "Interrupting"])
@@ -28,36 +29,39 @@ const working = Effect.gen(function* () {
   return states.filter(({ state }) => WORKING.has(state)).reduce((sum, { agents }) => sum + agents, 0)
 })
 
-/** Returns if no agent works or the answer is yes; else fails. */
+/** Returns if `yes` is set, no agent works, or the user agrees; otherwise fails. */
 const ask = Effect.fnUntraced(function* (yes: boolean) {
   if (yes) return
   const count = yield* working
   if (count === 0) return
-  const fact = `${count} ${count === 1 ? "agent works" : "agents work"}; each run ends, and the agents run again after the next start.`
+  const fact = `${count} ${count === 1 ? "agent works" : "agents work"}; their runs end, and the agents run again after the next start.`
   yield* confirm(yes, fact, "Stop the daemon?")
 })
 
 type Meant = "daemon" | "nothing" | "project"
 
-/** Asks which to stop, the daemon or the project of this folder, because the two are easily confused. */
+/** Asks whether to stop the daemon or the project of this folder, because the two are easily confused. */
 const choose = Effect.fnUntraced(function* (project: ProjectInfo, projects: number) {
   const { interactive } = yield* Invocation
   const { agents, name } = project
   if (!interactive) {
     return yield* new VerbFailed({
-      message: `Which is meant: the daemon with ${projects === 1 ? "its project" : `all ${projects} projects`}, or the project ${name}? Nothing was stopped.`,
-      remedy: `The daemon: agentd stop --daemon. Only the project: agentd project stop ${name}`,
+      message: `Do you mean the daemon with ${projects === 1 ? "its project" : `all ${projects} projects`}, or only the project ${name}? Nothing was stopped.`,
+      remedy: `Stop the daemon: agentd stop --daemon. Stop only the project: agentd project stop ${name}`,
       exitCode: ExitCode.usage
     })
   }
   const count = yield* working
   const works = count === 0 ? "no agent works" : count === 1 ? "1 agent works" : `${count} agents work`
-  const names = agents.length === 0 ? "it has none" : agents.slice(0, MOST).join(", ")
+  const names = agents.length === 0 ? "no agents" : agents.slice(0, MOST).join(", ")
   return yield* Prompt.run(
     Prompt.Select<Meant>({
-      message: "Which is to stop?",
+      message: "What do you want to stop?",
       choices: [
-        { value: "project", title: `the project ${name}: its agents (${names}), until agentd project start ${name}` },
+        {
+          value: "project",
+          title: `only the project ${name} with its agents (${names}), until you run: agentd project start ${name}`
+        },
         {
           value: "daemon",
           title: `the daemon, with ${projects === 1 ? "its project" : `all ${projects} projects`}; ${works}`
@@ -81,26 +85,28 @@ const stopProject = Effect.fnUntraced(function* (conversation: string) {
   yield* print(done, () => [plain(done.message)])
 })
 
-/** If the daemon has just crashed, systemd would start it again: stop that. True if it did. */
+/** If the daemon has just crashed, prevents systemd from starting it again. True if systemd was about to start it. */
 const stopReturn = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const unit = unitName(paths.state, paths.defaultState)
   const status = yield* Unit.status(unit)
   if (Option.isNone(status) || status.value.state !== "activating") return false
   yield* Unit.stop(unit)
-  yield* print({ unit }, () => [`The daemon had died; systemd does not start ${unit} again now.`])
+  yield* print({ unit }, () => [`The daemon had already crashed. systemd will not start ${unit} again.`])
   return true
 })
 
 const stopDaemon = Effect.gen(function* () {
   const stopped = yield* DaemonLife.stop("agentd stop")
-  const told = yield* hint(`The daemon has stopped (pid ${stopped.pid}). Its agents run again after: agentd start`)
+  const told = yield* hint(`The daemon has stopped (pid ${stopped.pid}). To run its agents again: agentd start`)
   const { returnsBy } = stopped
   yield* print({ ...stopped, returnsBy: returnsBy ?? null }, () => [
     told,
     ...(returnsBy === undefined
       ? []
-      : [`systemd listens on: the next command starts it again. To keep it stopped: sudo systemctl stop ${returnsBy}`])
+      : [
+          `systemd still listens on the socket, so the next command starts the daemon again. To keep it stopped: sudo systemctl stop ${returnsBy}`
+        ])
   ])
 })
 
@@ -108,7 +114,7 @@ export const run = Effect.fnUntraced(function* ({ daemon, yes }: { readonly daem
   const { paths } = yield* Invocation
   const isLive = (yield* probe(paths.socket)) === "live"
   if (!isLive && (yield* stopReturn)) return
-  // older scripts pass only --yes, and mean the daemon
+  // with --yes alone, older scripts mean the daemon, so the project is not looked up
   const { count, project } = isLive && !daemon && !yes ? yield* here : { count: 0, project: undefined }
   if (project === undefined) {
     yield* ask(yes)
@@ -119,7 +125,7 @@ export const run = Effect.fnUntraced(function* ({ daemon, yes }: { readonly daem
   if (meant === "daemon") return yield* stopDaemon
   return yield* new VerbFailed({
     message: "Nothing was stopped.",
-    remedy: `The daemon: agentd stop --daemon. Only the project: agentd project stop ${project.name}`,
+    remedy: `Stop the daemon: agentd stop --daemon. Stop only the project: agentd project stop ${project.name}`,
     exitCode: ExitCode.failed
   })
 })

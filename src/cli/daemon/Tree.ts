@@ -1,4 +1,4 @@
-/** `agentd status --tree [NAME]`: the current supervision tree; for one part of it also the newest messages. */
+/** `agentd status --tree [NAME]`: shows the current supervision tree; for one part of it also the newest messages. */
 import type { TreeRow } from "../../board/TreeMessages.ts"
 import { declare, maybeWord, read, type World } from "../parse/DeclaredVerb.ts"
 import { age, clock, count, paint, plain, stateColour } from "../render/Output.ts"
@@ -16,7 +16,10 @@ const facts = (row: TreeRow, { colour, now }: World): string => {
   ].join(", ")
 }
 
-/** The tree lines before each row: they depend on whether a later row has the same depth, or one of those above. */
+/**
+ * The branch lines in front of each row. They depend on whether a later row has the depth of this row or of a row
+ * above.
+ */
 const branches = (rows: ReadonlyArray<TreeRow>): ReadonlyArray<string> => {
   const open: Array<boolean> = []
   const drawn: Array<string> = []
@@ -50,12 +53,17 @@ export const view = (rows: ReadonlyArray<TreeRow>, world: World, withMessages: b
 
 export const tree = declare({
   path: ["status", "--tree"],
-  description: "Show the daemon's supervision tree: actors with their states, mailboxes, restarts and crashes",
+  description: "Show the daemon's supervision tree: actors with their state, mailbox, restarts and crashes",
   examples: [
-    { command: "agentd status --tree", description: "All that runs in the daemon" },
-    { command: "agentd status --tree builder", description: "One part, with the newest messages of its actors" }
+    { command: "agentd status --tree", description: "Show all supervisors and actors in the daemon" },
+    {
+      command: "agentd status --tree builder",
+      description: "Show one part of the tree with the newest messages of its actors"
+    }
   ],
-  args: { name: maybeWord("A part's name, or the end of an actor's address", "NAME") },
+  args: {
+    name: maybeWord("Name of a part of the tree, or the end of an actor's address; default: the whole tree", "NAME")
+  },
   rpc: ({ name }) => read("Tree", { name: name ?? null }),
   view: (rows, world) =>
     view(

@@ -1,6 +1,6 @@
 /**
- * `agentd verify`: re-reads and checks the whole rune log. A running daemon does the check itself;
- * without a daemon, this process reads the store, and changes no rune.
+ * `agentd verify`: reads and checks the whole rune log. If a daemon runs, it does the check itself. Otherwise this
+ * process reads the store, and changes no rune.
  */
 import { Console, Effect, FileSystem, Stream } from "effect"
 import { dirname } from "node:path"
@@ -15,14 +15,16 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { age, count, paint, plain } from "../render/Output.ts"
 
-/** Asks the daemon for its verdict. `talks`: progress is written to standard error. */
+/** Asks the daemon to check its log. `talks`: whether progress is printed to standard error. */
 const byDaemon = (socket: string, talks: boolean) =>
   call(socket, (client) =>
     client.Verify().pipe(
       Stream.tap((event) => {
         if (!talks || event._tag === "Verdict") return Effect.void
         return Console.error(
-          event._tag === "Started" ? `Reading ${count(event.runes, "rune")} …` : `… for ${age(event.elapsed)} so far`
+          event._tag === "Started"
+            ? `Reading ${count(event.runes, "rune")} …`
+            : `… still reading after ${age(event.elapsed)}`
         )
       }),
       Stream.runFold(
@@ -32,7 +34,7 @@ const byDaemon = (socket: string, talks: boolean) =>
     )
   )
 
-/** Why the store on disk cannot be read; undefined if it can. */
+/** The error if the store on disk cannot be read; undefined if it can be read. */
 export const unreadable = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   if (isTorn(dirname(file))) {
@@ -46,11 +48,11 @@ export const unreadable = Effect.fnUntraced(function* (file: string) {
   return new StorageError({
     reason: "cannot-open",
     message: `There is no rune log at ${file}.`,
-    remedy: "Name the state folder with --state DIR, or start the daemon once: agentd start"
+    remedy: "Pass the right state directory with --state DIR, or start the daemon once: agentd start"
   })
 })
 
-/** Verifies a store that no daemon has open. */
+/** Verifies, in this process, a store that no daemon has open. */
 export const byHand = Effect.fnUntraced(function* (file: string) {
   const refused = yield* unreadable(file)
   if (refused !== undefined) return yield* refused
@@ -69,7 +71,7 @@ export const run = Effect.fnUntraced(function* () {
     ...(begins === undefined
       ? []
       : [
-          `The log begins at rune ${begins.eventId}: what is from before ${dateOf(begins.at)} was deleted (${plain(begins.by)}).`
+          `The log begins at rune ${begins.eventId}: runes from before ${dateOf(begins.at)} were deleted (${plain(begins.by)}).`
         ]),
     ...erased.map(({ eventId, stream }) => `rune ${eventId} of ${plain(stream)}: its texts were erased`),
     ...problems.map(
@@ -78,7 +80,7 @@ export const run = Effect.fnUntraced(function* () {
     ),
     ...(problems.length === 0
       ? [
-          `${paint(colour, "green", "All is well")}: ${count(runes, "rune")} in ${count(streams, "stream")}, each hash follows from the one before.`
+          `${paint(colour, "green", "No problems")}: ${count(runes, "rune")} in ${count(streams, "stream")}; all hashes are correct.`
         ]
       : [])
   ])
@@ -86,7 +88,7 @@ export const run = Effect.fnUntraced(function* () {
   return yield* new VerbFailed({
     message: `${count(problems.length, "problem")} in ${count(runes, "rune")}.`,
     remedy:
-      "See what a repair would lose: agentd repair --dry-run. A repair keeps the old store; a backup may have more.",
+      "See what a repair would lose: agentd repair --dry-run. A repair keeps the old store. A backup may have the lost runes.",
     exitCode: ExitCode.problems
   })
 })

@@ -1,10 +1,10 @@
 /**
- * Waiting: the list of items that need a person, as lines. `waiting` shows all of it; `approve`,
- * `deny` and `answer` without a call show the items that can be answered. The daemon decides
- * (in WaitingList) which items there are, and their commands. Pure.
+ * Waiting: formats the list of items that need the user, as lines. `waiting` shows the whole list; `approve`, `deny`
+ * and `answer` without a call show only the items that can be answered. The daemon decides (in WaitingList) which items
+ * and commands are in the list. Pure.
  *
- * Guarantees: the list is an overview: foreign texts are shortened, and characters that do not show as
- * themselves are marked; a call is only approved where it is shown in full.
+ * Guarantees: the list is only an overview. Texts from outside are shortened, and characters with a misleading look are
+ * marked. A call can be approved only where it is shown in full.
  */
 import type { Question } from "../../runs/Question.ts"
 import { visible } from "../../domain/Visible.ts"
@@ -18,13 +18,13 @@ export const NOTHING: WaitingReply = { rows: [], more: 0 }
 /** Kinds of items that can be answered. */
 const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question", "session"])
 
-/** The items that can be answered. */
+/** The list reduced to the items that can be answered. */
 export const asking = ({ rows }: WaitingReply): WaitingReply => ({
   rows: rows.filter(({ kind }) => ASKS.has(kind)),
   more: 0
 })
 
-/** Each question with its numbered options. */
+/** Lines with each question and its numbered options. */
 export const choices = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
   questions.flatMap(({ options, question, several }) => [
     `${plain(question)}${several ? " (one or more)" : ""}`,
@@ -57,7 +57,7 @@ const colours: { readonly [kind in WaitingRow["kind"]]: Colour } = {
 const time = ({ since, until }: WaitingRow, now: number): string => {
   const parts = [
     ...(since === 0 ? [] : [`for ${age(Math.max(0, now - since))}`]),
-    ...(until === null ? [] : [until > now ? `${age(until - now)} are left` : "its time is over"])
+    ...(until === null ? [] : [until > now ? `${age(until - now)} left` : "timed out"])
   ]
   return parts.length === 0 ? "" : ` (${parts.join(", ")})`
 }

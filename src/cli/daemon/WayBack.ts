@@ -2,7 +2,7 @@
  * WayBack: checks the installed program before `agentd restart` ends the daemon. If the new daemon does not start, the
  * error says how to go back to the program that ran before.
  *
- * Guarantees: the daemon runs on if the installed program does not start, or does not read the store.
+ * Guarantees: if the installed program does not start, or cannot read the store, the running daemon is not stopped.
  */
 import { Effect, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -22,15 +22,15 @@ import { plain } from "../render/Output.ts"
 import * as Installed from "../setup/Installed.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 
-/** Maximum characters of a program's output that are shown: its end. */
+/** Maximum length in characters of a program's output in an error. Longer output is cut at its beginning. */
 const WORDS = 600
 const PROGRAM_WITHIN = "1 minute"
 
-/** The daemon that is about to end, and its store. */
+/** The daemon that `agentd restart` is about to end, and its store. */
 interface Before {
   readonly version: string
   readonly schema: number
-  /** Whether the installed program is another one. */
+  /** Whether the installed program differs from the program that the daemon runs. */
   readonly replaced: boolean
 }
 
@@ -39,7 +39,7 @@ const schemaOf = Effect.fnUntraced(function* (state: string) {
   return fs.existsSync(store) ? (yield* StoreCopy.facts(store)).schema : 0
 })
 
-/** The command that installs this version again, and then runs `next`. */
+/** The shell command that installs this version again, and then runs `next`. */
 const installing = (version: string, next: string) =>
   Effect.map(Installed.installation, (found) => {
     switch (found._tag) {
@@ -48,7 +48,7 @@ const installing = (version: string, next: string) =>
       case "Clone":
         return `cd ${quoted(found.root)} && git checkout COMMIT-OF-${version} && npm ci && ${next}`
       case "Other":
-        return `install agentd ${version} the way you installed it before, then: ${next}`
+        return `install agentd ${version} as you installed it before, then run: ${next}`
     }
   })
 
@@ -74,15 +74,15 @@ const answer = Effect.gen(function* () {
   })
 )
 
-/** The daemon that runs now. Fails if the installed program cannot take its place. */
+/** Facts about the running daemon. Fails if the installed program cannot replace it. */
 export const checked = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const { daemon } = yield* DaemonLife.status(paths.socket)
   const schema = yield* schemaOf(paths.state)
   const refused = Effect.fnUntraced(function* (why: string) {
     return yield* new VerbFailed({
-      message: `${why} The daemon (pid ${daemon.pid}, agentd ${daemon.version}) was not stopped.`,
-      remedy: `Install that version again: ${yield* installing(daemon.version, "agentd restart")}`,
+      message: `${why} The running daemon (pid ${daemon.pid}, agentd ${daemon.version}) was not stopped.`,
+      remedy: `Install the running version again: ${yield* installing(daemon.version, "agentd restart")}`,
       exitCode: ExitCode.failed
     })
   })
@@ -97,20 +97,23 @@ export const checked = Effect.gen(function* () {
   return { version: daemon.version, schema, replaced } satisfies Before
 })
 
-/** If the new daemon changed the store's schema: the shell command that restores the older store; else undefined. */
+/**
+ * The shell command that restores the older store, if the new daemon has changed the store's schema; otherwise
+ * undefined.
+ */
 const storeBack = Effect.fnUntraced(function* (schema: number) {
   const { paths } = yield* Invocation
   const name = `${STORE}.schema-${schema}`
   const now = yield* Effect.orElseSucceed(schemaOf(paths.state), () => schema)
   if (now <= schema || !fs.existsSync(join(paths.state, name))) return undefined
   return {
-    fact: ` It has brought the store from schema ${schema} to ${now}: the store before that is ${join(paths.state, name)}.`,
-    // gc and uninstall know that name
+    fact: ` The installed agentd has changed the store from schema ${schema} to ${now}. A copy with the old schema is ${join(paths.state, name)}.`,
+    // gc and uninstall know the name replaced-newer
     command: `(cd ${quoted(paths.state)} && mkdir replaced-newer && mv ${STORE}* replaced-newer && cp replaced-newer/${name} ${STORE}) && `
   }
 })
 
-/** Starts the new daemon. If that fails, the error says how to go back to the program that ran before. */
+/** Starts the new daemon. If the start fails, the error says how to go back to the program that ran before. */
 export const started = Effect.fnUntraced(function* (before: Before, since: number) {
   return yield* Effect.catch(
     DaemonLife.start(since),
@@ -120,7 +123,7 @@ export const started = Effect.fnUntraced(function* (before: Before, since: numbe
       const { version } = before
       const back = yield* storeBack(before.schema)
       return yield* new VerbFailed({
-        message: `${message}\nThe installed agentd does not come up; agentd ${version} ran before.${back?.fact ?? ""}`,
+        message: `${message}\nThe installed agentd does not start. The previous version was ${version}.${back?.fact ?? ""}`,
         remedy: `${remedy}\n  → Or go back to agentd ${version}: ${yield* installing(version, `${back?.command ?? ""}agentd start`)}`,
         exitCode
       })

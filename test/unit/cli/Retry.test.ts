@@ -28,10 +28,13 @@ describe("a message that is named", () => {
 
   it("is one, and has an agent", () => {
     for (const verb of [retry, dismiss]) {
-      assert.match(verb.wrong?.(given(["builder", ID, OTHER]), caller)?.message ?? "", /^More than one message/)
-      assert.match(verb.wrong?.(given(["builder", ID], OTHER), caller)?.message ?? "", /^More than one message/)
+      assert.match(verb.wrong?.(given(["builder", ID, OTHER]), caller)?.message ?? "", /names more than one message/)
+      assert.match(verb.wrong?.(given(["builder", ID], OTHER), caller)?.message ?? "", /names more than one message/)
       assert.match(verb.wrong?.(given([ID]), caller)?.message ?? "", /^Missing required argument: agent/)
     }
-    assert.match(dismiss.wrong?.({ ...given(["builder", ID]), held: true }, caller)?.message ?? "", /takes no message/)
+    assert.match(
+      dismiss.wrong?.({ ...given(["builder", ID]), held: true }, caller)?.message ?? "",
+      /cannot be used with a message id/
+    )
   })
 })
