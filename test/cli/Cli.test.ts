@@ -407,7 +407,7 @@ describe("with a daemon", () => {
       expect(yield* agentd(["--state", state, "stop", "nobody"])).toEqual({
         code: 1,
         out: "",
-        err: `agentd: No agent is called "nobody": nothing was done.\n  → See which there are: agentd --state ${state} ps --all\n`
+        err: `agentd: No agent is called "nobody", so nothing was done.\n  → List all names: agentd --state ${state} ps --all\n`
       })
     })
   )

@@ -60,7 +60,10 @@ describe("agentd goal", () => {
           assert.match(met.out, /^g1 has a plan of 1 task[^]*g1 is done: 1 of 1 done/)
           const asks = yield* agentd("goal", "ship it again", "--plan", plan, "--wait")
           assert.strictEqual(asks.code, 5)
-          assert.match(asks.err, /g2 waits for a person: .*\n.*goal approve g2\. Then wait on: agentd .*goal watch g2/)
+          assert.match(
+            asks.err,
+            /g2 waits for you: .*\n.*goal approve g2\. Then continue to wait: agentd .*goal watch g2/
+          )
           world.crew.add("slow", () => Effect.never)
           const long = world.file({ id: "a", title: "x", owner: "slow" })
           const waiting = yield* Effect.forkChild(

@@ -94,7 +94,7 @@ it("before it is removed, what ends and what is left are said", () => {
   )
   assert.match(
     fact,
-    /^This ends the project web for good: its agents \(builder, tester\)\. 1 agent works \(builder\)\./
+    /^This permanently ends the project web: its agents \(builder, tester\)\. 1 agent works \(builder\)\./
   )
   assert.match(fact, /its log \(web-1a2b3c4d\), its folder \/srv\/web with agentd\.jsonc, 1 work tree/)
 })

@@ -33,7 +33,7 @@ describe("what is meant", () => {
   it("a name of two things is told with both, an unknown one with its neighbour, a project with its pattern", () => {
     assert.deepInclude(meant(null, "builder"), { remedy: "Use one of these names: shop/builder, web/builder" })
     const unknown = meant(null, "tester", "shop/buider", "zzz/*")
-    assert.deepInclude(unknown, { message: 'No agent is called "shop/buider", "zzz/*": nothing was done.' })
+    assert.deepInclude(unknown, { message: 'No agent is called "shop/buider", "zzz/*", so nothing was done.' })
     assert.match((unknown as { remedy: string }).remedy, /Did you mean "shop\/builder"\?.*agentd ps/)
     assert.match((meant(null, "shop") as { remedy: string }).remedy, /'shop\/\*'/)
   })
@@ -48,7 +48,7 @@ describe("what is meant", () => {
     assert.deepStrictEqual(of([], "web"), ["builder", "tester"])
     assert.deepStrictEqual(of([], "web", "slow"), ["tester"])
     assert.deepStrictEqual(of(["b*"], "web"), ["builder"])
-    assert.strictEqual(of([], "wbe"), 'Did you mean "web"? There are: slow, web')
+    assert.strictEqual(of([], "wbe"), 'Did you mean "web"? Known labels: slow, web')
     assert.strictEqual(of(["builder"], "slow"), "List all labels: agentd ps --by label")
     assert.include(resolve(rows, "agent", { names: [], labels: ["web"] }, null), {
       remedy: 'Add labels to agents in agentd.jsonc: "labels": ["web"]'
@@ -171,7 +171,7 @@ it.live("a name that means nothing: nothing is done, and the near one is named",
     const { run, world } = yield* played()
     const { code, err, out } = yield* run("stop", "tester", "shop/buider")
     assert.deepStrictEqual([code, out], [1, ""])
-    assert.match(err, /No agent is called "shop\/buider": nothing was done\.\n.*Did you mean "shop\/builder"\?/)
+    assert.match(err, /No agent is called "shop\/buider", so nothing was done\.\n.*Did you mean "shop\/builder"\?/)
     assert.deepStrictEqual(did(world), [])
   })
 )

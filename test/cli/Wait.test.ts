@@ -43,7 +43,7 @@ describe("how it stands", () => {
       return unclear(two, [name], found, config)?.message ?? found.found.flat().map(({ called }) => called)
     }
     expect(is("builder", own)).toEqual(["shop/builder"])
-    expect(is("builder", null)).toMatch('"builder" means 2 things')
+    expect(is("builder", null)).toMatch('"builder" matches 2 items')
     expect(is("over", null)).toEqual(["web/over"])
     expect(is("over", own)).toEqual('Nothing is called "over".')
     expect(is("builder", "/home/ada/new/agentd.jsonc")).toMatch("this folder's project")

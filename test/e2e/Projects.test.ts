@@ -35,16 +35,19 @@ it.live("a project has a name of its own, keeps its history under another, is re
     const [after] = yield* box.rows
     assert.deepStrictEqual([after!.conversation, after!.runId], [before!.conversation, before!.runId])
     assert.strictEqual(after!.project, "store")
-    assert.match(yield* ends(1, "project", "rename", "other-shop", "store"), /is called store already/)
+    assert.match(yield* ends(1, "project", "rename", "other-shop", "store"), /is already called store/)
 
     assert.match(
       yield* ends(0, "project", "restart", "store", "--rolling", "--yes"),
-      /store\/a is up[^]*store\/b is up/
+      /store\/a was restarted[^]*store\/b was restarted/
     )
     box.configure({ name: "store", agents: { a: breaks, b: stays } })
     yield* box.agree
     const lost = yield* ends(1, "project", "restart", "store", "--rolling", "--yes")
-    assert.match(lost, /store\/a is retrying: .*0 of 2 are restarted; not touched: store\/b\.\n.*why store\/a/)
+    assert.match(
+      lost,
+      /store\/a is retrying: .*0 of 2 agents were restarted; not restarted: store\/b\.\n.*why store\/a/
+    )
 
     assert.match(yield* ends(0, "project", "stop", "store", "--yes"), /store is stopped/)
     assert.deepStrictEqual(yield* box.processes, [])

@@ -100,7 +100,7 @@ export const unclear = (
   before: ReadonlyArray<BoardRow> = []
 ): Unclear | undefined => {
   const several = names.findIndex((name, at) => !isPattern(name) && new Set(found[at]!.map(homeOf)).size > 1)
-  if (several !== -1) return ambiguous(names[several]!, "thing", found[several]!)
+  if (several !== -1) return ambiguous(names[several]!, "item", found[several]!)
   if (unknown.length === 0) return undefined
   const remedy = "List all names: agentd ps --all"
   const [lost] = before.filter(({ id }) => !rows.some((row) => row.id === id))

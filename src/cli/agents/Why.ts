@@ -1,4 +1,4 @@
-/** `agentd why AGENT|GOAL`: explains in plain sentences how an agent or a goal came to its status. */
+/** `agentd why AGENT|GOAL`: explains in sentences how an agent or a goal got its current status. */
 import type { GoalInfo } from "../../domain/GoalMessages.ts"
 import type { ExplainReply, WhyReply } from "../../board/DaemonMessages.ts"
 import { type Ask, declare, read, word, type World } from "../parse/DeclaredVerb.ts"
@@ -19,11 +19,11 @@ const ofGoal = ({ goalId, project, restsOn, since, word }: GoalInfo): Subject =>
 export const view = ({ advice, agent, goal, lines }: ExplainReply, { colour, now }: World): ReadonlyArray<string> => {
   const of = goal === undefined ? { ...agent!, name: `${agent!.project}/${agent!.agent}` } : ofGoal(goal)
   const state = paint(colour, lookColour[LOOKS[of.word].colour], predicate({ ...of, until: of.nextAt }, now))
-  // with a time, the word says when the agent goes on; the story below says since when it waits
+  // if nextAt is set, the status already says when the agent continues, and the lines below say since when it waits
   const since = of.since === 0 || of.nextAt !== null ? "" : ` for ${age(now - of.since)}`
   return [
     `${paint(colour, "bold", plain(of.name))} ${state}${since} (rune ${of.restsOn}).`,
-    ...(lines.length === 0 ? ["It has not moved yet."] : []),
+    ...(lines.length === 0 ? ["Its status has not changed yet."] : []),
     ...lines.map(({ at, eventId, text }) => {
       const restsOn = eventId === 0 ? "" : ` ${paint(colour, "dim", `(rune ${eventId})`)}`
       return `${paint(colour, "dim", clock(at, now))} ${plain(text)}${restsOn}`
@@ -32,19 +32,19 @@ export const view = ({ advice, agent, goal, lines }: ExplainReply, { colour, now
   ]
 }
 
-/** The form of a goal's name; an agent with such a name is explained, too. */
+/** Matches the name of a goal. An agent with such a name is explained, too. */
 const GOAL = /(^|\/)g\d{1,9}$/
 
 export const why = declare({
   path: ["why"],
   description: "Explain how an agent or a goal got its current status",
   examples: [
-    { command: "agentd why builder", description: "Why did it stop?" },
-    { command: "agentd why g3", description: "Why is the goal not making progress?" }
+    { command: "agentd why builder", description: "Explain the status of builder, for example why it stopped" },
+    { command: "agentd why g3", description: "Explain why the goal g3 makes no progress" }
   ],
-  args: { name: word("Its name in this project (builder, g3), or project/name") },
+  args: { name: word("The agent or goal: its name in this project (builder, g3), or project/name") },
   rpc: ({ name }, caller): Ask<ExplainReply> =>
-    // agents use the older procedure, because an older daemon does not know "Explain"
+    // for an agent, the older procedure "Why" is called, because an older daemon does not know "Explain"
     GOAL.test(name) ? read("Explain", { name, caller }) : read("Why", { name, caller }),
   view
 })

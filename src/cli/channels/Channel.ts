@@ -1,4 +1,4 @@
-/** `agentd channel …`: lists and shows channels, and the commands that act on them. */
+/** `agentd channel …`: lists and shows channels, and runs commands on them. */
 import type { Order } from "../../config/ChannelConfig.ts"
 import * as ChannelTable from "./ChannelTable.ts"
 import {
@@ -18,10 +18,10 @@ import {
 import { ExitCode } from "../parse/ExitCode.ts"
 import { yes } from "../parse/Names.ts"
 
-const name = word("Its name in this project, or project/channel", { name: "channel" })
-const names = words("Names in this project, project/channel, or patterns: 'shop/*'", "channel")
-const agent = word("The agent's name")
-const agents = words("Agents' names", "agent")
+const name = word("The channel: its name in this project, or project/channel", { name: "channel" })
+const names = words("Channels: a name in this project, project/channel, or a pattern such as 'shop/*'", "channel")
+const agent = word("Name of the agent")
+const agents = words("Names of agents", "agent")
 
 const none =
   (verb: string) =>
@@ -30,7 +30,7 @@ const none =
       ? undefined
       : {
           message: "Missing required argument: channel",
-          remedy: `Say which: agentd channel ${verb} CHANNEL. See them: agentd channel ls`,
+          remedy: `Name the channel: agentd channel ${verb} CHANNEL. List all channels: agentd channel ls`,
           exitCode: ExitCode.usage
         }
 
@@ -40,8 +40,8 @@ const ORDERS = Object.keys({ "round-robin": 0, priority: 0, manual: 0 } satisfie
 
 export const ls = declare({
   path: ["channel", "ls"],
-  description: "List the channels: who has the floor, who is next, and why nothing happens",
-  examples: [{ command: "agentd channel ls", description: "Of all projects" }],
+  description: "List the channels: which agent has the floor, which is next, and why a channel is idle",
+  examples: [{ command: "agentd channel ls", description: "List the channels of all projects" }],
   args: {},
   rpc: () => read("Channels", null),
   view: (channels, { colour, columns, now }) => ChannelTable.list(channels, now, { colour, columns })
@@ -49,8 +49,8 @@ export const ls = declare({
 
 export const show = declare({
   path: ["channel", "show"],
-  description: "Show one channel: its seats in the order of their turns, and what was said last",
-  examples: [{ command: "agentd channel show reviews", description: "Who waits, and for what" }],
+  description: "Show one channel: its seats in the order of their turns, and its last posts",
+  examples: [{ command: "agentd channel show reviews", description: "Show which agents wait, and for what" }],
   args: { name },
   rpc: ({ name }, caller) => readDecoded("Channel", { name, caller }),
   view: (found, { colour, columns, now }) => ChannelTable.headOf(found, now, { colour, columns }),
@@ -60,28 +60,31 @@ export const show = declare({
 
 export const post = act({
   path: ["channel", "post"],
-  description: "Post in a channel; to write to only one agent, use agentd send",
+  description: "Post a message in a channel; to write to only one agent, use agentd send",
   examples: [
     {
       command: 'agentd channel post reviews "Look at #42"',
-      description: "The config decides what it does to a turn in progress"
+      description: "Post a message; the config decides whether it interrupts a turn in progress"
     }
   ],
-  args: { name, text: text("The text; - or nothing: read standard input") },
+  args: { name, text: text("Text of the post; if it is - or missing, read from standard input") },
   rpc: ({ name, text }, caller) => send("PostToChannel", { name, text, caller })
 })
 
 export const begin = act({
   path: ["channel", "new"],
-  description: "Create a channel in this folder's project; agentd.jsonc can define them, too",
+  description: "Create a channel in this folder's project; agentd.jsonc can also define channels",
   examples: [
-    { command: 'agentd channel new reviews pm dev --topic "review of #42"', description: "Two agents that take turns" }
+    {
+      command: 'agentd channel new reviews pm dev --topic "review of #42"',
+      description: "Create a channel in which the agents pm and dev take turns"
+    }
   ],
   args: {
     name,
     agents,
-    order: choice(ORDERS, "round-robin", "Who has the floor next: in turn, the highest priority, or whom you give it"),
-    topic: option("TEXT", "Its purpose; each agent sees it")
+    order: choice(ORDERS, "round-robin", "How the next agent is chosen: in turn, by highest priority, or by you"),
+    topic: option("TEXT", "Purpose of the channel, which each agent sees")
   },
   rpc: ({ agents, name, order, topic }, caller) =>
     send("NewChannel", { name, agents, order, topic: topic ?? "", caller })
@@ -89,31 +92,31 @@ export const begin = act({
 
 export const assign = act({
   path: ["channel", "assign"],
-  description: "Give an agent a seat: its turn comes after everybody else's",
-  examples: [{ command: "agentd channel assign reviews qa", description: "After a crash, too" }],
+  description: "Give an agent a seat in a channel; its first turn comes after all other agents",
+  examples: [{ command: "agentd channel assign reviews qa", description: "Give qa a seat, also again after a crash" }],
   args: { name, agent },
   rpc: ({ agent, name }, caller) => send("AssignSeat", { name, agent, caller })
 })
 
 export const remove = act({
   path: ["channel", "remove"],
-  description: "Take an agent's seat away; if it has the floor, the next one gets it",
-  examples: [{ command: "agentd channel remove reviews qa", description: "Ends its turn" }],
+  description: "Remove an agent's seat; if the agent has the floor, the next agent gets it",
+  examples: [{ command: "agentd channel remove reviews qa", description: "Remove the seat of qa, and end its turn" }],
   args: { name, agent },
   rpc: ({ agent, name }, caller) => send("RemoveSeat", { name, agent, caller })
 })
 
 export const order = act({
   path: ["channel", "order"],
-  description: "Change the order of turns, and who is first in the queue",
+  description: "Change the order of turns, and which agents are first in the queue",
   examples: [
     {
       command: "agentd channel order reviews round-robin qa dev",
-      description: "qa is next, then dev, then the others"
+      description: "Take turns in a circle: first qa, then dev, then the others"
     },
     {
       command: "agentd channel order reviews manual",
-      description: "Only agents that you name with agentd channel grant"
+      description: "Give turns only to agents that you name with agentd channel grant"
     }
   ],
   args: { name, order: pick(ORDERS, "How the next agent is chosen"), agents },
@@ -122,16 +125,23 @@ export const order = act({
 
 export const grant = act({
   path: ["channel", "grant"],
-  description: "Give the floor to an agent now; the agent that has it loses it",
-  examples: [{ command: "agentd channel grant reviews dev", description: "Its turn begins" }],
+  description: "Give the floor to an agent now; the agent that has the floor loses it",
+  examples: [
+    { command: "agentd channel grant reviews dev", description: "Give dev the floor, so that its turn begins" }
+  ],
   args: { name, agent },
   rpc: ({ agent, name }, caller) => send("GrantFloor", { name, agent, caller })
 })
 
 export const skip = act({
   path: ["channel", "skip"],
-  description: "Take the floor from the agent that has it; the next one gets it",
-  examples: [{ command: "agentd channel skip reviews", description: "Its turn is interrupted" }],
+  description: "Take the floor from the agent that has it; the next agent gets it",
+  examples: [
+    {
+      command: "agentd channel skip reviews",
+      description: "Interrupt the current turn, and continue with the next agent"
+    }
+  ],
   args: { names },
   several: { kind: "channel" },
   wrong: none("skip"),
@@ -140,11 +150,11 @@ export const skip = act({
 
 export const requeue = act({
   path: ["channel", "requeue"],
-  description: "End an agent's wait or turn; it goes to the end of the queue",
+  description: "End an agent's wait or turn, and move the agent to the end of the queue",
   examples: [
     {
       command: "agentd channel requeue reviews dev",
-      description: "dev waits no longer; grant gives it the floor instead"
+      description: "End the wait of dev; to give it the floor instead, use grant"
     }
   ],
   args: { name, agent },
@@ -153,8 +163,13 @@ export const requeue = act({
 
 export const pause = act({
   path: ["channel", "pause"],
-  description: "Pause a channel until it is resumed; the turn in progress ends by itself",
-  examples: [{ command: "agentd channel pause reviews", description: "Posts are kept until then" }],
+  description: "Pause a channel until you resume it; the turn in progress can finish",
+  examples: [
+    {
+      command: "agentd channel pause reviews",
+      description: "Pause the channel; new posts are kept until it is resumed"
+    }
+  ],
   args: { names },
   several: { kind: "channel" },
   wrong: none("pause"),
@@ -163,8 +178,10 @@ export const pause = act({
 
 export const resume = act({
   path: ["channel", "resume"],
-  description: "Resume a channel after a pause, or after too many posts by agents alone",
-  examples: [{ command: "agentd channel resume reviews", description: "The next one gets the floor" }],
+  description: "Resume a channel after a pause, or after agents alone made too many posts",
+  examples: [
+    { command: "agentd channel resume reviews", description: "Resume the channel; the next agent gets the floor" }
+  ],
   args: { names },
   several: { kind: "channel" },
   wrong: none("resume"),
@@ -173,8 +190,8 @@ export const resume = act({
 
 export const close = act({
   path: ["channel", "close"],
-  description: "Close a channel that was made with agentd channel new",
-  examples: [{ command: "agentd channel close reviews", description: "What was said stays in the log" }],
+  description: "Close a channel that was created with agentd channel new",
+  examples: [{ command: "agentd channel close reviews", description: "Close the channel; its posts stay in the log" }],
   args: { names, yes },
   several: { kind: "channel", ends: () => "closes" },
   wrong: none("close"),

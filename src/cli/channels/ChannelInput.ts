@@ -1,4 +1,4 @@
-/** ChannelInput: parses what a person types in a joined channel into a command. Pure. */
+/** ChannelInput: parses a line that the user types in a joined channel into a command. Pure. */
 
 export type Asked =
   | { readonly _tag: "Post"; readonly text: string }
@@ -11,17 +11,17 @@ export type Asked =
   | { readonly _tag: "Wrong"; readonly message: string }
 
 export const HELP: ReadonlyArray<string> = [
-  "text           say it to all",
-  "/grant AGENT   give it the floor now",
+  "text           post the text to all",
+  "/grant AGENT   give the agent the floor now",
   "/skip          take the floor from the agent that has it",
-  "/requeue AGENT end its wait or its turn: it goes to the end of the queue",
-  "/pause         give no turns until /resume",
-  "/resume        go on after a pause or a rest",
-  "//text         say a text that begins with /",
-  "/quit          leave; the channel goes on"
+  "/requeue AGENT end the agent's wait or turn, and move it to the end of the queue",
+  "/pause         start no turns until /resume",
+  "/resume        continue after a pause, or after too many posts by agents alone",
+  "//text         post a text that begins with /",
+  "/quit          leave; the channel continues"
 ]
 
-/** A mistyped command is never posted. */
+/** Parses a typed line. A mistyped command is an error, and is never posted. */
 export const parse = (line: string): Asked => {
   const text = line.trim()
   if (text === "") return { _tag: "Nothing" }
@@ -47,6 +47,9 @@ export const parse = (line: string): Asked => {
     case "q":
       return { _tag: "Quit" }
     default:
-      return { _tag: "Wrong", message: `There is no /${verb}. /help lists the commands; //… posts such a text.` }
+      return {
+        _tag: "Wrong",
+        message: `There is no command /${verb}. /help lists the commands. To post a text that begins with /, type //.`
+      }
   }
 }

@@ -1,8 +1,8 @@
 /**
  * `agentd goal approve GOAL` without a hash: shows the whole plan, then asks for confirmation on a terminal.
  *
- * Guarantees: the approval names the shown plan by its hash: the goal, its options, and each task with the full text
- * for its agent; nothing is left out, and characters that do not show as themselves are marked; if nobody can be
+ * Guarantees: the approval names the shown plan by its hash. The plan is shown complete: the goal, its options, and
+ * each task with the full text for its agent. Characters with a misleading look are marked. If the user cannot be
  * asked, nothing is approved, and the exit code says so.
  */
 import { Effect } from "effect"
@@ -28,8 +28,8 @@ const whole = Effect.fnUntraced(function* (name: string) {
         const more = yield* client.GoalAsked({ name, from: next, caller })
         if (more.hash !== first.hash)
           return yield* undecided(
-            "The plan has changed while it was read.",
-            `Again: agentd goal approve ${plain(name)}`
+            "The plan changed while it was read.",
+            `Try again: agentd goal approve ${plain(name)}`
           )
         tasks.push(...more.tasks)
         next = more.next
@@ -61,16 +61,16 @@ const taskLines = (
   ]
 }
 
-/** The whole plan as lines; special characters of its texts are marked. */
+/** Lines that show the whole plan. Special characters in its texts are marked. */
 export const lines = (asked: AskedPlan, columns: number | null): ReadonlyArray<string> => {
   const { goal, goalId, hash, options, project, tasks } = asked
   const { checks, ...others } = options
   const texts = [goal, ...checks, ...tasks.flatMap(({ description, id, title }) => [id, title, description])]
   return [
-    `┌ ${line(project)}/${line(goalId)} asks to carry out a plan of ${count(tasks.length, "task")}`,
+    `┌ ${line(project)}/${line(goalId)} asks for approval of a plan of ${count(tasks.length, "task")}`,
     ...barred(goal, columns),
     ...(checks.length === 0 ? [] : ["├ checks", ...checks.flatMap((check) => barred(check, columns))]),
-    "├ how",
+    "├ options",
     ...barred(
       Object.entries(others)
         .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
@@ -91,10 +91,13 @@ export const run = Effect.fnUntraced(function* (name: string) {
   if (json || !interactive)
     return yield* undecided(
       "Nothing was approved: this is not a terminal.",
-      `To approve what you have seen: agentd goal approve ${line(id)} ${CallHash.short(asked.hash)}`
+      `To approve the plan that was shown: agentd goal approve ${line(id)} ${CallHash.short(asked.hash)}`
     )
-  if (!(yield* Prompt.run(Prompt.Confirm({ message: "Carry it out?", initial: false }))))
-    return yield* undecided("Nothing was approved.", `It still waits. To send it back: agentd goal reject ${line(id)}`)
+  if (!(yield* Prompt.run(Prompt.Confirm({ message: "Approve this plan?", initial: false }))))
+    return yield* undecided(
+      "Nothing was approved.",
+      `The plan still waits. To send it back: agentd goal reject ${line(id)}`
+    )
   const done = yield* call(paths.socket, (client) => client.GoalApprove({ name: id, hash: asked.hash, caller }))
   return yield* printLines([plain(done.message)])
 })

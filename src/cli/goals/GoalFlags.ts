@@ -1,17 +1,19 @@
-/** GoalFlags: options with which `agentd goal` and `agentd at` override `goals` of the config for one goal. Pure. */
+/**
+ * GoalFlags: options of `agentd goal` and `agentd at` that override the config's `goals` section for one goal. Pure.
+ */
 import { maybeCount, off, option, options } from "../parse/DeclaredVerb.ts"
 
 export const flags = {
-  planner: option("AGENT", "Who makes the plan; default: goals.planner"),
-  critic: option("AGENT", "Who reviews the result; default: goals.critic"),
+  planner: option("AGENT", "Agent that makes the plan; default: goals.planner of agentd.jsonc"),
+  critic: option("AGENT", "Agent that reviews the result; default: goals.critic of agentd.jsonc"),
   checks: options(
     "check",
     "COMMAND",
-    "Command that must succeed before the critic reviews; repeatable; default: goals.checks"
+    "Command that must succeed before the review; repeatable; default: goals.checks of agentd.jsonc"
   ),
-  autoStart: { ...off("Carry the plan out without asking"), name: "auto-start" },
-  rounds: maybeCount("Number of failed reviews before a person is asked", { least: 0, most: 1_000_000 }),
-  target: option("BRANCH", "Branch that the work is merged into")
+  autoStart: { ...off("Start the plan without your approval"), name: "auto-start" },
+  rounds: maybeCount("Number of failed reviews after which you are asked", { least: 0, most: 1_000_000 }),
+  target: option("BRANCH", "Branch into which the finished work is merged")
 } as const
 
 export interface Given {
@@ -23,7 +25,7 @@ export interface Given {
   readonly target: string | undefined
 }
 
-/** Only the options that were set: the config's `goals` supplies the rest. */
+/** The options that are set on the command line. The config's `goals` section supplies the others. */
 export const given = ({ autoStart, checks, critic, planner, rounds, target }: Given) => ({
   ...(planner === undefined ? {} : { planner }),
   ...(critic === undefined ? {} : { critic }),

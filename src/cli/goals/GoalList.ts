@@ -6,19 +6,24 @@ import * as GoalView from "./GoalView.ts"
 export const ls = declare({
   path: ["goal", "ls"],
   description: "List the goals of this project, newest first",
-  examples: [{ command: "agentd goal ls --all", description: "Goals that wait for a person are highlighted" }],
-  args: { all: off("Those of all projects") },
+  examples: [
+    {
+      command: "agentd goal ls --all",
+      description: "List the goals of all projects; goals that need you are highlighted"
+    }
+  ],
+  args: { all: off("List the goals of all projects") },
   rpc: ({ all }, caller) => read("Goals", { all, caller }),
   view: (goals, { colour, columns, now }) => GoalView.list(goals, now, { colour, columns })
 })
 
-/** A person sees the first page of the tasks; `GoalShow` reads all of them for a script. */
+/** The verb `goal show`: shows the first page of the tasks. With --json, `GoalShow` reads all tasks for a script. */
 export const show = declare({
   path: ["goal", "show"],
-  description: "Draw a goal's plan: its tasks, what they wait for, who has them, what the review found",
+  description: "Show a goal's plan: its tasks, their dependencies and agents, and the review's findings",
   examples: [
-    { command: "agentd goal show g3", description: "Each task below the one that it waits for" },
-    { command: "agentd goal show g3 --json", description: "All tasks, for scripts" }
+    { command: "agentd goal show g3", description: "Draw the tasks as a tree, each below the task that it depends on" },
+    { command: "agentd goal show g3 --json", description: "Print all tasks as JSON, for scripts" }
   ],
   args: { name },
   rpc: ({ name }, caller) => map(read("Goal", { name, from: 0, caller }), (page) => page),

@@ -1,6 +1,6 @@
 /**
- * `agentd goal merge GOAL`: merges finished work into a branch. If the branch is checked out, the person's own git
- * fast-forwards it here, because the daemon never changes a person's checkout.
+ * `agentd goal merge GOAL`: merges finished work into a branch. If the branch is checked out, this process
+ * fast-forwards the checkout with the user's own git, because the daemon never changes a user's checkout.
  */
 import { Effect } from "effect"
 import type { MergeReply } from "../../domain/GoalMessages.ts"
@@ -24,7 +24,7 @@ const colours = { merged: "green", "up-to-date": "dim", conflict: "red" } as con
 
 const refuse = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
 
-/** Fast-forwards the checkout to the merged commit with the person's git, and reports that to the daemon. */
+/** Fast-forwards the checkout to the merged commit with the user's git, and reports that to the daemon. */
 const finish = Effect.fnUntraced(function* (
   { results, target }: MergeReply,
   { commit, folder, from }: NonNullable<MergeReply["toCheckout"]>,
@@ -34,18 +34,24 @@ const finish = Effect.fnUntraced(function* (
   const git = (...args: ReadonlyArray<string>) =>
     Effect.catchTag(PersonGit.run(folder, ...args), "GitUnavailable", ({ message, remedy }) => refuse(message, remedy))
   const { code, stderr, stdout } = yield* git("status", "--porcelain", "--untracked-files=no")
-  if (code !== 0) return yield* refuse(`git cannot look at ${folder}: ${stderr}`, `See: git -C ${folder} status`)
+  if (code !== 0)
+    return yield* refuse(
+      `git cannot read the status of ${folder}: ${stderr}`,
+      `Check the folder: git -C ${folder} status`
+    )
   if (stdout !== "") {
     const changes = stdout.trimEnd().split("\n").slice(0, 3).join(", ")
     return yield* refuse(
-      `${target} is checked out in ${folder}, which has changes that are not committed: ${changes}`,
-      "Commit them or stash them, then merge again."
+      `${target} is checked out in ${folder}, which has uncommitted changes: ${changes}`,
+      "Commit or stash the changes, then merge again."
     )
   }
   const head = yield* git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-  if (head.stdout.trim() !== from) return yield* refuse(`${target} has moved meanwhile.`, "Merge again.")
+  if (head.stdout.trim() !== from)
+    return yield* refuse(`The branch ${target} has changed during the merge.`, "Run the merge again.")
   const merge = yield* git("merge", "--ff-only", "--quiet", commit)
-  if (merge.code !== 0) return yield* refuse(`git did not merge: ${merge.stderr}`, `See: git -C ${folder} status`)
+  if (merge.code !== 0)
+    return yield* refuse(`git did not merge: ${merge.stderr}`, `Check the folder: git -C ${folder} status`)
   const done = yield* call(paths.socket, (client) => client.GoalMerge({ ...asked, done: { from, commit } }))
   return { ...done, results }
 })
@@ -73,7 +79,7 @@ export const run = Effect.fnUntraced(function* (input: {
   const [first] = conflicting
   return yield* new VerbFailed({
     message: `${conflicting.length === 1 ? first!.branch : `${conflicting.length} branches`} could not be merged into ${reply.target}.`,
-    remedy: `Merge by hand: git switch ${reply.target} && git merge ${first!.branch}`,
+    remedy: `Merge by hand, and resolve the conflicts: git switch ${reply.target} && git merge ${first!.branch}`,
     exitCode: ExitCode.failed
   })
 })

@@ -1,11 +1,11 @@
-/** `agentd goal show`: the status of a goal's plan, with all of its tasks for a script. */
+/** `agentd goal show`: shows the status of a goal's plan; with --json it prints all tasks for a script. */
 import { Clock, Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
 import type { TaskInfo } from "../../domain/GoalMessages.ts"
 import * as GoalView from "./GoalView.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 
-/** A person sees the first page of the tasks, a script gets all of them. */
+/** Shows the first page of the tasks. With --json, reads and prints all tasks. */
 export const run = Effect.fnUntraced(function* ({ name }: { readonly name: string }) {
   const { caller, colour, json, paths } = yield* Invocation
   const page = yield* call(paths.socket, (client) =>

@@ -1,6 +1,4 @@
-/**
- * GoalVerbs: the commands for goals: submit one, look at its plan, approve or retry it, and merge its work.
- */
+/** GoalVerbs: the commands for goals: submit a goal, show its plan, approve or retry it, and merge its work. */
 import { Argument, Command } from "effect/cli"
 import { commandOf, commandsOf } from "../parse/DeclaredCommand.ts"
 import * as Declared from "../parse/DeclaredVerbs.ts"
@@ -9,16 +7,21 @@ import { approve } from "./GoalLife.ts"
 import { show } from "./GoalList.ts"
 import { maybe, off, verb } from "../parse/Verb.ts"
 
-const name = Argument.String("goal").pipe(Argument.withDescription("Its name in this project (g3), or project/g3"))
+const name = Argument.String("goal").pipe(
+  Argument.withDescription("The goal: its name in this project (g3), or project/g3")
+)
 
 const watch = Command.make(
   "watch",
   { name },
   verb(() => import("./GoalWatch.ts"))
 ).pipe(
-  Command.withDescription("Show a goal as it changes, until it ends; exit code 0: it is met"),
+  Command.withDescription("Show a goal as it changes, until it ends; exit code 0 means that the goal is met"),
   Command.withExamples([
-    { command: "agentd goal watch g3 && agentd goal merge g3", description: "Merge it when it is met" }
+    {
+      command: "agentd goal watch g3 && agentd goal merge g3",
+      description: "Wait until the goal is met, then merge its work"
+    }
   ])
 )
 
@@ -26,15 +29,20 @@ const merge = Command.make(
   "merge",
   {
     name,
-    into: maybe("into", "BRANCH", "Default: the goal's target, else the branch that is checked out"),
-    unreviewed: off("unreviewed", "Even if the goal is not met"),
-    all: off("all", "Include commits that belong to no task of the goal")
+    into: maybe("into", "BRANCH", "Branch to merge into; default: the goal's target, otherwise the checked-out branch"),
+    unreviewed: off("unreviewed", "Merge even if the goal is not met"),
+    all: off("all", "Also merge commits that belong to no task of the goal")
   },
   verb(() => import("./GoalMerge.ts"))
 ).pipe(
-  Command.withDescription("Merge finished work into a branch; conflicts are listed and left out"),
+  Command.withDescription(
+    "Merge a goal's finished work into a branch; branches with conflicts are listed and not merged"
+  ),
   Command.withExamples([
-    { command: "agentd goal merge g3 --into main", description: "Exit code 1: something conflicts" }
+    {
+      command: "agentd goal merge g3 --into main",
+      description: "Merge the work into main; exit code 1 means that a branch has conflicts"
+    }
   ])
 )
 

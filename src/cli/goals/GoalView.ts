@@ -1,8 +1,8 @@
 /**
- * GoalView: goals and their plans as shown to a person. Pure.
+ * GoalView: formats goals and their plans. Pure.
  *
- * A plan is drawn as a tree: each task stands below the last task that it depends on, and its
- * line names its other dependencies. The indentation has a limit.
+ * A plan is drawn as a tree: each task is below the last task that it depends on, and its line names its other
+ * dependencies. The indentation has a limit.
  */
 import type { Finding, GoalInfo, GoalPage, TaskInfo } from "../../domain/GoalMessages.ts"
 import { LOOKS, predicate } from "../../domain/Words.ts"
@@ -20,7 +20,7 @@ const marks: { readonly [state in TaskInfo["state"]]: readonly [string, Colour |
 
 const DEEPEST = 12
 
-/** `3 of 5 done, 1 failed, about 4m left`. */
+/** Progress of a goal, such as `3 of 5 done, 1 failed, about 4m left`. */
 export const progress = ({ estimate, tasks, total }: GoalInfo): string => {
   const more = (["failed", "blocked", "cancelled"] as const).flatMap((state) =>
     tasks[state] === 0 ? [] : [`${tasks[state]} ${state}`]
@@ -33,7 +33,7 @@ const titleOf = (goal: GoalInfo): string => plain(goal.goal.slice(0, 500))
 
 export const list = (goals: ReadonlyArray<GoalInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
   goals.length === 0
-    ? ['There are no goals. Give one: agentd goal "…"']
+    ? ['There are no goals. Submit one: agentd goal "…"']
     : table(
         ["GOAL", "STATE", "SINCE", "TASKS", "DETAIL", "WHAT"],
         goals.map((goal) => [
@@ -53,7 +53,7 @@ interface Drawn {
   readonly depth: number
 }
 
-/** Orders the tasks as a tree: each below the last of its dependencies. */
+/** Orders the tasks as a tree, with each task below the last of its dependencies. */
 const drawn = (tasks: ReadonlyArray<TaskInfo>): ReadonlyArray<Drawn> => {
   const place = new Map(tasks.map(({ id }, index) => [id, index]))
   const children = new Map<string | null, Array<TaskInfo>>()
@@ -129,7 +129,9 @@ const found = (findings: Page["findings"], colour: boolean): ReadonlyArray<strin
 
 const NAMED = new Set<TaskInfo["state"]>(["assigned", "running", "failed"])
 
-/** A plan that is too long to draw: the number of tasks per state, and the tasks that a person looks for first. */
+/**
+ * Lines for a plan that is too long to draw: the number of tasks per state, and the assigned, running and failed tasks.
+ */
 export const brief = ({ findings, goal, named, tasks }: Page, now: number, colour: boolean): ReadonlyArray<string> => {
   const whole = goal.total <= tasks.length
   const states = Object.entries(goal.tasks).flatMap(([state, count]) => (count === 0 ? [] : [`${count} ${state}`]))
@@ -138,7 +140,7 @@ export const brief = ({ findings, goal, named, tasks }: Page, now: number, colou
     "",
     `${count(goal.total, "task")}: ${states.join(", ")}`,
     ...(whole ? tasks.filter(({ state }) => NAMED.has(state)) : named).map((task) => taskLine(task, "", now, colour)),
-    ...(whole ? [] : [`All of them: agentd goal show ${plain(goal.goalId)} --json`]),
+    ...(whole ? [] : [`To print all tasks: agentd goal show ${plain(goal.goalId)} --json`]),
     ...found(findings, colour)
   ]
 }

@@ -1,6 +1,6 @@
 /**
- * `agentd goal TEXT --wait`: submits a goal, waits, and exits with its outcome: 0 if it is met, 1 if it stopped, 5 if
- * it needs a person.
+ * `agentd goal TEXT --wait`: submits a goal, waits, and exits with its outcome: 0 if the goal is met, 1 if it stopped,
+ * 5 if it needs the user.
  */
 import { Console, Effect } from "effect"
 import type { GoalPage } from "../../domain/GoalMessages.ts"
@@ -19,11 +19,11 @@ type Input = Given<typeof goal.args>
 
 const asks = ({ goal }: GoalPage): boolean => goal.word === "needs you"
 
-/** The error if the goal waits for a person. */
+/** The error if the goal waits for the user. */
 const undecided = ({ goal: { behind, detail, goalId, state } }: GoalPage) =>
   new VerbFailed({
-    message: `${goalId} waits for a person: ${detail === "" ? state : detail}`,
-    remedy: `${state === "planning" && behind === undefined ? `Look at its plan: agentd goal approve ${goalId}` : `See why: agentd goal show ${goalId}`}. Then wait on: agentd goal watch ${goalId}`,
+    message: `${goalId} waits for you: ${detail === "" ? state : detail}`,
+    remedy: `${state === "planning" && behind === undefined ? `Review its plan: agentd goal approve ${goalId}` : `See why: agentd goal show ${goalId}`}. Then continue to wait: agentd goal watch ${goalId}`,
     exitCode: ExitCode.undecided
   })
 

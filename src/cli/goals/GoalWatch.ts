@@ -1,9 +1,9 @@
 /**
- * `agentd goal watch GOAL`: shows a goal as it changes, until it ends.
+ * `agentd goal watch GOAL`: shows a goal as it changes, until the goal ends.
  *
- * Guarantees: on a terminal the goal is drawn in place, and the terminal is restored at the
- * end; elsewhere each change is a line; if the daemon goes away, the command waits for it; the
- * exit code says whether the goal is met.
+ * Guarantees: on a terminal the goal is drawn in place, and the terminal is restored at the end. Without a terminal,
+ * each change is printed on a line. If the daemon ends, the command waits for another daemon. The exit code says
+ * whether the goal is met.
  */
 import { Clock, Console, Effect, Terminal } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -18,7 +18,7 @@ import { json as jsonOf, through } from "../render/TerminalDoor.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 
 const EVERY = "500 millis"
-/** Interval of attempts to reach a daemon that went away. */
+/** Interval between attempts to reach a daemon that has ended. */
 const AGAIN = Backoff.waits(Backoff.constant("1 second"))
 const ENTER = "\u001b[?1049h\u001b[?25l\u001b[?7l"
 const LEAVE = "\u001b[?7h\u001b[?25h\u001b[?1049l"
@@ -28,7 +28,7 @@ const REST_OF_SCREEN = "\u001b[J"
 
 export const ends = ({ goal }: GoalPage): boolean => goal.state === "goal_met" || goal.state === "stopped"
 
-/** The lines that fit into `rows`: a plan that is too long is shown in brief. */
+/** The lines of the goal, at most `rows` of them. A plan that is too long is shown in brief. */
 export const frame = (page: GoalPage, now: number, rows: number, colour: boolean): ReadonlyArray<string> => {
   const room = Math.max(3, rows - 1)
   const whole = GoalView.show(page, now, colour)
@@ -39,10 +39,10 @@ export const frame = (page: GoalPage, now: number, rows: number, colour: boolean
 const line = ({ goal }: GoalPage, now: number): string =>
   `${clock(now, now)} ${goal.goalId} ${predicate({ word: goal.word }, now)}: ${GoalView.progress(goal)}${goal.detail === "" ? "" : `; ${cut(plain(goal.detail), 200)}`}`
 
-/** The part of a page whose change is printed on a line of its own; ages are not part of it. */
+/** The part of a page that is compared: a line is printed when this part changes. Ages are not part of it. */
 const keyOf = ({ goal }: GoalPage): string => JSON.stringify([goal.state, goal.tasks, goal.detail, goal.rounds])
 
-/** Shows the goal until `isOver`, and returns its last page. */
+/** Shows the goal until `isOver` is true, and returns the last page. */
 export const watching = Effect.fnUntraced(function* (name: string, isOver: (page: GoalPage) => boolean = ends) {
   const { caller, colour, columns, json, paths } = yield* Invocation
   const terminal = yield* Terminal.Terminal
@@ -50,7 +50,7 @@ export const watching = Effect.fnUntraced(function* (name: string, isOver: (page
   const write = (text: string) => Effect.ignore(terminal.display(text))
   if (drawing) yield* Effect.acquireRelease(write(ENTER), () => write(LEAVE))
   let before = ""
-  /** Whether the goal was found: from then on, a missing daemon is waited for instead of an error. */
+  /** Whether the goal was found. After that, a missing daemon is no error: the command waits for it. */
   let seen = false
   const show = Effect.fnUntraced(function* (page: GoalPage) {
     const now = yield* Clock.currentTimeMillis
@@ -62,7 +62,7 @@ export const watching = Effect.fnUntraced(function* (name: string, isOver: (page
       yield* Console.log(json ? jsonOf(page.goal) : yield* hint(line(page, now)))
     }
   })
-  const away = "The daemon does not answer; waiting for it. See: agentd status"
+  const away = "Waiting for the daemon, which does not answer. Check it: agentd status"
   const lost = Effect.suspend(() => {
     const known = before === away
     before = away
@@ -96,7 +96,7 @@ export const outcome = Effect.fnUntraced(function* (page: GoalPage) {
   if (page.goal.state === "goal_met") return
   return yield* new VerbFailed({
     message: `${page.goal.goalId} stopped: ${page.goal.reason ?? "no reason"}`,
-    remedy: `See what was done: agentd goal show ${page.goal.goalId}; submit it again: agentd goal "…"`,
+    remedy: `See its tasks: agentd goal show ${page.goal.goalId}. To submit it again: agentd goal "…"`,
     exitCode: ExitCode.failed
   })
 })

@@ -1,49 +1,52 @@
 /**
  * `agentd config diff|keep [PROJECT]`: shows the effects and the text of a changed agentd.jsonc, or rejects the change.
- * Neither puts anything into force.
+ * Neither command applies the change.
  */
 import * as ConfigRows from "./ConfigRows.ts"
 import { act, declare, maybeWord, read, send } from "../parse/DeclaredVerb.ts"
 import { age, plain } from "../render/Output.ts"
 
-const project = maybeWord("A project's name; none: the project of this folder", "PROJECT")
+const project = maybeWord("A project's name; default: the project of this folder", "PROJECT")
 
 export const diff = declare({
   path: ["config", "diff"],
-  description: "Show what a changed agentd.jsonc would do, dangerous parts first; changes nothing",
+  description: "Show what a changed agentd.jsonc would do, dangerous changes first; nothing is applied",
   examples: [
-    { command: "agentd config diff", description: "Of this folder's project" },
-    { command: "agentd config diff shop --json", description: "With the hash that agentd trust takes" }
+    { command: "agentd config diff", description: "Show the change in the project of this folder" },
+    { command: "agentd config diff shop --json", description: "Print the change with the hash for agentd trust" }
   ],
   args: { project },
   rpc: ({ project }, caller) => read("ConfigChange", { name: project ?? "", caller }),
   view: ({ config, hash, kept, project, problems, ...change }, { colour, now }) => {
     if (hash === null)
       return [
-        `${plain(config)} has an error and is not used:`,
+        `${plain(config)} has errors and is not used:`,
         ...problems.map((problem) => `  ${plain(problem)}`),
-        `Fix it; until then the last good version stays in force.`
+        `Fix the file. Until then, agentd continues to use the last valid version.`
       ]
-    if (!change.waits) return [`${plain(config)} is in force: no change waits.`]
+    if (!change.waits) return [`${plain(config)} is already applied: no change waits for approval.`]
     return [
       ...ConfigRows.change({ config, ...change }, colour),
       ...(kept === undefined
         ? []
         : [
-            `${plain(kept.by)} put this aside ${age(Math.max(0, now - kept.at))} ago: you are asked again when the file changes.`
+            `${plain(kept.by)} rejected this change ${age(Math.max(0, now - kept.at))} ago. You are asked again when the file changes.`
           ]),
-      `Nothing was put into force. To do so: agentd trust ${plain(project)}   or exactly this: agentd trust ${plain(hash)}`,
-      ...(kept === undefined ? [`To keep what is in force: agentd config keep ${plain(project)}`] : [])
+      `Nothing was applied. To review and apply the change: agentd trust ${plain(project)}   To apply exactly this text: agentd trust ${plain(hash)}`,
+      ...(kept === undefined ? [`To reject the change: agentd config keep ${plain(project)}`] : [])
     ]
   }
 })
 
 export const keep = act({
   path: ["config", "keep"],
-  description: "Keep what is in force: ask about agentd.jsonc only when it changes again",
+  description: "Reject the change in agentd.jsonc; you are asked again only when the file changes again",
   examples: [
-    { command: "agentd config keep", description: "Of this folder's project" },
-    { command: "agentd config diff shop && agentd config keep shop", description: "Look at it first" }
+    { command: "agentd config keep", description: "Reject the change in the project of this folder" },
+    {
+      command: "agentd config diff shop && agentd config keep shop",
+      description: "Show the change first, then reject it"
+    }
   ],
   args: { project },
   rpc: ({ project }, caller) => send("ConfigKeep", { name: project ?? "", caller })

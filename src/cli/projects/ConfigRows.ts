@@ -1,16 +1,16 @@
 /**
- * ConfigRows: a line for each project whose config file is not the config in force, with the
- * command that helps. Pure.
+ * ConfigRows: a line for each project whose config file is invalid or waits for approval, with the command that helps.
+ * Pure.
  */
 import type { ConfigChangeInfo, ProjectInfo } from "../../domain/Messages.ts"
 import { visible } from "../../domain/Visible.ts"
 import { age, type Colour, paint, plain } from "../render/Output.ts"
 
-/** The projects whose config needs a person. */
+/** The projects whose config needs the user: it is invalid, or a change waits for approval. */
 export const troubled = (projects: ReadonlyArray<ProjectInfo>): ReadonlyArray<ProjectInfo> =>
   projects.filter(({ problems, waits }) => waits !== undefined || problems.length > 0)
 
-/** The name of a project for commands: its conversation if several projects have the same name. */
+/** The name of a project in commands. If several projects have the same name, the id of the project's conversation. */
 const called = ({ conversation, name }: ProjectInfo, all: ReadonlyArray<ProjectInfo>): string =>
   all.filter((other) => other.name === name).length > 1 ? conversation : name
 
@@ -19,15 +19,15 @@ export const rows = (all: ReadonlyArray<ProjectInfo>, now: number, colour: boole
     const { name, waits } = project
     const what =
       waits === undefined
-        ? `agentd.jsonc of ${name} cannot be used; the last good version stays in force: agentd status`
-        : `agentd.jsonc of ${name} has changed and waits for you (${age(now - waits.since)}), the one before is in force: agentd trust ${called(project, all)}`
+        ? `agentd.jsonc of ${name} is invalid; agentd continues to use the last valid version: agentd status`
+        : `agentd.jsonc of ${name} has changed and waits for you (${age(now - waits.since)}); the previous version still applies: agentd trust ${called(project, all)}`
     return paint(colour, "yellow", plain(what))
   })
 
-/** Maximum indentation of a config's line, in spaces; more could push the text out of sight. */
+/** Maximum indentation of a config's line, in spaces. A larger indentation could push text out of sight. */
 const MAX_INDENT = 40
 
-/** A line of a config; every character that does not show as itself is marked. */
+/** A line of a config. Every character with a misleading look is marked. */
 const shown = (line: string): string => {
   const text = line.replace(/^[ \t]*/, (blanks) => blanks.replaceAll("\t", "    "))
   const indent = Math.min(/^ */.exec(text)![0].length, MAX_INDENT)
@@ -36,13 +36,13 @@ const shown = (line: string): string => {
 
 const colours: { readonly [sign: string]: Colour } = { "-": "red", "+": "green", "@": "cyan" }
 
-/** The consequences of a change, then the difference of the texts. Only unchanged lines are left out. */
+/** The consequences of a change, then the diff of the texts. The diff leaves out only unchanged lines. */
 export const change = (
   { config, consequences, diff }: Pick<ConfigChangeInfo, "config" | "consequences" | "diff">,
   colour: boolean
 ): ReadonlyArray<string> => [
   `${plain(config)} has changed since it was trusted. The change:`,
-  ...(consequences.length === 0 ? ["    does nothing: comments or the order of fields"] : []),
+  ...(consequences.length === 0 ? ["    no effect: only comments or the order of fields"] : []),
   ...consequences.map(({ dangerous, text }) =>
     paint(colour, dangerous ? "red" : undefined, `  ${dangerous ? "!" : "·"} ${visible(text.replaceAll("\n", "\\n"))}`)
   ),

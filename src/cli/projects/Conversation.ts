@@ -1,4 +1,4 @@
-/** `agentd project show|new`: shows the conversation of a project, or begins a new one. */
+/** `agentd project show|new`: shows the conversation of a project, or starts a new one. */
 import type { ConversationInfo, Spending } from "../../domain/Messages.ts"
 import { declare, read, send, word, words } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
@@ -15,7 +15,10 @@ const units: {
 }
 const resources = ["tokens", "toolCalls", "wallTime", "usd"] as const
 
-/** `1200 of 100000 tokens, 3 tool calls`: only resources that are used or limited. */
+/**
+ * Spending as text, such as `1200 of 100000 tokens`, `3 tool calls`. Only resources that are used or limited are
+ * included.
+ */
 export const spending = (spent: Spending, limits: Spending): ReadonlyArray<string> =>
   resources.flatMap((resource) => {
     const [is, may] = [spent[resource], limits[resource]]
@@ -29,7 +32,7 @@ export const isOver = ({ state }: ConversationInfo): boolean => state === "close
 export const list = (all: ReadonlyArray<ConversationInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
   all.length === 0
     ? [
-        "No conversation is open. Begin one: agentd start in a project's folder; see old ones: agentd project ls --conversations --all"
+        "No conversation is open. To start one, run agentd start in a project's folder. To list old ones: agentd project ls --conversations --all"
       ]
     : table(
         ["CONVERSATION", "PROJECT", "STATE", "SINCE", "AGENTS", "TURNS", "DETAIL"],
@@ -55,33 +58,36 @@ const describe = (found: ConversationInfo, now: number, colour: boolean): Readon
     line("agents", found.agents.length === 0 ? "none" : found.agents.join(", ")),
     line(
       "turns",
-      `${found.turns} so far, ${found.turnsActive} under way, ${count(found.turnErrors, "error")} in a row`
+      `${found.turns} so far, ${found.turnsActive} in progress, ${count(found.turnErrors, "error")} in a row`
     ),
-    line("stopped", `${count(found.fatalStops, "agent")} for good`),
-    line("spent", spent.length === 0 ? "nothing that is counted" : spent.join(", "))
+    line("stopped", `${count(found.fatalStops, "agent")} permanently, because of errors`),
+    line("spent", spent.length === 0 ? "nothing" : spent.join(", "))
   ]
 }
 
 const noProject = {
-  message: "There is no agentd.jsonc here or above.",
+  message: "There is no agentd.jsonc in this folder or above it.",
   remedy: "Go to a project's folder, or write a sample: agentd init",
   exitCode: ExitCode.failed
 }
 
-export const name = word("Its name, or its conversation's id or the beginning of that; default: that of this folder", {
-  name: "project",
-  default: ""
-})
+export const name = word(
+  "The project's name, or its conversation's id or the id's beginning; default: the project of this folder",
+  {
+    name: "project",
+    default: ""
+  }
+)
 
 export const names = words(
-  "Names, ids of conversations or their beginnings, or patterns; default: that of this folder",
+  "Names of projects, ids of conversations (or their beginnings), or patterns; default: the project of this folder",
   "project"
 )
 
 export const show = declare({
   path: ["project", "show"],
-  description: "Show the conversation of a project: its state, agents, turns, and what it has spent of its budget",
-  examples: [{ command: "agentd project show web", description: "By its project's name" }],
+  description: "Show the conversation of a project: its status, agents, turns, and budget spending",
+  examples: [{ command: "agentd project show web", description: "Show the conversation of the project web" }],
   args: { name },
   rpc: ({ name }, caller) => read("Conversation", { name, caller }),
   view: (found, { colour, now }) => describe(found, now, colour)
@@ -89,12 +95,14 @@ export const show = declare({
 
 export const begin = declare({
   path: ["project", "new"],
-  description: "Begin a new conversation for the project of this folder, after its last one was closed",
-  examples: [{ command: "agentd project new", description: "Empty inboxes, fresh budgets, a new log" }],
+  description: "Start a new conversation for the project of this folder, after the last one was closed",
+  examples: [
+    { command: "agentd project new", description: "Start again with empty inboxes, fresh budgets and a new log" }
+  ],
   args: {},
   wrong: (_, { config }) => (config === null ? noProject : undefined),
   rpc: (_, caller) => send("NewConversation", { config: caller.config ?? "", caller }),
   view: ({ agents, conversation }) => [
-    `${conversation} has begun: ${agents.length === 0 ? "no agents" : agents.join(", ")}. See them: agentd ps`
+    `${conversation} has started: ${agents.length === 0 ? "no agents" : agents.join(", ")}. See them: agentd ps`
   ]
 })

@@ -1,6 +1,6 @@
 /**
- * `agentd project close|archive [PROJECT…]`: ends conversations for good. The full command-line program asks a person
- * first.
+ * `agentd project close|archive [PROJECT…]`: ends conversations permanently. The full command-line program asks the
+ * user first.
  */
 import { names } from "./Conversation.ts"
 import { act, off, oneOf, option, send } from "../parse/DeclaredVerb.ts"
@@ -10,13 +10,16 @@ export const isSure = ({ yes }: { readonly yes: boolean }): boolean => yes
 
 export const close = act({
   path: ["project", "close"],
-  description: "End a project's conversation for good: its agents stop gracefully, its log is sealed",
+  description: "End a project's conversation permanently; its agents stop gracefully, and its log is sealed",
   examples: [
-    { command: "agentd project close web", description: "Asks first; without a terminal it needs --yes, or exits 2" }
+    {
+      command: "agentd project close web",
+      description: "Close the conversation of web after confirmation; without a terminal, --yes is required"
+    }
   ],
   args: {
     names,
-    reason: option("TEXT", "Why; it is kept in the log"),
+    reason: option("TEXT", "Reason for the end, which is written to the log"),
     yes,
     force: off("Do not wait for turns in progress")
   },
@@ -27,12 +30,12 @@ export const close = act({
 
 export const archive = act({
   path: ["project", "archive"],
-  description: "Archive a closed conversation: its runes stay in the log, and no start reads them any more",
+  description:
+    "Archive a closed conversation; its runes stay in the log, but the daemon no longer reads them at its start",
   examples: [
     {
       command: "agentd project archive web --yes",
-      description:
-        "Asks for confirmation unless --yes is given; agentd log still shows its runes, and agentd verify checks them"
+      description: "Archive without confirmation; agentd log still shows the runes, and agentd verify checks them"
     }
   ],
   args: { names, yes },

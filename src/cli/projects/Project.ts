@@ -11,10 +11,10 @@ import { lookColour, plain, table } from "../render/Output.ts"
 
 export interface ProjectRow {
   readonly project: string
-  /** Name for commands: the project's, or its conversation's if another project has the same name. */
+  /** Name for commands: the project's name, or the conversation's id if another project has the same name. */
   readonly called: string
   readonly conversation: string
-  /** Absolute path of its `agentd.jsonc`. */
+  /** Absolute path of the project's `agentd.jsonc`. */
   readonly config: string
   readonly folder: string
   readonly word: Word
@@ -40,7 +40,7 @@ export const calledOf = (projects: ReadonlyArray<Pick<ProjectInfo, "conversation
     (count.get(name) ?? 0) > 1 ? conversation : name
 }
 
-/** The status of a project, and the reason: a problem of the whole project comes before its agents. */
+/** The status of a project, and the reason. A problem of the whole project has priority over problems of its agents. */
 const standing = (
   { agents: named, damage, problems, stopped, waits }: ProjectInfo,
   called: string,
@@ -58,8 +58,9 @@ const standing = (
   if (first !== undefined && agents.length === 0 && named.length > 0) return { word: "failed", says: first }
   const worst = agents.map(({ word }) => word).toSorted((a, b) => rankOf(a) - rankOf(b))[0]
   const word = worst ?? conversation?.word ?? "idle"
-  if (waits !== undefined) return { word, says: `its config has changed, and waits: agentd trust ${called}` }
-  return { word, says: first === undefined ? "" : `its config cannot be used: ${first}` }
+  if (waits !== undefined)
+    return { word, says: `its config has changed and waits for approval: agentd trust ${called}` }
+  return { word, says: first === undefined ? "" : `its config is invalid: ${first}` }
 }
 
 const spentBy = (rows: ReadonlyArray<BoardRow>): BoardRow["today"] => {
@@ -69,7 +70,7 @@ const spentBy = (rows: ReadonlyArray<BoardRow>): BoardRow["today"] => {
     : known.reduce((sum, { tokens, usd }) => ({ tokens: sum.tokens + tokens, usd: sum.usd + usd }))
 }
 
-/** Closed projects: the newest conversation of each. */
+/** Rows of closed projects, each with its newest conversation. */
 const overOf = ({ conversations, projects }: Given): ReadonlyArray<ProjectRow> => {
   const alive = new Set(projects.map(({ config }) => config))
   const newest = new Map<string, ConversationInfo>()
@@ -84,13 +85,13 @@ const overOf = ({ conversations, projects }: Given): ReadonlyArray<ProjectRow> =
     config,
     folder: dirname(config),
     word: "done",
-    says: `${state}: agentd project new, in its folder`,
+    says: `${state}. To start again, run in its folder: agentd project new`,
     agents: [],
     today: null
   }))
 }
 
-/** Rows sorted by name. `over`: includes projects whose conversation is closed. */
+/** Rows of all projects, sorted by name. `over`: also include projects whose conversation is closed. */
 export const rowsOf = (given: Given, over: boolean): ReadonlyArray<ProjectRow> => {
   const calls = calledOf(given.projects)
   const living = given.projects.map((project): ProjectRow => {
@@ -114,7 +115,7 @@ export const rowsOf = (given: Given, over: boolean): ReadonlyArray<ProjectRow> =
   return [...living.toSorted(byName), ...(over ? overOf(given) : []).toSorted(byName)]
 }
 
-/** `2 working, 1 idle`. */
+/** Number of agents per status, such as `2 working, 1 idle`. */
 const counted = (agents: ProjectRow["agents"]): string =>
   WORDS.flatMap((word) => {
     const amount = agents.filter((one) => one.word === word).length
@@ -123,7 +124,9 @@ const counted = (agents: ProjectRow["agents"]): string =>
 
 const view = (rows: ReadonlyArray<ProjectRow>, { colour, columns, world }: World): ReadonlyArray<string> =>
   rows.length === 0
-    ? ["No project is known. Begin one in its folder: agentd start. Write its file: agentd init"]
+    ? [
+        "There are no projects. To write a project's config: agentd init. To start the project, in its folder: agentd start"
+      ]
     : table(
         ["PROJECT", "STATE", "AGENTS", "TODAY", "FOLDER", "DETAIL"],
         rows.map(({ agents, called, folder, says, today, word }) => {
@@ -149,13 +152,16 @@ export const ls = declare({
   path: ["project", "ls"],
   description: "List the projects with status, agents, cost today and folder",
   examples: [
-    { command: "agentd project ls", description: "Of this user's daemon" },
-    { command: "agentd project ls --all --json", description: "With those whose conversation is closed" },
-    { command: "agentd project ls --conversations", description: "What is paused, and what it has spent" }
+    { command: "agentd project ls", description: "List all projects of your daemon" },
+    { command: "agentd project ls --all --json", description: "List closed projects, too, as JSON" },
+    {
+      command: "agentd project ls --conversations",
+      description: "List the conversations with their status and spending"
+    }
   ],
   args: {
-    all: off("With those whose conversation is closed", "a"),
-    conversations: off("The conversations instead: each with its turns, and what it has spent of its budget")
+    all: off("Also list projects whose conversation is closed", "a"),
+    conversations: off("List the conversations instead, each with its turns and its budget spending")
   },
   rpc: ({ all: over, conversations }) =>
     conversations
@@ -175,12 +181,17 @@ export const ls = declare({
   value: (listed) => ("projects" in listed ? listed.projects : listed.conversations)
 })
 
-export const names = words("Names or patterns; default: that of this folder", "project")
+export const names = words("Names of projects, or patterns; default: the project of this folder", "project")
 
 export const start = act({
   path: ["project", "start"],
   description: "Start a stopped project, and the agents that were stopped with it",
-  examples: [{ command: "agentd project start shop", description: "An agent that was stopped before stays stopped" }],
+  examples: [
+    {
+      command: "agentd project start shop",
+      description: "Start the project; an agent that you stopped before the project stays stopped"
+    }
+  ],
   args: { names },
   several: { kind: "project" },
   rpc: ({ names }, caller) => send("StartProject", { name: oneOf(names), caller })
@@ -188,13 +199,13 @@ export const start = act({
 
 export const stop = act({
   path: ["project", "stop"],
-  description: "Stop a project's agents until it is started again",
+  description: "Stop a project's agents until you start the project again",
   examples: [
     {
       command: "agentd project stop shop",
-      description: "Stays stopped after a restart of the daemon; messages to it are queued"
+      description: "Stop the project, also after a restart of the daemon; messages to its agents are queued"
     },
-    { command: "agentd project stop '*' --yes", description: "All projects, without confirmation" }
+    { command: "agentd project stop '*' --yes", description: "Stop all projects without confirmation" }
   ],
   args: { names, yes },
   several: { kind: "project", ends: () => "stops" },
@@ -204,11 +215,16 @@ export const stop = act({
 
 export const pause = act({
   path: ["project", "pause"],
-  description: "Pause a project: no new turns until it is resumed; its agents stay",
-  examples: [{ command: "agentd project pause shop --complete", description: "Turns in progress can finish" }],
+  description: "Pause a project: no new turns begin until you resume it; its agents are not stopped",
+  examples: [
+    {
+      command: "agentd project pause shop --complete",
+      description: "Pause the project, but let turns in progress finish"
+    }
+  ],
   args: {
     names,
-    reason: option("TEXT", "Why; it is kept in the log"),
+    reason: option("TEXT", "Reason for the pause, which is written to the log"),
     complete: off("Let turns in progress finish; otherwise they are interrupted")
   },
   several: { kind: "conversation" },
@@ -219,7 +235,9 @@ export const pause = act({
 export const resume = act({
   path: ["project", "resume"],
   description: "Resume a project after a pause or a suspension",
-  examples: [{ command: "agentd project resume shop", description: "Its agents take up their inboxes" }],
+  examples: [
+    { command: "agentd project resume shop", description: "Resume the project; its agents continue with their inboxes" }
+  ],
   args: { names },
   several: { kind: "conversation" },
   rpc: ({ names }, caller) => send("Resume", { name: oneOf(names), caller })

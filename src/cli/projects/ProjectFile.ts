@@ -1,7 +1,7 @@
 /**
  * ProjectFile: writes the name of a project into its `agentd.jsonc`.
  *
- * Guarantees: nothing else in the file is changed; the file is replaced as a whole, or stays unchanged.
+ * Guarantees: nothing else in the file changes. The file is replaced as a whole, or stays unchanged.
  */
 import { Effect, FileSystem, type PlatformError } from "effect"
 import { applyEdits, modify } from "jsonc-parser"
@@ -10,7 +10,7 @@ import { slug } from "../../config/ProjectName.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
 
-/** The text with this name; the field is added as the first one if it was missing. */
+/** The config text with this name. If the field `name` was missing, it is added as the first field. */
 export const renamed = (text: string, name: string): string =>
   applyEdits(
     text,
@@ -20,7 +20,7 @@ export const renamed = (text: string, name: string): string =>
     })
   )
 
-/** Writes a new file beside the old one, then renames it. */
+/** Writes a new file next to the old one, then replaces the old file by a rename. */
 const written = Effect.fnUntraced(function* (path: string, text: string) {
   const fs = yield* FileSystem.FileSystem
   const real = yield* Effect.orElseSucceed(fs.realPath(path), () => path)
@@ -39,7 +39,7 @@ const io = (path: string) => (error: PlatformError.PlatformError) =>
 
 export const replace = (path: string, text: string) => Effect.mapError(written(path, text), io(path))
 
-/** Refuses an invalid project name. `command`: the command line with a valid name, for the remedy. */
+/** Fails if a project's name is invalid. `command`: the command line with a valid name, for the remedy. */
 export const checkName = (name: string, command: (name: string) => string) =>
   slug(name) === name
     ? Effect.void
@@ -51,7 +51,7 @@ export const checkName = (name: string, command: (name: string) => string) =>
         })
       )
 
-/** Writes the name into the file; returns the texts before and after. */
+/** Writes the name into the file; returns the file's text before and after. */
 export const rename = Effect.fnUntraced(function* (path: string, name: string) {
   const fs = yield* FileSystem.FileSystem
   const before = yield* Effect.mapError(fs.readFileString(path), io(path))

@@ -1,4 +1,4 @@
-/** ProjectLife: finds a project by its name, and asks before its agents' work is ended. */
+/** ProjectLife: finds a project by its name, and asks before work of its agents is ended. */
 import { Effect } from "effect"
 import { type AgentInfo, CommandRefused, refuse } from "../../domain/Messages.ts"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -8,17 +8,17 @@ import { count, plain } from "../render/Output.ts"
 
 const MOST = 20
 
-/** Rewords "no such conversation" for a name that the caller meant as a project's. */
+/** Rewords the error "There is no conversation" if the user meant the name of a project. */
 const asProject = <E>(error: E): E | CommandRefused => {
   if (!(error instanceof CommandRefused)) return error
   const { message, remedy } = error
   const [, name] = /^There is no conversation ("[^]*")\.$/u.exec(message) ?? []
   if (name === undefined) return error
   const meant = /^Did you mean "[^"]*"\? /u.exec(remedy)?.[0] ?? ""
-  return refuse("not_found", `There is no project ${name}.`, `${meant}See which there are: agentd project ls`)
+  return refuse("not_found", `There is no project ${name}.`, `${meant}List all projects: agentd project ls`)
 }
 
-/** The project with this name, or of this folder, with its agents. */
+/** The project with this name and its agents. If the name is empty: the project of this folder. */
 export const find = Effect.fnUntraced(function* (name: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) =>
@@ -31,7 +31,7 @@ export const find = Effect.fnUntraced(function* (name: string) {
   )
 })
 
-/** `2 agents work (builder, tester)`; undefined if none works. */
+/** The working agents as text, such as `2 agents work (builder, tester)`; undefined if none works. */
 export const workOf = (agents: ReadonlyArray<AgentInfo>): string | undefined => {
   const busy = agents.filter(({ busy }) => busy === true).map(({ agent }) => agent)
   if (busy.length === 0) return undefined
@@ -39,12 +39,12 @@ export const workOf = (agents: ReadonlyArray<AgentInfo>): string | undefined => 
   return `${count(busy.length, "agent")} ${busy.length === 1 ? "works" : "work"} (${names})`
 }
 
-/** Returns if no agent works, or after a person has said yes; else fails. */
+/** Returns if `yes` is set, no agent works, or the user confirms; otherwise fails. */
 export const ask = Effect.fnUntraced(function* (verb: "stop" | "restart", name: string, yes: boolean) {
   if (yes) return
   const { agents, found } = yield* find(name)
   const work = workOf(agents)
   if (work === undefined) return
-  const fact = plain(`${work} in the project ${found.project}; each run is ended.`)
+  const fact = plain(`${work} in the project ${found.project}. Their runs will end.`)
   yield* confirm(false, fact, `${verb === "stop" ? "Stop" : "Restart"} the project?`)
 })

@@ -1,7 +1,7 @@
 /**
- * `agentd project remove`: ends a project for good, but deletes none of its results.
+ * `agentd project remove`: ends a project permanently, but deletes none of its results.
  *
- * Guarantees: the question says what ends and what remains; the log remains, and no file of the project is changed.
+ * Guarantees: the question says what ends and what remains. The log remains, and no file of the project is changed.
  */
 import { Effect } from "effect"
 import { dirname } from "node:path"
@@ -17,11 +17,11 @@ export interface Input {
   readonly name: string
   readonly reason: string | undefined
   readonly yes: boolean
-  /** Do not wait for turns that are under way. */
+  /** Do not wait for turns in progress. */
   readonly force: boolean
 }
 
-/** The consequences: what ends with the project, and what remains of it. */
+/** The consequences for the question to the user: what ends with the project, and what remains. */
 export const factOf = (
   { config, conversation, project }: Pick<ConversationInfo, "config" | "conversation" | "project">,
   agents: ReadonlyArray<AgentInfo>,
@@ -39,8 +39,8 @@ export const factOf = (
   ]
   const work = workOf(agents)
   return [
-    `This ends the project ${project} for good: ${ends.join(", ")}.${work === undefined ? "" : ` ${work}.`}`,
-    `Left as they are: its log (${conversation}), its folder ${folder} with agentd.jsonc${trees.length === 0 ? "" : `, ${count(trees.length, "work tree")} (agentd gc names what nobody needs)`}.`
+    `This permanently ends the project ${project}: ${ends.join(", ")}.${work === undefined ? "" : ` ${work}.`}`,
+    `Not changed: its log (${conversation}), its folder ${folder} with agentd.jsonc${trees.length === 0 ? "" : `, ${count(trees.length, "work tree")} (agentd gc lists those that are no longer needed)`}.`
   ].join(" ")
 }
 
@@ -58,7 +58,7 @@ export const run = Effect.fnUntraced(function* ({ force, name, reason, yes }: In
     })
   )
   yield* print(done, () => [
-    plain(`${found.project} is removed. ${done.message}`),
-    plain(`Begin it again: agentd project new, in ${dirname(found.config)}`)
+    plain(`The project ${found.project} was removed. ${done.message}`),
+    plain(`To start the project again, run in ${dirname(found.config)}: agentd project new`)
   ])
 })

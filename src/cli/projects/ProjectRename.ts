@@ -1,8 +1,8 @@
 /**
  * `agentd project rename OLD NEW`: changes the name of a project in its config file.
  *
- * Guarantees: the project keeps its conversation and its log; nothing else in the file is changed, and exactly this
- * text is put into force; if the daemon refuses it, the old text is restored.
+ * Guarantees: the project keeps its conversation and its log. Nothing else in the file changes, and exactly this text
+ * is applied. If the daemon rejects the text, the old text is restored.
  */
 import { Effect } from "effect"
 import * as ConfigTrust from "../../projects/ConfigTrust.ts"
@@ -26,19 +26,19 @@ const failed = (message: string, remedy: string, exitCode: number = ExitCode.fai
 export const run = Effect.fnUntraced(function* ({ from, to }: Input) {
   if (yield* Trust.isRun) {
     return yield* failed(
-      "This is a run of an agent (AGENTD_RUN is set): only a person renames a project.",
-      `A person runs, in a terminal of their own: agentd project rename ${from} ${to}`
+      "This command runs inside an agent (AGENTD_RUN is set), which may not rename a project.",
+      `Run this in your own terminal, outside of the agent: agentd project rename ${from} ${to}`
     )
   }
   yield* checkName(to, (name) => `agentd project rename ${from} ${name}`)
   const { found } = yield* find(from)
   const { config, conversation, project } = found
-  if (project === to) return yield* print(found, () => [`The project is called ${to} already.`])
+  if (project === to) return yield* print(found, () => [`The project is already called ${to}.`])
   const change = yield* Trust.pending(conversation)
   if (change.waits || change.hash === null) {
     return yield* failed(
-      `${config} is not the text that is in force: nothing was renamed.`,
-      `Look at it first: agentd trust ${project}`
+      `${config} has changes that are not applied, so nothing was renamed.`,
+      `Review the changes first: agentd trust ${project}`
     )
   }
   const { paths } = yield* Invocation
@@ -47,7 +47,7 @@ export const run = Effect.fnUntraced(function* ({ from, to }: Input) {
   if (other !== undefined) {
     const free = distinguished(config, to, (name) => projects.some((one) => one.name === name))
     return yield* failed(
-      `A project is called ${to} already: ${other.config}. Nothing was renamed.`,
+      `Another project is already called ${to}: ${other.config}. Nothing was renamed.`,
       `Choose another name: agentd project rename ${project} ${free}`
     )
   }
@@ -56,6 +56,6 @@ export const run = Effect.fnUntraced(function* ({ from, to }: Input) {
     Effect.ignore(replace(config, text.before))
   )
   yield* print(now, () => [
-    `${project} is called ${now.name} now. Its agents go on, its history stays: ${conversation}`
+    `${project} is now called ${now.name}. Its agents continue, and it keeps its history: ${conversation}`
   ])
 })

@@ -1,8 +1,8 @@
 /**
  * `agentd project restart [--rolling]`: restarts all agents of a project; with --rolling, one after the other.
  *
- * Guarantees: with --rolling, an agent is restarted only after the one before it is up. If an agent does not come up,
- * the others are not restarted, and the error says which one, why, and what to do.
+ * Guarantees: with --rolling, an agent is restarted only when the previous agent runs again. If an agent does not
+ * start, the remaining agents are not restarted, and the error says which agent failed, why, and what to do.
  */
 import { Effect, Stream } from "effect"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
@@ -20,11 +20,11 @@ export interface Input {
   readonly name: string | undefined
   readonly rolling: boolean
   readonly yes: boolean
-  /** ms */
+  /** Maximum time for one agent to start with --rolling, in ms. */
   readonly timeout: number
 }
 
-/** How long an agent must stay up, ms: a program that ends at once does not count. */
+/** Time in ms that a restarted agent must keep running; a program that ends at once does not count as started. */
 const SETTLES = 1_000
 
 const ON_ITS_WAY: ReadonlySet<string> = new Set(["Initializing", "Spawning", "Interrupting", "SessionComplete"])
@@ -36,7 +36,10 @@ export const standing = ({ reason, state, word }: BoardRow): "up" | "lost" | "on
   return ON_ITS_WAY.has(state) ? "on its way" : "up"
 }
 
-/** Waits until the agent has come up and stayed up. Returns its last row; undefined: the agent is gone. */
+/**
+ * Waits until the agent has started and keeps running. Returns the agent's last row; undefined if the agent no longer
+ * exists.
+ */
 const comesUp = Effect.fnUntraced(function* (id: string, timeout: number) {
   const { paths } = yield* Invocation
   let rows: ReadonlyMap<string, BoardRow> = new Map()
@@ -76,17 +79,17 @@ const rolling = Effect.fnUntraced(function* (
     const { isUp, row } = yield* comesUp(id, timeout)
     if (!isUp) {
       const left = agents.slice(at + 1).map(({ called }) => called)
-      const how = row === undefined ? "is gone" : predicate({ word: row.word }, 0)
+      const how = row === undefined ? "no longer exists" : predicate({ word: row.word }, 0)
       const because = row === undefined || row.says === "" ? "" : `: ${row.says}`
-      const late = row === undefined || standing(row) === "lost" ? "" : `, still after ${age(timeout)}`
+      const late = row === undefined || standing(row) === "lost" ? "" : `, and has not started within ${age(timeout)}`
       return yield* new VerbFailed({
-        message: `${called} ${how}${because}${late}. ${done.length} of ${agents.length} are restarted; not touched: ${left.length === 0 ? "none" : left.join(", ")}.`,
-        remedy: `See why: agentd why ${called}. When it is fixed: agentd project restart ${project} --rolling`,
+        message: `${called} ${how}${because}${late}. ${done.length} of ${agents.length} agents were restarted; not restarted: ${left.length === 0 ? "none" : left.join(", ")}.`,
+        remedy: `See why: agentd why ${called}. Fix the problem, then run: agentd project restart ${project} --rolling`,
         exitCode: ExitCode.failed
       })
     }
     done.push(called)
-    if (!json) yield* print(null, () => [`${called} is up (${done.length} of ${agents.length}).`])
+    if (!json) yield* print(null, () => [`${called} was restarted (${done.length} of ${agents.length}).`])
   }
   if (json)
     yield* print(
@@ -101,14 +104,14 @@ export const run = Effect.fnUntraced(function* ({ name = "", timeout, yes, ...ho
   const { conversation, project } = found
   if (info?.stopped !== undefined) {
     return yield* new VerbFailed({
-      message: `The project ${project} is stopped, by ${info.stopped.by}.`,
+      message: `The project ${project} was stopped by ${info.stopped.by}.`,
       remedy: `Start it: agentd project start ${project}`,
       exitCode: ExitCode.failed
     })
   }
   yield* ask("restart", conversation, yes)
   const { rows } = yield* call(paths.socket, (client) => client.Board({ all: false }))
-  // agents that a person has stopped stay stopped
+  // agents that a user has stopped are not restarted
   const agents = rows.filter(
     (row) => row.kind === "agent" && row.conversation === conversation && row.word !== "done" && row.word !== "stopped"
   )

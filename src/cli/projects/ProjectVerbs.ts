@@ -9,9 +9,9 @@ import { stop } from "./Project.ts"
 import { spanOf } from "../parse/SpanFlag.ts"
 import { maybe, off, verb, yes, readFlag } from "../parse/Verb.ts"
 
-const name = Argument.String("project").pipe(Argument.withDescription("Its name, or its conversation's id"))
+const name = Argument.String("project").pipe(Argument.withDescription("The project's name, or its conversation's id"))
 
-/** If agents work, a person is asked first, unless --yes was passed. */
+/** The command `project stop`. If agents work, it asks the user first, unless --yes was passed. */
 const stopping = commandOf(stop, {
   before: ({ names, yes }) =>
     yes || !isOne({ names })
@@ -22,7 +22,7 @@ const stopping = commandOf(stop, {
         )
 })
 
-/** A person is asked first, unless --yes was passed. */
+/** Asks the user first, unless --yes was passed. */
 const asked = (
   action: "close" | "archive",
   { names, yes }: { readonly names: ReadonlyArray<string>; readonly yes: boolean }
@@ -41,10 +41,12 @@ const restart = Command.make(
   "restart",
   {
     name: name.pipe(Argument.optional, Argument.map(Option.getOrUndefined)),
-    rolling: off("rolling", "One agent after the other: each waits until the one before is up"),
-    timeout: readFlag("timeout", ["TIME", "With --rolling: maximum time for one to come up: 30s, 2m"], spanOf).pipe(
-      Flag.withDefault(120_000)
-    ),
+    rolling: off("rolling", "Restart one agent after the other, each when the previous agent runs again"),
+    timeout: readFlag(
+      "timeout",
+      ["TIME", "With --rolling: maximum time for one agent to start, such as 30s or 2m"],
+      spanOf
+    ).pipe(Flag.withDefault(120_000)),
     yes
   },
   verb(() => import("./ProjectRestart.ts"))
@@ -53,37 +55,42 @@ const restart = Command.make(
   Command.withExamples([
     {
       command: "agentd project restart shop --rolling",
-      description: "Stops at the first that does not come up, and says what to do"
+      description: "Restart one agent after the other; stop at the first that does not start"
     }
   ])
 )
 
 const rename = Command.make(
   "rename",
-  { from: name, to: Argument.String("name").pipe(Argument.withDescription("Its new name")) },
+  { from: name, to: Argument.String("name").pipe(Argument.withDescription("New name of the project")) },
   verb(() => import("./ProjectRename.ts"))
 ).pipe(
-  Command.withDescription("Rename a project, in its agentd.jsonc; it keeps its history"),
-  Command.withExamples([{ command: "agentd project rename shop store", description: "Its agents keep running" }])
+  Command.withDescription("Rename a project in its agentd.jsonc; the project keeps its history"),
+  Command.withExamples([
+    {
+      command: "agentd project rename shop store",
+      description: "Rename the project shop to store; its agents keep running"
+    }
+  ])
 )
 
 const remove = Command.make(
   "remove",
   {
     name,
-    reason: maybe("reason", "TEXT", "Why; it is kept in the log"),
+    reason: maybe("reason", "TEXT", "Reason for the removal, which is written to the log"),
     yes,
     force: off("force", "Do not wait for turns in progress")
   },
   verb(() => import("./ProjectRemove.ts"))
 ).pipe(
-  Command.withDescription("End a project for good; its log is kept, its folder is not touched"),
+  Command.withDescription("End a project permanently; its log is kept, and its folder is not changed"),
   Command.withExamples([
-    { command: "agentd project remove shop", description: "Says what ends and what is left, and asks" }
+    { command: "agentd project remove shop", description: "Show what ends and what is kept, then ask for confirmation" }
   ])
 )
 
 export const project = Command.make("project").pipe(
-  Command.withDescription("Whole projects: list, start, stop, rename, remove"),
+  Command.withDescription("List, start, stop, rename or remove whole projects"),
   Command.withSubcommands(commandsOf(Declared.projects, [stopping, closing, archiving, restart, rename, remove]))
 )

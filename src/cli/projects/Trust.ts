@@ -1,9 +1,9 @@
 /**
- * `agentd trust`: shows what a changed agentd.jsonc would do, and puts it into force if a person
- * agrees. `agentd trust HASH` puts exactly the text with this hash into force.
+ * `agentd trust`: shows what a changed agentd.jsonc would do, and applies the change if the user agrees. `agentd trust
+ * HASH` applies exactly the text with this hash.
  *
- * Guarantees: nothing takes effect that was not shown: without a terminal, only a hash is accepted,
- * and the hash is printed together with the change. A run of an agent cannot agree to anything.
+ * Guarantees: nothing is applied that was not shown. Without a terminal, only a hash is accepted, and the hash is
+ * printed together with the change. An agent's run cannot approve a change.
  */
 import { Config, Effect, Option } from "effect"
 import { Prompt } from "effect/cli"
@@ -15,7 +15,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { plain, plainLines } from "../render/Output.ts"
 
-/** Whether the caller is an agent's run. A run can hide this: it can unset AGENTD_RUN. */
+/** Whether the caller is an agent's run. A run can hide this by unsetting AGENTD_RUN. */
 export const isRun = Effect.map(
   Effect.orElseSucceed(Config.option(Config.String("AGENTD_RUN")), () => Option.none<string>()),
   Option.exists((run) => run !== "")
@@ -24,13 +24,13 @@ export const isRun = Effect.map(
 const failed = (message: string, remedy: string, exitCode: number = ExitCode.failed) =>
   new VerbFailed({ message, remedy, exitCode })
 
-/** The config of a project, compared with the one in force; `waits` is true if a change waits for approval. */
+/** The project's config file, compared with the applied config. `waits` is true if a change waits for approval. */
 export const pending = Effect.fnUntraced(function* (name: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) => client.ConfigChange({ name, caller }))
 })
 
-/** Puts the text with this hash into force; refused if the file has changed since. */
+/** Applies the config text with this hash. Rejected if the file has changed since. */
 export const agree = Effect.fnUntraced(function* (config: string, hash: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) => client.Register({ config, trust: hash, caller }))
@@ -39,7 +39,7 @@ export const agree = Effect.fnUntraced(function* (config: string, hash: string) 
 const HASH = /^[0-9a-f]{64}$/
 
 const said = ({ agents, config, name }: ProjectInfo): ReadonlyArray<string> => [
-  plain(`${config} is trusted and in force. Project ${name}: ${agents.length === 0 ? "no agents" : agents.join(", ")}`)
+  plain(`${config} is trusted and applied. Project ${name}: ${agents.length === 0 ? "no agents" : agents.join(", ")}`)
 ]
 
 const byHash = Effect.fnUntraced(function* (hash: string) {
@@ -48,28 +48,28 @@ const byHash = Effect.fnUntraced(function* (hash: string) {
   const found = projects.find(({ kept, waits }) => (waits ?? kept)?.hash === hash)
   if (found === undefined) {
     return yield* failed(
-      "No config waits under this hash: it has changed since, or is in force.",
-      "See the change: agentd trust"
+      "No config with this hash waits: the file has changed since, or it is already applied.",
+      "Show the current change: agentd trust"
     )
   }
   const project = yield* agree(found.config, hash)
   yield* print(project, () => said(project))
 })
 
-/** Shows the change, and agrees to it if a person says yes. */
+/** Shows the change, and applies it if the user agrees. */
 const decide = Effect.fnUntraced(function* (change: ConfigChangeInfo, hash: string) {
   const { colour, interactive, json } = yield* Invocation
   yield* print(change, () => ConfigRows.change(change, colour))
   if (json) return
   if (!interactive) {
     return yield* failed(
-      "This is not a terminal, so nothing was trusted.",
-      `To put exactly this into force: agentd trust ${hash}`,
+      "This is not a terminal, so nothing was applied.",
+      `To apply exactly this text: agentd trust ${hash}`,
       ExitCode.usage
     )
   }
-  if (!(yield* Prompt.run(Prompt.Confirm({ message: "Put it into force?", initial: false })))) {
-    return yield* failed("Nothing was trusted: what was in force stays in force.", "Fix the file, or answer yes.")
+  if (!(yield* Prompt.run(Prompt.Confirm({ message: "Apply this change?", initial: false })))) {
+    return yield* failed("Nothing was applied: the previous version still applies.", "Fix the file, or answer yes.")
   }
   const project = yield* agree(change.config, hash)
   yield* print(project, () => said(project))
@@ -78,19 +78,19 @@ const decide = Effect.fnUntraced(function* (change: ConfigChangeInfo, hash: stri
 export const run = Effect.fnUntraced(function* ({ what }: { readonly what: string | undefined }) {
   if (yield* isRun) {
     return yield* failed(
-      "This is a run of an agent (AGENTD_RUN is set): only a person trusts a config.",
-      "A person runs, in a terminal of their own: agentd trust"
+      "This command runs inside an agent (AGENTD_RUN is set), which may not trust a config.",
+      "Run this in your own terminal, outside of the agent: agentd trust"
     )
   }
   if (what !== undefined && HASH.test(what)) return yield* byHash(what)
   const change = yield* pending(what ?? "")
   if (change.hash === null) {
     return yield* failed(
-      ["The file cannot be used:", ...change.problems.flatMap(plainLines)].join("\n"),
-      `Fix ${change.config}; until then the last good version stays in force.`,
+      ["The config file is invalid:", ...change.problems.flatMap(plainLines)].join("\n"),
+      `Fix ${change.config}. Until then, agentd continues to use the last valid version.`,
       ExitCode.config
     )
   }
   if (change.waits) return yield* decide(change, change.hash)
-  yield* print(change, () => [plain(`${change.config} is in force: no change waits.`)])
+  yield* print(change, () => [plain(`${change.config} is already applied: no change waits for approval.`)])
 })

@@ -113,7 +113,7 @@ describe("GoalView", () => {
     }
     assert.deepStrictEqual(GoalView.show(page, NOW, false).slice(4), [
       "▸ z do z  (for 5s)",
-      "All of them: agentd goal show g1 --json"
+      "To print all tasks: agentd goal show g1 --json"
     ])
   })
 })
