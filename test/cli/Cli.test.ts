@@ -302,7 +302,7 @@ describe("with a daemon", () => {
       expect(yield* ids("--internal")).toEqual({ ids: [1, 2], err: "" })
       expect(yield* ids("--kind", "hook.refused")).toEqual({
         ids: [],
-        err: "agentd: the runes found are internal; --internal shows them.\n"
+        err: "agentd: all matching runes are internal. To show them, add --internal.\n"
       })
       expect(yield* ids("--kind", "hook.refused", "--internal")).toEqual({ ids: [2], err: "" })
     })
@@ -315,9 +315,9 @@ describe("with a daemon", () => {
       expect(yield* log("--kind", "worker.move")).toEqual({
         code: 0,
         out: "",
-        err: 'agentd: no rune is of a kind "worker.move". Did you mean "worker.moved"?\n'
+        err: 'agentd: there is no kind of rune "worker.move". Did you mean "worker.moved"?\n'
       })
-      expect((yield* log("--kind", "tool.nonsense")).err).toContain("There are: tool.call, ")
+      expect((yield* log("--kind", "tool.nonsense")).err).toContain("Similar kinds: tool.call, ")
       expect((yield* log("--stream", "web-1a2b3c4e")).err).toContain('Did you mean "web-1a2b3c4d"?')
       expect((yield* log("--stream", "web-1a2b3c4d", "--kind", "agent.ready")).err).toBe("")
     })

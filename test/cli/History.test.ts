@@ -79,7 +79,7 @@ describe("the history", () => {
 
   it.each([
     ["waits", [], "waiting", ""],
-    ["is worked on", [turn("t1", ["m1"])], "working", "its turn goes on"],
+    ["is worked on", [turn("t1", ["m1"])], "working", "its turn is in progress"],
     ["is answered", [turn("t1", ["m1"]), completed("t1", "it\nis done")], "done", "it is done"],
     ["is tried again", [turn("t1", ["m1"]), failed("t1", true)], "retrying", "boom"],
     [
@@ -134,7 +134,7 @@ describe("the history", () => {
       "builder",
       'shell {"command":"c1"}',
       "failed",
-      "expired: nobody answered in time, and it was refused"
+      "expired: nobody answered in time, so the call was denied"
     ]
     expect(rowsOf(...begun, completed("t1", "I could not")).map(brief)).toEqual([
       ["ada", "message", "builder", "do it", "failed", "a call expired; I could not"],
@@ -149,7 +149,7 @@ describe("the history", () => {
 
   it("an answer to a call says what the call was, and what it came to", () => {
     expect(rowsOf(called, approved("ada"), result("success")).map(brief)).toEqual([
-      ["ada", "answer", "builder", 'shell {"command":"make"}', "done", "allowed; the call came to: success"]
+      ["ada", "answer", "builder", 'shell {"command":"make"}', "done", "allowed; result of the call: success"]
     ])
     expect(rowsOf(called, approved("ada", { answers: ["Red"] }), result("error"))[0]).toMatchObject({ word: "failed" })
     expect(rowsOf(called, denied("ada"), result("denied")).map(brief)).toEqual([

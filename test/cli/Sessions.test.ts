@@ -441,7 +441,7 @@ describe("the board", () => {
       for (const given of ["builder", "--csv", "--all", "--project=web", "--is=failed", "--sort=age", "--by=project"]) {
         const { code, err } = yield* inProcess(["--state", yield* folder, "ps", "--watch", given])
         expect(code).toBe(2)
-        expect(err).toContain(`${given.startsWith("--") ? given.split("=")[0] : "A name"} does not go with --watch`)
+        expect(err).toContain(`${given.startsWith("--") ? given.split("=")[0] : "A name"} cannot be used with --watch`)
       }
     })
   )

@@ -1,10 +1,9 @@
 /**
- * `agentd channel join NAME`: a channel as a live chat: new posts, who has the floor and for
- * how much longer, who waits, and a line on which to post or to moderate.
+ * `agentd channel join NAME`: shows a channel as a live chat: new posts, which agent has the floor and for how much
+ * longer, which agents wait, and an input line to post or to moderate.
  *
- * Guarantees: each post is shown once, even if the daemon goes away and comes back; the
- * terminal is restored at every kind of end; off a terminal, posts are plain lines, and each
- * line of standard input is posted unchanged.
+ * Guarantees: each post is shown once, even if the daemon ends and starts again. The terminal is restored, however the
+ * command ends. Without a terminal, posts are plain lines, and each line of standard input is posted unchanged.
  */
 import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
 import { Clock, Console, Effect, Ref, Stdio, Stream, Terminal } from "effect"
@@ -19,7 +18,7 @@ import { age, type Colour, paint, plain } from "../render/Output.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
 const EVERY = "1 second"
-/** Number of earlier posts shown at the start. */
+/** Number of earlier posts that are shown at the start. */
 const BEFORE = 20
 
 interface Line {
@@ -32,7 +31,7 @@ const MAX_NAMED = 5
 const named = (names: ReadonlyArray<string>): string =>
   names.slice(0, MAX_NAMED).join(", ") + (names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "")
 
-/** The status line: who has the floor and for how long, the next agents, the waiting ones. */
+/** The status line: the agent with the floor and its remaining time, the next agents, and the waiting agents. */
 export const statusLine = (channel: ChannelInfo, now: number): string => {
   const of = (state: SeatInfo["state"]) => channel.seats.filter((seat) => seat.state === state)
   const left = ({ until }: SeatInfo) => (until === null ? "" : ` (${age(Math.max(0, until - now))} left)`)
@@ -47,7 +46,7 @@ export const statusLine = (channel: ChannelInfo, now: number): string => {
   ].join(" · ")
 }
 
-/** Posts that were not shown yet, oldest first. */
+/** Lines of the posts that were not shown yet, oldest first. */
 export const freshLines = (view: ChannelView, seen: number, now: number): ReadonlyArray<Line> =>
   view.posts.filter(({ seq }) => seq > seen).flatMap((post) => postLines(post, now))
 
@@ -73,7 +72,7 @@ const onLines = Effect.gen(function* () {
             Stream.splitLines,
             Stream.runForEach(enter),
             Effect.ignore,
-            // after the end of the input, the replies are still to be shown
+            // after the end of the input, continue to show the replies
             Effect.andThen(Effect.never)
           )
   }
@@ -113,7 +112,9 @@ const onTerminal = Effect.fnUntraced(function* (name: string, columns: number) {
   return place
 })
 
-/** Runs a typed command, and returns the lines to show. A post returns none: it is shown when it arrives. */
+/**
+ * Runs a typed command, and returns the lines to show. A post returns no lines: it is shown when the daemon reports it.
+ */
 const doing = Effect.fnUntraced(function* (asked: Asked, name: string) {
   const { caller, paths } = yield* Invocation
   const told = (text: string, colour: Colour = "dim"): ReadonlyArray<Line> => [{ text: plain(text), colour }]
@@ -177,13 +178,13 @@ const sitting = Effect.fnUntraced(function* (input: { readonly name: string }) {
       Effect.provideService(Invocation, invocation)
     )
   if (columns !== null && interactive) {
-    yield* place.print([{ text: "Type to post; /help names the rest; /quit leaves.", colour: "dim" }], "")
+    yield* place.print([{ text: "Type a text to post it; /help lists the commands; /quit leaves.", colour: "dim" }], "")
   }
   yield* take(first)
   yield* Effect.raceFirst(place.typed(enter), Effect.forever(Effect.andThen(Effect.sleep(EVERY), look)))
 }, Effect.scoped)
 
-/** With --json: prints one post a line, without end. */
+/** With --json: prints each post as a line of JSON, until the command is interrupted. */
 const asJson = Effect.fnUntraced(function* ({ name }: { readonly name: string }) {
   const { caller, paths } = yield* Invocation
   const seen = yield* Ref.make(0)

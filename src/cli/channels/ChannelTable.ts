@@ -1,4 +1,4 @@
-/** ChannelTable: channels, their seats and their posts as shown to a person. Pure. */
+/** ChannelTable: formats channels, their seats and their posts. Pure. */
 import type { ChannelInfo, ChannelPost, ChannelView, SeatInfo } from "../../domain/ChannelMessages.ts"
 import { LOOKS } from "../../domain/Words.ts"
 import {
@@ -19,9 +19,9 @@ const SHOWN = 20
 
 const wordOf = ({ word }: Pick<SeatInfo, "word">): Cell => ({ text: word, colour: lookColour[LOOKS[word].colour] })
 
-/** `, for 42s more`, if the state ends by itself; else empty. */
+/** Remaining time of a state that ends by itself, such as `, for 42s more`; empty for other states. */
 const ends = (until: number | null, now: number): string =>
-  until === null ? "" : until > now ? `, for ${age(until - now)} more` : ", until any moment"
+  until === null ? "" : until > now ? `, for ${age(until - now)} more` : ", about to end"
 
 const rowOf = (channel: ChannelInfo, now: number): ReadonlyArray<Cell> => {
   const floor = channel.seats.find(({ agent }) => agent === channel.floor)
@@ -38,7 +38,7 @@ const rowOf = (channel: ChannelInfo, now: number): ReadonlyArray<Cell> => {
 
 export const list = (channels: ReadonlyArray<ChannelInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
   channels.length === 0
-    ? ["There are no channels. Make one: agentd channel new NAME AGENT…"]
+    ? ["There are no channels. Create one: agentd channel new NAME AGENT…"]
     : table(
         ["CHANNEL", "STATE", "FLOOR", "ORDER", "SEATS", "POSTS", "DETAIL"],
         channels.map((channel) => rowOf(channel, now)),
@@ -61,7 +61,7 @@ export const seats = (channel: ChannelInfo, now: number, options: TableOptions):
 
 const speakers: { readonly [k in ChannelPost["kind"]]: Colour } = { person: "cyan", agent: "bold", notice: "yellow" }
 
-/** A post as lines; nothing in it can control the terminal. */
+/** A post as lines. Control characters in the post are removed, so that it cannot control the terminal. */
 export const postLines = (
   post: ChannelPost,
   now: number
@@ -75,13 +75,13 @@ export const postLines = (
 export const headOf = ({ channel }: ChannelView, now: number, options: TableOptions): ReadonlyArray<string> => [
   paint(options.colour, "bold", `#${channel.name} of ${channel.project}: ${plain(channel.detail)}`),
   ...(channel.topic === "" ? [] : [plain(channel.topic)]),
-  `The floor goes by ${channel.order}.`,
+  `Order of turns: ${channel.order}.`,
   "",
-  ...(channel.seats.length === 0 ? ["Nobody sits in it."] : seats(channel, now, options)),
+  ...(channel.seats.length === 0 ? ["No agent has a seat in this channel."] : seats(channel, now, options)),
   ""
 ]
 
-/** The newest posts, with their full text. */
+/** Lines of the newest posts, with their full text. */
 export const saidIn = ({ posts }: ChannelView, now: number, options: TableOptions): ReadonlyArray<string> =>
   posts
     .slice(-SHOWN)

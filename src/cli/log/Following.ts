@@ -1,7 +1,7 @@
 /**
- * Following: reads new runes without end, and reconnects after the daemon was away.
+ * Following: reads new runes until it is interrupted, and reconnects when the daemon is back after an absence.
  *
- * Guarantees: each rune after `after` is delivered once, in order; each absence of the daemon is reported once.
+ * Guarantees: each rune after `after` is delivered once, in order. Each absence of the daemon is reported once.
  */
 import { Effect, Ref, Stream } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
@@ -11,7 +11,10 @@ import { Invocation } from "../parse/Invocation.ts"
 
 const AGAIN = "1 second"
 
-/** `selection`: agent, stream and kinds of the runes. `lost` is called with the reason when the daemon goes away. */
+/**
+ * Passes new runes to `take`. `selection`: agent, stream and kinds of the runes. `lost`: called with the reason when
+ * the connection to the daemon is lost.
+ */
 export const following = Effect.fnUntraced(function* (
   selection: Pick<LogSelection, "agent" | "kinds" | "stream">,
   after: number,

@@ -1,7 +1,8 @@
 /**
- * `agentd log --messages`: what people asked, and the outcome; the newest is last.
+ * `agentd log --messages`: prints messages of people to agents, goals and channels with their outcomes, the newest
+ * last.
  *
- * Guarantees: no more rows are printed than were requested; works without the daemon, too.
+ * Guarantees: prints at most the requested number of rows; works without the daemon, too.
  */
 import { Clock, Effect, Stream } from "effect"
 import { FIELDS, HistoryView, KINDS, linesOf, type Named } from "./HistoryView.ts"
@@ -19,10 +20,10 @@ export interface Input {
   readonly csv: boolean
 }
 
-/** How many of the newest runes are read: first LEAST, then MOST, then the whole log, until there are enough rows. */
+/** Numbers of newest runes that are read: first LEAST, then MOST, then the whole log, until there are enough rows. */
 const MOST = 10_000
 const LEAST = 2_000
-/** Maximum number of rows that are searched for matches. */
+/** Maximum number of rows in memory that are searched for matches. */
 const HELD = 10_000
 
 const found = Effect.fnUntraced(function* (source: Source, { grep, lines, names, since: moment }: Input) {

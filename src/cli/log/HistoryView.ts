@@ -1,9 +1,9 @@
 /**
- * HistoryView: what people asked, and the outcome: messages to agents, posts in channels, goals, and answers to calls
- * and plans. Pure except for its memory of open items.
+ * HistoryView: collects requests of people and their outcomes from runes: messages to agents, posts in channels, goals,
+ * and answers to calls and plans. Pure except for its memory of open items.
  *
- * Guarantees: messages among agents, and those of agentd, are left out; each item is one row, with a status word for
- * people; the length of texts and the number of stored items are bounded.
+ * Guarantees: messages between agents, and messages of agentd, are left out. Each item is one row, with a status word.
+ * The length of texts and the number of stored items are bounded.
  */
 import { OWN } from "../../agents/machines/ToolResult.ts"
 import { agentOf, ConversationView, type Item, textOf } from "../../board/ConversationView.ts"
@@ -22,10 +22,10 @@ export interface AskedRow {
   readonly by: string
   readonly what: "message" | "post" | "goal" | "answer"
   readonly conversation: string
-  /** The agent, the goal, or the channel with its `#`. */
+  /** Recipient: the agent, the goal, or the channel with its `#`. */
   readonly to: string
   readonly text: string
-  /** Current status. A post in a channel is "done" at once. */
+  /** Current status. A post in a channel is "done" immediately. */
   readonly word: Word
   readonly detail: string
   readonly eventId: number
@@ -47,7 +47,7 @@ const read = reader(kinds)
 /** Maximum lengths of a text, in characters. */
 const LONG = 2_000
 const SHORT = 200
-/** Maximum number of open items; the oldest is discarded. */
+/** Maximum number of open items. If there are more, the oldest is discarded. */
 const MAX_OPEN = 10_000
 
 const asksAsPerson = (from: string): boolean => from === "http" || isAssistant(from) || isPerson(from)
@@ -79,18 +79,20 @@ export class HistoryView {
   private readonly rowsByKey = new Map<string, Mutable>()
   private readonly most: number
   private readonly views = new Recent<ConversationView>()
-  /** Ids of the messages that a turn carries, by the turn. */
+  /** Ids of the messages that a turn answers, by the turn's key. */
   private readonly carried = new Recent<ReadonlyArray<string>>()
   private readonly calls = new Recent<{ readonly text: string; readonly turn: string }>()
-  /** Turns with at least one call result: how many calls expired, and whether another call was answered or ran. */
+  /**
+   * By turn with at least one call result: the number of expired calls, and whether another call was answered or ran.
+   */
   private readonly turns = new Recent<{ expired: number; ran: boolean }>()
 
-  /** `most`: maximum number of rows; the oldest are discarded. */
+  /** `most`: maximum number of rows. If there are more, the oldest rows are discarded. */
   constructor(most: number) {
     this.most = most
   }
 
-  /** Oldest first. */
+  /** The rows, oldest first. */
   get rows(): ReadonlyArray<AskedRow> {
     return [...this.rowsByKey.values()]
   }
@@ -119,7 +121,7 @@ export class HistoryView {
       case "begin":
         if (item.isRun) return
         this.carried.set(`${stream}/${item.turnId}`, item.messageIds)
-        return this.settle(stream, item.messageIds, "working", "its turn goes on")
+        return this.settle(stream, item.messageIds, "working", "its turn is in progress")
       case "over":
         return this.over(any, item)
       case "message": {
@@ -144,7 +146,7 @@ export class HistoryView {
         return this.ended(any, turnId, ran ? "done" : "failed", without + brief(output))
       }
       case "interrupted": {
-        const [word, more] = isAgain ? (["waiting", "; asked again"] as const) : (["done", ""] as const)
+        const [word, more] = isAgain ? (["waiting", "; will be asked again"] as const) : (["done", ""] as const)
         return this.ended(any, turnId, word, `interrupted: ${brief(output)}${more}`)
       }
       case "failed":
@@ -162,7 +164,7 @@ export class HistoryView {
     if (this.rowsByKey.size > this.most && oldest !== undefined) this.rowsByKey.delete(oldest)
   }
 
-  /** Updates the status of the rows with these message ids. */
+  /** Updates the status and detail of the rows with these message ids. */
   private settle(stream: string, ids: ReadonlyArray<string>, word: Word, detail: string): void {
     for (const id of ids) {
       const row = this.rowsByKey.get(`${stream}/${id}`)
@@ -203,7 +205,7 @@ export class HistoryView {
     if (row?.word === "working")
       Object.assign(row, {
         word: item.status === "success" || item.status === "cancelled" ? "done" : "failed",
-        detail: `${row.detail}; the call came to: ${item.status}`
+        detail: `${row.detail}; result of the call: ${item.status}`
       })
     this.calls.delete(key)
   }
@@ -212,7 +214,8 @@ export class HistoryView {
     const turn = this.calls.get(key)?.turn ?? ""
     const { expired, ran } = this.turns.get(turn) ?? { expired: 0, ran: false }
     this.turns.set(turn, { expired: expired + (isExpired ? 1 : 0), ran: ran || !isExpired })
-    if (isExpired) this.answered(any, key, "nobody", "failed", "expired: nobody answered in time, and it was refused")
+    if (isExpired)
+      this.answered(any, key, "nobody", "failed", "expired: nobody answered in time, so the call was denied")
   }
 
   private answered(any: Rune, key: string, by: string, word: Word, detail: string): void {
@@ -246,7 +249,7 @@ export class HistoryView {
       case "critique_passed":
         return stands("done", brief(event.summary))
       case "dependency_resolved":
-        return stands("working", `goes on: ${brief(event.reason)}`)
+        return stands("working", `continues: ${brief(event.reason)}`)
     }
     if (rune.to === "blocked") return stands("needs you", "reason" in event ? brief(event.reason ?? "") : "")
     if (rune.to === "stopped") stands("failed", "reason" in event ? brief(event.reason ?? "") : "")
@@ -267,7 +270,7 @@ export const FIELDS: ReadonlyArray<Field<Named>> = [
 
 const HEAD = ["AT", "BY", "WHAT", "TO", "OUTCOME", "MESSAGE AND ANSWER"]
 
-/** `columns`: width of the terminal; null: lines are not cut. */
+/** The rows as lines of a table. `columns`: width of the terminal; null: lines are not cut. */
 export const linesOf = (
   rows: ReadonlyArray<Named>,
   { colour, columns, now }: { readonly colour: boolean; readonly columns: number | null; readonly now: number }

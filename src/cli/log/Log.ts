@@ -1,4 +1,4 @@
-/** `agentd log`: the rune log, one rune a line; `-f` also prints new runes. */
+/** `agentd log`: prints the rune log, one rune per line; with -f it also prints new runes. */
 import { Clock, Console, Effect, Stream } from "effect"
 import { call, type Client } from "../../api/rpc/ControlClient.ts"
 import { didYouMean } from "../../config/ConfigProblem.ts"
@@ -10,24 +10,27 @@ import { lineOf, type LogInput, selectionOf } from "./LogView.ts"
 import { plain } from "../render/Output.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
-/** Warns of a kind that the daemon does not write: likely a typo. An older daemon could have written it, so go on. */
+/**
+ * Warns of a kind that the daemon does not write, which is probably a typo. The command continues, because an older
+ * daemon could have written this kind.
+ */
 const checkKinds = Effect.fnUntraced(function* (client: Client, asked: ReadonlyArray<string>) {
   const kinds = yield* client.Kinds()
   for (const kind of asked.filter((each) => !kinds.includes(each))) {
     const near = didYouMean(kind, kinds)
     const family = kinds.filter((each) => each.startsWith(`${kind.split(".")[0]}.`))
     const meant = near === undefined ? "" : ` Did you mean "${near}"?`
-    const some = near !== undefined || family.length === 0 ? "" : ` There are: ${family.join(", ")}.`
-    yield* Console.error(`agentd: no rune is of a kind "${plain(kind)}".${meant}${some}`)
+    const some = near !== undefined || family.length === 0 ? "" : ` Similar kinds: ${family.join(", ")}.`
+    yield* Console.error(`agentd: there is no kind of rune "${plain(kind)}".${meant}${some}`)
   }
 })
 
-/** Explains an empty result: all runes found are internal, or the stream does not exist. */
+/** Explains an empty result on standard error: all runes found are internal, or the stream does not exist. */
 const checkNone = Effect.fnUntraced(function* (client: Client, asked: LogSelection, caller: Caller) {
   const any = (of: Partial<LogSelection>) =>
     Stream.runCollect(client.Log({ ...of, internal: true, tail: 1, follow: false, caller }))
   if (asked.internal !== true && (yield* any(asked)).length > 0)
-    return yield* Console.error("agentd: the runes found are internal; --internal shows them.")
+    return yield* Console.error("agentd: all matching runes are internal. To show them, add --internal.")
   const { stream } = asked
   if (stream === undefined || (yield* any({ stream })).length > 0) return
   const streams = [DAEMON_STREAM, ...(yield* client.Conversations()).map(({ conversation }) => conversation)]
@@ -35,7 +38,7 @@ const checkNone = Effect.fnUntraced(function* (client: Client, asked: LogSelecti
   const meant = near === undefined ? "" : ` Did you mean "${near}"?`
   const where = yield* hint("agentd project ls --conversations --all, agentd ps --plates --all")
   yield* Console.error(
-    `agentd: no stream "${plain(stream)}" has runes.${meant}\n  → See which there are: ${where}; and daemon.`
+    `agentd: no stream "${plain(stream)}" has runes.${meant}\n  → List the streams: ${where}. The daemon's own stream is called daemon.`
   )
 })
 

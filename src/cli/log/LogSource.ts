@@ -1,7 +1,7 @@
 /**
- * LogSource: where the log is read from: the daemon, or its store if no daemon runs.
+ * LogSource: reads the log from the daemon, or from the store if no daemon runs.
  *
- * Guarantees: a store is opened read-only; runes are streamed, not loaded all at once.
+ * Guarantees: the store is opened read-only. Runes are streamed, not loaded all at once.
  */
 import { Effect, Stream } from "effect"
 import * as DaemonLog from "../../app/DaemonLog.ts"
@@ -24,9 +24,9 @@ type Failed = Effect.Error<ReturnType<Client["Status"]>> | Stream.Error<ReturnTy
 
 export interface Source {
   readonly homes: Effect.Effect<ReadonlyArray<Home>, Failed>
-  /** The highest eventId. */
+  /** The highest eventId in the log. */
   readonly head: Effect.Effect<number, Failed>
-  /** The existing runes; new ones are not awaited. */
+  /** Streams the existing runes, and ends without waiting for new runes. */
   readonly log: (selection: Omit<LogSelection, "caller" | "follow">) => Stream.Stream<Rune, Failed>
 }
 
@@ -41,7 +41,10 @@ const ofDaemon = (client: Client, caller: LogSelection["caller"]): Source => ({
   log: (selection) => client.Log({ ...selection, caller, follow: false })
 })
 
-/** Only the daemon knows the names of projects: here the name is taken from the conversation's id. */
+/**
+ * A source that reads the store. Only the daemon knows the names of projects, so the name is taken from the
+ * conversation's id.
+ */
 const ofStore = (log: EventLog["Service"]): Source => ({
   homes: Effect.map(Stream.runCollect(log.read({ kinds: ["worker.started"] })), (runes) => {
     const agents = new Map<string, Set<string>>()
@@ -65,7 +68,7 @@ const ofStore = (log: EventLog["Service"]): Source => ({
   }
 })
 
-/** The error for names that match nothing. */
+/** The error for names that match no agent. */
 export const refused = ({ known, unknown, which }: Chosen) =>
   new VerbFailed({
     message: unknown
@@ -74,11 +77,11 @@ export const refused = ({ known, unknown, which }: Chosen) =>
         return `There is no agent "${plain(name)}".${near === undefined ? "" : ` Did you mean "${near}"?`}`
       })
       .join(" "),
-    remedy: which.length > 1 ? `Say which: ${which.join(", ")}` : "See which there are: agentd ps",
+    remedy: which.length > 1 ? `Use one of these names: ${which.join(", ")}` : "List all agents: agentd ps",
     exitCode: ExitCode.failed
   })
 
-/** `needed`: the daemon is required, even if the store can be read without it. */
+/** Runs `use` with the source of the log. `needed`: require the daemon, even if the store can be read without it. */
 export const onSource = Effect.fnUntraced(function* <A, E, R>(
   use: (source: Source) => Effect.Effect<A, E, R>,
   needed = false

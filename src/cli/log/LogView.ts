@@ -1,4 +1,4 @@
-/** `agentd log`: the rune log, one rune a line; `-f` also prints new runes. */
+/** `agentd log`: formats the rune log, one rune per line. */
 import { words } from "../../runs/FileWords.ts"
 import type { Caller } from "../../domain/Messages.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
@@ -18,15 +18,15 @@ import { atOf } from "../parse/Moment.ts"
 import { MARK } from "../../domain/HalfAnswer.ts"
 import { clock, cut, paint, plain, stateColour } from "../render/Output.ts"
 
-/** Number of runes shown by default. */
+/** Number of runes that are printed by default. */
 const NEWEST = 50
-/** Maximum characters of a payload if the width of the terminal is unknown. */
+/** Maximum length of a payload in characters, if the width of the terminal is unknown. */
 const PAYLOAD = 160
 
-/** Fields that are too long, or that an earlier column already shows. */
+/** Fields that are left out, because they are too long, or because an earlier column already shows them. */
 const LEFT_OUT = new Set(["_tag", "at", "prompt", "initial"])
 
-/** `Error: exit code 3` for a tagged value, else its JSON. */
+/** A field's value as text: a tagged value such as `Error: exit code 3`, otherwise its JSON. */
 const told = (value: unknown): string => {
   if (typeof value === "string") return value
   if (typeof value !== "object" || value === null || !("_tag" in value)) return JSON.stringify(value)
@@ -35,14 +35,14 @@ const told = (value: unknown): string => {
   return [String(_tag), ...facts].join(": ")
 }
 
-/** Puts a description of a message's files before its text. */
+/** Puts a description of a message's files in front of its text. */
 const filesFirst = (fields: object): object => {
   if (!("message" in fields) || typeof fields.message !== "object" || fields.message === null) return fields
   const { files, ...message } = fields.message as { readonly files?: ReadonlyArray<Parameters<typeof words>[0]> }
   return Array.isArray(files) ? { files: files.map(words).join(", "), ...fields, message } : fields
 }
 
-/** The fields of the machine event, or else of the payload, on one line. */
+/** The fields of the rune's machine event on one line; without such an event, the fields of its payload. */
 const short = ({ kind, payload }: Rune): string => {
   const { event } = payload
   const fields = typeof event === "object" && event !== null ? event : payload
@@ -75,22 +75,25 @@ export const lineOf = (
   return [...shown.map(([text, as]) => paint(colour, as, text)), paint(colour, "dim", payload)].join("  ").trimEnd()
 }
 
-/** Maximum number of runes that the daemon returns. */
+/** Maximum number of runes that the daemon returns for one request. */
 const LINES = 10_000
 
 const args = {
-  follow: off("Keep printing new runes", "f"),
-  stream: option("STREAM", "Only this stream: a conversation's id, a plate's, or daemon"),
-  of: maybeWord("Only runes of this agent: runs, turns, tool calls, inbox", "agent"),
+  follow: off("Continue to print new runes", "f"),
+  stream: option("STREAM", "Print only this stream: a conversation's id, a plate's id, or daemon"),
+  of: maybeWord("Print only runes of this agent: its runs, turns, tool calls and inbox", "agent"),
   agent: option("AGENT", "Same as the argument agent"),
-  since: moment("TIME", "Only since this time:"),
-  kinds: options("kind", "KIND", "Only runes of this kind, such as worker.moved; may be given more than once"),
-  internal: off("Internal runes, too"),
-  text: off("What agents said, and what was decided about them, line by line: agentd log --text --help"),
-  messages: off("What people asked, and the outcome: agentd log --messages --help"),
-  runs: off("The runs of agents, the newest first: agentd log --runs --help"),
-  channel: option("CHANNEL", "Every state change of its seats: agentd log --channel --help"),
-  lines: maybeCount("Only the newest N (50, unless --since is given)", {
+  since: moment("TIME", "Print only runes since this time:"),
+  kinds: options("kind", "KIND", "Print only runes of this kind, such as worker.moved; repeatable"),
+  internal: off("Also print internal runes"),
+  text: off("Print agents' output and agentd's decisions instead. Help: agentd log --text --help"),
+  messages: off("Print messages of people and their outcomes instead. Help: agentd log --messages --help"),
+  runs: off("List the runs of agents instead. Help: agentd log --runs --help"),
+  channel: option(
+    "CHANNEL",
+    "Print the state changes of this channel's seats instead. Help: agentd log --channel --help"
+  ),
+  lines: maybeCount("Print only the newest N runes (default: 50; with --since: all)", {
     least: 0,
     most: LINES,
     alias: "n"
@@ -115,13 +118,16 @@ export const selectionOf = (input: LogInput, caller: Caller, now: number): LogSe
   }
 }
 
-/** Declaration of `agentd log`. `Log.ts` checks for mistyped kinds and streams, and follows. */
+/** Declaration of `agentd log`. `Log.ts` also checks for mistyped kinds and streams, and follows new runes. */
 export const log = declare({
   path: ["log"],
-  description: "Print the log of all decisions, one rune a line",
+  description: "Print the log of all decisions and events, one rune per line",
   examples: [
-    { command: "agentd log -f builder", description: "Watch one agent" },
-    { command: "agentd log --since 10m --kind worker.moved --json", description: "For scripts, one JSON value a line" }
+    { command: "agentd log -f builder", description: "Follow the runes of the agent builder" },
+    {
+      command: "agentd log --since 10m --kind worker.moved --json",
+      description: "Print runes as JSON for scripts, one per line"
+    }
   ],
   args,
   rpc: (input, caller, { now }) => readAll("Log", selectionOf(input, caller, now)),

@@ -1,8 +1,8 @@
 /**
- * `agentd log --text`: what agents said, and what was decided about them, as log lines; `-f` also prints new lines.
+ * `agentd log --text`: prints agents' output and agentd's decisions about them as log lines; with -f also new lines.
  *
- * Guarantees: however long the log is, only the requested lines are stored; no foreign text can control the terminal;
- * without -f the command ends, and works without the daemon, too.
+ * Guarantees: however long the log is, only the requested lines are held in memory. No text from agents can control the
+ * terminal. Without -f the command ends by itself, and works without the daemon, too.
  */
 import { agentOf } from "../../board/ConversationView.ts"
 import { Clock, Console, Effect, Stream } from "effect"
@@ -34,12 +34,15 @@ export interface Input {
   readonly ascii: boolean
 }
 
-/** Number of older lines shown with -f. */
+/** Number of older lines that are printed with -f. */
 const FOLLOWED = 10
-/** Limits of how many of the newest runes are read at once. A rune can be long, and the daemon holds all of them. */
+/**
+ * Upper and lower limit for the number of newest runes that are read at once. There is an upper limit because a rune
+ * can be long, and the daemon holds all these runes in memory.
+ */
 const MOST = 2_000
 const LEAST = 200
-/** How many of the newest runes are searched for a run. */
+/** Number of newest runes that are searched for a run. */
 const OF_RUNS = 10_000
 
 class Newest {
@@ -79,7 +82,7 @@ const isAsked = ({ chosen, input, runs, since, until }: Asked, entry: Entry): bo
   (runs === undefined || (entry.run !== null && runs.has(entry.run))) &&
   (input.grep === undefined || input.grep.test(entry.text))
 
-/** Whether all lines of the chosen agents are requested. If so, the newest ones are at the end of the log. */
+/** Whether all lines of the selected agents are requested. Then the newest lines are at the end of the log. */
 const isWhole = ({ input, runs, until }: Asked): boolean =>
   until === undefined &&
   runs === undefined &&
@@ -87,13 +90,13 @@ const isWhole = ({ input, runs, until }: Asked): boolean =>
   input.only === undefined &&
   input.grep === undefined
 
-/** `after`: eventId up to which no rune can match; undefined if not known. */
+/** Reads and prints the matching lines. `after`: eventId up to which no rune can match; undefined if unknown. */
 const read = Effect.fnUntraced(function* (source: Source, asked: Asked, after: number | undefined) {
   const { chosen, input, since } = asked
   const selection = definedOf({ agent: chosen.only, since, after, kinds: KINDS })
   const most = input.lines ?? (input.follow ? FOLLOWED : undefined)
   let [last, printed] = [0, 0]
-  /** Passes all matching lines to `take`. `isAll`: whether the whole log was read. */
+  /** Passes all matching lines to `take`. Result `isAll`: whether the whole log was read. */
   const feed = Effect.fnUntraced(function* (
     tail: number | undefined,
     take: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
@@ -133,7 +136,7 @@ const read = Effect.fnUntraced(function* (source: Source, asked: Asked, after: n
   }
 })
 
-/** The runs that --run names, of the chosen agents, and the eventId just before the first of them. */
+/** The runs of the selected agents that --run selects, and the eventId just before the first of them. */
 const runsNamed = Effect.fnUntraced(function* (source: Source, chosen: Chosen, name: string) {
   const reads = yield* Effect.forEach(READS, (kinds) =>
     Stream.runCollect(source.log(definedOf({ agent: chosen.only, kinds, tail: OF_RUNS })))
@@ -149,7 +152,7 @@ const runsNamed = Effect.fnUntraced(function* (source: Source, chosen: Chosen, n
     }
   return yield* new VerbFailed({
     message: `No run "${plain(name)}" is known.`,
-    remedy: "See which there are: agentd log --runs",
+    remedy: "List all runs: agentd log --runs",
     exitCode: ExitCode.failed
   })
 })
@@ -170,7 +173,7 @@ const printing = Effect.fnUntraced(function* (input: Input, chosen: Chosen) {
   }
 })
 
-/** Prints the existing lines, and returns from where to follow. */
+/** Prints the existing lines, and returns the eventId after which to follow the log. */
 const shown = Effect.fnUntraced(function* (source: Source, input: Input) {
   const { caller } = yield* Invocation
   const now = yield* Clock.currentTimeMillis
@@ -190,7 +193,7 @@ const shown = Effect.fnUntraced(function* (source: Source, input: Input) {
   return { asked, view, after: Math.max(head, last) }
 })
 
-const AWAY = "It goes on here when the daemon is back."
+const AWAY = "The output continues when the daemon is back."
 
 export const run = Effect.fnUntraced(function* (input: Input) {
   const { after, asked, view } = yield* onSource((source) => shown(source, input), input.follow)

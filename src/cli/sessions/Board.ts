@@ -1,8 +1,8 @@
 /**
- * Board: agents, sessions, goals, channels and everything else that needs a person, on one page, grouped by who must
- * act next. Pure; `ps` prints it once, `ps --watch` updates it.
+ * Board: formats agents, sessions, goals, channels and everything that needs the user as one table, grouped by who must
+ * act next. Pure. `ps` prints the board once, `ps --watch` updates it.
  *
- * Guarantees: items that need a person come first, each with a command that can be copied; no command is cut.
+ * Guarantees: items that need the user come first, each with a command that can be copied. No command is cut.
  */
 import { isNear, warning } from "../../domain/ErrorLimit.ts"
 import type { Board, BoardRow } from "../../domain/BoardMessages.ts"
@@ -19,10 +19,10 @@ interface Column {
 export const nameOf = ({ kind, name, project }: BoardRow): string =>
   plain(project === "" || kind === "project" ? name : `${project}/${name}`)
 
-/** Maximum characters of a name, so that it leaves room for the other columns. */
+/** Maximum length of a name in characters, so that it leaves room for the other columns. */
 const NAME = 36
 
-/** `12k`, `1.2M`. */
+/** A number in short form, such as `12k` or `1.2M`. */
 export const short = (amount: number): string => {
   if (amount < 1_000) return String(Math.round(amount))
   if (amount < 1_000_000) return `${(amount / 1_000).toFixed(amount < 10_000 ? 1 : 0)}k`
@@ -35,7 +35,7 @@ const contextOf = ({ context }: BoardRow): string => {
   return window === undefined ? short(used) : `${Math.min(999, Math.round((100 * used) / window))}%`
 }
 
-/** Spending since midnight: USD if known, else tokens. */
+/** Spending since midnight: in USD if known, otherwise in tokens. */
 export const spentOf = (today: BoardRow["today"]): string => {
   if (today === null) return ""
   return today.usd > 0 ? `$${today.usd.toFixed(2)}` : today.tokens > 0 ? short(today.tokens) : ""
@@ -51,14 +51,14 @@ const limitsOf = ({ errors }: BoardRow) =>
         maxTotalErrors: errors.maxTotal
       }
 
-/** Narrower terminals have no state column: the group and the symbol show the state. */
+/** Minimum width for the state column. On narrower terminals, the group and the symbol show the state. */
 const WIDE = 100
 const isNarrow = ({ columns }: TableOptions): boolean => columns !== null && columns < WIDE
 
-/** Words that the group does not express, so that the detail must, if there is no state column. */
+/** Status words that the group does not express. Without a state column, the detail must contain them. */
 const UNSAID: ReadonlySet<Word> = new Set(["retrying", "waiting", "paused", "stopped", "done"])
 
-/** The most telling text of a row, and its first command. */
+/** The detail of a row: the text that explains its status, and its first command. */
 const detailOf = (row: BoardRow, now: number, options: TableOptions): Cell => {
   const { commands, says, word } = row
   const state = isNarrow(options) && UNSAID.has(word) ? `${phrase(row, now)}: ` : ""
@@ -107,29 +107,29 @@ const COLUMNS: ReadonlyArray<Column> = [
   { head: "DETAIL", cell: detailOf }
 ]
 
-/** Columns that are dropped first if the terminal is narrow, in this order. */
+/** Columns that are dropped if the terminal is narrow, in this order. */
 const SPARE = ["BRANCH", "ROLE", "LABELS", "ERRORS", "RUNS", "MODEL", "CONTEXT", "INBOX", "FOR", "TODAY", "STATE"]
-/** Cells for a row's text and command; columns are dropped to get them. */
+/** Width in cells for a row's text and command. Other columns are dropped to make room for it. */
 const DETAIL = 56
-/** If the command leaves fewer cells than this for the text, it is printed on the next line. */
+/** Minimum width of the text in cells. If the command leaves less, the command is printed on the next line. */
 const READABLE = 32
 
 const NOTHING = [
-  "No agents yet. Describe some in agentd.jsonc (agentd init writes a sample), then run agentd start there.",
-  "No sessions either. Let Claude Code report them: agentd hooks install"
+  "There are no agents. Describe agents in agentd.jsonc (agentd init writes a sample), then run agentd start in its folder.",
+  "There are no sessions. To let Claude Code report its sessions: agentd hooks install"
 ]
 
 export const BY = ["state", "project", "label"] as const
 export type By = (typeof BY)[number]
 
-/** The groups of a row; with several labels, a row is in several groups. */
+/** The groups that contain a row. A row with several labels is in several groups. */
 const groupsOf = ({ labels = [], project, word }: BoardRow, by: By): ReadonlyArray<string> => {
   if (by === "state") return [LOOKS[word].group]
   if (by === "project") return [project === "" ? "no project" : plain(project)]
   return labels.length === 0 ? ["no label"] : labels
 }
 
-/** A heading for each group, with its rows below. */
+/** Lines with a heading for each group, and its rows below. */
 const grouped = (
   rows: ReadonlyArray<BoardRow>,
   lines: ReadonlyArray<ReadonlyArray<string>>,
@@ -169,7 +169,7 @@ export const render = ({ by = "state", rows }: Page, now: number, options: Table
   const from = displayWidth(first) - displayWidth("DETAIL")
   const below = all.map((row) => isBelow(row.at(-1)!, from, options))
   const apart = all.map((row, at) => (below[at] === true ? [...row.slice(0, -1), { text: row.at(-1)!.text }] : row))
-  // without the commands that are printed below, more columns can fit
+  // commands that are printed on the next line need no width, so more columns can fit
   const [head, ...shown] = lines(apart)
   const margin = " ".repeat(Math.max(0, displayWidth(head ?? "") - displayWidth("DETAIL")))
   const rowLines = shown.map((line, at) =>

@@ -1,14 +1,14 @@
 /**
- * Choose: selects rows of the board by name or pattern, by project, by status word. Pure.
+ * Choose: selects rows of the board by name or pattern, project, label and status. Pure.
  *
- * Guarantees: `*` matches any characters except a slash, `?` matches one; a name without a slash refers to the item
- * of that name, or to all items of that project.
+ * Guarantees: `*` matches any characters except a slash, and `?` matches one such character. A name without a slash
+ * refers to the item with that name, or to all items of the project with that name.
  */
 import { isOf } from "../../config/ProjectName.ts"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import type { Word } from "../../domain/Words.ts"
 
-/** Whether the text fits the pattern. Takes at most pattern length × text length steps. */
+/** Whether the text matches the pattern. Needs at most (pattern length × text length) steps. */
 export const fits = (pattern: string, text: string): boolean => {
   let [at, star, from] = [0, -1, 0]
   for (let read = 0; read < text.length;) {
@@ -39,7 +39,7 @@ export const isPattern = (name: string): boolean => /[*?]/u.test(name)
 export const means = (pattern: string, { called, conversation, name, project }: Named): boolean =>
   [`${project}/${name}`, called, name, project, conversation].some((one) => one !== "" && fits(pattern, one))
 
-/** The name without the `#` of a channel, which is optional when typed. */
+/** The name without the `#` of a channel. Users can omit the `#`. */
 export const bare = (name: string): string => name.replace(/(^|\/)#/, "$1")
 
 /** Whether the item belongs to a project. */
@@ -47,8 +47,8 @@ const isWithin = ({ called, conversation, name }: Named): boolean =>
   conversation !== "" && called.endsWith(`/${bare(name)}`)
 
 /**
- * The items with this name, of which the caller wants one. A bare name is first looked up in this folder's project,
- * then among items without a project; outside of any project, among all items.
+ * The items with this name; the caller expects one. A name without a project is first looked up in this folder's
+ * project, then among items without a project. Outside of all projects, it is looked up among all items.
  */
 export const exact = <A extends Named>(
   all: ReadonlyArray<A>,
@@ -68,7 +68,7 @@ export const exact = <A extends Named>(
   )
 }
 
-/** Like `exact`, but the name can also be a pattern, or that of a whole project. */
+/** Like `exact`, but the name can also be a pattern, or the name of a whole project. */
 export const listed = <A extends Named>(
   all: ReadonlyArray<A>,
   name: string,
@@ -98,7 +98,7 @@ const by: { readonly [sort in Exclude<Choice["sort"], "state">]: (a: BoardRow, b
   cost: (a, b) => (b.today?.usd ?? 0) - (a.today?.usd ?? 0) || (b.today?.tokens ?? 0) - (a.today?.tokens ?? 0)
 }
 
-/** The selected rows; the sort is stable within each group. */
+/** The selected rows, sorted. Rows that compare as equal keep their order. */
 export const chosen = (
   rows: ReadonlyArray<BoardRow>,
   { labels, names, project, sort, word }: Choice,

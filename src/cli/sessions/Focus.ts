@@ -1,9 +1,8 @@
 /**
  * `agentd focus PLATE`: switches to the tmux pane in which a session runs.
  *
- * The pane is found by the process tree: tmux started the session's process, or one of its
- * ancestors, in a pane. The tmux server is the one in the session's own environment, so
- * that servers other than the default one are found as well.
+ * The pane is found by the process tree: tmux has started the session's process, or one of its ancestors, in a pane.
+ * The tmux server is found by the session's own environment, so servers other than the default one are found, too.
  */
 import { Effect } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -18,7 +17,7 @@ const failed = (message: string, remedy: string) => new VerbFailed({ message, re
 
 export interface Pane {
   readonly pid: number
-  /** `%3` */
+  /** Id of the pane in tmux, such as `%3`. */
   readonly id: string
   readonly session: string
 }
@@ -31,7 +30,7 @@ export const parsePanes = (text: string): ReadonlyArray<Pane> =>
     return parts === null ? [] : [{ pid: Number(parts[1]), id: parts[2]!, session: parts[3]! }]
   })
 
-/** The pane in which the process, or its nearest ancestor, was started. */
+/** The pane in which the process or its nearest ancestor was started; undefined if there is none. */
 export const paneOf = (
   pid: number,
   table: ReadonlyArray<{ readonly pid: number; readonly parent: number }>,
@@ -47,7 +46,7 @@ export const paneOf = (
   return undefined
 }
 
-/** The socket of the tmux server: the first part of `TMUX`. */
+/** The socket of the tmux server, which is the first part of the variable `TMUX`; undefined outside of tmux. */
 const socketOf = (environment: ReadonlyArray<string>): string | undefined =>
   environment
     .find((entry) => entry.startsWith("TMUX="))
@@ -55,14 +54,14 @@ const socketOf = (environment: ReadonlyArray<string>): string | undefined =>
     .split(",")[0]
 
 const noTmux = Effect.mapError((error: { readonly message: string }) =>
-  failed(`tmux cannot be asked: ${error.message}`, "Install tmux, or go to the session's terminal yourself.")
+  failed(`tmux cannot be run: ${error.message}`, "Install tmux, or go to the session's terminal yourself.")
 )
 
 const processOf = ({ pid, plateId }: PlateInfo) =>
   pid === null
     ? Effect.fail(
         failed(
-          `It is not known which process ${plateId} runs in.`,
+          `The process of the session ${plateId} is unknown.`,
           "Start sessions with agentd run -- claude, or install the hooks: agentd hooks install"
         )
       )
@@ -78,7 +77,7 @@ export const run = Effect.fnUntraced(function* (input: { readonly plate: string 
   if (socket === undefined || socket === "") {
     return yield* failed(
       `${plate.plateId} (pid ${pid}) does not run in tmux.`,
-      "Only sessions that were started inside tmux can be jumped to."
+      "agentd focus works only for sessions that were started inside tmux."
     )
   }
   const tmux = (...args: ReadonlyArray<string>) =>
@@ -86,8 +85,8 @@ export const run = Effect.fnUntraced(function* (input: { readonly plate: string 
   const pane = paneOf(pid, yield* ProcessTable.snapshot, parsePanes(yield* tmux("list-panes", "-a", "-F", FORMAT)))
   if (pane === undefined) {
     return yield* failed(
-      `No pane of tmux holds ${plate.plateId} (pid ${pid}) any more.`,
-      "It may have been moved to another terminal; see where it runs: agentd ps --plates"
+      `The session ${plate.plateId} (pid ${pid}) is no longer in a pane of tmux.`,
+      "It may have moved to another terminal. See where it runs: agentd ps --plates"
     )
   }
   yield* tmux("select-window", "-t", pane.id)
@@ -99,8 +98,8 @@ export const run = Effect.fnUntraced(function* (input: { readonly plate: string 
   }
   if (!interactive || here !== "") {
     return yield* failed(
-      `${plate.plateId} runs in ${pane.session} of ${here === "" ? "tmux, and this is not" : "another tmux server"}.`,
-      `Attach to it: tmux -S ${socket} attach -t '${pane.session}'`
+      `${plate.plateId} runs in the session ${pane.session} of ${here === "" ? "tmux, but this terminal is not in tmux" : "another tmux server"}.`,
+      `Attach to that session: tmux -S ${socket} attach -t '${pane.session}'`
     )
   }
   const attached = yield* foreground({ command: ["tmux", "-S", socket, "attach", "-t", pane.session], env })

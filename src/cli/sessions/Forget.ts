@@ -4,15 +4,17 @@ import { ExitCode } from "../parse/ExitCode.ts"
 
 const nothing = {
   message: "Missing required argument: plate",
-  remedy: "Say which: agentd forget PLATE. See them: agentd ps --plates",
+  remedy: "Name the session: agentd forget PLATE. List all sessions: agentd ps --plates",
   exitCode: ExitCode.usage
 }
 
 export const forget = act({
   path: ["forget"],
-  description: "Take a session off the board; a later hook of it opens a new plate",
-  examples: [{ command: "agentd forget 01k9", description: "Its runes stay in the log" }],
-  args: { names: words("Ids or their beginnings, the session's own id, or patterns", "plate") },
+  description: "Remove a session from the board; a later hook of the session opens a new plate",
+  examples: [
+    { command: "agentd forget 01k9", description: "Remove the session from the board; its runes stay in the log" }
+  ],
+  args: { names: words("Ids of plates (or their beginnings), ids of sessions, or patterns", "plate") },
   several: { kind: "session" },
   wrong: ({ names }) => (names.length === 0 ? nothing : undefined),
   rpc: ({ names }, caller) => send("ForgetPlate", { name: oneOf(names), caller })

@@ -1,11 +1,11 @@
 /**
- * `agentd hook EVENT`: sends one event of a session from standard input to the daemon,
- * for programs whose hooks are commands.
+ * `agentd hook EVENT`: sends one event of a session from standard input to the daemon, for programs whose hooks are
+ * commands.
  *
- * Guarantees: exit code 0 and no output, within about a second, even if the input, the event or the
- * daemon is faulty. The event is sent as soon as its JSON is complete. Input that is too long is cut,
- * and the daemon is told so. If there is no daemon, the start of a session is written to
- * the spool; other events are dropped, because later ones make up for them.
+ * Guarantees: exits with code 0 and without output, within about a second, even if the input, the event or the daemon
+ * is faulty. The event is sent as soon as its JSON is complete. Input that is too long is cut, and the event tells the
+ * daemon so. Without a daemon, the start of a session is written to the spool. Other events are discarded, because
+ * later events make up for them.
  */
 import { Clock, Effect, FileSystem, Random, Stdio, Stream } from "effect"
 import * as NodePath from "node:path"
@@ -19,7 +19,7 @@ interface Hook {
   readonly [field: string]: unknown
 }
 
-/** Translates each hook to an event of `POST /events`. */
+/** For each hook, the function that translates its input to an event of `POST /events`. */
 const events: { readonly [hook: string]: (hook: Hook, branch: string | undefined) => object } = {
   "session-start": ({ transcript_path }, branch) => ({
     event_type: "session_start",
@@ -49,7 +49,10 @@ const input = Effect.gen(function* () {
   return typeof hook === "object" && hook !== null ? (hook as Hook) : undefined
 })
 
-/** The branch, read from the repository's own files: to start git would take longer than all the rest. */
+/**
+ * The current branch, read from the repository's own files, because starting git would take longer than all other
+ * steps. Undefined if there is no repository, or no branch is checked out.
+ */
 const branchOf = Effect.fnUntraced(function* (cwd: string) {
   const fs = yield* FileSystem.FileSystem
   const read = (path: string) =>
@@ -61,7 +64,7 @@ const branchOf = Effect.fnUntraced(function* (cwd: string) {
   let folder = cwd
   for (let depth = 0; depth < MAX_DEPTH; depth++) {
     const git = NodePath.join(folder, ".git")
-    // in a worktree, .git is a file with the path of the actual folder
+    // in a work tree of git, .git is a file with the path of the actual git folder
     const elsewhere = /^gitdir: (.+)$/m.exec(yield* read(git))?.[1]
     const head = yield* read(NodePath.join(elsewhere === undefined ? git : NodePath.resolve(folder, elsewhere), "HEAD"))
     const branch = /^ref: refs\/heads\/(.+)$/m.exec(head)?.[1]
@@ -103,7 +106,7 @@ const tell = Effect.fnUntraced(function* (name: string) {
   )
 })
 
-/** Closes standard input: an input without an end would keep this process alive. */
+/** Closes standard input, because an input that does not end would keep this process alive. */
 const letGo = Effect.sync(() => process.stdin.destroy())
 
 export const run = ({ event }: { readonly event: string | undefined }) =>

@@ -1,4 +1,4 @@
-/** `agentd ps --plates`: the sessions, with everything that is known about each. */
+/** `agentd ps --plates`: lists the sessions with all known details. */
 import { declare, off, read } from "../parse/DeclaredVerb.ts"
 import * as SessionTable from "./SessionTable.ts"
 
@@ -6,12 +6,15 @@ export const plates = declare({
   path: ["ps", "--plates"],
   description: "List the sessions with all known details",
   examples: [
-    { command: "agentd ps --plates --all", description: "Closed sessions are no longer listed by ps after a day" }
+    {
+      command: "agentd ps --plates --all",
+      description: "Also list sessions that closed more than a day ago, which ps no longer lists"
+    }
   ],
-  args: { all: off("With those that closed more than a day ago") },
+  args: { all: off("Also list sessions that closed more than a day ago") },
   rpc: ({ all }) => read("Plates", { all }),
   view: (plates, { colour, columns, now }) =>
     plates.length === 0
-      ? ["No sessions are known. Let Claude Code report them: agentd hooks install"]
+      ? ["There are no sessions. To let Claude Code report its sessions: agentd hooks install"]
       : SessionTable.full(plates, now, { colour, columns })
 })

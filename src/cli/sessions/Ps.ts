@@ -1,4 +1,7 @@
-/** `agentd ps`: agents, sessions, goals, channels and all that needs a person, one per row; -w updates the list. */
+/**
+ * `agentd ps`: lists agents, sessions, goals, channels and everything that needs the user, one per row; with -w it
+ * updates the list.
+ */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { WORDS } from "../../domain/Words.ts"
 import { ascii } from "../render/Ascii.ts"
@@ -38,33 +41,39 @@ export const ps = declare({
   path: ["ps"],
   description: "List everything that is running, items waiting for you first",
   examples: [
-    { command: "agentd ps", description: "Items that need you come first, each with the command that helps" },
-    { command: "agentd ps 'shop/*' --is failed", description: "Failed agents and goals of one project" },
-    { command: "agentd ps --label web --by project", description: "All with one label, project by project" },
-    { command: "agentd ps -w", description: "Stay, and show what changes" },
-    { command: "agentd ps --csv", description: "For a spreadsheet" }
+    {
+      command: "agentd ps",
+      description: "List everything; items that need you come first, each with a command that helps"
+    },
+    { command: "agentd ps 'shop/*' --is failed", description: "List the failed agents and goals of the project shop" },
+    {
+      command: "agentd ps --label web --by project",
+      description: "List the agents with the label web, grouped by project"
+    },
+    { command: "agentd ps -w", description: "Open the board, which shows changes live" },
+    { command: "agentd ps --csv", description: "Print the list as CSV, for a spreadsheet" }
   ],
   args: {
-    names: words("Names or patterns: builder, shop, 'shop/*'", "NAME"),
-    project: option("NAME", "Only rows of this project"),
-    labels: options("label", "LABEL", "Only agents with this label; repeatable", "l"),
-    is: choice(["any", ...TYPED], "any", "Only rows with this status"),
-    sort: choice(["state", "name", "age", "cost"], "state", "The order within each group"),
-    by: choice(BY, "state", "What rows are grouped by"),
-    all: off("Also what ended more than a day ago", "a"),
-    watch: off("Stay, and show what changes: the board", "w"),
-    bell: off("With --watch: ring the terminal's bell when a session starts to wait"),
-    notify: off("With --watch: show a desktop notification then, if notify-send is installed"),
-    plates: off("All that is known of each session instead: agentd ps --plates --help"),
-    csv: off("As comma-separated values"),
-    ascii: off("Use only ASCII characters as marks")
+    names: words("Names or patterns, such as builder, shop or 'shop/*'; default: everything", "NAME"),
+    project: option("NAME", "List only rows of this project"),
+    labels: options("label", "LABEL", "List only agents with this label; repeatable", "l"),
+    is: choice(["any", ...TYPED], "any", "List only rows with this status"),
+    sort: choice(["state", "name", "age", "cost"], "state", "Order of the rows within each group"),
+    by: choice(BY, "state", "How the rows are grouped"),
+    all: off("Also list items that ended more than a day ago", "a"),
+    watch: off("Open the board, which shows changes live", "w"),
+    bell: off("With --watch: ring the terminal's bell when a session begins to wait for you"),
+    notify: off("With --watch: show a desktop notification when a session begins to wait for you (needs notify-send)"),
+    plates: off("List only sessions, with all known details. Help: agentd ps --plates --help"),
+    csv: off("Print comma-separated values (CSV)"),
+    ascii: off("Use only ASCII characters for the symbols")
   },
   wrong: (input) => {
     const { bell, notify, watch } = input
     if (!watch && (bell || notify)) {
       return {
-        message: `--${bell ? "bell" : "notify"} works only with the board.`,
-        remedy: "Give --watch with it: agentd ps --watch --bell",
+        message: `--${bell ? "bell" : "notify"} works only with --watch.`,
+        remedy: "Add --watch: agentd ps --watch --bell",
         exitCode: ExitCode.usage
       }
     }
@@ -80,8 +89,8 @@ export const ps = declare({
     const given = names.length > 0 ? "A name" : `--${Object.entries(others).find(([, isGiven]) => isGiven)?.[0] ?? ""}`
     if (!watch || given === "--") return undefined
     return {
-      message: `${given} does not go with --watch: the board has an order and a filter of its own.`,
-      remedy: "Choose there: / finds rows by words, and s sorts them. Of a label: agentd ps --watch --label LABEL",
+      message: `${given} cannot be used with --watch, because the board has its own order and filter.`,
+      remedy: "On the board, / filters rows by words, and s sorts them. For one label: agentd ps --watch --label LABEL",
       exitCode: ExitCode.usage
     }
   },

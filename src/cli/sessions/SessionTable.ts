@@ -1,6 +1,6 @@
 /**
- * SessionTable: coding sessions as a table, in which those that wait for a person stand out.
- * Pure; used by `agentd ps --plates`.
+ * SessionTable: formats coding sessions as a table, in which sessions that wait for the user stand out. Pure. Used by
+ * `agentd ps --plates`.
  */
 import * as NodePath from "node:path"
 import type { PlateInfo } from "../../domain/Messages.ts"
@@ -10,18 +10,21 @@ import { age, type Cell, cut, lookColour, plain, table, type TableOptions } from
 
 export const waits = ({ status }: PlateInfo): boolean => status === "AwaitingInput" || status === "AwaitingApproval"
 
-/** Characters of a plate's id that are shown: its beginning is enough to name it. */
+/** Number of characters of a plate's id that are shown. The beginning of the id is enough for commands. */
 const SHORT = 12
 
-/** `shop/builder`; for a session without an agent the folder's name. */
+/** The session's agent, such as `shop/builder`; without an agent, the name of the session's folder. */
 const projectOf = ({ agent, cwd }: PlateInfo): string => agent ?? (cwd === null ? "-" : NodePath.basename(cwd))
 
-/** Whether only hooks report the session, so that a missed hook is a loss. Not so for our own runs or ended ones. */
+/**
+ * Whether only hooks report the session, so that a missed hook is lost. False for runs of agentd and for ended
+ * sessions.
+ */
 const restsOnHooks = ({ restsOn, watchable }: PlateInfo): boolean => !watchable && restsOn?.signal === "hook"
 
 const verbOf = ({ questions }: PlateInfo): string => (questions === undefined ? "approve" : "answer")
 
-/** Maximum characters shown of what a session asks permission for; `approve` shows more. */
+/** Maximum length in characters of a permission request's arguments. `approve` shows them in full. */
 const ARGUMENTS = 60
 
 const detailOf = (plate: PlateInfo, { world = null }: TableOptions): string =>
@@ -30,7 +33,7 @@ const detailOf = (plate: PlateInfo, { world = null }: TableOptions): string =>
     plate.arguments === undefined ? "" : cut(plain(plate.arguments.slice(0, 1000)), ARGUMENTS),
     plate.title === null ? "" : `“${plain(plate.title)}”`,
     plate.approval === null ? "" : inWorld(`(agentd ${verbOf(plate)} ${plate.plateId.slice(0, SHORT)})`, world),
-    restsOnHooks(plate) ? "(no transcript: a missed hook cannot be made good)" : ""
+    restsOnHooks(plate) ? "(no transcript: if a hook is missed, its event is lost)" : ""
   ]
     .filter((part) => part !== "")
     .join(" ")

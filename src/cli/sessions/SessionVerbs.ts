@@ -1,6 +1,6 @@
 /**
- * SessionVerbs: the commands for coding sessions: wrap them, answer them, switch to them,
- * and install the hooks that report them.
+ * SessionVerbs: the commands for coding sessions: start them under agentd, answer them, switch to them, and install the
+ * hooks that report them.
  */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -10,22 +10,25 @@ import * as Declared from "../parse/DeclaredVerbs.ts"
 import { maybeWord, off, verb } from "../parse/Verb.ts"
 
 const plate = Argument.String("plate").pipe(
-  Argument.withDescription("Its id or the beginning of it, or the session's own id")
+  Argument.withDescription("The session: its plate's id (or the id's beginning), or the session's own id")
 )
 
 const run = Command.make(
   "run",
   {
     command: Argument.String("command").pipe(
-      Argument.withDescription("The program and its arguments"),
+      Argument.withDescription("Program to run, with its arguments"),
       Argument.atLeast(1)
     )
   },
   verb(() => import("../agents/Run.ts"))
 ).pipe(
-  Command.withDescription("Run a program in this terminal, and show it on the board"),
+  Command.withDescription("Run a program in this terminal, and show it on the board as a session"),
   Command.withExamples([
-    { command: "agentd run -- claude --continue", description: "agentd exits with the exit code of the program" }
+    {
+      command: "agentd run -- claude --continue",
+      description: "Run claude here; agentd then exits with the exit code of claude"
+    }
   ])
 )
 
@@ -34,13 +37,15 @@ const focus = Command.make(
   { plate },
   verb(() => import("./Focus.ts"))
 ).pipe(
-  Command.withDescription("Jump to the tmux pane that a session runs in"),
-  Command.withExamples([{ command: "agentd focus 01k9", description: "The beginning of a plate's id is enough" }])
+  Command.withDescription("Switch to the tmux pane in which a session runs"),
+  Command.withExamples([
+    { command: "agentd focus 01k9", description: "Switch to the session whose plate's id begins with 01k9" }
+  ])
 )
 
 const scope = {
-  project: off("project", "Use the settings.local.json of this folder, which is not committed"),
-  user: off("user", "Use the user's own settings, for all sessions (unless --project is given)")
+  project: off("project", "Use this folder's settings.local.json, which git does not commit"),
+  user: off("user", "Use your own settings, for all sessions (the default without --project)")
 }
 
 const install = Command.make(
@@ -49,24 +54,24 @@ const install = Command.make(
     ...scope,
     approvals: Flag.Boolean("approvals").pipe(
       Flag.withDescription(
-        "Let agentd approve and deny answer permission requests, too (--no-approvals: off; neither: no change)"
+        "Also let agentd approve and deny answer permission requests (--no-approvals: turn off; neither: keep)"
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)
     ),
     http: off(
       "http",
-      "Send the hooks that decide nothing to the daemon's port, which any program may take while it is down"
+      "Send hooks that decide nothing to the daemon's port; while the daemon is down, other programs can take the port"
     )
   },
   (input) => verb(() => import("../setup/Hooks.ts"))({ action: "install", ...input })
 ).pipe(
-  Command.withDescription("Add agentd's hooks to Claude Code's settings; what is there stays"),
+  Command.withDescription("Add agentd's hooks to Claude Code's settings; existing entries are kept"),
   Command.withExamples([
-    { command: "agentd hooks install", description: "Every session of yours appears on the board from now on" },
+    { command: "agentd hooks install", description: "Show all your sessions on the board from now on" },
     {
       command: "agentd hooks install --approvals",
-      description: "Permission requests can also be answered from elsewhere"
+      description: "Also let agentd approve and deny answer permission requests"
     }
   ])
 )
@@ -74,8 +79,10 @@ const install = Command.make(
 const uninstall = Command.make("uninstall", scope, (input) =>
   verb(() => import("../setup/Hooks.ts"))({ action: "uninstall", approvals: undefined, http: false, ...input })
 ).pipe(
-  Command.withDescription("Remove agentd's hooks from the settings, and nothing else"),
-  Command.withExamples([{ command: "agentd hooks uninstall --project", description: "Only those of this folder" }])
+  Command.withDescription("Remove agentd's hooks from Claude Code's settings, and nothing else"),
+  Command.withExamples([
+    { command: "agentd hooks uninstall --project", description: "Remove only the hooks of this folder" }
+  ])
 )
 
 const status = Command.make("status", {}, () =>
@@ -87,32 +94,35 @@ const status = Command.make("status", {}, () =>
     user: false
   })
 ).pipe(
-  Command.withDescription("Show where hooks are installed, and which sessions have reported and when"),
+  Command.withDescription("Show where hooks are installed, and which sessions have sent events and when"),
   Command.withExamples([
-    { command: "agentd hooks status", description: "Installed hooks do not prove that events arrive" }
+    { command: "agentd hooks status", description: "Check that hooks are installed, and that their events arrive" }
   ])
 )
 
 export const hooks = Command.make("hooks").pipe(
-  Command.withDescription("Claude Code's hooks, by which its sessions appear on the board"),
+  Command.withDescription("Install, remove or check Claude Code's hooks, which show its sessions on the board"),
   Command.withSubcommands([install, uninstall, status])
 )
 
-/** Accepts any text as an event: a parse error would have the exit code with which a hook blocks an agent. */
+/** The command `hook`. It accepts any text as an event, because a usage error's exit code would block the agent. */
 export const hook = Command.make(
   "hook",
   {
-    event: maybeWord("event", "session-start, prompt-submit, pre-tool-use, post-tool-use or stop")
+    event: maybeWord("event", "Name of the event: session-start, prompt-submit, pre-tool-use, post-tool-use or stop")
   },
   verb(() => import("./Hook.ts"))
 ).pipe(
-  Command.withDescription("Report one event of a session to the daemon: for the hooks of other programs"),
+  Command.withDescription("Report one event of a session to the daemon; for hooks of other programs"),
   Command.withExamples([
-    { command: "agentd hook stop < event.json", description: "Always exits 0, within a second, daemon or not" }
+    {
+      command: "agentd hook stop < event.json",
+      description: "Report an event; exits with code 0 within a second, even without a daemon"
+    }
   ])
 )
 
-/** Without a hash, the call is shown first. */
+/** The command `approve`. Without a hash, it shows the call first. */
 const approving = commandOf(approve, {
   program: ({ call, hash }) =>
     call === undefined || hash !== undefined
