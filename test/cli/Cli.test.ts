@@ -330,7 +330,7 @@ describe("with a daemon", () => {
       const { code, err } = yield* inProcess(["--state", state, "stop"])
       expect(code).toBe(2)
       expect(err).toContain("1 agent works")
-      expect(err).toContain("→ Give --yes")
+      expect(err).toContain("→ Pass --yes")
       expect(world.shutdowns).toEqual([])
     })
   )

@@ -41,7 +41,7 @@ it.live.each(["close", "archive"])("%s without a terminal needs --yes: it exits 
     const { code, err } = yield* run("project", verb, "web")
     expect(code).toBe(2)
     expect(err).toContain("web-1a2b3c4d (project web)")
-    expect(err).toContain("→ Give --yes")
+    expect(err).toContain("→ Pass --yes")
     expect(world.commands).toEqual([])
   })
 )

@@ -41,14 +41,14 @@ describe("the demo", () => {
         // settings of the person's own, by which no commit of the demo's could be made
         fs.writeFileSync(join(home, ".gitconfig"), "[commit]\n  gpgsign = true\n[gpg]\n  program = /nowhere/gpg\n")
         const demo = (...args: ReadonlyArray<string>) => agentd(["demo", ...args], { env })
-        assert.include((yield* demo("--stop")).out, "No demo runs. Begin one: agentd demo")
+        assert.include((yield* demo("--stop")).out, "No demo is running. Start one: agentd demo")
 
         yield* Effect.addFinalizer(() => demo("--stop"))
         // of two at once one begins it, and the other leaves it alone
         const both = yield* Effect.all([demo("--json"), demo("--json")], { concurrency: 2 })
         const begun = both.filter(({ code, out }) => code === 0 && JSON.parse(out).begun)
         assert.lengthOf(begun, 1, JSON.stringify(both))
-        for (const { code, err } of both) if (code !== 0) assert.match(err, /is beginning or ending.*Nothing was done/)
+        for (const { code, err } of both) if (code !== 0) assert.match(err, /is starting or ending.*Nothing was done/)
         const at = JSON.parse(begun[0]!.out)
         assert.isTrue(at.running)
         const inside = (...args: ReadonlyArray<string>) =>
@@ -64,7 +64,7 @@ describe("the demo", () => {
         assert.include((yield* inside("goal", "show", "g1")).out, "Open a shop")
 
         const second = yield* demo()
-        assert.match(second.out, /^The demo runs already: /)
+        assert.match(second.out, /^The demo is already running: /)
         for (const line of second.out.split("\n").filter((one) => one.startsWith("  agentd ")))
           assert.include(line, `--state ${at.state}`)
 
@@ -89,7 +89,7 @@ describe("the demo", () => {
       for (const args of [["demo"], ["demo", "--stop"]]) {
         const said = yield* agentd(args, { env: { HOME: home, TMPDIR: home } })
         assert.strictEqual(said.code, 1)
-        assert.match(said.err, /is there, and is no demo of yours/)
+        assert.match(said.err, /already exists, but is not a demo of yours/)
       }
       assert.deepStrictEqual(fs.readdirSync(mine), ["letter.txt"])
     }).pipe(Effect.scoped)

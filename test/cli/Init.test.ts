@@ -150,7 +150,7 @@ describe("agentd init", () => {
 
       const again = yield* init("--agent", "claude", "--yes")
       assert.strictEqual(again.code, 1)
-      assert.match(again.err, /is there already and was left as it is/)
+      assert.match(again.err, /already exists, and was not changed/)
       assert.strictEqual(fs.readFileSync(join(project, "agentd.jsonc"), "utf8"), text)
       fs.rmSync(join(project, "agentd.jsonc"))
       const json = JSON.parse((yield* init("--agent", "claude", "--json")).out)

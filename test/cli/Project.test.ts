@@ -120,7 +120,7 @@ it.live("stop, restart and remove ask where work ends, and without a terminal ch
     for (const verb of ["stop", "restart", "remove"]) {
       const { code, err } = yield* run(verb, "web")
       assert.strictEqual(code, 2, verb)
-      assert.match(err, /1 agent works \(builder\)[^]*→ Give --yes/)
+      assert.match(err, /1 agent works \(builder\)[^]*→ Pass --yes/)
     }
     assert.strictEqual((yield* run("stop", "w*")).code, 2)
     assert.deepStrictEqual(world.commands, [])

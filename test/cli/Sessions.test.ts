@@ -250,7 +250,7 @@ describe("agentd hooks", () => {
       const { at, base, file } = yield* home
       const refused = yield* at("install", "--http")
       expect(refused.code).not.toBe(0)
-      expect(refused.err).toContain("Leave out --http")
+      expect(refused.err).toContain("without --http")
       expect(existsSync(file)).toBe(false)
       mkdirSync(join(base, "config", "agentd"), { recursive: true })
       writeFileSync(join(base, "config", "agentd", "config.jsonc"), '{"http": {"port": 21999}}')
@@ -289,7 +289,7 @@ describe("agentd hooks", () => {
           ]
         ])
         writeFileSync(file, JSON.stringify({ hooks: Object.fromEntries(hooks) }))
-        expect((yield* at("status")).out).toContain("older agentd's")
+        expect((yield* at("status")).out).toContain("from an older agentd")
         const env = { CLAUDE_CONFIG_DIR: join(file, ".."), XDG_CONFIG_HOME: join(base, "config") }
         const doctor = yield* agentd(["--state", join(base, "s"), "--json", "doctor"], { env, cwd: base })
         expect(JSON.parse(doctor.out)).toContainEqual(expect.objectContaining({ name: "hooks", level: "warn" }))
@@ -316,10 +316,10 @@ describe("agentd hooks", () => {
   it.live("approvals stay as they are until they are turned on or off, and are told in words", () =>
     Effect.gen(function* () {
       const { at, file } = yield* home
-      expect((yield* at("install")).out).toContain("own terminals only")
+      expect((yield* at("install")).out).toContain("only in the sessions' own terminals")
       expect((yield* at("status")).out).toMatch(/user +installed, approvals off, in/)
       yield* at("install", "--approvals")
-      expect((yield* at("install")).out).toContain("approve and deny, too")
+      expect((yield* at("install")).out).toContain("can also be answered with agentd approve and deny")
       expect(installed(file).approvals).toBe(true)
       expect((yield* at("status")).out).toMatch(/user +installed, approvals on, in/)
       expect(JSON.parse((yield* at("install", "--no-approvals", "--json")).out)).toMatchObject({ approvals: false })
@@ -353,7 +353,7 @@ describe("agentd hooks", () => {
         writeFileSync(file, text)
         const { code, err } = yield* at("install")
         expect(code).toBe(1)
-        expect(err).toMatch(/left as it was\.\n {2}→ /)
+        expect(err).toMatch(/not changed\.\n {2}→ /)
         expect(readFileSync(file, "utf8")).toBe(text)
         expect(readdirSync(join(file, ".."))).toEqual(["settings.json"])
       })

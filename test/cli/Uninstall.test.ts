@@ -61,9 +61,9 @@ it.live("shows it, asks, ends the daemon, and leaves what holds work and what is
       "stops: the daemon",
       `removes: ${state}/runes.db (`,
       `removes: ${state}/control.sock`,
-      `takes out: agentd's hooks in ${claude}/settings.json`,
-      `stays: ${at("dirty")}: not committed: ?? new`,
-      `stays: ${state}/mine.txt: it is not agentd's`
+      `removes: agentd's hooks in ${claude}/settings.json`,
+      `keeps: ${at("dirty")}: not committed: ?? new`,
+      `keeps: ${state}/mine.txt: it does not belong to agentd`
     ])
       assert.isTrue(dry.out.includes(line), `${line}\n${dry.out}`)
     assert.strictEqual((yield* ask("uninstall")).code, 2)
@@ -72,7 +72,7 @@ it.live("shows it, asks, ends the daemon, and leaves what holds work and what is
 
     const done = yield* ask("uninstall", "--yes")
     assert.strictEqual(done.code, 0, done.err)
-    assert.include(done.out, `Stays: ${at("dirty")}`)
+    assert.include(done.out, `Kept: ${at("dirty")}`)
     assert.isFalse(alive(pid))
     assert.sameMembers(fs.readdirSync(state), ["mine.txt", "store", "worktrees"])
     assert.deepStrictEqual(fs.readdirSync(join(state, "worktrees", "shop-1")), ["dirty"])
@@ -93,7 +93,7 @@ long.live("of a store that is stopped leaves nothing; of a folder without one it
     fs.mkdirSync(join(state, "files"))
     const { code, err } = yield* ask("uninstall", "--yes")
     assert.strictEqual(code, 1)
-    assert.include(err, "There is no agentd in")
+    assert.include(err, "There are no files of agentd in")
     assert.deepStrictEqual(fs.readdirSync(state), ["files"])
     yield* ask("start")
     yield* ask("stop", "--yes")

@@ -156,13 +156,13 @@ it.live("returns when it is so, is told of it, and says what has failed, what is
     world.agents[0] = agentInfo({ mode: "loop", detail: "runs its command" })
     expect(yield* at("builder")).toMatchObject({
       code: 1,
-      err: expect.stringContaining("runs its command. It works in a loop, and will not be idle by itself.")
+      err: expect.stringContaining("runs its command. It works in a loop, so it will not be idle by itself.")
     })
     world.agents[0] = agentInfo({ word: "idle", detail: "waits for a message" })
     expect(yield* at("builder", "--for", "done")).toMatchObject({
       code: 1,
       err: expect.stringContaining(
-        "waits for a message. It takes one message after the other, and will not be done by itself."
+        "waits for a message. An agent answers one message after the other, so it will not be done by itself."
       )
     })
     world.agents[0] = agentInfo({ word: "failed", detail: "exit code 3" })

@@ -133,7 +133,7 @@ describe.skipIf(!hasNpm)("npm install and agentd restart", () => {
         const kept = join(dirname(home), ".agentd-0.0.9-kept")
         fs.mkdirSync(kept)
         const gone = yield* shop.cli("uninstall", "--dry-run")
-        assert.include(gone.stdout, `The program: npm rm -g --prefix '${prefix}' agentd && rm -rf '${kept}'`)
+        assert.include(gone.stdout, `To remove the program: npm rm -g --prefix '${prefix}' agentd && rm -rf '${kept}'`)
 
         const { head } = yield* StoreCopy.facts(store)
         npm(pack("0.5.0", {}, forward))

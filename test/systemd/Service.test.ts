@@ -108,7 +108,7 @@ describe("agentd service", () => {
         `systemctl --user --quiet enable ${unit} ${unit}.socket`,
         `systemctl --user start ${unit}`
       ])
-      assert.match(first.out, /To keep it running: loginctl enable-linger \S+/)
+      assert.match(first.out, /To change this: loginctl enable-linger \S+/)
       assert.strictEqual((yield* run("install")).code, 0)
       assert.notInclude(readFileSync(file, "utf8"), "LoadCredential")
     })
@@ -182,7 +182,7 @@ describe("agentd service", () => {
       assert.isTrue(existsSync(file))
       const { code, out } = yield* run("uninstall", "--yes")
       assert.strictEqual(code, 0)
-      assert.include(out, "is removed")
+      assert.include(out, "was removed")
       assert.isFalse(
         [".service", "-failed.service", ".socket"].some((end) => existsSync(file.replace(".service", end)))
       )
@@ -246,11 +246,14 @@ describe("agentd service", () => {
         knows("loaded")
         mkdirSync(dirname(file), { recursive: true })
         writeFileSync(file, "[Service]\nExecStart=/mine\n")
-        assert.include(yield* uninstall, `Turn it off: systemctl --user disable --now ${unit}.service ${unit}.socket\n`)
+        assert.include(
+          yield* uninstall,
+          `To turn it off: systemctl --user disable --now ${unit}.service ${unit}.socket\n`
+        )
         knows("not-found")
-        assert.include(yield* uninstall, `Turn it off: systemctl --user disable --now ${unit}.service\n`)
+        assert.include(yield* uninstall, `To turn it off: systemctl --user disable --now ${unit}.service\n`)
         assert.strictEqual((yield* run("install", "--yes")).code, 0)
-        assert.include(yield* uninstall, `Turn it off: agentd --state ${state} service uninstall\n`)
+        assert.include(yield* uninstall, `To turn it off: agentd --state ${state} service uninstall\n`)
       })
   )
 })

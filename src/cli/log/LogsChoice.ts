@@ -1,8 +1,8 @@
 /**
- * LogsChoice: which agents' lines `agentd log --text` shows, and under which names. Pure.
+ * LogsChoice: selects the agents whose lines `agentd log --text` shows, and the names under which it shows them. Pure.
  *
- * Guarantees: a name without a slash refers to the agent of the caller's own project, if it has one; a pattern matches
- * all agents that fit, including those that start later.
+ * Guarantees: a name without a slash refers to the agent of the caller's own project, if the project has such an agent.
+ * A pattern matches all agents that fit, also agents that start later.
  */
 import type { ConversationInfo } from "../../domain/Messages.ts"
 import { isOf } from "../../config/ProjectName.ts"
@@ -11,20 +11,20 @@ import { fits, isPattern } from "../sessions/Choose.ts"
 export type Home = Pick<ConversationInfo, "conversation" | "project" | "config" | "state" | "agents">
 
 export interface Chosen {
-  /** Name under which an agent's lines are shown; undefined: they are not shown. */
+  /** Name under which an agent's lines are shown; undefined: the agent's lines are not shown. */
   readonly nameOf: (conversation: string, agent: string) => string | undefined
-  /** Shown names of the known agents that match. */
+  /** Names under which the matching known agents are shown. */
   readonly names: ReadonlyArray<string>
-  /** `CONVERSATION/AGENT` if exactly one known agent is chosen and no later one can match; else undefined. */
+  /** `CONVERSATION/AGENT` if exactly one known agent is selected and no later agent can match; otherwise undefined. */
   readonly only: string | undefined
   readonly unknown: ReadonlyArray<string>
-  /** Full names that an unknown bare name could refer to. */
+  /** Full names to which an unknown name without a project could refer. */
   readonly which: ReadonlyArray<string>
-  /** All names that refer to something. */
+  /** All names that refer to a known agent or project. */
   readonly known: ReadonlyArray<string>
 }
 
-/** The name of a project, derived from a conversation of which only the id is known. */
+/** The name of a project, derived from the id of its conversation. */
 export const projectOf = (conversation: string): string => conversation.replace(/-[0-9a-f]{8}(\.\d+)?$/, "")
 
 /** A pattern that matches no name. */
@@ -32,7 +32,7 @@ const NOTHING = "/"
 
 const isOpen = ({ state }: Pick<Home, "state">): boolean => state !== "closed" && state !== "archived"
 
-/** `own`: path of the config file of the caller's project; null outside a project. */
+/** Selects agents by the requested names. `own`: config file of the caller's project; null outside of all projects. */
 export const chosen = (asked: ReadonlyArray<string>, homes: ReadonlyArray<Home>, own: string | null): Chosen => {
   const projects = new Map(homes.map(({ conversation, project }) => [conversation, project]))
   const here = homes.find(({ config, conversation }) => own !== null && (config === own || isOf(own, conversation)))
@@ -40,7 +40,10 @@ export const chosen = (asked: ReadonlyArray<string>, homes: ReadonlyArray<Home>,
     name.includes("/") ||
     isPattern(name) ||
     homes.some(({ conversation, project }) => [conversation, project].includes(name))
-  /** A bare name refers to this folder's project; outside a project, to the only agent of that name. */
+  /**
+   * Patterns with the project's name. A name without a project refers to this folder's project; outside of all
+   * projects, to the only agent with that name.
+   */
   const patterns = asked.map((name) => {
     if (here?.agents.includes(name)) return `${here.project}/${name}`
     if (isWhole(name)) return name

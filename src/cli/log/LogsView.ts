@@ -1,9 +1,9 @@
 /**
- * LogsView: what agents said, and what was decided about them, as log lines. Pure except for its memory of unfinished
- * lines and turns.
+ * LogsView: turns runes into log lines with agents' output and agentd's decisions. Pure except for its memory of
+ * unfinished lines and turns.
  *
- * Guarantees: the lines of an agent come in the order of its runes, each once; each line has a bounded length and
- * cannot control the terminal; a program's output is never shown as a decision, nor a decision as output.
+ * Guarantees: the lines of an agent come in the order of its runes, each once. Each line has a bounded length and
+ * cannot control the terminal. A program's output is never shown as a decision, nor a decision as output.
  */
 import { type About, agentOf, ConversationView, SHOWN } from "../../board/ConversationView.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
@@ -19,22 +19,22 @@ export interface Entry {
   readonly at: number
   readonly conversation: string
   readonly agent: string
-  /** The run of the line; null between runs, or if the start of the run is not known. */
+  /** Id of the run that the line belongs to; null between runs, or if the start of the run is unknown. */
   readonly run: string | null
   readonly what: What
   readonly level: number
   readonly text: string
-  /** The eventId of the rune that completes the line. */
+  /** The eventId of the rune that completed the line. */
   readonly restsOn: number
 }
 
 const [ERR, WARNING] = [3, 4]
-/** Levels as numbered by syslog. */
+/** Numbers of the levels in syslog. */
 const NUMBERS: { readonly [L in About["level"]]: number } = { error: ERR, warning: WARNING, notice: 5, info: 6 }
 
 export const KINDS: ReadonlyArray<string> = SHOWN
 
-/** Maximum number of agents with unfinished lines; the oldest is discarded. */
+/** Maximum number of agents whose unfinished lines are stored. If there are more, the oldest is discarded. */
 const MAX_VIEWS = 1_000
 
 interface Following {
@@ -49,7 +49,7 @@ export class LogsView {
   feed(rune: Rune): ReadonlyArray<Entry> {
     const one = this.of(`${rune.stream}/${agentOf(rune)}`)
     return one.items.feed(rune).flatMap((item) => {
-      // an unfinished line belongs to the run so far, whatever the new item is
+      // an unfinished line still belongs to the previous run, even if the new item starts another one
       const rest = item.is === "piece" ? [] : entries(rune, agentOf(rune), one.run, one.lines.flush())
       if (item.is === "begin" && item.isRun) one.run = item.turnId
       else if ("runId" in item && item.is !== "run") one.run = item.runId ?? one.run
@@ -103,7 +103,7 @@ const HUES: ReadonlyArray<Colour> = ["cyan", "magenta", "blue"]
 
 const two = (value: number): string => String(value).padStart(2, "0")
 
-/** `2026-11-26T14:03:05+0100`. */
+/** A point in time with its offset, such as `2026-11-26T14:03:05+0100`. */
 const iso = (at: number, utc: boolean): string => {
   if (utc) return `${new Date(at).toISOString().slice(0, 19)}+0000`
   const date = new Date(at)
@@ -112,7 +112,7 @@ const iso = (at: number, utc: boolean): string => {
   return `${new Date(at + offset * 60_000).toISOString().slice(0, 19)}${zone}`
 }
 
-/** `14:03:05`; with the date if it is not today. */
+/** A time of day, such as `14:03:05`; with the date if it is not today. */
 const short = (at: number, now: number, utc: boolean): string => {
   if (!utc) return clock(at, now)
   const [day, time] = new Date(at).toISOString().slice(0, 19).split("T")
@@ -125,11 +125,11 @@ export interface Printing {
   readonly now: number
   readonly colour: boolean
   readonly ascii: boolean
-  /** Undefined: all lines are of one agent. */
+  /** Formats the agents' names. Undefined: all lines are from one agent, so its name is not printed. */
   readonly names: Names | undefined
 }
 
-/** Formats the names before the lines: padded to the widest so far, each agent in its own colour. */
+/** Formats the agents' names in front of the lines: padded to the longest name so far, each agent in its own colour. */
 export class Names {
   private readonly hues = new Map<string, Colour>()
   private width: number
@@ -149,7 +149,7 @@ export class Names {
 const shade = ({ level, what }: Entry): Colour | undefined =>
   level <= ERR ? "red" : level === WARNING ? "yellow" : what === "decision" ? "dim" : undefined
 
-/** Marks a decision, so that it is not taken for the program's output. */
+/** A log line. Decisions have another mark than the program's output. */
 export const lineOf = (entry: Entry, name: string, printing: Printing): string => {
   const { ascii: isAscii, colour, names, now, style, utc } = printing
   const text = paint(colour, shade(entry), isAscii ? ascii(entry.text) : entry.text)

@@ -1,7 +1,7 @@
-/** LogsWords: levels and patterns as a person types them for `agentd log --text`. Pure. */
+/** LogsWords: parses levels and patterns of `agentd log --text`. Pure. */
 import { attempt } from "../../config/Attempt.ts"
 
-/** The levels of syslog: a lower number is more severe. */
+/** Names of syslog's levels; the index is the level's number. A lower number is more severe. */
 export const LEVELS = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"] as const
 
 const HABITS: { readonly [word: string]: number } = { error: 3, errors: 3, warn: 4, panic: 0 }
@@ -15,6 +15,9 @@ export const levelOf = (text: string): number | undefined => {
   return Object.hasOwn(HABITS, word) ? HABITS[word] : undefined
 }
 
-/** Like journalctl: a pattern without capitals ignores case. Undefined: the pattern is invalid. */
+/**
+ * Parses a pattern. As in journalctl, a pattern without capital letters ignores case. Undefined: the pattern is
+ * invalid.
+ */
 export const patternOf = (text: string): RegExp | undefined =>
   attempt(() => new RegExp(text, text === text.toLowerCase() ? "iu" : "u"))

@@ -1,4 +1,4 @@
-/** `agentd log --runs`: the runs of agents, newest first: start, duration, turns, cost, and how each ended. */
+/** `agentd log --runs`: lists the runs of agents, newest first: start, duration, turns, cost, and outcome. */
 import type { Rune } from "../../core/event-log/Rune.ts"
 import { ENDINGS } from "../../domain/Endings.ts"
 import { LOOKS, type Word } from "../../domain/Words.ts"
@@ -9,25 +9,25 @@ import { age, type Cell, clock, lookColour, plain, table } from "../render/Outpu
 
 export interface RunRow {
   readonly run: string
-  /** The stream of its conversation. */
+  /** Id and stream of the run's conversation. */
   readonly conversation: string
   readonly agent: string
-  /** Number of the run within its agent, as `ps` shows it; null if no turn of it started. */
+  /** Number of the run among the runs of its agent, as in `ps`; null if no turn of the run has started. */
   readonly seq: number | null
   /** ms since the epoch */
   readonly began: number
-  /** ms since the epoch; null while the run goes on. */
+  /** ms since the epoch; null while the run is in progress. */
   readonly ended: number | null
   readonly turns: number
-  /** Status for people: working, done, failed or stopped. */
+  /** Status: working, done, failed or stopped. */
   readonly word: Word
   readonly tokens: number
   readonly usd: number
   /** True if older spending of the run was not read: `tokens` and `usd` are then too low. */
   readonly isMore?: true
   /**
-   * "success", "error", "timeout", "uncounted", "quota" or "fatal"; "stopped": by a person; "cut short": the run
-   * exceeded its grace period; null while it goes on.
+   * How the run ended: "success", "error", "timeout", "uncounted", "quota" or "fatal"; "stopped": by a user; "cut
+   * short": the run exceeded its grace period. Null while the run is in progress.
    */
   readonly how: string | null
   readonly detail: string
@@ -37,9 +37,9 @@ export interface RunRow {
 
 type Event = { readonly _tag: string; readonly [field: string]: unknown }
 
-/** Each list of kinds is read on its own, so that many runes of spending do not crowd out the starts of runs. */
+/** Lists of kinds. Each list is read separately, so that many runes of spending do not displace the starts of runs. */
 export const READS = [["worker.moved"], ["turn.started", "turn.completed"], ["agent.usage"]]
-/** Estimated number of runes that a run has; it decides how far back to read. */
+/** Estimated number of runes per run, which decides how many runes are read. */
 const RUNES = 20
 const LEAST = 1_000
 const MOST = 1_000
@@ -61,7 +61,7 @@ const endOf = (outcome: unknown): Pick<RunRow, "how" | "detail"> => {
   const reason = textOf(outcome["reason"])
   if (isEnding(reason)) return { how: outcome._tag.toLowerCase(), detail: `${ENDINGS[reason]} (counts no error)` }
   const words = ["detail", "message", "reason"].map((field) => textOf(outcome[field])).find((text) => text !== "")
-  const late = outcome._tag === "Timeout" ? "it took longer than its time limit" : ""
+  const late = outcome._tag === "Timeout" ? "it exceeded its time limit" : ""
   return { how: outcome._tag.toLowerCase(), detail: words ?? late }
 }
 
@@ -74,7 +74,7 @@ const endIn = (event: Event): (Pick<RunRow, "how" | "detail"> & { readonly run: 
       return isObject(exit) ? { run: textOf(exit["runId"]), ...endOf(undefined) } : undefined
     }
     case "GraceExceeded":
-      return { run: textOf(event["runId"]), how: "cut short", detail: "it did not end in its time" }
+      return { run: textOf(event["runId"]), how: "cut short", detail: "it did not end within its grace period" }
     case "OperatorStop":
       return { run: undefined, how: "stopped", detail: `stopped by ${textOf(event["by"])}` }
     default:
@@ -82,7 +82,7 @@ const endIn = (event: Event): (Pick<RunRow, "how" | "detail"> & { readonly run: 
   }
 }
 
-/** A stop by a person is not a failure. */
+/** Status word of a run. A stop by a user is not a failure. */
 const wordOf = ({ how }: Pick<RunRow, "how">): Word =>
   how === null ? "working" : how === "success" ? "done" : how === "stopped" ? "stopped" : "failed"
 
@@ -146,7 +146,7 @@ export const runsIn = (runes: ReadonlyArray<Rune>): ReadonlyArray<RunRow> => {
     }
     const end = event === undefined ? undefined : endIn(event)
     const ended = end === undefined ? undefined : end.run === undefined ? current : rows.get(end.run)
-    // only the first end counts: a later end of a run that its agent has abandoned adds nothing
+    // only the first end counts: an abandoned run can report another end later
     if (end === undefined || ended === undefined || ended.ended !== null) continue
     const { detail, how } = end
     rows.set(ended.run, {
@@ -161,7 +161,10 @@ export const runsIn = (runes: ReadonlyArray<Rune>): ReadonlyArray<RunRow> => {
   return [...rows.values()]
 }
 
-/** The runs that a person names: an id, its beginning or end; a number; `last`; or -1 for the run before the last. */
+/**
+ * The runs that the user's text selects: by id, its beginning or end; by number; `last`; or -1 for the run before the
+ * last.
+ */
 export const runNamed = (rows: ReadonlyArray<RunRow>, name: string): ReadonlyArray<RunRow> => {
   const back = name === "last" ? 0 : /^-\d{1,6}$/.test(name) ? -Number(name) : undefined
   if (back === undefined) {
@@ -219,16 +222,19 @@ export const runs = declare({
   examples: [
     {
       command: "agentd log --runs builder",
-      description: "Its newest runs; agentd log --text builder --run N shows what one said"
+      description: "List the newest runs of builder; to print one of them: agentd log --text builder --run N"
     },
-    { command: "agentd log --runs 'shop/*' --failed", description: "Of one project, those that failed, and why" },
-    { command: "agentd log --runs --csv -n 1000", description: "For a spreadsheet" }
+    {
+      command: "agentd log --runs 'shop/*' --failed",
+      description: "List the failed runs of the project shop, and why they failed"
+    },
+    { command: "agentd log --runs --csv -n 1000", description: "Print the newest 1000 runs as CSV, for a spreadsheet" }
   ],
   args: {
-    names: words("Names or patterns: builder, shop/builder, 'shop/*'; none: all agents", "agent"),
-    failed: off("Only those that failed"),
-    csv: off("As comma-separated values"),
-    lines: count("The newest N", 20, { least: 1, most: MOST, alias: "n" })
+    names: words("Agents: builder, shop/builder, or a pattern such as 'shop/*'; default: all agents", "agent"),
+    failed: off("List only failed runs"),
+    csv: off("Print comma-separated values (CSV)"),
+    lines: count("List only the newest N runs (default: 20)", 20, { least: 1, most: MOST, alias: "n" })
   },
   rpc: ({ csv, failed, lines, names }, caller) => {
     const tail = Math.min(10_000, Math.max(LEAST, lines * RUNES))

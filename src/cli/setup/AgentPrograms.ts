@@ -1,8 +1,8 @@
 /**
- * AgentPrograms: which coding agents this machine has, and whether each has a login or a key.
+ * AgentPrograms: finds the coding agents of this machine, and whether each has a login or a key.
  *
- * Guarantees: no program is run and no file's content is read: a program is an executable file on PATH; a login is
- * the existence of the program's login file, or a variable with its key. The result names the file or variable.
+ * Guarantees: no program is run, and no file's content is read. A program is an executable file on the PATH. A login is
+ * the program's login file, which must exist, or a variable with its key. The result names the file or variable.
  */
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
@@ -13,17 +13,17 @@ type Environment = { readonly [name: string]: string | undefined }
 
 interface Known {
   readonly id: AgentId
-  /** Names of the program; the first one that exists is used. */
+  /** Possible names of the program. The first name that exists is used. */
   readonly programs: ReadonlyArray<string>
-  /** The program's folder: relative to the home directory, or the value of the variable. */
+  /** The program's settings folder: relative to the home directory, or the value of the variable if it is set. */
   readonly folder: readonly [inHome: string, variable: string]
-  /** The login file in that folder. */
+  /** Path of the login file in `folder`. */
   readonly login: string
   readonly keys: ReadonlyArray<string>
   readonly logIn: string
 }
 
-/** In the order in which they are offered to a person. */
+/** The known coding agents, in the order in which they are offered to the user. */
 const KNOWN: ReadonlyArray<Known> = [
   {
     id: "claude",
@@ -63,9 +63,9 @@ export interface Found {
   readonly id: AgentId
   /** Path of the program; null for a model behind an API. */
   readonly program: string | null
-  /** The file or the variable that holds the login; null: probably not logged in. */
+  /** The file or variable that contains the login; null: the user is probably not logged in. */
   readonly login: string | null
-  /** The variable, if the login is a variable. */
+  /** The variable that contains the key; null if the login is a file, or missing. */
   readonly key: string | null
   readonly logIn: string | null
 }
@@ -87,14 +87,14 @@ const look = Effect.fnUntraced(function* (known: Known, env: Environment) {
   return [{ id, program, login: isThere ? file : (key ?? null), key: key ?? null, logIn } satisfies Found]
 })
 
-/** A model behind an API needs only its key. */
+/** Models behind an API, which need only a key in the environment. */
 const models = (env: Environment): ReadonlyArray<Found> =>
   ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]
     .filter((name) => isSet(env, name))
     .slice(0, 1)
     .map((key) => ({ id: "model", program: null, login: key, key, logIn: null }))
 
-/** The agents that were found; those with a login first. */
+/** The agents that were found, first those with a login. */
 export const find = Effect.fnUntraced(function* (env: Environment) {
   const found = [...(yield* Effect.forEach(KNOWN, (known) => look(known, env))).flat(), ...models(env)]
   return [...found.filter(({ login }) => login !== null), ...found.filter(({ login }) => login === null)]

@@ -1,6 +1,6 @@
 /**
- * Checks: what `doctor` checks from outside the daemon. Each check returns one
- * finding and never fails; a problem has a remedy.
+ * Checks: the checks of `doctor` that do not need the daemon. Each check returns a finding and never fails. A finding
+ * that is a problem has a remedy.
  */
 import type { AgentConfig } from "../../config/AgentConfig.ts"
 import { channelsFor, type NotifyConfig } from "../../config/NotifyConfig.ts"
@@ -26,7 +26,7 @@ const ok = (name: string, detail: string): Check => ({ name, level: "ok", detail
 const warn = (name: string, detail: string, remedy: string): Check => ({ name, level: "warn", detail, remedy })
 const fail = (name: string, detail: string, remedy: string): Check => ({ name, level: "fail", detail, remedy })
 
-/** A warning if escalations would come after a call has expired; undefined if none would. */
+/** A warning if a call expires before its escalation would be sent; undefined if no call would. */
 export const toldTooLate = (
   { escalate }: Pick<NotifyConfig, "escalate">,
   agents: { readonly [agent: string]: Pick<AgentConfig, "approvals"> }
@@ -35,11 +35,11 @@ export const toldTooLate = (
   const late = Object.entries(agents).filter(([, { approvals }]) => (limitIn(approvals.timeout) ?? Infinity) <= after)
   return late.length === 0
     ? undefined
-    : `notify.escalate tells on after ${span(after)} what has expired by then: see approvals.timeout of ${late.map(([name]) => name).join(", ")}`
+    : `notify.escalate sends reminders after ${span(after)}, but calls of these agents expire earlier (approvals.timeout): ${late.map(([name]) => name).join(", ")}`
 }
 
 const LEAST_NODE = [24, 15] as const
-/** Free bytes: below `fail`, runs will soon fail; below `warn`, a person should look. */
+/** Free disk space in bytes. Below `fail`, runs will soon fail; below `warn`, the user should free some space. */
 const SPACE = { fail: 200_000_000, warn: 2_000_000_000 } as const
 
 export const node = (version: string): Check => {
@@ -50,7 +50,7 @@ export const node = (version: string): Check => {
     : fail("node", `${version} is too old`, `Install Node ${LEAST_NODE.join(".")} or newer.`)
 }
 
-/** The folder itself, or its nearest existing parent. */
+/** The folder with this path, or its nearest existing parent. */
 const existing = (fs: FileSystem.FileSystem, path: string): Effect.Effect<string, PlatformError.PlatformError> =>
   Effect.flatMap(fs.exists(path), (there) => (there ? Effect.succeed(path) : existing(fs, NodePath.dirname(path))))
 
@@ -60,23 +60,23 @@ const broken = (name: string, remedy: string) => (error: { readonly message: str
 export const folder = (name: string, path: string) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
-    if (!(yield* fs.exists(path))) return ok(name, `${path} (is made at the first start)`)
+    if (!(yield* fs.exists(path))) return ok(name, `${path} (will be created at the first start)`)
     const info = yield* fs.stat(path)
     const mode = (info.mode & 0o777).toString(8)
     const owner = Option.getOrUndefined(info.uid)
-    if (info.type !== "Directory") return fail(name, `${path} is no folder`, "Move it away.")
+    if (info.type !== "Directory") return fail(name, `${path} is not a folder`, "Move the file away.")
     if (owner !== undefined && owner !== process.getuid?.()) {
-      return fail(name, `${path} belongs to user ${owner}`, "Choose a folder of your own with --state DIR.")
+      return fail(name, `${path} belongs to user ${owner}`, "Use your own folder with --state DIR.")
     }
     if ((info.mode & 0o022) !== 0) {
-      return fail(name, `others may write in ${path} (mode ${mode})`, `Run: chmod 700 '${path}'`)
+      return fail(name, `other users can write in ${path} (mode ${mode})`, `Run: chmod 700 '${path}'`)
     }
     return (info.mode & 0o055) === 0
       ? ok(name, `${path} (mode ${mode})`)
-      : warn(name, `others may look into ${path} (mode ${mode})`, `Run: chmod 700 '${path}'`)
-  }).pipe(Effect.catch(broken(name, "Make it accessible to you, or choose another with --state DIR.")))
+      : warn(name, `other users can read ${path} (mode ${mode})`, `Run: chmod 700 '${path}'`)
+  }).pipe(Effect.catch(broken(name, "Make the folder accessible to you, or use another one with --state DIR.")))
 
-/** The time zone of times without a zone, from the variable TZ. */
+/** The time zone for times without a zone. `tz`: value of the variable TZ. */
 export const zone = (tz: string | undefined): Check => {
   const { doubt, name } = zoneOf(tz)
   return doubt === null
@@ -84,18 +84,24 @@ export const zone = (tz: string | undefined): Check => {
     : warn("time zone", doubt, 'Set TZ to a name such as "Europe/Berlin"; then: agentd restart')
 }
 
-/** Number of zombies that shows that nobody reaps them: an init never has that many. */
+/** Number of zombies from which on no process seems to reap them; an init process never has that many. */
 const UNREAPED = 4
 
-/** A warning if nobody reaps the processes that agents leave behind. */
+/** A warning if no process reaps the zombies that agents leave behind. `daemon`: pid of the daemon. */
 export const reaped = (daemon: number): ReadonlyArray<Check> => {
   const left = ProcessTable.unreaped()
   if (daemon !== 1 && left < UNREAPED) return []
   const detail =
     daemon === 1
-      ? "the daemon is the first process here (pid 1), and nobody reaps what its agents leave behind"
-      : `${left} processes have ended and were not reaped by the first process (pid 1)`
-  return [warn("pid 1", detail, "Begin the container with an init: docker run --init; or with agentd up itself.")]
+      ? "the daemon is the first process (pid 1), so no process reaps the zombies of its agents"
+      : `${left} ended processes were not reaped by the first process (pid 1)`
+  return [
+    warn(
+      "pid 1",
+      detail,
+      "Start the container with an init process: docker run --init. Or run agentd up as its first process."
+    )
+  ]
 }
 
 export const space = (path: string) =>
@@ -105,13 +111,13 @@ export const space = (path: string) =>
     const { bavail, bsize } = yield* Effect.promise(() => statfs(at))
     const free = bavail * bsize
     const detail = `${bytes(free)} free at ${at}`
-    const remedy = "Make room: when the disk is full the rune log takes no writes and every run is ended."
+    const remedy = "Free some space: when the disk is full, the log cannot be written, and every run ends."
     return free < SPACE.fail
       ? fail("disk", detail, remedy)
       : free < SPACE.warn
         ? warn("disk", detail, remedy)
         : ok("disk", detail)
-  }).pipe(Effect.catch(broken("disk", "Check that the state folder's disk is there.")))
+  }).pipe(Effect.catch(broken("disk", "Check that the disk of the state directory is mounted.")))
 
 export const socket = (path: string) =>
   Effect.gen(function* () {
@@ -120,27 +126,35 @@ export const socket = (path: string) =>
       case "live":
         return ok("socket", `${path} answers`)
       case "absent":
-        return warn("socket", `nobody listens at ${path}: the daemon is not running`, "Start it: agentd start")
+        return warn(
+          "socket",
+          `no process listens at ${path}: the daemon is not running`,
+          "Start the daemon: agentd start"
+        )
       case "stale":
         return warn(
           "socket",
-          `${path} is left over from a daemon that died`,
-          "Start it again (agentd start): it is replaced."
+          `${path} is left over from a daemon that crashed`,
+          "Start the daemon again, which replaces the socket: agentd start"
         )
       case "forbidden":
-        return fail("socket", `${path} belongs to another user`, "Run this as the user that runs the daemon.")
+        return fail("socket", `${path} belongs to another user`, "Run this command as the user that runs the daemon.")
     }
   }).pipe(Effect.catch((error) => Effect.succeed(fail("socket", error.message, error.remedy))))
 
-/** Whether a process holds the store: tested by locking the store for a moment. */
+/** Checks whether a process has locked the store, by locking the store for a moment. */
 export const lock = (paths: Paths, live: boolean) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
-    if (!(yield* fs.exists(paths.lock))) return ok("lock", "never taken: no daemon has run here yet")
+    if (!(yield* fs.exists(paths.lock))) return ok("lock", "never used: no daemon has run here yet")
     const taken = yield* Effect.result(Effect.scoped(StoreLock.acquire({ folder: paths.state, socket: null })))
     if (taken._tag === "Success") {
       return live
-        ? fail("lock", `a daemon answers and does not hold ${paths.lock}`, "Restart it: agentd restart")
+        ? fail(
+            "lock",
+            `a daemon answers, but does not hold the lock ${paths.lock}`,
+            "Restart the daemon: agentd restart"
+          )
         : ok("lock", "free")
     }
     const error = taken.failure
@@ -148,22 +162,26 @@ export const lock = (paths: Paths, live: boolean) =>
     const holder = error.pid === null ? "a daemon" : `the daemon with pid ${error.pid}`
     return live
       ? ok("lock", `held by ${holder}`)
-      : fail("lock", `${holder} holds ${paths.lock} and does not answer`, `Look at what it does, then end it.`)
-  }).pipe(Effect.catch(broken("lock", "Make the state folder accessible to you.")))
+      : fail(
+          "lock",
+          `${holder} holds the lock ${paths.lock}, but does not answer`,
+          `Check what this process does, then end it.`
+        )
+  }).pipe(Effect.catch(broken("lock", "Make the state directory accessible to you.")))
 
 export const systemd = Effect.fnUntraced(function* (unit: string, user: string) {
   if (!(yield* Unit.hasUserManager)) {
     return [
       warn(
         "systemd",
-        "there is no user manager: the daemon runs detached and does not come back by itself",
-        "Log in through a session that has one, or start agentd up from a service manager of yours."
+        "there is no systemd user manager: the daemon runs detached, and does not start again by itself",
+        "Log in with a session that has one, or start agentd up from your own service manager."
       )
     ]
   }
   const status = yield* Unit.status(unit)
   const state = Option.match(status, {
-    onNone: () => ok("systemd", `a user manager is there; it has no unit ${unit} yet`),
+    onNone: () => ok("systemd", `there is a user manager, but it has no unit ${unit} yet`),
     onSome: (found) =>
       found.state === "failed"
         ? fail(
@@ -174,10 +192,10 @@ export const systemd = Effect.fnUntraced(function* (unit: string, user: string) 
         : ok("systemd", `${unit} is ${found.state}${found.restarts === 0 ? "" : `, restarted ${found.restarts} times`}`)
   })
   return (yield* Unit.lingers(user))
-    ? [state, ok("linger", "your services outlive your logout")]
+    ? [state, ok("linger", "your services continue after your logout")]
     : [
         state,
-        warn("linger", "your services end with your last logout, agentd with them", "Run: loginctl enable-linger")
+        warn("linger", "your services, including agentd, end with your last logout", "Run: loginctl enable-linger")
       ]
 })
 
@@ -187,7 +205,7 @@ export const git = Effect.gen(function* () {
 }).pipe(
   Effect.timeout("10 seconds"),
   Effect.orElseSucceed(() =>
-    warn("git", "git cannot be run", 'Install it; agents with "worktree" cannot work without.')
+    warn("git", "git cannot be run", 'Install git. Agents with "worktree" cannot work without it.')
   )
 )
 
@@ -207,17 +225,20 @@ export const configs = Effect.fnUntraced(function* (project: string | null, user
   const notify = users._tag === "Success" ? users.success.notify : undefined
   const told = notify === undefined ? [] : channelsFor(notify, "failed")
   const late = mine._tag === "Success" && mine.success && notify && toldTooLate(notify, mine.success.agents)
-  if (late) found.push(warn("notify", late, `Escalate sooner (${user}), or let calls wait longer.`))
+  if (late) found.push(warn("notify", late, `Set a shorter notify.escalate in ${user}, or a longer approvals.timeout.`))
   found.push(
     mail === undefined && told.length > 0
-      ? ok("mail", `no mail section: you are told by ${told.join(", ")}`)
+      ? ok("mail", `no mail section: alerts are sent by ${told.join(", ")}`)
       : mail === undefined
         ? warn(
             "mail",
-            "nobody is mailed when an agent stops for good",
+            "no mail is sent when an agent stops permanently",
             `Add a mail section to agentd.jsonc or ${user}.`
           )
-        : ok("mail", `alerts go to ${[mail.to].flat().join(", ")} through ${mail.smtp.host}; try it: agentd alert test`)
+        : ok(
+            "mail",
+            `alerts go to ${[mail.to].flat().join(", ")} through ${mail.smtp.host}; to test it: agentd alert test`
+          )
   )
   return found
 })

@@ -2,7 +2,10 @@
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
 
-/** Only credentials with the name of a variable (ANTHROPIC_API_KEY) are read. */
+/**
+ * Reads the credentials in a folder. Only names that look like a variable (ANTHROPIC_API_KEY) are read. `folder`:
+ * undefined if systemd passed none.
+ */
 export const credentials = Effect.fnUntraced(function* (folder: string | undefined) {
   if (folder === undefined) return {}
   const fs = yield* FileSystem.FileSystem

@@ -1,10 +1,10 @@
 /**
  * `agentd demo`: starts a separate daemon with scripted agents, to try the board, questions, a goal, a channel, and an
- * agent that stops for good. The demo runs until `agentd demo --stop`, or for an hour.
+ * agent that stops permanently. The demo runs until `agentd demo --stop`, or for an hour.
  *
- * Guarantees: the demo calls no model, sends no mail, and uses no setting, session or daemon of the user. All of its
- * files are in one folder that only its user can access and that is removed at the end; no process remains. A folder
- * that is not a demo's is neither used nor removed; if two demos start at once, one is refused.
+ * Guarantees: the demo calls no model, sends no mail, and uses no setting, session or daemon of the user. All its files
+ * are in one folder, which only its user can access, and which is removed at the end. No process remains. A folder that
+ * does not belong to a demo is neither used nor removed. If two demos start at the same time, one fails.
  */
 import { Duration, Effect, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -25,10 +25,10 @@ interface Input {
   readonly stop: boolean
 }
 
-/** The demo ends by itself after this number of checks, each after this many seconds. */
+/** Duration of the demo: this number of checks, each after this many seconds. */
 const LASTS = { looks: 720, seconds: 5 } as const
 const WITHIN = Duration.minutes(2)
-/** Name of the file that marks a folder as a demo's. */
+/** Name of the file that marks the folder of a demo. */
 const MARK = "agentd-demo"
 
 const failed = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
@@ -41,15 +41,15 @@ const places = Effect.sync(() => {
 })
 type Places = Effect.Success<typeof places>
 
-/** Whether the demo's folder exists; fails if the folder belongs to another user, or is not a demo's. */
+/** Whether the demo's folder exists. Fails if the folder belongs to another user, or does not belong to a demo. */
 const isThere = Effect.fnUntraced(function* ({ folder, uid }: Places) {
   const found = yield* Effect.sync(() => fs.lstatSync(folder, { throwIfNoEntry: false }))
   if (found === undefined) return false
   const isOurs = found.isDirectory() && found.uid === uid && (found.mode & 0o077) === 0
   if (isOurs && fs.existsSync(join(folder, MARK))) return true
   return yield* failed(
-    `${folder} is there, and is no demo of yours.`,
-    `Move it away, or choose another place: TMPDIR=DIR agentd demo`
+    `${folder} already exists, but is not a demo of yours.`,
+    `Move the folder away, or use another one: TMPDIR=DIR agentd demo`
   )
 })
 
@@ -78,7 +78,7 @@ const ran = Effect.fnUntraced(function* (at: Places, [program = "", ...args]: Re
     stdin: "ignore",
     forceKillAfter: "5 seconds"
   } as const
-  const broken = (why: string) => failed(`The demo broke: ${why}`, "Start again: agentd demo --stop && agentd demo")
+  const broken = (why: string) => failed(`The demo failed: ${why}`, "Start it again: agentd demo --stop && agentd demo")
   const said = Effect.gen(function* () {
     const child = yield* spawner.spawn(ChildProcess.make(program, args, options))
     const text = (bytes: typeof child.stdout) => Stream.mkString(Stream.decodeText(bytes))
@@ -98,12 +98,12 @@ const agentd = Effect.fnUntraced(function* (at: Places, ...args: ReadonlyArray<s
   yield* ran(at, [...command, "--state", at.state, ...args])
 })
 
-/** Starts a detached process that ends the demo after its time. The process exits when the demo is gone. */
+/** Starts a detached process that ends the demo after an hour. The process exits if the demo has ended before. */
 const clock = Effect.fnUntraced(function* (at: Places, mark: string) {
   const { command, env } = yield* Entry
   const line = `i=0; while [ $i -lt ${LASTS.looks} ]; do sleep ${LASTS.seconds}; [ -e "$1" ] || exit 0; i=$((i+1)); done; shift; exec "$@"`
   const words = ["sh", "-c", line, "agentd-demo", mark, ...command, "demo", "--stop"]
-  // setsid: the process outlives the terminal, and keeps none of its files open
+  // setsid: the process continues when the terminal closes, and keeps none of the terminal's files open
   yield* ran(at, ["sh", "-c", 'setsid "$@" </dev/null >/dev/null 2>&1 &', "sh", ...words]).pipe(
     Effect.provideService(Entry, { ...(yield* Entry), env })
   )
@@ -120,7 +120,7 @@ const laidOut = Effect.fnUntraced(function* (at: Places) {
       fs.writeFileSync(join(at.project, "agentd.jsonc"), `${JSON.stringify(config, null, 2)}\n`)
       fs.writeFileSync(join(at.folder, "plan.json"), JSON.stringify(DemoShop.PLAN))
     },
-    catch: (cause) => failed(`${at.folder} cannot be made: ${String(cause)}`, "See that there is room.")
+    catch: (cause) => failed(`${at.folder} cannot be created: ${String(cause)}`, "Check that the disk has free space.")
   })
   const who = ["-c", "user.name=you", "-c", "user.email=you@example.org"]
   for (const words of [
@@ -129,7 +129,7 @@ const laidOut = Effect.fnUntraced(function* (at: Places) {
   ]) {
     const { code, stderr } = yield* PersonGit.run(at.project, ...words)
     if (code !== 0)
-      return yield* failed(`git ${words.at(0)}: ${plain(stderr)}`, "See that git works, then: agentd demo")
+      return yield* failed(`git ${words.at(0)}: ${plain(stderr)}`, "Check that git works, then run: agentd demo")
   }
 })
 
@@ -139,7 +139,10 @@ const ended = Effect.fnUntraced(function* (at: Places) {
   yield* Effect.sync(() => fs.rmSync(at.folder, { recursive: true, force: true, maxRetries: 5 }))
 })
 
-/** Starts all parts; if one fails, removes all. The clock starts before the daemon, so that it always ends. */
+/**
+ * Starts all parts of the demo; if one fails, removes everything. The clock starts before the daemon, so that the demo
+ * always ends.
+ */
 const begun = Effect.fnUntraced(
   function* (at: Places) {
     yield* laidOut(at)
@@ -156,38 +159,38 @@ const begun = Effect.fnUntraced(
 )
 
 const TRY: ReadonlyArray<readonly [command: string, shows: string]> = [
-  ["", "the board: who acts next; ? names its keys, q leaves"],
-  ["ps", "the same as a list"],
-  ["approve", "what waits for you: the builder asks before it writes"],
-  ["attach shop/builder", "watch it, and talk to it; a message makes it write a page"],
-  ["send shop/thinker --urgent 'Stop thinking.'", "an urgent message interrupts a run"],
-  ["why shop/doomed", "why an agent was stopped for good"],
-  ["goal watch shop/g1", "five tasks, two workers in branches of their own, a critic that sends one back"],
-  ["goal merge shop/g1", "takes in what they made, once it is met"],
-  ["channel join shop/counter", "two agents take turns; say something"],
-  ["log --text -f", "everything, live"],
-  ["open", "the same as a page in your browser"]
+  ["", "open the board; ? lists its keys, q leaves"],
+  ["ps", "print the board as a list"],
+  ["approve", "list what waits for you: the builder asks before it writes a file"],
+  ["attach shop/builder", "follow the builder, and send it messages; for each message it writes a page"],
+  ["send shop/thinker --urgent 'Stop thinking.'", "interrupt a run with an urgent message"],
+  ["why shop/doomed", "explain why an agent stopped permanently"],
+  ["goal watch shop/g1", "watch five tasks, two workers in separate branches, and a critic that rejects one task"],
+  ["goal merge shop/g1", "merge the work of the goal, when the goal is met"],
+  ["channel join shop/counter", "join two agents that take turns, and post a message"],
+  ["log --text -f", "follow everything live"],
+  ["open", "open the board as a page in your browser"]
 ]
 
 const linesOf = (at: Places, isNew: boolean): ReadonlyArray<string> => {
   const typed = TRY.map(([verb, shows]) => [`agentd --state ${at.state} ${verb}`.trim(), shows] as const)
   const width = Math.max(...typed.map(([command]) => command.length))
   return [
-    `The demo ${isNew ? "runs" : "runs already"}: a daemon of its own in ${at.folder}, eight agents that are small scripts, a goal, a channel.`,
-    `It asks no model and mails nobody. Its project is a git repository: cd ${at.project}`,
-    "Try, in this terminal or others:",
+    `The demo ${isNew ? "is running" : "is already running"}: a separate daemon in ${at.folder}, eight agents that are small scripts, a goal, a channel.`,
+    `It calls no model and sends no mail. Its project is a git repository: cd ${at.project}`,
+    "Try these commands, in this terminal or another one:",
     ...typed.map(([command, shows]) => `  ${command.padEnd(width)}  # ${shows}`),
-    "End it: agentd demo --stop. It ends by itself within an hour, and leaves nothing behind."
+    "To end the demo: agentd demo --stop. It also ends by itself after an hour, and all its files are removed."
   ]
 }
 
-/** Holds a lock until the scope closes: a demo that starts or ends must not remove what another one creates. */
+/** Holds a lock until the scope closes, so that a demo that starts or ends does not remove the files of another one. */
 const alone = ({ folder }: Places) => {
   const lock = `${folder}-lock`
   const others = ({ pid }: StoreInUse) =>
     failed(
-      `Another agentd demo is beginning or ending${pid === null ? "" : ` (pid ${pid})`}. Nothing was done.`,
-      "Wait a moment, then again: agentd demo"
+      `Another agentd demo is starting or ending${pid === null ? "" : ` (pid ${pid})`}. Nothing was done.`,
+      "Wait a moment, then try again: agentd demo"
     )
   return acquire({ folder: lock, socket: null }).pipe(
     Effect.catchTag("StoreInUse", others),
@@ -204,12 +207,12 @@ export const run = Effect.fnUntraced(function* ({ stop }: Input) {
   if (stop) {
     if (there) yield* ended(at)
     return yield* print({ folder, running: false, removed: there }, () => [
-      there ? `The demo has ended; ${folder} is gone.` : "No demo runs. Begin one: agentd demo"
+      there ? `The demo has ended, and ${folder} was removed.` : "No demo is running. Start one: agentd demo"
     ])
   }
   const isNew = !there || (yield* probe(at.socket)) !== "live"
   if (isNew) {
-    // remains of a demo that was running when the machine went down
+    // remove what is left of a demo that was running when the machine stopped
     if (there) yield* ended(at)
     yield* begun(at)
   }

@@ -19,7 +19,7 @@ import { type Colour, paint, plainLines } from "../render/Output.ts"
 
 const colours: { readonly [level in Check["level"]]: Colour } = { ok: "green", warn: "yellow", fail: "red" }
 
-/** Checks for a daemon that would be started here. */
+/** Checks for a daemon that would be started by this process; used if no daemon runs. */
 const fromHere = Effect.gen(function* () {
   const { caller, paths } = yield* Invocation
   const { env } = yield* Entry
@@ -28,13 +28,13 @@ const fromHere = Effect.gen(function* () {
   const own = project?._tag === "Success" ? project.success.mail : undefined
   const mail = own ?? (user._tag === "Success" ? user.success.mail : undefined)
   const mails = yield* Effect.provide(MailCheck.checks(mail === undefined ? [] : [mail]), Redact.layer)
-  // an invalid file is already reported by another check
+  // another check already reports an invalid config
   if (project === null || project._tag === "Failure") return mails
   const { agents, root } = project.success
   return [...(yield* Readiness.checks(agents, { root, environment: env, whose: "this" })), ...mails]
 })
 
-/** Findings of the running daemon; a daemon that does not answer is a finding, too. */
+/** Findings of the running daemon. If the daemon does not answer, this is a finding, too. */
 const fromDaemon = (socket: string) =>
   call(socket, (client) =>
     Effect.gen(function* () {
@@ -43,7 +43,7 @@ const fromDaemon = (socket: string) =>
       const version: Check = {
         name: "version",
         level: same ? "ok" : "warn",
-        detail: same ? VERSION : `the daemon is ${daemon.version}, this command is ${VERSION}`,
+        detail: same ? VERSION : `the daemon has version ${daemon.version}, this command has ${VERSION}`,
         remedy: same ? null : "Run: agentd restart"
       }
       return [version, ...Checks.reaped(daemon.pid), ...(yield* client.Doctor())]
@@ -56,13 +56,13 @@ const fromDaemon = (socket: string) =>
     )
   )
 
-/** Joins both lists; a problem that both sides report appears once. */
+/** Joins the findings of this process and of the daemon. A problem that both report appears once. */
 const apart = (ours: ReadonlyArray<Check>, theirs: ReadonlyArray<Check>): ReadonlyArray<Check> => {
   const known = new Set(ours.filter(({ level }) => level === "fail").map(({ detail }) => detail))
   return [...ours, ...theirs.filter(({ detail }) => !known.has(detail))]
 }
 
-/** A finding as lines; further lines are indented to the same column. */
+/** A finding as lines. Further lines are indented to the column of the first line's text. */
 const linesOf = ({ detail, level, name, remedy }: Check, width: number, colour: boolean): ReadonlyArray<string> => {
   const margin = " ".repeat(6 + width)
   const [first = "", ...more] = plainLines(detail)
@@ -91,7 +91,7 @@ const checked = Effect.gen(function* () {
   if (failed === 0) return
   return yield* new VerbFailed({
     message: `${failed} of ${checks.length} checks failed.`,
-    remedy: "Follow the lines with an arrow, then run agentd doctor again.",
+    remedy: "Do what the lines with an arrow say, then run agentd doctor again.",
     exitCode: ExitCode.problems
   })
 })

@@ -1,4 +1,4 @@
-/** FolderBytes: size in bytes of a file, or of all files in and below a folder. Links are not followed. */
+/** FolderBytes: computes the size in bytes of a file, or of all files in a folder and below. Links are not followed. */
 import * as fs from "node:fs"
 import { join } from "node:path"
 

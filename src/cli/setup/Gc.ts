@@ -1,8 +1,8 @@
 /**
  * `agentd gc`: removes files from the state directory that are no longer needed.
  *
- * Guarantees: everything is listed with its size before the question; a work tree with uncommitted or unmerged work
- * is not removed, and the output says so.
+ * Guarantees: everything is listed with its size before the question. A work tree with uncommitted or unmerged work is
+ * not removed, and the output says so.
  */
 import { Clock, Duration, Effect, Result } from "effect"
 import * as Holding from "../../runs/Holding.ts"
@@ -50,10 +50,10 @@ const collecting = Effect.fnUntraced(function* ({ days, dryRun, yes }: Input) {
   const log = yield* Effect.result(KeptLog.look(paths.store, keepLog))
   const segments = Result.getOrElse(log, () => [])
   const bytes = leftovers.reduce((sum, one) => sum + one.bytes, 0)
-  const stays = kept.map(({ bytes, path, why }) => `stays: ${plain(path)} (${sizeOf(bytes)}): ${plain(why)}`)
+  const stays = kept.map(({ bytes, path, why }) => `kept: ${plain(path)} (${sizeOf(bytes)}): ${plain(why)}`)
   const listed = [
     ...(leftovers.length === 0
-      ? [`Nothing in ${paths.state} that is older than ${count(days, "day")} can be removed.`]
+      ? [`${paths.state} contains nothing older than ${count(days, "day")} that can be removed.`]
       : table(["WHAT", "SIZE", "AGE", "WHERE"], rowsOf(leftovers, now), { colour, columns })),
     ...stays,
     ...(Result.isFailure(log) ? [log.failure.message] : KeptLog.words(segments, keepLog)).map(plain)
@@ -63,16 +63,20 @@ const collecting = Effect.fnUntraced(function* ({ days, dryRun, yes }: Input) {
     return yield* print(found, () => listed)
   }
   if (!json) yield* printLines(listed)
-  yield* confirm(yes, `${count(leftovers.length, "thing")}, ${sizeOf(bytes)}, would be removed for good.`, "Remove it?")
+  yield* confirm(
+    yes,
+    `${count(leftovers.length, "item")} (${sizeOf(bytes)}) will be removed permanently.`,
+    "Remove them?"
+  )
   const done = yield* Effect.forEach(leftovers, (one) =>
     Effect.map(Leftovers.remove(one, paths.state), (left) => ({ ...publicly(one), left: left ?? null }))
   )
   const gone = done.filter(({ left }) => left === null)
   const freed = gone.reduce((sum, one) => sum + one.bytes, 0)
-  const left = done.flatMap(({ left, path }) => (left === null ? [] : [`stays: ${plain(path)}: ${plain(left)}`]))
+  const left = done.flatMap(({ left, path }) => (left === null ? [] : [`kept: ${plain(path)}: ${plain(left)}`]))
   yield* print({ dryRun, bytes: freed, leftovers: done, kept, segments, removed: gone.map(({ path }) => path) }, () => [
     ...left,
-    `Removed ${count(gone.length, "thing")}, ${sizeOf(freed)}.`
+    `Removed ${count(gone.length, "item")} (${sizeOf(freed)}).`
   ])
 })
 
@@ -81,7 +85,7 @@ export const run = Effect.fnUntraced(function* (input: Input) {
   const { env } = yield* Entry
   if (input.days < 0) {
     return yield* new VerbFailed({
-      message: "--days takes a number of days, 0 or more.",
+      message: "--days must be a number of days, 0 or more.",
       remedy: "For example: agentd gc --days 30",
       exitCode: ExitCode.usage
     })

@@ -1,16 +1,17 @@
 /**
- * HookSettings: our hooks in the settings of Claude Code. Pure.
+ * HookSettings: adds, finds and removes agentd's hooks in the settings of Claude Code. Pure.
  *
- * Guarantees: everything else in the settings stays unchanged: numbers to the last digit and, in a file that a person
- * wrote, line breaks and spaces as well; `remove` takes out exactly what `add` put in, so that both together change
- * nothing; `add` twice equals `add` once; settings that cannot hold our hooks are refused and not rewritten.
+ * Guarantees: everything else in the settings stays unchanged, numbers to the last digit. In a file that a person
+ * wrote, line breaks and spaces stay, too. `remove` removes exactly the entries that `add` added, so that both together
+ * change nothing. `add` twice has the effect of `add` once. Settings that cannot contain our hooks are rejected and not
+ * changed.
  */
 import { Result } from "effect"
 import { applyEdits, type JSONPath, modify } from "jsonc-parser"
 import { isDeepStrictEqual } from "node:util"
 import * as HookCommand from "../../api/http/HookCommand.ts"
 
-/** Hooks that report a change of the session's state. */
+/** Names of the hooks that report a change of the session's state. */
 export const EVENTS = [
   "UserPromptSubmit",
   "PreToolUse",
@@ -33,7 +34,10 @@ export const EVENTS = [
 
 const START = "SessionStart"
 
-/** Hooks that can allow an action. Always commands: on a port, another program could answer in the daemon's place. */
+/**
+ * Hooks that can allow an action. They are always commands, because on a port another program could answer instead of
+ * the daemon.
+ */
 const DECIDING: ReadonlySet<string> = new Set(["PreToolUse", "PermissionRequest", "Elicitation"])
 
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | JsonObject
@@ -42,30 +46,30 @@ export interface JsonObject {
 }
 
 export interface Plan {
-  /** Absolute path of the script for SessionStart. */
+  /** Absolute path of the script for the hook SessionStart. */
   readonly script: string
-  /** Command of all other hooks. */
+  /** Command of all hooks except SessionStart. */
   readonly reporter: HookCommand.Reporter
-  /** Undefined: all hooks are commands. Else hooks that decide nothing go to this port, with the hooks' own token. */
+  /** Port and token of the hooks that decide nothing and use HTTP. Undefined: all hooks are commands. */
   readonly http: { readonly port: number; readonly token: string } | undefined
-  /** Seconds in which agentd can answer a permission request; undefined: agentd only watches. */
+  /** Timeout in seconds for agentd's answer to a permission request; undefined: agentd only watches. */
   readonly approvals: number | undefined
 }
 
-/** A field of the settings that cannot hold a hook. */
+/** A field of the settings whose value is of a type that cannot contain a hook. */
 export interface Misfit {
-  /** `hooks.Stop` */
+  /** Path of the field, such as `hooks.Stop`. */
   readonly field: string
   readonly found: string
 }
 
-/** Timeout (s) of a hook that only watches: it answers in milliseconds, and must not stall the agent. */
+/** Timeout in seconds of a hook that only watches. It needs milliseconds, and must not delay the agent. */
 const TIMEOUT_S = 2
 const WATCH = "/hooks/claude"
 const PERMISSION = "/hooks/claude/permission"
-/** The header that marks a handler as ours. */
+/** Name of the header that marks a handler as agentd's own. */
 const HEADER = "x-agentd-plate"
-/** Timeout (s) of a watching command itself, shorter than that of Claude Code. */
+/** Timeout in seconds inside the command of a watching hook, shorter than Claude Code's timeout for the hook. */
 const PATIENCE_S = 1
 
 const httpHandler = ({ port, token }: NonNullable<Plan["http"]>): JsonObject => ({
@@ -88,12 +92,14 @@ const handlerOf = (event: string, { approvals, http, reporter }: Plan): JsonObje
 }
 
 const handlersOf = (plan: Plan): ReadonlyArray<readonly [event: string, handler: JsonObject]> => [
-  // the session must start, even if the script fails
+  // `|| :` makes the hook succeed, so that the session starts even if the script fails
   [START, command(`${HookCommand.MARK} ${HookCommand.quote(plan.script)} 2>/dev/null || :`, TIMEOUT_S)],
   ...EVENTS.map((event) => [event, handlerOf(event, plan)] as const)
 ]
 
-/** JSON with source text access: Node has it, but TypeScript's library does not declare it yet. */
+/**
+ * JSON with access to the source text of values. Node supports it, but TypeScript's library does not declare it yet.
+ */
 const Source = JSON as unknown as {
   readonly rawJSON: (source: string) => object
   readonly isRawJSON: (value: unknown) => boolean
@@ -120,8 +126,8 @@ const isOurs = (handler: Json): handler is JsonObject => {
 }
 
 /**
- * The matcher of our group. It records for `remove` what existed before: no `hooks` at all, `hooks` without a list
- * for this event, or a list. To Claude Code, all three matchers mean "always".
+ * Matchers for agentd's hook groups. The matcher records for `remove` what existed before: no `hooks` at all, `hooks`
+ * without a list for this event, or a list. To Claude Code, all three matchers mean "always".
  */
 const matchers = { nothing: undefined, object: "*", list: "" } as const
 
@@ -132,7 +138,7 @@ const groupOf = (handler: JsonObject, before: keyof typeof matchers): JsonObject
 
 const kindOf = (value: Json): string => (value === null ? "null" : isList(value) ? "a list" : typeof value)
 
-/** Fields that cannot hold our hooks. */
+/** Fields of the settings that cannot contain agentd's hooks. */
 const misfits = (settings: JsonObject): ReadonlyArray<Misfit> => {
   const hooks = own(settings, "hooks")
   if (hooks === undefined) return []
@@ -143,7 +149,7 @@ const misfits = (settings: JsonObject): ReadonlyArray<Misfit> => {
   })
 }
 
-/** The group without our handlers; undefined if it had no others. */
+/** The group without agentd's handlers; undefined if it had no other handlers. */
 const cleared = (group: Json): Json | undefined => {
   if (!isObject(group)) return group
   const handlers = own(group, "hooks")
@@ -153,7 +159,9 @@ const cleared = (group: Json): Json | undefined => {
   return others.length === 0 ? undefined : { ...group, hooks: others }
 }
 
-/** Removes our groups; their matchers tell which lists `add` had created. `made`: `add` had created `hooks`, too. */
+/**
+ * Removes agentd's groups. Their matchers tell which lists `add` created. `made`: whether `add` also created `hooks`.
+ */
 const removeFrom = (hooks: JsonObject): { readonly hooks: JsonObject; readonly made: boolean } => {
   let made = false
   const entries = Object.entries(hooks).flatMap(([event, list]): ReadonlyArray<readonly [string, Json]> => {
@@ -176,7 +184,7 @@ export const remove = (settings: JsonObject): JsonObject => {
   return Object.fromEntries(Object.entries(settings).filter(([key]) => key !== "hooks"))
 }
 
-/** Adds our hooks, and removes those of an earlier install. */
+/** Adds agentd's hooks, and removes the hooks of an earlier install. */
 export const add = (settings: JsonObject, plan: Plan): Result.Result<JsonObject, Misfit> => {
   const [misfit] = misfits(settings)
   if (misfit !== undefined) return Result.fail(misfit)
@@ -193,7 +201,7 @@ export const add = (settings: JsonObject, plan: Plan): Result.Result<JsonObject,
 
 export interface Installed {
   readonly events: ReadonlyArray<string>
-  /** Addresses to which hooks send requests; empty: all hooks are commands. */
+  /** URLs to which hooks send requests; empty: all hooks are commands. */
   readonly urls: ReadonlyArray<string>
   readonly approvals: boolean
 }
@@ -233,14 +241,14 @@ export const find = (settings: JsonObject): Installed => {
   }
 }
 
-/** Whether our handlers in the settings are exactly those of the plan. */
+/** Whether agentd's handlers in the settings are exactly the handlers of the plan. */
 export const isCurrent = (settings: JsonObject, plan: Plan): boolean => {
   const said = ({ event, handler }: OwnHandler) => `${event} ${JSON.stringify(handler)}`
   const wanted = handlersOf(plan).map(([event, handler]) => said({ event, handler }))
   return isDeepStrictEqual(ownIn(settings).map(said).toSorted(), wanted.toSorted())
 }
 
-/** Whether a pattern, in which `*` stands for any text, fits a whole URL. Each part matches at its earliest place. */
+/** Whether a pattern matches a whole URL. `*` matches any text; each part is matched at its earliest position. */
 const covers = (pattern: string, url: string): boolean => {
   const [first = "", ...rest] = pattern.split("*")
   const last = rest.pop()
@@ -253,25 +261,28 @@ const covers = (pattern: string, url: string): boolean => {
   return at !== -1 && url.length - last.length >= at && url.endsWith(last)
 }
 
-/** Reasons in the settings why our hooks would not run. `port`: set if some hooks use HTTP. */
+/**
+ * Reasons in the settings why agentd's hooks would not run. `port`: port of the hooks that use HTTP; undefined if none
+ * do.
+ */
 export const obstacles = (settings: JsonObject, port: number | undefined): ReadonlyArray<string> => {
   const allowed = own(settings, "allowedHttpHookUrls")
   const reaches = (pattern: Json) => typeof pattern === "string" && covers(pattern, `http://127.0.0.1:${port}${WATCH}`)
   return [
-    ...(own(settings, "disableAllHooks") === true ? ['"disableAllHooks" is on: no hook runs'] : []),
+    ...(own(settings, "disableAllHooks") === true ? ['"disableAllHooks" is set, so no hook runs'] : []),
     ...(port !== undefined && isList(allowed) && !allowed.some(reaches)
       ? [`"allowedHttpHookUrls" does not allow http://127.0.0.1:${port}${WATCH}`]
       : [])
   ]
 }
 
-/** A settings file: its content, and how it is formatted. */
+/** Content and formatting of a settings file. */
 export interface Document {
   readonly settings: JsonObject
   readonly style: { readonly indent: string; readonly newline: string; readonly bom: boolean; readonly end: string }
 }
 
-/** Preserves the digits of numbers that JavaScript would round. */
+/** Keeps the digits of numbers that JavaScript would round. */
 const revive = (_key: string, value: unknown, context: { readonly source?: string }): unknown =>
   typeof value === "number" && context.source !== undefined && context.source !== String(value)
     ? Source.rawJSON(context.source)
@@ -279,7 +290,7 @@ const revive = (_key: string, value: unknown, context: { readonly source?: strin
 
 export const NEW: Document = { settings: {}, style: { indent: "  ", newline: "\n", bom: false, end: "\n" } }
 
-/** Undefined: the text is not a JSON object. */
+/** Parses a settings file; undefined if the text is not a JSON object. */
 export const read = (text: string): Document | undefined => {
   const bom = text.startsWith("\uFEFF")
   const body = bom ? text.slice(1) : text
@@ -287,7 +298,7 @@ export const read = (text: string): Document | undefined => {
   try {
     const settings = Source.parse(body, revive)
     if (!isObject(settings)) return undefined
-    // the indentation of the first indented line; a file of a single line stays one
+    // the first indented line sets the indentation; a file with a single line stays on one line
     const indent = /\n([ \t]+)\S/.exec(body)?.[1]
     return {
       settings,
@@ -306,7 +317,7 @@ export const read = (text: string): Document | undefined => {
 export const write = ({ settings, style }: Document): string =>
   (style.bom ? "\uFEFF" : "") + JSON.stringify(settings, null, style.indent).replaceAll("\n", style.newline) + style.end
 
-/** The paths at which the hooks of two settings differ, each with the new value; undefined: remove it. */
+/** The paths at which the hooks of two settings differ, each with the new value; undefined: the path is removed. */
 const changes = (
   before: JsonObject,
   after: JsonObject
@@ -319,7 +330,7 @@ const changes = (
     .map((event) => [["hooks", event], own(to, event)])
 }
 
-/** Applies a change. The library finds the place; the value is formatted here in the file's own style. */
+/** Applies a change. The library finds the position; the value is formatted here in the file's own style. */
 const change = (text: string, path: JSONPath, value: Json | undefined, { indent, newline }: Document["style"]) => {
   const edits = modify(text, path, value, {})
   if (value === undefined) return applyEdits(text, edits)
@@ -333,8 +344,9 @@ const change = (text: string, path: JSONPath, value: Json | undefined, { indent,
 }
 
 /**
- * The document's text with other settings. A text that a program wrote is written again as a whole. In a text that
- * a person wrote, only the changed lists are edited; if the result is not as intended, all of it is written again.
+ * The document's text with the new settings. A file that a program wrote is written again as a whole. In a file that a
+ * person wrote, only the changed lists are edited. If the edited text does not give the new settings, the whole file is
+ * written again.
  */
 export const rewrite = (text: string, document: Document, settings: JsonObject): string => {
   const { bom } = document.style

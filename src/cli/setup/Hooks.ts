@@ -1,10 +1,9 @@
 /**
- * `agentd hooks install|uninstall|status`: manages our hooks in Claude Code's settings.
+ * `agentd hooks install|uninstall|status`: manages agentd's hooks in Claude Code's settings.
  *
- * The hooks are commands that write to the daemon's unix socket. With --http, hooks that
- * decide nothing send requests to a port instead. While the daemon is down, any program of
- * the machine could listen on that port. Hooks go into the user's own settings or into the
- * settings.local.json of a project, and never into a file that gets committed.
+ * The hooks are commands that write to the daemon's unix socket. With --http, hooks that decide nothing send requests
+ * to a port instead. While the daemon is down, any program on the machine could listen on that port. Hooks are written
+ * to the user's own settings or to the settings.local.json of a project, never to a file that gets committed.
  */
 import { Clock, Config, Duration, Effect, FileSystem, Option } from "effect"
 import { homedir } from "node:os"
@@ -30,13 +29,16 @@ export interface Input {
   readonly action: "install" | "uninstall" | "status"
   readonly project: boolean
   readonly user: boolean
-  /** Undefined: keep the setting of the installed hooks; off if there are none. */
+  /**
+   * Whether agentd may answer permission requests. Undefined: keep the setting of the installed hooks; off if there are
+   * none.
+   */
   readonly approvals: boolean | undefined
-  /** Hooks that decide nothing send their requests to the daemon's port. */
+  /** Whether hooks that decide nothing send their requests to the daemon's port. */
   readonly http: boolean
 }
 
-/** Seconds that a person still has after the last moment at which agentd could answer. */
+/** Time in seconds that the user still has in the session after agentd's timeout. */
 const MARGIN_S = 10
 
 const userFile = Effect.map(Effect.orDie(Config.option(Config.String("CLAUDE_CONFIG_DIR"))), (folder) =>
@@ -46,7 +48,7 @@ const userFile = Effect.map(Effect.orDie(Config.option(Config.String("CLAUDE_CON
   )
 )
 
-/** The user's settings file, if its hooks belong to this state directory; else undefined. */
+/** The user's settings file if its hooks belong to this state directory; otherwise undefined. */
 export const installedFor = Effect.fnUntraced(function* (state: string) {
   const file = yield* userFile
   const found = yield* Effect.orElseSucceed(SettingsFile.read(file), () => undefined)
@@ -62,22 +64,20 @@ const projectFile = NodePath.resolve(".claude", "settings.local.json")
 const git = (...args: ReadonlyArray<string>) =>
   PersonGit.run(".", ...args).pipe(
     Effect.map(({ code }) => code),
-    // without git, there is no repository
+    // if git cannot run, treat the folder as if it were in no repository
     Effect.orElseSucceed(() => 128)
   )
 
-/** Refuses a file that git would commit: it holds paths of this machine, and can hold a token. */
+/** Fails if git would commit the file, because it contains paths of this machine, and can contain a token. */
 const checkIgnored = Effect.fnUntraced(function* (file: string) {
   if ((yield* git("rev-parse", "--is-inside-work-tree")) !== 0) return
   const tracked = (yield* git("ls-files", "--error-unmatch", "--", file)) === 0
   if (!tracked && (yield* git("check-ignore", "-q", "--", file)) === 0) return
   return yield* new VerbFailed({
-    message: tracked
-      ? `${file} is committed in this repository.`
-      : `git would take up ${file} with the next "git add".`,
+    message: tracked ? `${file} is committed in this repository.` : `git would add ${file} with the next "git add".`,
     remedy: tracked
-      ? "Take it out (git rm --cached), and ignore it; or install for the user: agentd hooks install"
-      : `Ignore it: echo .claude/settings.local.json >> "$(git rev-parse --git-path info/exclude)"`,
+      ? "Remove the file from git (git rm --cached) and ignore it. Or install the hooks for your user: agentd hooks install"
+      : `Ignore the file: echo .claude/settings.local.json >> "$(git rev-parse --git-path info/exclude)"`,
     exitCode: ExitCode.failed
   })
 })
@@ -102,8 +102,8 @@ const planOf = Effect.fnUntraced(function* (approvals: boolean, http: boolean) {
   const port = ownPort(config)
   if (http && port === undefined) {
     return yield* new VerbFailed({
-      message: "The daemon listens on no port, so hooks could not reach it there.",
-      remedy: `Leave out --http: the hooks' commands reach it by its socket. Or set http.enabled to true in ${paths.userConfig}, then: agentd restart`,
+      message: "The daemon listens on no port, so hooks cannot send requests to it over HTTP.",
+      remedy: `Run the command without --http: the hooks then use the daemon's socket. Or set http.enabled to true in ${paths.userConfig}, then: agentd restart`,
       exitCode: ExitCode.config
     })
   }
@@ -113,7 +113,7 @@ const planOf = Effect.fnUntraced(function* (approvals: boolean, http: boolean) {
     (error) =>
       new VerbFailed({
         message: `The hooks' scripts cannot be written: ${error.message}`,
-        remedy: "See that the state folder is yours: agentd doctor",
+        remedy: "Check that the state directory is yours: agentd doctor",
         exitCode: ExitCode.failed
       })
   )
@@ -123,11 +123,11 @@ const planOf = Effect.fnUntraced(function* (approvals: boolean, http: boolean) {
     : plan
 })
 
-/** A sentence that says who answers permission requests. */
+/** A sentence that says where permission requests are answered. */
 const answered = (approvals: boolean): string =>
   approvals
-    ? "Permission requests can be answered with agentd approve and deny, too (--no-approvals turns that off)."
-    : "Permission requests are answered in the sessions' own terminals only (--approvals lets agentd approve answer them)."
+    ? "Permission requests can also be answered with agentd approve and deny (to turn this off: --no-approvals)."
+    : "Permission requests can be answered only in the sessions' own terminals (to let agentd approve answer them: --approvals)."
 
 const install = Effect.fnUntraced(function* (input: Input) {
   const file = input.project ? projectFile : yield* userFile
@@ -137,16 +137,16 @@ const install = Effect.fnUntraced(function* (input: Input) {
   const { backup, changed, settings } = yield* SettingsFile.install(file, plan)
   const obstacles = HookSettings.obstacles(settings, plan.http?.port)
   yield* print({ file, changed, backup, approvals, obstacles, by: plan.reporter.way }, () => [
-    changed ? `The hooks are in ${file}.` : `The hooks were in ${file} already.`,
+    changed ? `The hooks were added to ${file}.` : `The hooks were already in ${file}.`,
     answered(approvals),
     ...(plan.http === undefined
       ? []
       : [
-          `Those that decide nothing go to port ${plan.http.port}: a program that takes it while the daemon is down hears them, and can answer them.`
+          `Hooks that decide nothing use port ${plan.http.port}. While the daemon is down, a program that listens on this port receives and can answer them.`
         ]),
-    ...(backup === null ? [] : [`What was there before: ${backup}`]),
-    ...obstacles.map((obstacle) => `But ${obstacle}.`),
-    "Open sessions use them when you start them again. See which have reported: agentd hooks status"
+    ...(backup === null ? [] : [`A copy of the previous file: ${backup}`]),
+    ...obstacles.map((obstacle) => `Warning: ${obstacle}.`),
+    "Open sessions use the hooks after a restart of the session. To see which sessions have reported: agentd hooks status"
   ])
 })
 
@@ -154,16 +154,16 @@ const uninstall = Effect.fnUntraced(function* (input: Input) {
   const file = input.project ? projectFile : yield* userFile
   const { changed, kept } = yield* SettingsFile.uninstall(file)
   yield* print({ file, changed, backup: kept }, () => [
-    changed ? `The hooks are out of ${file}.` : `There were no hooks of ours in ${file}.`,
-    ...(kept === null ? [] : [`More has changed there since; as it was before them: ${kept}`])
+    changed ? `The hooks were removed from ${file}.` : `There were no agentd hooks in ${file}.`,
+    ...(kept === null ? [] : [`The file has other changes since the install. A copy from before the install: ${kept}`])
   ])
 })
 
-const OLD = "they are not as this agentd writes them: agentd hooks install brings them up to date"
+const OLD = "the hooks are from another version of agentd. To update them: agentd hooks install"
 const OLD_HTTP =
-  "they are an older agentd's, and go to a port that any program of this machine can take: agentd hooks install makes commands of them"
+  "the hooks are from an older agentd, and use a port that any program of this machine can take. To update them: agentd hooks install"
 
-/** The plan to which installed hooks are compared: with HTTP if some use it and the port is enabled. */
+/** The plan with which installed hooks are compared: with HTTP if some hooks use it and the config enables a port. */
 const planBeside = Effect.fnUntraced(function* ({ approvals, urls }: HookSettings.Installed, config: UserConfig) {
   const { paths } = yield* Invocation
   const plan = yield* commands(approvals, config)
@@ -175,7 +175,10 @@ const planBeside = Effect.fnUntraced(function* ({ approvals, urls }: HookSetting
     : { ...plan, http: { port, token: token.value } }
 })
 
-/** Checks the hooks in a settings file. `problem`: why they do not run, or cannot be read; null if all is well. */
+/**
+ * Checks the hooks in a settings file. `problem`: why the hooks do not run, or cannot be read; null if there is no
+ * problem.
+ */
 const writtenIn = Effect.fnUntraced(function* (scope: "user" | "project", file: string, config: UserConfig) {
   const found = yield* Effect.result(SettingsFile.read(file))
   if (found._tag === "Failure") return { scope, file, installed: false, problem: found.failure.message }
@@ -196,14 +199,14 @@ const writtenIn = Effect.fnUntraced(function* (scope: "user" | "project", file: 
   }
 })
 
-/** The hooks in both settings files: the user's and the project's. */
+/** The hooks in the user's settings file and in the project's. */
 const written = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const config = yield* loadUser(paths.userConfig)
   return [yield* writtenIn("user", yield* userFile, config), yield* writtenIn("project", projectFile, config)]
 })
 
-/** The hooks as findings for `doctor`; empty if none are installed, or if the config cannot be read. */
+/** Findings about the hooks for `doctor`; empty if no hooks are installed, or if the config cannot be read. */
 export const checks = written.pipe(
   Effect.map((places) =>
     places
@@ -211,7 +214,7 @@ export const checks = written.pipe(
       .map(({ file, problem, scope }): Check => ({
         name: scope === "user" ? "hooks" : "project hooks",
         level: problem === null ? "ok" : "warn",
-        detail: problem === null ? `they are in ${file}` : `${file}: ${problem}`,
+        detail: problem === null ? `installed in ${file}` : `${file}: ${problem}`,
         remedy: problem === null ? null : `Run: agentd hooks install${scope === "user" ? "" : " --project"}`
       }))
   ),
@@ -246,7 +249,7 @@ const status = Effect.gen(function* () {
       ? [`Cannot list the sessions that have reported: ${heard.failure.message} ${heard.failure.remedy}`]
       : heard.success.length === 0
         ? [
-            "No session has reported yet. Start one, or look whether its folder is trusted: untrusted ones run no hooks."
+            "No session has reported yet. Start a session. Check that Claude Code trusts its folder: in untrusted folders, no hooks run."
           ]
         : table(
             ["PLATE", "STATUS", "HEARD", "BY", "SESSION", "FOLDER"],

@@ -1,8 +1,8 @@
 /**
  * `agentd init`: finds the installed coding agents, asks the necessary questions, and writes a working agentd.jsonc.
  *
- * Guarantees: an existing file is not changed; without a terminal, or with --yes, no questions are asked: the builder
- * is the first agent with a login. The command runs no agent and reads no key.
+ * Guarantees: an existing file is not changed. Without a terminal, or with --yes, no questions are asked, and the
+ * builder is the first agent with a login. The command runs no agent and reads no key.
  */
 import { Effect, FileSystem } from "effect"
 import { Prompt } from "effect/cli"
@@ -23,7 +23,7 @@ interface Input {
   readonly yes: boolean
 }
 
-/** If no agent was found, the file is written for the most common one. */
+/** The agent that the file is written for if no agent was found: the most common one. */
 const NONE: Found = { id: "claude", program: null, login: null, key: null, logIn: "claude, then /login in it" }
 
 const nameOf = ({ id, program }: Found): string => (id === "model" ? "a model behind its API" : (program ?? id))
@@ -31,25 +31,25 @@ const nameOf = ({ id, program }: Found): string => (id === "model" ? "a model be
 const loginOf = ({ id, login }: Found): string =>
   login === null ? "probably not logged in" : id === "model" ? `with ${login}` : `logged in by ${login}`
 
-/** The agent to use: the one named by a flag, the only one, or a person's choice. */
+/** The agent to use: the agent of --agent, the only agent that was found, or the user's choice. */
 const chosen = Effect.fnUntraced(function* (found: ReadonlyArray<Found>, named: AgentId | undefined, asks: boolean) {
   if (named !== undefined) {
     const one = found.find(({ id }) => id === named)
     if (one !== undefined) return one
     const others = found.map(({ id }) => id)
     return yield* new VerbFailed({
-      message: `There is no ${named} here: ${named === "model" ? "neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set" : "its program is not on the PATH"}. Nothing was written.`,
+      message: `There is no ${named} here: ${named === "model" ? "neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set" : "its program is not in the PATH"}. Nothing was written.`,
       remedy:
         others.length === 0
           ? "Install it first."
-          : `Install it first, or take one that is here: agentd init --agent ${others[0]}`,
+          : `Install it first, or use an agent that is installed: agentd init --agent ${others[0]}`,
       exitCode: ExitCode.failed
     })
   }
   if (!asks || found.length < 2) return found[0]
   return yield* Prompt.run(
     Prompt.Select<Found>({
-      message: "Which agent is to work here?",
+      message: "Which agent do you want to use in this project?",
       choices: found.map((one) => ({ value: one, title: `${one.id}: ${nameOf(one)}, ${loginOf(one)}` }))
     })
   )
@@ -68,7 +68,7 @@ const rolesOf = Effect.fnUntraced(function* (given: ReadonlyArray<Role>, asks: b
   return ROLES.filter((role) => picked.includes(role))
 })
 
-/** Whether the folder has a repository with a commit: only then can an agent get its own repository. */
+/** Whether the folder is in a git repository with a commit. Only then can an agent get its own repository. */
 const isRepository = PersonGit.run(".", "rev-parse", "--verify", "--quiet", "HEAD").pipe(
   Effect.timeout("10 seconds"),
   Effect.map(({ code }) => code === 0),
@@ -77,24 +77,24 @@ const isRepository = PersonGit.run(".", "rev-parse", "--verify", "--quiet", "HEA
 
 const exists = (path: string) =>
   new VerbFailed({
-    message: `${path} is there already and was left as it is.`,
-    remedy: "Edit it, or move it away first.",
+    message: `${path} already exists, and was not changed.`,
+    remedy: "Edit the file, or move it away first.",
     exitCode: ExitCode.failed
   })
 
-/** The file as it is written if no agent was found. */
+/** Text of the file that is written if no agent was found. */
 export const SAMPLE = textOf({ found: NONE, roles: ["builder"], isRepository: false })
 
 const written = Effect.fnUntraced(function* (path: string, text: string) {
   const fs = yield* FileSystem.FileSystem
-  // "wx": if two commands run at once, only one of them can write
+  // "wx": if two commands run at the same time, only one of them can write the file
   yield* fs.writeFileString(path, text, { flag: "wx" }).pipe(
     Effect.mapError((error) =>
       error.reason._tag === "AlreadyExists"
         ? exists(path)
         : new VerbFailed({
             message: `${path} cannot be written: ${troubleOf(error)}`,
-            remedy: remedyOf(error, "Run it in a folder that you may write in."),
+            remedy: remedyOf(error, "Run the command in a folder in which you can write."),
             exitCode: ExitCode.failed
           })
     )
@@ -105,7 +105,9 @@ const next = (agent: Found | undefined, roles: ReadonlyArray<Role>): ReadonlyArr
   const [first = "builder"] = roles
   const send = `agentd start, then: agentd send ${first} "What is this project? Two sentences." and: agentd attach ${first}`
   if (agent === undefined)
-    return ["Install one (npm i -g @anthropic-ai/claude-code), then: agentd start. To look around without: agentd demo"]
+    return [
+      "Install an agent (npm i -g @anthropic-ai/claude-code), then: agentd start. To try agentd without one: agentd demo"
+    ]
   return [
     agent.login === null && agent.logIn !== null ? `Log in first: ${agent.logIn}. Then: ${send}` : `Next: ${send}`
   ]
@@ -116,7 +118,7 @@ export const run = Effect.fnUntraced(function* ({ agent, roles: given, yes }: In
   const { env } = yield* Entry
   const fs = yield* FileSystem.FileSystem
   const path = NodePath.resolve(CONFIG_NAME)
-  // check first, so that no question is asked in vain
+  // check first, so that no question is asked if the file exists
   if (yield* Effect.orElseSucceed(fs.exists(path), () => false)) return yield* exists(path)
   const asks = interactive && !yes && !json
   const found = yield* find(env)
@@ -126,10 +128,10 @@ export const run = Effect.fnUntraced(function* ({ agent, roles: given, yes }: In
   yield* print({ path, agent: one?.id ?? null, roles, found }, () => [
     ...found.map((each) => `Found ${each.id}: ${nameOf(each)}, ${loginOf(each)}.`),
     ...(found.length === 0
-      ? ["No agent was found: no claude, codex, opencode or gemini on the PATH, no key of a model."]
+      ? ["No agent was found: neither claude, codex, opencode or gemini in the PATH, nor the key of a model."]
       : []),
-    `Wrote ${path}: ${roles.join(", ")}, by ${(one ?? NONE).id}. It is yours to edit; what is missing for it: agentd doctor`,
+    `Wrote ${path}: ${roles.join(", ")}, by ${(one ?? NONE).id}. You can edit the file. To check what is missing: agentd doctor`,
     ...next(one, roles),
-    "Your own Claude Code sees your agents, and speaks to them, after: claude mcp add agentd -- agentd mcp"
+    "To let your own Claude Code see your agents and send them messages: claude mcp add agentd -- agentd mcp"
   ])
 })

@@ -1,6 +1,6 @@
-/** InitChoices: values of the flags of `agentd init`; a file of its own, because each start of the program loads it. */
+/** InitChoices: values of the flags of `agentd init`. A separate file, because each start of the program loads it. */
 
-/** Coding agents, and "model": a model behind an API, run by agentd's own agent. */
+/** Ids of coding agents. "model" is a model behind an API, run by agentd's own agent. */
 export const AGENTS = ["claude", "codex", "opencode", "gemini", "model"] as const
 export type AgentId = (typeof AGENTS)[number]
 

@@ -1,7 +1,7 @@
 /**
- * InitText: the commented agentd.jsonc that `agentd init` writes, for a program and some roles. Pure.
+ * InitText: the commented agentd.jsonc that `agentd init` writes, for an agent program and the chosen roles. Pure.
  *
- * Guarantees: each text is a valid config; examples for agents that are not installed are comments.
+ * Guarantees: each text is a valid config. Examples for agents that are not installed are comments.
  */
 import { basename } from "node:path"
 import type { Found } from "./AgentPrograms.ts"
@@ -9,17 +9,17 @@ import type { Role } from "./InitChoices.ts"
 
 export const TITLES: { readonly [role in Role]: string } = {
   builder: "builds and fixes",
-  reviewer: "looks at what others have made, and changes nothing",
-  planner: "makes plans of goals, and changes nothing"
+  reviewer: "reviews the work of others, and changes nothing",
+  planner: "makes plans for goals, and changes nothing"
 }
 
 const INSTRUCTIONS: { readonly [role in Role]: string } = {
   builder: "Run the tests before you say that you are done.",
-  reviewer: "Say what is wrong, where, and how to mend it, the worst first. Say so when nothing is.",
-  planner: "Small tasks, each with how to see that it is done. Read the project before you plan."
+  reviewer: "Say what is wrong, where, and how to fix it, the worst problem first. If nothing is wrong, say so.",
+  planner: "Make small tasks, each with a way to check that it is done. Read the project before you plan."
 }
 
-/** The backend of a program. `reads`: the agent must change nothing. */
+/** The backend for an agent program. `reads`: the agent may only read, and must change nothing. */
 export const backendOf = ({ id, key, program }: Pick<Found, "id" | "key" | "program">, reads: boolean): object => {
   switch (id) {
     case "claude":
@@ -42,7 +42,7 @@ export const backendOf = ({ id, key, program }: Pick<Found, "id" | "key" | "prog
   }
 }
 
-/** JSON on one line with spaces, as a person would write it. */
+/** JSON on one line, with spaces as in hand-written JSON. */
 const line = (value: unknown): string =>
   JSON.stringify(value, null, 1).replaceAll(/\n\s*/g, " ").replaceAll("[ ", "[").replaceAll(" ]", "]")
 
@@ -54,35 +54,37 @@ export interface Wanted {
 }
 
 const builder = ({ found, isRepository }: Wanted): ReadonlyArray<string> => [
-  `    // An agent's name; messages go to it with: agentd send builder "…"`,
+  `    // The name of an agent. To send it a message: agentd send builder "…"`,
   `    "builder": {`,
   `      "role": "${TITLES.builder}",`,
-  `      // Goes into each of its prompts.`,
+  `      // Added to each prompt of the agent.`,
   `      "instructions": "${INSTRUCTIONS.builder}",`,
   ...(found.id === "claude"
     ? [
-        `      // Claude Code, turn by turn: agentd attach builder. Others are below.`,
-        `      // With "sandbox": "on" it is held in the project, and reaches its model alone: no other network, none of your`,
-        `      // settings. Its key, or your login, goes through agentd (docs/security.md).`
+        `      // Claude Code, turn by turn: agentd attach builder. Other backends are below.`,
+        `      // With "sandbox": "on" it can access only the project and its model: no other network, none of your settings.`,
+        `      // agentd adds its key, or your login, to its requests (docs/security.md).`
       ]
     : []),
   `      "backend": ${line(backendOf(found, false))},`,
   ...approvals(
     found,
     `{ "mode": "auto" }`,
-    `      // What has side effects asks you: agentd approve. Also: read_only, full_access.`
+    `      // Calls with side effects wait for your approval: agentd approve. Other modes: read_only, full_access.`
   ),
-  `      // "inbox": it runs when there is a message. "loop" (with a "prompt"): again and again.`,
+  `      // "inbox": it runs when it has a message. "loop" (with a "prompt"): it runs again and again.`,
   `      "mode": "inbox",`,
-  `      // A repository and branch of its own (agentd/NAME), so that agents do not step on each other.`,
+  `      // Its own repository and branch (agentd/NAME), so that agents do not change the same files.`,
   `      "worktree": ${isRepository},`,
-  `      // After an error it waits 2 s, 4 s … up to 60 s; after so many it stops for good and mails.`,
+  `      // After an error it waits 2 s, 4 s … up to 60 s. After this many errors it stops permanently, and a mail is sent.`,
   `      "maxConsecutiveErrors": 5,`,
   `      "maxTotalErrors": 20`,
   `    }`
 ]
 
-/** Codex without ACP asks agentd for no approvals, so it gets no such setting. */
+/**
+ * The lines of the approvals setting. Codex without ACP does not ask agentd for approvals, so it gets no such setting.
+ */
 const approvals = (found: Wanted["found"], mode: string, ...comment: ReadonlyArray<string>): ReadonlyArray<string> =>
   "argv" in backendOf(found, false) && found.id === "codex" && !isAcp(found)
     ? []
@@ -100,18 +102,18 @@ const reader = (role: Exclude<Role, "builder">, { found }: Wanted): ReadonlyArra
 ]
 
 const EXAMPLES = `
-    // Any program: the prompt comes on its standard input, its exit code is the outcome.
+    // Any program: it reads the prompt from standard input, and its exit code is the outcome.
     // ,"reporter": { "backend": { "type": "command", "argv": ["./report.sh"], "sandbox": "on" } }
 
-    // A model behind an API: agentd runs its turns and its tools, the shell in a sandbox.
-    // The key is in ANTHROPIC_API_KEY where the daemon is started, or in "keyFile".
+    // A model behind an API: agentd runs its turns and tools, with the shell in a sandbox.
+    // The key is in ANTHROPIC_API_KEY of the daemon's environment, or in "keyFile".
     // ,"critic": {
     //   "backend": { "type": "model", "provider": "anthropic", "model": "claude-sonnet-5-5" },
     //   "approvals": { "mode": "read_only" },
     //   "budget": { "tokens": 2000000 }
     // }
 
-    // Any agent that speaks the Agent Client Protocol. In its sandbox it sees its login and nothing else of your home.
+    // Any agent with the Agent Client Protocol. In its sandbox it can read its login, but nothing else in your home.
     // ,"opencode": {
     //   "backend": {
     //     "type": "acp",
@@ -122,7 +124,10 @@ const EXAMPLES = `
     //   }
     // }`
 
-/** Planner, workers and critic from the chosen roles; with fewer than two roles, an example in a comment. */
+/**
+ * The goals section: planner, workers and critic from the chosen roles. With fewer than two roles, an example in a
+ * comment.
+ */
 const goals = (roles: ReadonlyArray<Role>): ReadonlyArray<string> => {
   const named = {
     ...(roles.includes("planner") ? { planner: "planner" } : {}),
@@ -131,20 +136,20 @@ const goals = (roles: ReadonlyArray<Role>): ReadonlyArray<string> => {
   }
   return roles.length < 2
     ? [
-        `  // Who makes the plan of a goal, and who looks at the result: agentd goal "…"`,
+        `  // Which agent plans a goal, and which one reviews the result: agentd goal "…"`,
         `  // ,"goals": { "planner": "builder", "critic": "critic", "checks": ["npm test"] }`
       ]
     : [
-        `  // Who plans a goal, works it off and looks at the result: agentd goal "…"`,
-        `  // With "checks": ["npm test"] that has to succeed, too.`,
+        `  // Which agents plan a goal, do its tasks and review the result: agentd goal "…"`,
+        `  // With "checks": ["npm test"], this command must succeed, too.`,
         `  "goals": ${line(named)}`
       ]
 }
 
-const REST = `  // A room in which agents and you take turns: agentd channel join review
+const REST = `  // A channel in which agents and you take turns: agentd channel join review
   // ,"channels": { "review": { "agents": ["builder", "critic"], "topic": "what is built" } }
 
-EXAMPLE  // Who is told when an agent has stopped for good. Try it: agentd alert test
+EXAMPLE  // Who gets a mail when an agent has stopped permanently. To test it: agentd alert test
   // ,"mail": {
   //   "to": "ada@example.org",
   //   "smtp": {
@@ -162,8 +167,8 @@ export const textOf = (wanted: Wanted): string => {
   const blocks = roles.map((role) => (role === "builder" ? builder(wanted) : reader(role, wanted)))
   const [own, example] = roles.length < 2 ? [[], [...goals(roles), "", ""]] : [[...goals(roles), ""], []]
   return [
-    "// What agentd keeps running in this project.",
-    "// Every field, its default and its meaning: agentd schema",
+    "// The agents that agentd keeps running in this project.",
+    "// All fields with their defaults and meanings: agentd schema",
     "{",
     `  "agents": {`,
     blocks.map((lines) => lines.join("\n")).join(",\n"),

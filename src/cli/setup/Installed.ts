@@ -1,16 +1,19 @@
-/** Installed: how this program was installed, and how to uninstall it. */
+/** Installed: finds out how this program was installed, and how to uninstall it. */
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Entry } from "../parse/Invocation.ts"
 
-/** The way in which this program was installed. `root`: folder of its package. */
+/** How this program was installed. `root`: folder of its package. */
 type Installation =
   | { readonly _tag: "Npm"; readonly root: string; readonly prefix: string }
   | { readonly _tag: "Clone"; readonly root: string }
   | { readonly _tag: "Other"; readonly root: string }
 
-/** Pure. `script`: real path of the program. `hasSources`: whether a folder holds agentd's sources. */
+/**
+ * Finds out how the program was installed. Pure. `script`: real path of the program. `hasSources`: whether a folder
+ * contains agentd's sources.
+ */
 export const installationOf = (script: string, hasSources: (root: string) => boolean): Installation => {
   const root = dirname(dirname(script))
   const modules = dirname(root)
@@ -31,14 +34,14 @@ export const removal = Effect.map(installation, (found) => {
   switch (found._tag) {
     case "Npm": {
       const modules = dirname(found.root)
-      // an older agentd saved the package there before an upgrade
+      // an older agentd saved a copy of the package in this folder before an upgrade
       const kept = fs.readdirSync(modules).filter((name) => name.startsWith(".agentd-"))
       const rest = kept.map((name) => ` && rm -rf '${join(modules, name)}'`).join("")
-      return `The program: npm rm -g --prefix '${found.prefix}' agentd${rest}`
+      return `To remove the program: npm rm -g --prefix '${found.prefix}' agentd${rest}`
     }
     case "Clone":
-      return `The program runs from a clone, ${found.root}: remove that; a link to it goes by: npm rm -g agentd`
+      return `The program runs from the clone ${found.root}: remove the clone. To remove a link to it: npm rm -g agentd`
     case "Other":
-      return `The program, in ${found.root}, goes by the way that it came.`
+      return `The program is in ${found.root}. Remove it in the way in which it was installed.`
   }
 })

@@ -1,8 +1,8 @@
 /**
- * KeptLog: the log's segments in a state directory, and which of them `keepLog` deletes; `gc` shows them.
+ * KeptLog: lists the log's segments in a state directory, and which of them the setting `keepLog` deletes, for `gc`.
  *
- * Guarantees: `look` changes nothing. Only the daemon deletes segments, and never one that something open needs: in
- * that case it deletes fewer than are shown.
+ * Guarantees: `look` changes nothing. Only the daemon deletes segments, and never a segment that an open item needs.
+ * The daemon can therefore delete fewer segments than are shown.
  */
 import { Clock, Effect } from "effect"
 import { existsSync } from "node:fs"
@@ -34,7 +34,10 @@ const segmentsIn = (store: string): Segments | undefined => {
   }
 }
 
-/** `keep`: keepLog in the user's current config, whether in force or not; undefined: all segments stay. */
+/**
+ * Lists the segments. `keep`: the setting keepLog in the user's current config file, applied or not; undefined: all
+ * segments are kept.
+ */
 export const look = Effect.fnUntraced(function* (store: string, keep: Kept | undefined) {
   const now = yield* Clock.currentTimeMillis
   return yield* Effect.try({
@@ -62,16 +65,17 @@ const bytesOf = (parts: ReadonlyArray<Part>): string => sizeOf(parts.reduce((sum
 export const words = (parts: ReadonlyArray<Part>, keep: Kept | undefined): ReadonlyArray<string> => {
   if (parts.length === 0) return []
   const [goes, stays] = [parts.filter(({ goes }) => goes), parts.filter(({ goes }) => !goes)]
-  const setting = keep === undefined ? "no keepLog is set in your config, so all stays" : `keepLog "${keep.text}"`
+  const setting =
+    keep === undefined ? "keepLog is not set in your config, so all segments are kept" : `keepLog "${keep.text}"`
   return [
-    `The log's older part: ${count(parts.length, "segment")}, ${bytesOf(parts)}; ${setting}.`,
-    ...goes.map(({ at, bytes, path }) => `goes: ${path} (${sizeOf(bytes)}), the newest of it from ${dayOf(at)}`),
+    `The older part of the log: ${count(parts.length, "segment")}, ${bytesOf(parts)}; ${setting}.`,
+    ...goes.map(({ at, bytes, path }) => `to delete: ${path} (${sizeOf(bytes)}), its newest rune is from ${dayOf(at)}`),
     ...(goes.length === 0
       ? []
       : [
-          `The daemon deletes ${goes.length === 1 ? "it" : "these"} for good, with your config as it is since its start, and keeps what something open needs.`
+          `The daemon permanently deletes ${goes.length === 1 ? "this segment" : "these segments"}, unless an open item needs them. It uses the config that it read at its start.`
         ]),
-    ...(stays.length > 0 && keep !== undefined ? [`stays: ${count(stays.length, "segment")}, ${bytesOf(stays)}`] : [])
+    ...(stays.length > 0 && keep !== undefined ? [`kept: ${count(stays.length, "segment")}, ${bytesOf(stays)}`] : [])
   ]
 }
 

@@ -1,9 +1,9 @@
 /**
- * Leftovers: files in a state directory that are no longer needed, by age.
+ * Leftovers: finds files in a state directory that are no longer needed, by age.
  *
- * Guarantees: `find` removes nothing. A work tree is a leftover only if a running daemon has no agent for it, and if
- * its removal loses no work: nothing is uncommitted or unmerged, and no process is in it. A branch must be merged; a
- * home is a leftover only if no agent has its name. A work tree that must stay is reported with the reason.
+ * Guarantees: `find` removes nothing. A work tree is a leftover only if a running daemon has no agent for it and its
+ * removal loses no work: nothing is uncommitted or unmerged, and no process uses it. A branch must be merged. A home is
+ * a leftover only if no agent has its name. A work tree that must be kept is reported with the reason.
  */
 import { Effect } from "effect"
 import * as fs from "node:fs"
@@ -22,7 +22,7 @@ export interface Leftover {
   /** Time of the last change, ms since the epoch. */
   readonly at: number
   readonly why: string
-  /** Set for a work tree, which needs its own way of removal. */
+  /** Facts for the removal of a work tree; set only for work trees. */
   readonly spec?: Worktree.WorktreeSpec
   readonly branch?: Worktree.Branch
 }
@@ -38,7 +38,7 @@ export interface Found {
   readonly kept: ReadonlyArray<Kept>
 }
 
-/** An agent, with the facts that tell which work tree is its own. */
+/** An agent, with the facts by which its work tree is recognized. */
 export interface Agent {
   readonly agent: string
   readonly conversation: string
@@ -47,7 +47,7 @@ export interface Agent {
 
 export interface Options {
   readonly state: string
-  /** ms since the epoch; anything changed later stays. */
+  /** ms since the epoch. Files that have changed later are kept. */
   readonly before: number
   /** The daemon's agents; undefined if no daemon runs. */
   readonly agents: ReadonlyArray<Agent> | undefined
@@ -78,28 +78,28 @@ const isOf = ({ agent, conversation, cwd }: Agent, folder: string): boolean =>
   (cwd !== null && inside(realOf(folder), realOf(cwd))) ||
   (agent === basename(folder) && conversation.startsWith(basename(dirname(folder))))
 
-/** Decides about a work tree: a leftover, to be kept with a reason, or neither if an agent uses it. */
+/** Decides whether a work tree is a leftover, or is kept with a reason. If an agent uses it, the result is neither. */
 const judge = Effect.fnUntraced(function* ({ agents, before, state }: Options, folder: string) {
   const at = workedAt(folder)
   const keep = (why: string): Found => ({ leftovers: [], kept: [{ path: folder, bytes: folderBytes(folder), why }] })
-  if (agents === undefined) return keep("the daemon does not run, so nobody can tell whether an agent needs it")
+  if (agents === undefined) return keep("the daemon does not run, so it is unknown whether an agent needs it")
   if (agents.some((agent) => isOf(agent, folder))) return { leftovers: [], kept: [] }
   const stores = join(state, STORES)
   const own = yield* OwnRepository.read(stores, folder)
-  if (own === undefined) return keep("it holds no repository that agentd has made")
+  if (own === undefined) return keep("it contains no repository that agentd created")
   const repository = basename(own.lender) === ".git" ? dirname(own.lender) : own.lender
   const spec = { repository, stores, folder, agent: own.branch.replace(/^agentd\//, "") }
-  if (at >= before) return keep("it was changed lately")
+  if (at >= before) return keep("it has changed recently")
   const why = yield* Effect.match(Worktree.keptFor(spec), {
     onSuccess: (found) => found?.detail,
     onFailure: ({ message }) => message
   })
   if (why !== undefined) return keep(why)
-  const found: Leftover = { ...leftover("worktree", folder, "no agent is of it, and all work is merged", at), spec }
+  const found: Leftover = { ...leftover("worktree", folder, "no agent uses it, and all its work is merged", at), spec }
   return { leftovers: [found], kept: [] }
 })
 
-/** Paths of the work trees; in the folder, they are sorted by project and agent. */
+/** Paths of the work trees, which are in folders by project and agent. */
 const foldersIn = (state: string): ReadonlyArray<string> => {
   const base = Workplace.worktreesIn(state)
   return namesIn(base)
@@ -107,7 +107,7 @@ const foldersIn = (state: string): ReadonlyArray<string> => {
     .filter((folder) => fs.statSync(folder).isDirectory())
 }
 
-/** The repositories for which the daemon has a git folder of its own. */
+/** The repositories for which the daemon has its own git folder. */
 const repositories = (state: string): ReadonlyArray<string> => {
   const lenders = namesIn(join(state, STORES))
     .map((name) => join(state, STORES, name, "objects/info/alternates"))
@@ -117,13 +117,13 @@ const repositories = (state: string): ReadonlyArray<string> => {
   return [...new Set(lenders.map((gitDir) => dirname(gitDir)))]
 }
 
-/** Branches without agent and work tree, whose work is merged into the branch that is checked out. */
+/** Branches that have no agent and no work tree, and whose work is merged into the checked-out branch. */
 const branches = Effect.fnUntraced(function* ({ agents, before, state }: Options) {
   if (agents === undefined) return []
   const trees = new Set(foldersIn(state).map((folder) => basename(folder)))
   const stores = join(state, STORES)
   const all = yield* Effect.forEach(repositories(state), (repository) =>
-    // a repository that cannot be read: its branches stay
+    // if a repository cannot be read, its branches are kept
     Effect.orElseSucceed(Worktree.mergedBranches(stores, repository), () => [])
   )
   return all
@@ -131,24 +131,24 @@ const branches = Effect.fnUntraced(function* ({ agents, before, state }: Options
     .filter(({ agent, at }) => at < before && !trees.has(agent) && !agents.some((one) => one.agent === agent))
     .map((branch): Leftover => {
       const path = `${branch.repository} ${Worktree.branchOf(branch.agent)}`
-      return { kind: "branch", path, bytes: 0, at: branch.at, why: "no agent is of it, and it is merged", branch }
+      return { kind: "branch", path, bytes: 0, at: branch.at, why: "no agent uses it, and it is merged", branch }
     })
 })
 
-/** Homes of sandboxed agents for which no agent of that name exists. */
+/** Home folders of sandboxed agents that no longer exist. */
 const homes = ({ agents, state }: Options): ReadonlyArray<Leftover> => {
   if (agents === undefined) return []
   const base = join(state, "homes")
   return namesIn(base)
     .filter((name) => !agents.some(({ agent }) => agent === name.slice(0, name.lastIndexOf("-"))))
-    .map((name) => leftover("home", join(base, name), "no agent of that name is there", workedIn(join(base, name))))
+    .map((name) => leftover("home", join(base, name), "no agent has this name", workedIn(join(base, name))))
 }
 
-/** Time of the last creation or removal in a folder, two levels deep; ms since the epoch. */
+/** Time of the last creation or removal of a file in a folder or its subfolders, in ms since the epoch. */
 const workedIn = (folder: string): number =>
   Math.max(changedAt(folder), ...namesIn(folder).map((name) => changedAt(join(folder, name))))
 
-/** Whether the keeper of this folder still runs. Its pid can belong to another process by now. */
+/** Whether the keeper of this folder still runs. Its pid is not enough: another process can have it by now. */
 const isKept = (folder: string): boolean => {
   try {
     const pid = Number(fs.readFileSync(join(folder, "pid"), "utf8"))
@@ -158,48 +158,50 @@ const isKept = (folder: string): boolean => {
   }
 }
 
-/** Folders of ended keepers, only if no daemon runs. Not the newest: the next daemon looks for runs there. */
+/**
+ * Folders of ended keepers, if no daemon runs. The newest is left out, because the next daemon looks for runs there.
+ */
 const keepers = ({ agents, state }: Options): ReadonlyArray<Leftover> => {
   const base = join(state, "keeper")
   const all = namesIn(base).filter((name) => /^\d+$/.test(name))
   const newest = `${Math.max(...all.map(Number))}`
   return all
     .filter((name) => name !== newest && agents === undefined && !isKept(join(base, name)))
-    .map((name) => leftover("keeper", join(base, name), "its keeper has ended, and a newer one is there"))
+    .map((name) => leftover("keeper", join(base, name), "its keeper has ended, and there is a newer keeper"))
 }
 
 const logs = ({ state }: Options): ReadonlyArray<Leftover> =>
   ["daemon.log.1"]
     .map((name) => join(state, name))
     .filter((path) => fs.existsSync(path))
-    .map((path) => leftover("log", path, "the daemon writes to another one"))
+    .map((path) => leftover("log", path, "the daemon writes to another log file"))
 
 const replaced = ({ state }: Options): ReadonlyArray<Leftover> =>
   namesIn(state)
     .filter((name) => name.startsWith("replaced-"))
-    .map((name) => leftover("replaced", join(state, name), "a restore has put another store in its place"))
+    .map((name) => leftover("replaced", join(state, name), "a restore has replaced this store"))
 
-/** Copies of a store from before a change of its schema. */
+/** Copies of the store that were made before a change of its schema. */
 const schemas = ({ state }: Options): ReadonlyArray<Leftover> =>
   namesIn(state)
     .filter((name) => /^runes\.db\.schema-\d+$/.test(name))
-    .map((name) => leftover("replaced", join(state, name), "the store as it was before it was brought up to date"))
+    .map((name) => leftover("replaced", join(state, name), "a copy of the store from before a change of its schema"))
 
 const backups = ({ state }: Options): ReadonlyArray<Leftover> =>
   namesIn(state)
     .filter((name) => /^before-\d.*\.tar\.zst$/.test(name))
-    .map((name) => leftover("replaced", join(state, name), "the store as it was before an upgrade"))
+    .map((name) => leftover("replaced", join(state, name), "a copy of the store from before an upgrade"))
 
 const parts = ({ state }: Options): ReadonlyArray<Leftover> =>
   ["files", "waiting", "configs", "segments", "archive"]
     .flatMap((folder) => namesIn(join(state, folder)).map((name) => join(state, folder, name)))
     .filter((path) => path.endsWith(".part"))
-    .map((path) => leftover("part", path, "it was never whole"))
+    .map((path) => leftover("part", path, "the file was never completed"))
 
 const hooks = ({ state }: Options): ReadonlyArray<Leftover> =>
   namesIn(join(state, "hooks", "refused"))
     .map((name) => join(state, "hooks", "refused", name))
-    .map((path) => leftover("hook", path, "the daemon could not read it"))
+    .map((path) => leftover("hook", path, "the daemon could not read this event"))
 
 export const find = Effect.fnUntraced(function* (options: Options) {
   const trees = yield* Effect.forEach(foldersIn(options.state), (folder) => judge(options, folder))
@@ -213,7 +215,7 @@ export const find = Effect.fnUntraced(function* (options: Options) {
   } satisfies Found
 })
 
-/** Removes a leftover. Returns the reason if it stays: a work tree or branch is checked again first. */
+/** Removes a leftover. Returns the reason if it is kept: a work tree or branch is checked again first. */
 export const remove = Effect.fnUntraced(function* ({ branch, path, spec }: Leftover, state: string) {
   if (branch !== undefined) {
     return yield* Effect.match(Worktree.removeBranch(join(state, STORES), branch), {

@@ -1,9 +1,9 @@
 /**
- * `agentd doctor --security`: shows what each agent could access. It uses the configs in force if the daemon
- * runs, else this folder's config, as a daemon started here would apply it.
+ * `agentd doctor --security`: shows what each agent could access. If the daemon runs, its applied configs are used.
+ * Otherwise the config of this folder is used, as a daemon started here would apply it.
  *
- * Guarantees: nothing is started; the names of secrets and variables are shown, but no value; no line is wider
- * than the terminal, or than 80 columns elsewhere.
+ * Guarantees: nothing is started. The names of secrets and variables are shown, but no value. No line is wider than the
+ * terminal, or than 80 columns without a terminal.
  */
 import * as ByteCount from "../../config/ByteCount.ts"
 import { Duration, Effect } from "effect"
@@ -17,14 +17,14 @@ import { Entry, Invocation, print } from "../parse/Invocation.ts"
 import { type Cell, count, cut, paint, plain, table } from "../render/Output.ts"
 import { displayWidth } from "../render/Width.ts"
 
-/** The access that agents of a daemon started here would have. */
+/** The access that agents would have if a daemon were started here. */
 const fromHere = Effect.gen(function* () {
   const { caller, paths } = yield* Invocation
   const { command, env } = yield* Entry
   if (caller.config === null) {
     return yield* new VerbFailed({
-      message: "The daemon is not running, and there is no agentd.jsonc here or above.",
-      remedy: "Go to a project, or start the daemon: agentd start",
+      message: "The daemon is not running, and there is no agentd.jsonc in this folder or above it.",
+      remedy: "Go to a project's folder, or start the daemon: agentd start",
       exitCode: ExitCode.config
     })
   }
@@ -45,7 +45,7 @@ const COLUMNS = 80
 const LABEL = 13
 const NAME = 24
 
-/** Breaks words into lines of at most `columns` cells; a longer word is cut. */
+/** Breaks words into lines of at most `columns` cells. A word that is longer than a line is cut. */
 const wrapped = (words: ReadonlyArray<string>, columns: number): ReadonlyArray<string> => {
   const lines: Array<string> = []
   for (const word of words.map((one) => cut(one, columns))) {
@@ -68,7 +68,7 @@ const listed = (items: ReadonlyArray<string>): ReadonlyArray<string> =>
   items.map((item, index) => plain(item) + (index === items.length - 1 ? "" : ","))
 
 const paths = (items: ReadonlyArray<string>): ReadonlyArray<string> =>
-  items.includes("/") ? split("all that you can") : listed(items)
+  items.includes("/") ? split("everything that you can") : listed(items)
 
 const span = (millis: number) => Duration.format(Duration.millis(millis))
 
@@ -78,16 +78,18 @@ const heldBy = ({ by, confined, refused }: AgentReach): string =>
 const keysOf = ({ keys }: AgentReach): string =>
   keys.held.length > 0 ? keys.held.join(", ") : keys.putInBy === null ? "none" : `none (${keys.putInBy} has it)`
 
-/** Warnings that a person must not miss. */
+/** Warnings that the user must not miss. */
 const honest = ({ confined, control, refused, unheld }: AgentReach): ReadonlyArray<string> =>
   refused !== null
     ? [`would not run: ${refused}`]
     : [
         ...(!confined && unheld.length === 0
-          ? ["not confined: this agent has your rights; the log of what it did is honest, not proof"]
+          ? ["not confined: this agent has your rights, so it could change the log of its own actions"]
           : []),
-        ...(unheld.length > 0 ? [`not confined: ${unheld.join(", ")}; what a server does has your rights`] : []),
-        ...(control ? ["it can call agentd as you would; only its marks tell that it was the agent"] : [])
+        ...(unheld.length > 0 ? [`not confined: ${unheld.join(", ")}; such a server runs with your rights`] : []),
+        ...(control
+          ? ["it can call agentd as if it were you; only marks on its processes show that it is the agent"]
+          : [])
       ]
 
 const isSize = (name: string): boolean => name === "memory" || name === "disk"
@@ -98,7 +100,7 @@ const turnOf = ({ toolCalls, usd, wallTime }: NonNullable<AgentReach["limits"]["
     ...(toolCalls === null ? [] : [count(toolCalls, "tool call")]),
     ...(usd === null ? [] : [`${usd} USD where known`])
   ]
-  return all.length === 0 ? [] : [`a turn ${all.join(", ")}, without the waits for you`]
+  return all.length === 0 ? [] : [`a turn ${all.join(", ")}, not counting waits for you`]
 }
 
 const limitsOf = ({ limits }: AgentReach): string =>
@@ -127,18 +129,18 @@ const approvalsOf = ({ approvals: { always, bind, mode, never, timeout } }: Agen
 const networkOf = ({ network, provider }: AgentReach): string => {
   switch (network) {
     case "host":
-      return "all of this machine's, its loopback included"
+      return "the whole network of this machine, including loopback"
     case "gateway":
       return `its model at ${provider}, through the gateway; nothing else`
     case "none":
-      return provider === null ? "none" : `none; agentd asks its model at ${provider}`
+      return provider === null ? "none" : `none; agentd calls its model at ${provider}`
   }
 }
 
 const keyWords = (one: AgentReach): string =>
   [
     one.keys.held.length === 0 ? "none in its environment" : `in its environment: ${one.keys.held.join(", ")}`,
-    ...(one.keys.putInBy === null ? [] : [`its model's is put in by the ${one.keys.putInBy}`]),
+    ...(one.keys.putInBy === null ? [] : [`the key of its model is added by the ${one.keys.putInBy}`]),
     ...(one.reads.includes("/") ? ["and every key that you can read"] : [])
   ].join("; ")
 
@@ -187,7 +189,7 @@ export const told = Effect.gen(function* () {
           ...agents.flatMap((one) => ["", ...details(one, width, colour)]),
           "",
           ...wrapped(
-            split("A sub-agent reaches what its parent does. What each of these words holds: docs/security.md"),
+            split("A sub-agent has the same access as its parent. For the meaning of these words: docs/security.md"),
             width
           )
         ]
@@ -196,7 +198,7 @@ export const told = Effect.gen(function* () {
   if (refused === 0) return
   return yield* new VerbFailed({
     message: `${refused} of ${count(agents.length, "agent")} would not run.`,
-    remedy: "Fix each one as described, then run agentd doctor --security again.",
+    remedy: "Fix these agents as described, then run agentd doctor --security again.",
     exitCode: ExitCode.problems
   })
 })

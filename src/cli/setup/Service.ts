@@ -1,9 +1,9 @@
 /**
- * `agentd service install|uninstall|status|reload|mail`: the daemon as a systemd service: of the user, or of the
- * system with a user of its own.
+ * `agentd service install|uninstall|status|reload|mail`: manages the daemon as a systemd service of the user, or as a
+ * service of the system with a separate user.
  *
- * Guarantees: a unit file that a person wrote is only overwritten after a confirmation or with --yes; after install,
- * systemd has reloaded and accepted the unit files; status changes nothing.
+ * Guarantees: a unit file that agentd did not write is overwritten only after a confirmation or with --yes. After
+ * install, systemd has reloaded and accepted the unit files. `status` changes nothing.
  */
 import { Clock, Effect, FileSystem, Option } from "effect"
 import { homedir, networkInterfaces, userInfo } from "node:os"
@@ -29,9 +29,9 @@ import { plain } from "../render/Output.ts"
 export interface Input {
   readonly action: "install" | "uninstall" | "status"
   readonly system: boolean
-  /** The service user of a system unit. */
+  /** The user that a system service runs as. */
   readonly as: string
-  /** Credentials for the unit, each NAME=FILE. */
+  /** Credentials for the unit, each as NAME=FILE. */
   readonly credential: ReadonlyArray<string>
   readonly linger: boolean
   readonly yes: boolean
@@ -64,7 +64,7 @@ const place = Effect.fnUntraced(function* (system: boolean) {
 const textOf = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readFileString(file), () => undefined))
 
-/** Whether agentd has written the unit for this user and state directory. */
+/** Whether the unit for this user and state directory exists and was written by agentd. */
 export const isInstalled = Effect.fnUntraced(function* (system: boolean) {
   const { file } = yield* place(system)
   return (yield* textOf(file))?.startsWith(UnitFile.MARK) === true
@@ -80,30 +80,30 @@ const credentialsOf = Effect.fnUntraced(function* (given: ReadonlyArray<string>)
   const wrong = given.find((text) => credentialOf(text) === undefined)
   if (wrong === undefined) return given.flatMap((text) => credentialOf(text) ?? [])
   return yield* new VerbFailed({
-    message: `${plain(wrong)} names no credential.`,
-    remedy: "Write NAME=FILE, the file with its whole path: --credential smtp=/home/ada/.config/agentd/smtp-password",
+    message: `${plain(wrong)} is not a valid credential.`,
+    remedy: "Use NAME=FILE with an absolute path: --credential smtp=/home/ada/.config/agentd/smtp-password",
     exitCode: ExitCode.usage
   })
 })
 
-/** Runs a systemd tool; on failure, the error contains its output. */
+/** Runs a systemd tool. If the tool fails, the error contains its output. */
 const ordered = Effect.fnUntraced(function* (words: ReadonlyArray<string>, remedy: string) {
   const { code, stderr } = yield* Unit.tool(words)
   if (code !== 0) return yield* failed(`${words.join(" ")} failed: ${plain(stderr) || `exit code ${code}`}`, remedy)
 })
 
-/** Fails if the systemd manager cannot be used: it does not run, or the system's needs root. */
+/** Fails if the systemd manager cannot be used: it does not run, or the system's manager needs root. */
 const checkManager = Effect.fnUntraced(function* (manager: "user" | "system") {
   if (manager === "system" && process.getuid?.() !== 0) {
     return yield* failed(
-      "A unit of the system can be installed by root only.",
-      "Install it as root: sudo agentd service install --system. Or as your own: agentd service install"
+      "Only root can install a unit of the system.",
+      "Install it as root: sudo agentd service install --system. Or install a service of your user: agentd service install"
     )
   }
   if (yield* Unit.hasManager(manager)) return
   return yield* failed(
     manager === "user" ? "There is no systemd user session on this machine." : "systemd does not run here.",
-    "Without it, start the daemon in the background: agentd start"
+    "Start the daemon in the background without systemd: agentd start"
   )
 })
 
@@ -119,7 +119,7 @@ const addUser = Effect.fnUntraced(function* (name: string) {
   if (code === 0) return false
   yield* ordered(
     ["useradd", "--system", "--user-group", "--home-dir", Unit.SYSTEM_STATE, "--shell", "/usr/sbin/nologin", name],
-    `Add the user ${name} in the way of your system, then try again.`
+    `Add the user ${name} by your system's own tools, then try again.`
   )
   return true
 })
@@ -131,7 +131,7 @@ const write = Effect.fnUntraced(function* (file: string, text: string) {
       fs.makeDirectory(NodePath.dirname(file), { recursive: true }),
       Effect.andThen(fs.writeFileString(`${file}.new`, text, { mode: 0o644 }), fs.rename(`${file}.new`, file))
     ),
-    ({ message }) => failed(`${file} could not be written: ${message}`, "Check that you own its folder.")
+    ({ message }) => failed(`${file} could not be written: ${message}`, "Check that you own the file's folder.")
   )
 })
 
@@ -139,12 +139,12 @@ const write = Effect.fnUntraced(function* (file: string, text: string) {
 const checkOwn = Effect.fnUntraced(function* (file: string, yes: boolean) {
   const before = yield* textOf(file)
   if (before === undefined || before.startsWith(UnitFile.MARK)) return
-  yield* confirm(yes, `${file} is there, and agentd did not write it.`, "Overwrite it?")
+  yield* confirm(yes, `${file} already exists, and agentd did not write it.`, "Overwrite the file?")
 })
 
 const lingerCommand = (user: string): string => `loginctl enable-linger ${user}`
 
-/** Loopback addresses of the page's port, on which systemd can listen; empty if the config enables no port. */
+/** Loopback addresses of the web page's port, on which systemd can listen. Empty if the config enables no port. */
 const pageOf = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const { http } = yield* UserFile.inForce(paths)
@@ -154,7 +154,7 @@ const pageOf = Effect.gen(function* () {
   return port === undefined ? [] : hosts.map((host) => `${host}:${port}`)
 })
 
-/** Socket units of an earlier install, except the control socket's. */
+/** Socket units of an earlier install, except the unit of the control socket. */
 const stale = Effect.fnUntraced(function* (at: { readonly pageFile: string; readonly unit: string }) {
   return (yield* textOf(at.pageFile)) === undefined ? [] : [`${UnitFile.pageUnit(at.unit)}.socket`]
 })
@@ -190,7 +190,7 @@ const install = Effect.fnUntraced(function* (input: Input) {
   yield* checkOwn(at.file, input.yes)
   if (input.system && input.as === "agentd") {
     return yield* new VerbFailed({
-      message: "Neither a person nor the user that runs agentd commands may be named agentd.",
+      message: "The user of the service must not be named agentd, because agentd uses this name for itself.",
       remedy: "Choose another name: agentd service install --system --as agents",
       exitCode: ExitCode.usage
     })
@@ -227,17 +227,21 @@ const install = Effect.fnUntraced(function* (input: Input) {
   yield* print(
     { unit: at.unit, manager: at.manager, file: at.file, started: !isUp, user: of.user ?? null, lingers },
     () => [
-      `${at.file} is written and enabled${isUp ? "" : `, and ${at.unit} runs`}.`,
+      `${at.file} was written and enabled${isUp ? "" : `, and ${at.unit} is running`}.`,
       ...(added ? [`The user ${input.as} was added.`] : []),
       ...(isOurs
         ? [
-            `${at.unit} runs already; this holds from its next start on: ${input.system ? `systemctl restart ${at.unit}` : "agentd restart"}`
+            `${at.unit} is already running. The new unit file applies after: ${input.system ? `systemctl restart ${at.unit}` : "agentd restart"}`
           ]
         : []),
-      ...(isUp && !isOurs ? ["A daemon runs that is not this service. Let it take over: agentd restart"] : []),
+      ...(isUp && !isOurs
+        ? ["A daemon is running outside of this service. To let the service run it: agentd restart"]
+        : []),
       ...(lingers
         ? []
-        : [`It ends with your last logout, and does not start at boot. To keep it running: ${lingerCommand(user)}`])
+        : [
+            `The service ends with your last logout, and does not start at boot. To change this: ${lingerCommand(user)}`
+          ])
     ]
   )
 })
@@ -247,13 +251,17 @@ const uninstall = Effect.fnUntraced(function* ({ system, yes }: Input) {
   const at = yield* place(system)
   if ((yield* textOf(at.file)) === undefined) {
     return yield* print({ unit: at.unit, manager: at.manager, removed: false }, () => [
-      `${at.file} is not there: nothing was done.`
+      `${at.file} does not exist, so nothing was done.`
     ])
   }
   yield* checkManager(at.manager)
   const before = yield* Unit.status(at.unit, at.manager)
   const runs = Option.isSome(before) && before.value.pid !== undefined
-  yield* confirm(yes, runs ? `${at.unit} runs, and is stopped.` : `${at.file} is removed.`, "Remove the service?")
+  yield* confirm(
+    yes,
+    runs ? `${at.unit} is running, and will be stopped.` : `${at.file} will be removed.`,
+    "Remove the service?"
+  )
   const ctl = at.words.split(" ")
   const units = [...(yield* stale(at)), `${at.unit}.socket`, at.unit]
   const known = (yield* textOf(at.socketFile)) === undefined ? [at.unit] : units
@@ -261,7 +269,7 @@ const uninstall = Effect.fnUntraced(function* ({ system, yes }: Input) {
   for (const file of [at.file, at.failure, at.socketFile, at.pageFile]) yield* Effect.ignore(fs.remove(file))
   yield* ordered([...ctl, "daemon-reload"], `See why: ${at.words} status`)
   yield* print({ unit: at.unit, manager: at.manager, removed: true }, () => [
-    `${at.file} is removed. The daemon's data stays in its state directory; without systemd: agentd start`
+    `${at.file} was removed. The daemon's data stays in its state directory. To start the daemon without systemd: agentd start`
   ])
 })
 
@@ -290,12 +298,14 @@ const status = Effect.fnUntraced(function* ({ system }: Input) {
   yield* print(facts, () => [
     `${at.unit}: ${isThere ? `installed (${at.file})` : "not installed"}, ${enabled ? "enabled" : "not enabled"}, ${facts.state}${facts.pid === null ? "" : ` (pid ${facts.pid})`}`,
     ...(facts.status === null ? [] : [plain(facts.status)]),
-    ...(isThere && !listens ? ["systemd does not listen for it: who connects does not start it"] : []),
+    ...(isThere && !listens
+      ? ["systemd does not listen on its socket, so a connection does not start the daemon"]
+      : []),
     ...(known !== undefined && known.restarts > 0
-      ? [`systemd started it again ${known.restarts} times; last: ${known.result}`]
+      ? [`systemd has restarted it ${known.restarts} times; last result: ${known.result}`]
       : []),
     ...(lingers === false
-      ? [`It ends with your last logout. To keep it running: ${lingerCommand(userInfo().username)}`]
+      ? [`The service ends with your last logout. To change this: ${lingerCommand(userInfo().username)}`]
       : []),
     ...(isThere ? [] : [`To install it: agentd service install${system ? " --system" : ""}`])
   ])
@@ -303,7 +313,7 @@ const status = Effect.fnUntraced(function* ({ system }: Input) {
 
 export const run = (input: Input) => ({ install, uninstall, status })[input.action](input)
 
-/** For ExecReload=: reads every project's file again; a change that waits for approval still waits. */
+/** For ExecReload= of the unit: reads every project's config again. A change that waits for approval still waits. */
 export const reload = {
   run: Effect.fnUntraced(function* () {
     const { caller, paths } = yield* Invocation
@@ -324,18 +334,18 @@ export const reload = {
 
 interface MailInput {
   readonly unit: string
-  /** Do not send a second mail for the same failure. */
+  /** Whether a second mail for the same failure is suppressed. */
   readonly once: boolean
 }
 
 const MAILED = "failure-mailed.json"
 
-/** An id of the failure. Another failure, or one after a new daemon has started, has another id. */
+/** An id of the failure. Another failure, or a failure after the start of a new daemon, has another id. */
 const failureOf = Effect.fnUntraced(function* (unit: string) {
   const { paths } = yield* Invocation
   const manager = paths.state === Unit.SYSTEM_STATE ? "system" : "user"
   const known = Option.getOrUndefined(yield* Unit.status(unit, manager))
-  // each daemon writes to the log when it starts, so the head differs
+  // each daemon writes to the log when it starts, so the head of the log differs
   const head = yield* Effect.match(StoreCopy.facts(paths.store), {
     onSuccess: ({ head }) => head,
     onFailure: () => null
@@ -349,19 +359,19 @@ const mailed = Effect.fnUntraced(function* ({ once, unit }: MailInput) {
   const failure = yield* failureOf(unit)
   if (once && (yield* textOf(note)) === failure) {
     return yield* print({ unit, response: null }, () => [
-      `${unit} has failed as before, and no daemon has begun since: that was mailed.`
+      `${unit} has failed again, and no daemon has started since the last mail, so no new mail was sent.`
     ])
   }
   const { env } = yield* Entry
   const mailer = yield* Mailer
   const redact = yield* Redact
   yield* redact.register(secretsIn(env))
-  // use the config in force: a mistake in the file must not prevent the mail
+  // use the config that was applied last: a mistake in the current file must not prevent the mail
   const config = yield* UserFile.inForce(paths)
   if (config.mail === undefined) {
     return yield* failed(
-      `${unit} has failed, and nobody is mailed: ${paths.userConfig} has no mail section.`,
-      "Add one; see: agentd schema --user"
+      `${unit} has failed, but no mail was sent: ${paths.userConfig} has no mail section.`,
+      "Add a mail section. See its fields: agentd schema --user"
     )
   }
   const start = `systemctl ${paths.state === Unit.SYSTEM_STATE ? "" : "--user "}start ${unit}`
@@ -371,12 +381,12 @@ const mailed = Effect.fnUntraced(function* ({ once, unit }: MailInput) {
     config.mail,
     Mail.daemonFailed({ host: mailer.host(), unit, last, start }, now)
   )
-  // if the note cannot be written, the failure is mailed again
+  // if the note cannot be written, the failure will be mailed again
   if (once) yield* Effect.ignore(write(note, failure))
   yield* print({ unit, response }, () => [
-    `${config.mail!.smtp.host} took the mail that ${unit} has failed: ${response}`
+    `${config.mail!.smtp.host} accepted the mail that ${unit} has failed: ${response}`
   ])
 })
 
-/** For OnFailure=: mails that the daemon has failed, which the daemon itself cannot do. */
+/** For OnFailure= of the unit: sends a mail that the daemon has failed, which the daemon itself cannot do. */
 export const mail = { run: (input: MailInput) => Effect.provide(mailed(input), Redact.layer) }

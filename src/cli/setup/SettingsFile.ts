@@ -1,12 +1,10 @@
 /**
- * SettingsFile: changes a settings file of Claude Code, which Claude Code and its user
- * change as well.
+ * SettingsFile: changes a settings file of Claude Code, which Claude Code and its user also change.
  *
- * Guarantees: a change is atomic (a new file is written, then renamed; a link is followed,
- * so that it stays a link); if somebody else writes at the same time, the file is read
- * again and no change is lost; a file that cannot be parsed is not changed. Before our first
- * change, the file is copied. When our hooks are removed and nothing else has changed, that copy
- * is restored byte for byte. The file holds a token: only its owner can read it.
+ * Guarantees: a change is atomic: a new file is written, then renamed. A link is followed, so that it stays a link. If
+ * another program writes at the same time, the file is read again, and no change is lost. A file that cannot be parsed
+ * is not changed. Before agentd's first change, the file is copied. If agentd's hooks are removed and nothing else has
+ * changed, the copy is restored byte for byte. The file contains a token, so only its owner can read it.
  */
 import { Effect, FileSystem, type PlatformError, Result, Schedule, Schema } from "effect"
 import * as NodePath from "node:path"
@@ -19,16 +17,16 @@ export class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("Sett
   remedy: Schema.String
 }) {}
 
-/** Somebody wrote the file between our read and our write. */
+/** Error: another program wrote the file between the read and the write. */
 class Overtaken extends Schema.TaggedError<Overtaken>()("Overtaken", {}) {}
 
 const BACKUP = ".before-agentd"
 const OWNER_ONLY = 0o600
 
 export interface Found {
-  /** The real path, with links resolved. */
+  /** Real path of the file, with links resolved. */
   readonly path: string
-  /** Undefined: the file does not exist. */
+  /** Content of the file; undefined if the file does not exist. */
   readonly text: string | undefined
   readonly mode: number
   readonly document: HookSettings.Document
@@ -58,8 +56,8 @@ export const read = Effect.fnUntraced(function* (path: string) {
   const document = text === undefined ? HookSettings.NEW : HookSettings.read(text)
   if (document === undefined) {
     return yield* new SettingsRefused({
-      message: `${path} is not a JSON object; it was left as it was.`,
-      remedy: "Fix it (Claude Code reads no comments and no trailing commas there), then run this again."
+      message: `${path} is not a JSON object, so it was not changed.`,
+      remedy: "Fix the file (without comments and trailing commas), then run the command again."
     })
   }
   return { path: real, text, mode, document } satisfies Found
@@ -78,14 +76,14 @@ const replace = Effect.fnUntraced(function* (found: Found, text: string, mode: n
   }).pipe(Effect.onError(() => Effect.ignore(fs.remove(beside))))
 })
 
-/** Reads, changes and writes; retries if somebody else wrote in between. */
+/** Reads, changes and writes the file; tries again if another program wrote it meanwhile. */
 const change = <A, E, R>(path: string, by: (found: Found) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(read(path), by).pipe(
     Effect.retry({ schedule: Schedule.recurs(5), while: (error) => error instanceof Overtaken }),
     Effect.mapError((error) =>
       error instanceof Overtaken
         ? new SettingsRefused({
-            message: `${path} is being written by others all the time.`,
+            message: `Other programs keep writing ${path}.`,
             remedy: "Try again in a moment."
           })
         : error
@@ -102,8 +100,8 @@ export const install = Effect.fnUntraced(function* (path: string, plan: HookSett
       if (Result.isFailure(result)) {
         const { field, found } = result.failure
         return yield* new SettingsRefused({
-          message: `${path}: "${field}" is ${found}, so our hooks have no place there; it was left as it was.`,
-          remedy: `Change it to what Claude Code expects, or remove it. Then run this again.`
+          message: `${path}: the field "${field}" is ${found}, so agentd's hooks cannot be added. The file was not changed.`,
+          remedy: `Change the field to what Claude Code expects, or remove it. Then run the command again.`
         })
       }
       const backup = `${found.path}${BACKUP}`
@@ -134,7 +132,7 @@ export const uninstall = Effect.fnUntraced(function* (path: string) {
         yield* fs.remove(backup)
         return { changed: true, kept: null }
       }
-      // without a backup, the file did not exist before: if nothing else is in it, remove it
+      // without a backup, the file did not exist before the install: if it contains nothing else now, remove it
       if (before === undefined && Object.keys(left).length === 0) yield* fs.remove(found.path)
       else yield* replace(found, HookSettings.rewrite(found.text, found.document, left), found.mode)
       return { changed: true, kept }

@@ -1,8 +1,9 @@
 /**
  * `agentd uninstall`: ends the daemon and removes the files that it has created on this machine.
  *
- * Guarantees: everything is shown before the question. Only names that agentd uses are removed, and only from a folder
- * that holds a store. A work tree with uncommitted or unmerged work stays, with what it needs, and the output says so.
+ * Guarantees: everything is listed before the question. Only names that agentd uses are removed, and only from a folder
+ * that contains a store. A work tree with uncommitted or unmerged work is kept, with the files that it needs, and the
+ * output says so.
  */
 import { Effect, Option } from "effect"
 import * as fs from "node:fs"
@@ -30,13 +31,13 @@ interface Input {
   readonly yes: boolean
 }
 
-/** Names that agentd uses in a state directory. */
+/** Matches the names that agentd uses in a state directory. */
 const OURS =
   /^(runes\.db.*|failure-mailed\.json.*|before-.*\.tar\.zst|lock\.(db|json).*|daemon\.log.*|(control|http)\.sock|http-.*\.token|restore\.(part|json).*|replaced-.*|archive|configs|damaged|files|gateway|goals|homes|hooks|keeper|logins|runs|segments|sessions|sockets|store|waiting|worktrees)$/
 
 const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
 
-/** The sockets, if they are not in the state directory. */
+/** Paths of the sockets, if they are not in the state directory. */
 const socketsOf = (state: string, socket: string): ReadonlyArray<string> =>
   dirname(socket) === state
     ? []
@@ -50,8 +51,8 @@ const looked = Effect.gen(function* () {
   const names = namesIn(state)
   if (!names.includes("runes.db")) {
     return yield* new VerbFailed({
-      message: `There is no agentd in ${state}.`,
-      remedy: `Name the state folder with --state DIR. ${yield* Installed.removal}`,
+      message: `There are no files of agentd in ${state}.`,
+      remedy: `Pass the right state directory with --state DIR. ${yield* Installed.removal}`,
       exitCode: ExitCode.failed
     })
   }
@@ -70,19 +71,22 @@ type Looked = Effect.Success<typeof looked>
 const linesOf = ({ hooks, items, kept, strange }: Looked, daemon: string | undefined): ReadonlyArray<string> => [
   ...(daemon === undefined ? [] : [daemon]),
   ...items.map(({ bytes, path }) => `removes: ${plain(path)} (${sizeOf(bytes)})`),
-  ...(hooks === undefined ? [] : [`takes out: agentd's hooks in ${plain(hooks)}`]),
-  ...kept.map(({ path, why }) => `stays: ${plain(path)}: ${plain(why)}`),
-  ...strange.map((path) => `stays: ${plain(path)}: it is not agentd's`)
+  ...(hooks === undefined ? [] : [`removes: agentd's hooks in ${plain(hooks)}`]),
+  ...kept.map(({ path, why }) => `keeps: ${plain(path)}: ${plain(why)}`),
+  ...strange.map((path) => `keeps: ${plain(path)}: it does not belong to agentd`)
 ]
 
-/** Lines about everything that this command does not remove, and how to remove it. */
+/** Lines about all other files that this command does not remove, and how to remove them. */
 const rest = (userConfig: string, program: string): ReadonlyArray<string> => [
-  `Not touched: your own ${userConfig}, the agentd.jsonc of projects, branches agentd/… in your repositories.`,
-  "Remove lines for completions or PATH from your shell's own file yourself.",
+  `Not removed: your own ${userConfig}, the agentd.jsonc of projects, branches agentd/… in your repositories.`,
+  "If you added lines for completions or PATH to your shell's startup file, remove them yourself.",
   program
 ]
 
-/** The unit, if one is still installed and would start the daemon again, and the command that turns it off. */
+/**
+ * The systemd unit that is still installed and would start the daemon again, with the command that turns it off;
+ * undefined if there is none.
+ */
 const unitLeft = Effect.gen(function* () {
   const { paths } = yield* Invocation
   if (paths.state === Unit.SYSTEM_STATE && (yield* Service.isInstalled(true))) {
@@ -99,7 +103,7 @@ const unitLeft = Effect.gen(function* () {
   return { unit, off: `systemctl --user disable --now ${unit}.service${isHeard ? ` ${unit}.socket` : ""}` }
 })
 
-/** Removes a path, except the work trees in `kept`. */
+/** Removes a path and everything below it, except the work trees in `kept`. */
 const removed = (path: string, kept: ReadonlyArray<string>): void => {
   if (kept.includes(path)) return
   if (kept.some((one) => one.startsWith(`${path}/`))) {
@@ -123,7 +127,7 @@ const removing = Effect.fnUntraced(function* ({ items, kept }: Looked) {
       Effect.try({
         try: () => {
           for (const { path } of items) {
-            // a work tree that stays needs its git folder in the store
+            // a work tree that is kept needs its git folder in the folder "store"
             if (stay.length === 0 || path !== join(state, "store")) removed(path, stay)
           }
         },
@@ -151,19 +155,21 @@ const uninstalling = Effect.fnUntraced(function* ({ dryRun, yes }: Input) {
   const bytes = found.items.reduce((sum, one) => sum + one.bytes, 0)
   yield* confirm(
     yes,
-    `Ends agentd in ${paths.state} and removes ${sizeOf(bytes)} for good, the log with it. A copy before: agentd backup FILE.`,
-    "Uninstall it?"
+    `This ends agentd in ${paths.state} and permanently removes ${sizeOf(bytes)}, including the log. To make a copy first: agentd backup FILE.`,
+    "Uninstall agentd?"
   )
   if (running) yield* DaemonLife.stop("agentd uninstall")
   const left = yield* unitLeft
-  // look again: agents could work until now
+  // look again, because agents could work until the daemon had stopped
   const now = yield* looked
   yield* removing(now)
   if (now.hooks !== undefined) yield* Hooks.takeOut(now.hooks)
   yield* print({ dryRun, running, ...now, removed: true, unit: left?.unit ?? null, off: left?.off ?? null }, () => [
-    `Removed: ${count(now.items.length, "thing")}.`,
-    ...now.kept.map(({ path, why }) => `Stays: ${plain(path)}: ${plain(why)}`),
-    ...(left === undefined ? [] : [`The unit ${left.unit} stays, and would start it again. Turn it off: ${left.off}`]),
+    `Removed: ${count(now.items.length, "item")}.`,
+    ...now.kept.map(({ path, why }) => `Kept: ${plain(path)}: ${plain(why)}`),
+    ...(left === undefined
+      ? []
+      : [`The unit ${left.unit} is still installed, and would start the daemon again. To turn it off: ${left.off}`]),
     ...more
   ])
 })

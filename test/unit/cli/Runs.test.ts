@@ -47,7 +47,7 @@ describe("runs", () => {
     assert.deepStrictEqual(told(runes), [
       ["builder", "r1", 2, "error", "exit code 3", false],
       ["builder", "r2", 1, "success", "", false],
-      ["builder", "r3", 0, "cut short", "it did not end in its time", false],
+      ["builder", "r3", 0, "cut short", "it did not end within its grace period", false],
       ["builder", "r4", 0, "stopped", "stopped by ada", false],
       ["builder", "r5", 0, null, "", true]
     ])
@@ -92,7 +92,7 @@ describe("runs", () => {
         ["failed", "its quota is used up (counts no error)", 7, 30, 1],
         ["stopped", "stopped by ada", null, 0, 0],
         ["done", "", null, 0, 0],
-        ["failed", "it took longer than its time limit", null, 0, 0],
+        ["failed", "it exceeded its time limit", null, 0, 0],
         ["working", "", null, 0, 0]
       ]
     )

@@ -94,7 +94,10 @@ describe("an escalation", () => {
 
   it.effect("that comes after calls have expired is said, and refuses nothing", () =>
     Effect.gen(function* () {
-      assert.match((yield* late("20 minutes", "10 minutes"))!, /after 20 min .* approvals\.timeout of hasty$/)
+      assert.match(
+        (yield* late("20 minutes", "10 minutes"))!,
+        /after 20 min,? .* expire earlier \(approvals\.timeout\): hasty$/
+      )
       assert.isUndefined(yield* late("5 minutes", "10 minutes"))
       assert.isUndefined(yield* late("20 minutes", "off"))
     })
