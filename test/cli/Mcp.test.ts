@@ -69,8 +69,8 @@ describe("agentd mcp", () => {
     Effect.gen(function* () {
       const { code, err, out } = yield* agentd(["mcp"], { env: { AGENTD_RUN: "r7" } })
       expect({ code, out }).toEqual({ code: 2, out: "" })
-      expect(err).toContain("agentd mcp is for the agent of the run that AGENTD_RUN names")
-      expect(err).toContain("→ As a person's assistant: agentd mcp --assistant")
+      expect(err).toContain("AGENTD_RUN is set, so agentd mcp serves the agent of this run")
+      expect(err).toContain("→ To serve your own assistant instead: agentd mcp --assistant")
     })
   )
 
@@ -109,7 +109,7 @@ describe("agentd mcp", () => {
       })
       expect((yield* tool("inbox")).text).toEqual(
         expect.stringMatching(
-          /--- (\w{16}) from ada, a person at 2026-11-20T09:12:00.000Z \(m1; your present task\)\nlook at\nthis\n--- \1 end$/
+          /--- (\w{16}) from ada, a person at 2026-11-20T09:12:00.000Z \(m1; your current task\)\nlook at\nthis\n--- \1 end$/
         )
       )
       expect(yield* tool("message", { agent: "reviewer", text: "please" })).toEqual({

@@ -78,7 +78,10 @@ describe("agentd mcp for a person's assistant", () => {
       assert.match((yield* tool("why", { agent: "builder" })).text, /^shop\/builder .*\(rune \d+\)/)
 
       yield* tool("send", { agent: "sleeper", text: "sleep" })
-      assert.match((yield* tool("wait", { names: ["sleeper"], seconds: 1 })).text, /^After 1 s it is not so yet\./)
+      assert.match(
+        (yield* tool("wait", { names: ["sleeper"], seconds: 1 })).text,
+        /^The status was not reached within 1 s\./
+      )
       assert.include((yield* tool("spawn", { parent: "sleeper", name: "helper", task: "help" })).text, "helper")
       assert.strictEqual((yield* tool("goals")).text, "There are no goals.")
       // whoever is spoken to is not told that a person speaks
@@ -98,7 +101,7 @@ describe("agentd mcp for a person's assistant", () => {
       const { ask, tool } = yield* session(box)
       assert.match((yield* tool("send", { agent: "nobody", text: "x" })).text, /There is no agent "nobody"[^]*→/)
       assert.match((yield* tool("wait", { names: ["nobody"] })).text, /Nothing is called "nobody"/)
-      assert.match((yield* tool("wait", { names: [] })).text, /arguments of wait do not fit/)
+      assert.match((yield* tool("wait", { names: [] })).text, /arguments of wait are invalid/)
       assert.isDefined((yield* ask("tools/call", { name: "approve", arguments: {} })).error)
       yield* box.terminate
       assert.isTrue((yield* tool("agents")).isError)

@@ -1,10 +1,10 @@
 /**
- * AssistantTools: the tools of a person's own assistant in `agentd mcp`: see what the agents do, read what they
- * said, send them messages, submit goals, and wait for them.
+ * AssistantTools: the tools of the user's own assistant in `agentd mcp`: see what the agents do, read their answers,
+ * send them messages, submit goals, and wait for them.
  *
- * Guarantees: no tool decides for a person: none approves, denies or answers a call, question or plan; each action is
- * in the log under the person's name, with "(assistant)" added; an agent's text stands in a frame that it cannot
- * close; the length of each reply is bounded.
+ * Guarantees: no tool decides for the user: none approves, denies or answers a call, question or plan. Each action is
+ * in the log under the user's name, with "(assistant)" added. An agent's text is inside a frame that the text cannot
+ * close. The length of each reply is bounded.
  */
 import { Clock, Effect, Random, Result, Schema, Stream } from "effect"
 import { agentKinds } from "../../agents/machines/AgentKinds.ts"
@@ -26,13 +26,13 @@ import { age, plain } from "../render/Output.ts"
 import { standing, unclear } from "../agents/Wait.ts"
 import * as Why from "../agents/Why.ts"
 
-/** The person whose assistant this is, and the socket of their daemon. */
+/** The user of this assistant, and the socket of the user's daemon. */
 export interface Person {
   readonly socket: string
   readonly caller: Caller
 }
 
-/** Maximum characters of an agent's answer, and of a message to it. */
+/** Maximum length in characters of an agent's answer, and of a message to an agent. */
 const [MAX_ANSWER, MAX_INPUT] = [16_000, 2_000]
 const MAX_WAIT = 3_600
 
@@ -55,14 +55,16 @@ const tool = <A, I>(spec: {
       const input = decode(args, { errors: "all" })
       if (Result.isSuccess(input))
         return call(socket, (client) => spec.run(client, input.success, caller)) as ReturnType<Tool["run"]>
-      const message = `The arguments of ${spec.name} do not fit: ${input.failure.message.replaceAll(/\s+/g, " ")}`
-      return Effect.fail(new BadInput({ message, remedy: "Call it again as its input schema says." }))
+      const message = `The arguments of ${spec.name} are invalid: ${input.failure.message.replaceAll(/\s+/g, " ")}`
+      return Effect.fail(
+        new BadInput({ message, remedy: "Call the tool again with arguments that match its input schema." })
+      )
     }
   })
 }
 
 const text = (description: string) => Schema.String.annotate({ description })
-const agent = text('The agent\'s name in this project, or project/agent, as "agents" tells it.')
+const agent = text('The agent\'s name in this project, or project/agent, as the tool "agents" shows it.')
 const count = (most: number, description: string) =>
   Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: most })).annotate({ description }))
 
@@ -78,7 +80,7 @@ const cut = (value: unknown, most: number): string => {
 
 const rowLine = (row: BoardRow, now: number): string => {
   const since = row.since === 0 ? "" : ` for ${age(now - row.since)}`
-  const asks = row.asks.length === 0 ? "" : ` [a person is asked: agentd approve ${row.asks[0]}]`
+  const asks = row.asks.length === 0 ? "" : ` [waits for the user's answer: agentd approve ${row.asks[0]}]`
   const waiting = row.inbox === 0 ? "" : `; ${row.inbox} in its inbox`
   return `${row.kind} ${nameOf(row)}: ${predicate(row, now)}${since}. ${plain(row.says)}${waiting}${asks}`
 }
@@ -86,7 +88,7 @@ const rowLine = (row: BoardRow, now: number): string => {
 const agents = tool({
   name: "agents",
   description:
-    "What the person's agents are doing: agents, goals, channels, coding sessions and all that waits for a person, a line each.",
+    "List what the user's agents are doing: agents, goals, channels, coding sessions and everything that waits for the user, one per line.",
   readOnly: true,
   schema: Schema.Struct({}),
   run: (client) =>
@@ -114,11 +116,11 @@ const turnOf = (rune: Rune): Frame.Framed | undefined => {
       return { about: `from ${Frame.sender(event.message.from)}, ${at}`, text: cut(event.message.text, MAX_INPUT) }
     }
     case "turn.completed":
-      return { about: `it answered, ${at}`, text: cut(read.payload.final_output, MAX_ANSWER) }
+      return { about: `the agent answered, ${at}`, text: cut(read.payload.final_output, MAX_ANSWER) }
     case "turn.error":
-      return { about: `its turn failed, ${at}`, text: cut(read.payload, MAX_INPUT) }
+      return { about: `the agent's turn failed, ${at}`, text: cut(read.payload, MAX_INPUT) }
     case "turn.interrupted":
-      return { about: `its turn was interrupted, ${at}`, text: "" }
+      return { about: `the agent's turn was interrupted, ${at}`, text: "" }
     default:
       return undefined
   }
@@ -136,23 +138,23 @@ const runesOf = Effect.fnUntraced(function* (
 
 const conversation = tool({
   name: "conversation",
-  description: "What an agent was asked lately, and what it answered, in full.",
+  description: "Show the newest messages to an agent and its answers, in full.",
   readOnly: true,
-  schema: Schema.Struct({ agent, turns: count(20, "How many of its last turns. Default: 3.") }),
+  schema: Schema.Struct({ agent, turns: count(20, "Number of the agent's last turns to show. Default: 3.") }),
   run: (client, { agent, turns: many = 3 }, caller) =>
     Effect.gen(function* () {
       const kinds = ["inbox.received", "turn.completed", "turn.error", "turn.interrupted"]
       const runes = yield* runesOf(client, agent, caller, { kinds, tail: 2 * many })
       const told = runes.flatMap((rune) => turnOf(rune) ?? [])
-      return told.length === 0 ? "It has had no turn yet." : yield* framed(told)
+      return told.length === 0 ? "The agent has had no turn yet." : yield* framed(told)
     })
 })
 
 const output = tool({
   name: "output",
-  description: "What an agent says and does, and what was decided about it, line by line: the newest lines.",
+  description: "Show the newest lines of an agent's output, its actions, and agentd's decisions about it.",
   readOnly: true,
-  schema: Schema.Struct({ agent, lines: count(500, "How many lines. Default: 50.") }),
+  schema: Schema.Struct({ agent, lines: count(500, "Number of lines to show. Default: 50.") }),
   run: (client, { agent, lines = 50 }, caller) =>
     Effect.gen(function* () {
       const runes = yield* runesOf(client, agent, caller, { kinds: KINDS, tail: 2_000 })
@@ -160,7 +162,7 @@ const output = tool({
       const entries = runes.flatMap((rune) => view.feed(rune))
       const last = runes.at(-1)
       const all = last === undefined ? [] : [...entries, ...view.flush(last)]
-      if (all.length === 0) return "It has said nothing yet."
+      if (all.length === 0) return "The agent has no output yet."
       const shown = all.slice(-lines).map(({ at, text }) => `${new Date(at).toISOString().slice(11, 19)} ${text}`)
       return yield* framed([{ about: `the newest lines of ${agent}`, text: shown.join("\n") }])
     })
@@ -168,7 +170,7 @@ const output = tool({
 
 const why = tool({
   name: "why",
-  description: "What led an agent to where it stands, in plain words.",
+  description: "Explain how an agent got its current status.",
   readOnly: true,
   schema: Schema.Struct({ agent }),
   run: (client, { agent }, caller) =>
@@ -182,13 +184,13 @@ const why = tool({
 const send = tool({
   name: "send",
   description:
-    'Send an agent a message, in the person\'s place. It works on it in a turn of its own; then see "wait" and "conversation".',
+    'Send a message to an agent, on behalf of the user. The agent answers it in a separate turn. To get the answer, use the tools "wait" and "conversation".',
   schema: Schema.Struct({
     agent,
-    text: text("What it is to know or to do."),
+    text: text("The text of the message: what the agent must know or do."),
     now: Schema.optionalKey(
       Schema.Boolean.annotate({
-        description: "True: its present turn ends at the next safe boundary, and this is next."
+        description: "True: end the agent's current turn as soon as it is safe; this message then starts the next turn."
       })
     )
   }),
@@ -201,12 +203,12 @@ const send = tool({
 
 const spawn = tool({
   name: "spawn",
-  description: "Give a running agent a sub-agent with a task; it ends with its parent.",
+  description: "Start a sub-agent of a running agent, with a task. The sub-agent ends with its parent.",
   schema: Schema.Struct({
     parent: agent,
-    name: text("What it is called: lower-case letters, digits, '.', '_' and '-'."),
-    task: text("Its first message: all that it needs to know."),
-    role: Schema.optionalKey(text("What it is, in a few words. Default: as its parent."))
+    name: text("Name of the sub-agent: lower-case letters, digits, '.', '_' and '-'."),
+    task: text("The sub-agent's first message: everything that it needs to know."),
+    role: Schema.optionalKey(text("Role of the sub-agent, in a few words. Default: its parent's role."))
   }),
   run: (client, { parent, ...request }, caller) =>
     Effect.map(client.Spawn({ name: parent, request, caller }), ({ message }) => message)
@@ -214,7 +216,7 @@ const spawn = tool({
 
 const goals = tool({
   name: "goals",
-  description: "The goals that the agents work off, newest first, and how each stands.",
+  description: "List the goals of the agents with their status, newest first.",
   readOnly: true,
   schema: Schema.Struct({}),
   run: (client, _, caller) =>
@@ -231,10 +233,11 @@ const goals = tool({
 
 const goal = tool({
   name: "goal",
-  description: "Give the agents of this project a goal: it is planned; a person approves the plan; it is worked off.",
+  description:
+    "Submit a goal to the agents of this project. An agent plans it, the user approves the plan, and the agents carry it out.",
   schema: Schema.Struct({
-    goal: text("What is to be achieved."),
-    planner: Schema.optionalKey(text("The agent who makes the plan. Default: as the config says."))
+    goal: text("Description of the goal."),
+    planner: Schema.optionalKey(text("The agent that makes the plan. Default: the planner of the project's config."))
   }),
   run: (client, { goal, ...more }, caller) =>
     Effect.map(
@@ -246,15 +249,17 @@ const goal = tool({
 const wait = tool({
   name: "wait",
   description:
-    "Wait until agents (or goals, channels) are so: idle after a message, done, failed, needs-you. Answers how they stand then.",
+    "Wait until agents (or goals, channels) have a status: idle (after a message), done, failed, needs-you or working. Returns their status at the end of the wait.",
   readOnly: true,
   schema: Schema.Struct({
     names: Schema.Array(agent).check(Schema.isBetweenLength(1, 50)),
-    for: Schema.optionalKey(Schema.Literals(AIMS).annotate({ description: "Default: idle." })),
+    for: Schema.optionalKey(Schema.Literals(AIMS).annotate({ description: "Status to wait for. Default: idle." })),
     since: Schema.optionalKey(
-      Schema.Int.annotate({ description: 'Only what has come after this rune counts: give the one that "send" told.' })
+      Schema.Int.annotate({
+        description: 'Wait for a status that is newer than this rune: pass the number that the tool "send" returned.'
+      })
     ),
-    seconds: count(MAX_WAIT, "The longest wait. Default: 300.")
+    seconds: count(MAX_WAIT, "Maximum wait in seconds. Default: 300.")
   }),
   run: (client, { for: aim = "idle", names, seconds = 300, since = 0 }, { config }) =>
     Effect.gen(function* () {
@@ -266,10 +271,10 @@ const wait = tool({
         const { left, never } = found
         const trouble = unclear([...rows.values()], names, found, config, meant)
         if (trouble !== undefined) {
-          return Effect.fail(new BadInput({ ...trouble, remedy: `${trouble.remedy}; or the tool "agents".` }))
+          return Effect.fail(new BadInput({ ...trouble, remedy: `${trouble.remedy}. Or use the tool "agents".` }))
         }
         meant = found.found.flat()
-        // a row that needs a person, or has failed, never reaches the aim by itself
+        // a row that needs the user, or has failed, never reaches the status by itself
         const isStuck = never.length > 0 || (aim !== "needs-you" && left.some(({ word }) => word === "needs you"))
         const isStale = meant.some(({ kind, restsOn }) => kind === "agent" && restsOn <= since)
         return Effect.succeed(!isStuck && (left.length > 0 || isStale))
@@ -277,10 +282,12 @@ const wait = tool({
       const isOver = yield* Effect.timeoutOption(watching, `${seconds} seconds`)
       const now = yield* Clock.currentTimeMillis
       const lines = meant.map((row) => rowLine(row, now))
-      return [...(isOver._tag === "None" ? [`After ${seconds} s it is not so yet.`] : []), ...lines].join("\n")
+      return [...(isOver._tag === "None" ? [`The status was not reached within ${seconds} s.`] : []), ...lines].join(
+        "\n"
+      )
     })
 })
 
-/** All tools of the assistant. None of them decides for a person. */
+/** All tools of the assistant. None of them decides for the user. */
 export const toolsOf = (person: Person): ReadonlyArray<Tool> =>
   [agents, conversation, output, why, send, spawn, goals, goal, wait].map((of) => of(person))

@@ -1,19 +1,19 @@
 /**
- * ChannelTools: the tools of a managed agent for a channel in `agentd mcp`, while it has
- * the floor. Each has the same effect as the agent's commands in plain text.
+ * ChannelTools: the tools with which a managed agent uses a channel in `agentd mcp`, while it has the floor. Each tool
+ * has the same effect as the agent's command in plain text.
  */
 import { Effect, Schema } from "effect"
 import { type Tool, tool } from "./McpTools.ts"
 
 const channel = Schema.optionalKey(
-  Schema.String.annotate({ description: "The channel's name. Default: the one whose floor you have." })
+  Schema.String.annotate({ description: "Name of the channel. Default: the channel in which you have the floor." })
 )
 
 const post = tool({
   name: "post",
   voice: "post",
   description:
-    "Post in the channel whose floor you have, while you go on working. Your answer at the end of your turn is posted by itself.",
+    "Post a message in the channel in which you have the floor, while you continue to work. Your answer at the end of your turn is posted automatically.",
   schema: Schema.Struct({ text: Schema.String.annotate({ description: "The text of the message." }), channel }),
   run: (client, runId, { channel = "", text }) =>
     Effect.map(client.VoiceChannel({ runId, channel, utterance: { _tag: "Post", text } }), (done) => done.message)
@@ -23,17 +23,18 @@ const wait = tool({
   name: "wait",
   voice: "post",
   description:
-    "Give the floor to the others when your turn ends, and get it back when what you wait for is there. End your turn after it.",
+    "Pass the floor to the other agents when your turn ends, and get it back when the wait is over. End your turn after this call.",
   schema: Schema.Struct({
-    reason: Schema.String.annotate({ description: "What you wait for." }),
+    reason: Schema.String.annotate({ description: "Description of what you wait for." }),
     until: Schema.optionalKey(
       Schema.Literals(["message", "person"]).annotate({
-        description: "What ends the wait: any message in the channel (the default), or a person's."
+        description:
+          "Event that ends the wait: message: any message in the channel (the default); person: a message of a person."
       })
     ),
     seconds: Schema.optionalKey(
       Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 86_400 })).annotate({
-        description: "Instead of until: so many seconds from the end of your turn."
+        description: "Length of the wait in seconds from the end of your turn; used instead of until."
       })
     ),
     channel
@@ -48,7 +49,8 @@ const wait = tool({
 const complete = tool({
   name: "turn_complete",
   voice: "post",
-  description: "Say that your turn in the channel is over. End your turn after it: the next one gets the floor then.",
+  description:
+    "Say that your turn in the channel is over. End your turn after this call: the next agent then gets the floor.",
   schema: Schema.Struct({ channel }),
   run: (client, runId, { channel = "" }) =>
     Effect.map(client.VoiceChannel({ runId, channel, utterance: { _tag: "TurnComplete" } }), (done) => done.message)

@@ -1,14 +1,13 @@
 /**
- * JsonRpc: a JSON-RPC 2.0 server over lines, which MCP uses on standard input and output. The
- * methods are supplied by a handler.
+ * JsonRpc: a JSON-RPC 2.0 server over lines, which MCP uses on standard input and output. A handler supplies the
+ * methods.
  *
- * Guarantees: each request gets one answer, a notification none; a line that is not JSON, not a
- * request, or too long gets an error as its answer, and the server goes on; requests run
- * concurrently, up to a limit; the server ends when its input has ended and the last answer is
- * written.
+ * Guarantees: each request gets one answer, a notification gets none. A line that is not JSON, not a request, or too
+ * long gets an error as its answer, and the server continues. Requests run concurrently, up to a limit. The server ends
+ * when its input has ended and the last answer is written.
  *
- * Effect's McpServer (4.1.0) cannot be used. After a line that is not JSON it answers nothing
- * more. It buffers a line of any length. It does not answer a last request without a line end.
+ * Effect's McpServer (4.1.0) cannot be used: after a line that is not JSON it answers no further request. It buffers
+ * lines of any length. It does not answer a last request without a line end.
  */
 import { Effect, Stream } from "effect"
 import { attempt } from "../../config/Attempt.ts"
@@ -38,13 +37,13 @@ const failure = (id: Id, { code, message }: RpcError) => ({ jsonrpc: "2.0", id, 
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Answers a message; undefined if it needs no answer. */
+/** Answers a message; undefined if the message needs no answer. */
 const answer = <R>(message: unknown, handle: Handler<R>): Effect.Effect<object | undefined, never, R> => {
   if (!isObject(message)) {
-    return Effect.succeed(failure(null, { code: CODES.invalid, message: "A request is a JSON object." }))
+    return Effect.succeed(failure(null, { code: CODES.invalid, message: "A request must be a JSON object." }))
   }
   const { id, method, params } = message
-  // responses to requests that we never sent, and notifications: both are ignored
+  // ignore notifications, and responses: this server sends no requests
   if (method === undefined && ("result" in message || "error" in message)) return Effect.succeed(undefined)
   if (!("id" in message) && typeof method === "string") return Effect.succeed(undefined)
   if (typeof id !== "string" && typeof id !== "number") {
@@ -62,16 +61,16 @@ const answer = <R>(message: unknown, handle: Handler<R>): Effect.Effect<object |
     Effect.catchDefect((defect) =>
       Effect.as(
         Effect.logDebug("a request crashed", defect),
-        failure(id, { code: CODES.internal, message: "It failed." })
+        failure(id, { code: CODES.internal, message: "The request failed because of an internal error." })
       )
     )
   )
 }
 
-/** A line, or a note that a line was too long and was discarded. */
+/** A line of input, or a note that a line was too long and was discarded. */
 type Line = { readonly _tag: "Line"; readonly text: string } | { readonly _tag: "TooLong" }
 
-/** Splits text that arrives in pieces into lines; a line that is too long is discarded while it arrives. */
+/** Splits text that arrives in pieces into lines. A line that is too long is discarded while it arrives. */
 export class Lines {
   private kept = ""
   private dropping = false
@@ -92,7 +91,7 @@ export class Lines {
     return lines
   }
 
-  /** The rest of the input without a line end. */
+  /** Returns the rest of the input, which has no line end. */
   end(): ReadonlyArray<Line> {
     const { kept } = this
     this.kept = ""
@@ -102,22 +101,22 @@ export class Lines {
 
 const parse = (text: string): unknown => attempt(() => JSON.parse(text))
 
-/** Undefined: the line needs no answer. */
+/** The answer to a line; undefined if the line needs no answer. */
 const respond = Effect.fnUntraced(function* <R>(line: Line, handle: Handler<R>) {
   if (line._tag === "TooLong") {
-    return failure(null, { code: CODES.invalid, message: `A line may have ${MAX_LINE} characters.` })
+    return failure(null, { code: CODES.invalid, message: `A line can have at most ${MAX_LINE} characters.` })
   }
   const message = parse(line.text)
-  if (message === undefined) return failure(null, { code: CODES.parse, message: "This is no JSON." })
+  if (message === undefined) return failure(null, { code: CODES.parse, message: "This line is not JSON." })
   if (!Array.isArray(message)) return yield* answer(message, handle)
   if (message.length === 0)
-    return failure(null, { code: CODES.invalid, message: "A batch holds at least one request." })
+    return failure(null, { code: CODES.invalid, message: "A batch must contain at least one request." })
   const answers = yield* Effect.forEach(message, (each) => answer(each, handle))
   const said = answers.filter((each) => each !== undefined)
   return said.length === 0 ? undefined : said
 })
 
-/** Serves until the input ends. */
+/** Serves requests until the input ends. */
 export const serve = <E, R, R2>(
   input: Stream.Stream<Uint8Array, E, R>,
   write: (line: string) => Effect.Effect<void>,

@@ -1,10 +1,10 @@
 /**
- * `agentd login SERVER`: logs in at a remote MCP server of this project's model agents, with a code that
- * is typed in elsewhere, or in a browser of this machine. `agentd logout SERVER` deletes the login.
+ * `agentd login SERVER`: logs in to a remote MCP server of this project's model agents, with a code that the user
+ * enters on a web page, or in a browser of this machine. `agentd logout SERVER` deletes the login.
  *
- * Guarantees: the tokens are stored only in a file of the state directory that only the user can
- * read: not in the log, not on the terminal. They belong to the server's address, so that a config
- * that gives another server the same name does not get them.
+ * Guarantees: the tokens are stored only in a file of the state directory that only the user can read, not in the log
+ * or on the terminal. They belong to the server's address, so that another server with the same name in a config does
+ * not get them.
  */
 import { Clock, Console, Context, Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
@@ -23,7 +23,7 @@ import { isRun } from "../projects/Trust.ts"
 
 const failed = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
 
-/** Timeout of a login in a browser. */
+/** Timeout for the user to log in with a browser. */
 const PATIENCE = "10 minutes"
 const DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 
@@ -32,12 +32,16 @@ interface Server {
   readonly clientId?: string
 }
 
-/** The remote server with this name, of any agent of this folder's project. */
+/** The remote server with this name in the config of any agent of this folder's project. */
 export const serverOf = Effect.fnUntraced(function* (name: string) {
   if (yield* isRun)
-    return yield* failed("This is a run of an agent (AGENTD_RUN is set): only a person logs in.", "A person runs it.")
+    return yield* failed(
+      "This command runs inside an agent (AGENTD_RUN is set), which may not log in.",
+      "Run the command in your own terminal, outside of the agent."
+    )
   const { caller } = yield* Invocation
-  if (caller.config === null) return yield* failed("There is no agentd.jsonc here.", "Go to the project's folder.")
+  if (caller.config === null)
+    return yield* failed("There is no agentd.jsonc in this folder or above it.", "Go to the project's folder.")
   const { agents } = yield* load(caller.config)
   const servers = new Map<string, Server>()
   for (const { backend } of Object.values(agents)) {
@@ -49,12 +53,14 @@ export const serverOf = Effect.fnUntraced(function* (name: string) {
   if (found !== undefined) return found
   const known = [...servers.keys()].join(", ")
   return yield* failed(
-    `No model agent here has a remote MCP server ${name}.`,
-    known === "" ? "Name one by url under mcp of a model backend in agentd.jsonc." : `There are: ${known}.`
+    `No model agent of this project has a remote MCP server ${name}.`,
+    known === ""
+      ? "Add the server with its url under mcp of a model backend in agentd.jsonc."
+      : `Known servers: ${known}.`
   )
 })
 
-/** Prints lines for a person on standard error; the result goes to standard output. */
+/** Prints lines for the user to standard error, because the result goes to standard output. */
 const tell = (...lines: ReadonlyArray<string>) =>
   Effect.forEach(lines, (line) => Console.error(plain(line)), { discard: true })
 
@@ -70,8 +76,8 @@ const byCode = Effect.fnUntraced(function* ({ client, issuer, scope, server }: A
   const device = yield* OAuth.device(client, endpoint, { client_id: clientId, resource: server.url, ...scope })
   yield* tell(
     `Open ${device.verification_uri_complete ?? device.verification_uri}`,
-    `and type in: ${device.user_code}`,
-    `Waiting; Ctrl-C gives up.`
+    `and enter the code: ${device.user_code}`,
+    `Waiting for the login. To cancel: Ctrl-C.`
   )
   const until = (yield* Clock.currentTimeMillis) + device.expires_in * 1000
   let interval = Math.max(1, device.interval ?? 5)
@@ -91,14 +97,14 @@ const byCode = Effect.fnUntraced(function* ({ client, issuer, scope, server }: A
     if (typeof said !== "string" && said !== undefined) return { clientId, tokens: said }
     if (said === "slow_down") interval += 5
   }
-  return yield* failed("The code expired before it was typed in.", "Try again: agentd login")
+  return yield* failed("The code expired before it was entered.", "Try again: agentd login")
 })
 
 const byBrowser = Effect.fnUntraced(function* ({ client, issuer, scope, server }: At, endpoint: string) {
   const methods = issuer.code_challenge_methods_supported
   if (methods !== undefined && !methods.includes("S256"))
     return yield* failed(
-      "The issuer does not support PKCE (proof of who began a login).",
+      "The issuer does not support PKCE (a proof of which program started the login).",
       "Ask the operator of the server."
     )
   const drawn = yield* Effect.sync(() => randomBytes(32).toString("base64url"))
@@ -117,7 +123,7 @@ const byBrowser = Effect.fnUntraced(function* ({ client, issuer, scope, server }
     ...scope
   }
   for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value)
-  yield* tell("Open in a browser of this machine:", url.href, "Waiting; Ctrl-C gives up.")
+  yield* tell("Open this address in a browser of this machine:", url.href, "Waiting for the login. To cancel: Ctrl-C.")
   const back = yield* Effect.timeoutOrElse(returned, {
     duration: PATIENCE,
     orElse: () => Effect.fail(failed("Nobody logged in within 10 minutes.", "Try again: agentd login"))
@@ -145,7 +151,10 @@ const login = Effect.fnUntraced(function* (name: string, browser: boolean) {
     code !== undefined && !(browser && page !== undefined)
       ? byCode(at, code)
       : page === undefined
-        ? failed("The issuer offers neither a code nor a page to log in.", "Name a token by bearerEnv in agentd.jsonc.")
+        ? failed(
+            "The issuer supports neither login by code nor login by a web page.",
+            "Set a token by bearerEnv in agentd.jsonc."
+          )
         : byBrowser(at, page)
   const { clientId, tokens } = yield* way
   const grant = yield* McpGrant.ofTokens({ url: server.url, tokenEndpoint: issuer.token_endpoint, clientId }, tokens)
@@ -153,7 +162,7 @@ const login = Effect.fnUntraced(function* (name: string, browser: boolean) {
   yield* McpGrant.write(join(paths.state, "logins"), grant)
   const { expiresAt = null, refreshToken } = grant
   yield* print({ server: name, url: server.url, expiresAt, renews: refreshToken !== undefined }, () => [
-    plain(`Logged in at ${name} (${server.url}). Its agents use it from their next try on.`)
+    plain(`Logged in to ${name} (${server.url}). Its agents use the login from their next attempt on.`)
   ])
 })
 

@@ -1,4 +1,4 @@
-/** `agentd logout SERVER`: deletes the login at a remote MCP server of this project. */
+/** `agentd logout SERVER`: deletes the stored login of a remote MCP server of this project. */
 import { Effect } from "effect"
 import { join } from "node:path"
 import * as McpGrant from "../../runs/model/McpGrant.ts"
@@ -11,6 +11,6 @@ export const run = Effect.fnUntraced(function* ({ server: name }: { readonly ser
   const { paths } = yield* Invocation
   const forgotten = yield* McpGrant.remove(join(paths.state, "logins"), url)
   yield* print({ server: name, url, forgotten }, () => [
-    plain(forgotten ? `The login at ${name} (${url}) is forgotten here.` : `There was no login at ${name} (${url}).`)
+    plain(forgotten ? `The login for ${name} (${url}) was deleted.` : `There was no login for ${name} (${url}).`)
   ])
 })

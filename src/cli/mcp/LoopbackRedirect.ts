@@ -1,8 +1,8 @@
 /**
  * LoopbackRedirect: a local HTTP port to which the browser redirects after a login.
  *
- * Guarantees: the server listens only on 127.0.0.1, and only until the scope closes; only a request
- * with the `state` of this login is accepted, and only the first one.
+ * Guarantees: the server listens only on 127.0.0.1, and only until the scope closes. Only the first request with the
+ * `state` of this login is accepted.
  */
 import { Deferred, Effect } from "effect"
 import { createServer } from "node:http"
@@ -28,19 +28,19 @@ export const listen = Effect.fnUntraced(function* (state: string) {
     const said = url.searchParams
     const isOurs = request.method === "GET" && url.pathname === PATH && said.get("state") === state
     response.writeHead(isOurs ? 200 : 404, { "content-type": "text/plain; charset=utf-8", connection: "close" })
-    if (!isOurs) return response.end("This is no login of agentd.\n")
+    if (!isOurs) return response.end("This is not a login of agentd.\n")
     const code = said.get("code")
     Deferred.doneUnsafe(
       returned,
       code === null
-        ? Effect.fail(refused(`The login was refused: ${(said.get("error") ?? "no code came back").slice(0, 200)}.`))
+        ? Effect.fail(refused(`The login was rejected: ${(said.get("error") ?? "no code came back").slice(0, 200)}.`))
         : Effect.succeed({ code, issuer: said.get("iss") ?? undefined })
     )
-    return response.end(code === null ? "The login was refused.\n" : "Done. You may close this page.\n")
+    return response.end(code === null ? "The login was rejected.\n" : "Done. You can close this page.\n")
   })
   const port = yield* Effect.acquireRelease(
     Effect.callback<number, VerbFailed>((resume) => {
-      server.once("error", (error) => resume(Effect.fail(refused(`No port could be had: ${error.message}.`))))
+      server.once("error", (error) => resume(Effect.fail(refused(`No local port could be opened: ${error.message}.`))))
       server.listen(0, "127.0.0.1", () => {
         const address = server.address()
         resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))

@@ -1,20 +1,21 @@
 /**
  * McpServer: a Model Context Protocol server over lines, for any set of tools.
  *
- * Guarantees: a refused call gets a result with a remedy, and the server goes on; nothing but the protocol is written.
+ * Guarantees: a rejected call gets a result with a remedy, and the server continues. Only the protocol is written to
+ * the output.
  */
 import { Console, Effect, Stdio } from "effect"
 import { VERSION } from "../../api/rpc/Version.ts"
 import * as JsonRpc from "./JsonRpc.ts"
 
-/** Supported protocol versions, newest first. The newest is offered to a client with an unknown version. */
+/** Supported protocol versions, newest first. A client with an unknown version is offered the newest one. */
 const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 
 export interface Tool {
   readonly name: string
   readonly description: string
   readonly readOnly: boolean
-  /** JSON Schema. */
+  /** JSON Schema of the tool's arguments. */
   readonly input: object
   readonly run: (args: unknown) => Effect.Effect<string, { readonly message: string; readonly remedy: string }>
 }
@@ -42,7 +43,7 @@ const callTool = (tools: ReadonlyArray<Tool>, { arguments: args, name }: JsonRpc
     const known = tools.map((tool) => tool.name).join(", ")
     return Effect.fail({
       code: JsonRpc.CODES.params,
-      message: `There is no tool ${JSON.stringify(name)}. There are: ${known}.`
+      message: `There is no tool ${JSON.stringify(name)}. Known tools: ${known}.`
     })
   }
   return found.run(args ?? {}).pipe(

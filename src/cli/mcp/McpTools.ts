@@ -1,9 +1,9 @@
 /**
- * McpTools: the tools of a managed agent in `agentd mcp`: each has a description for the agent's
- * model, and the call to the daemon.
+ * McpTools: the tools of a managed agent in `agentd mcp`. Each tool has a description for the agent's model, and the
+ * call to the daemon.
  *
- * Guarantees: invalid input is refused with the name of the field before the daemon is called;
- * every refusal is a text that says what to do next.
+ * Guarantees: invalid input is rejected with the name of the field before the daemon is called. Every error is a text
+ * that says what to do next.
  */
 import { words } from "../../runs/FileWords.ts"
 import { Effect, Random, Result, Schema } from "effect"
@@ -15,7 +15,7 @@ import type { CommandRefused } from "../../domain/Messages.ts"
 import { Report, SpawnRequest } from "../../domain/Messages.ts"
 import type { StorageError } from "../../core/event-log/EventLog.ts"
 
-/** The agent whose tools these are. */
+/** The run whose agent uses the tools, and the socket of the daemon. */
 export interface Speaker {
   readonly socket: string
   readonly runId: string
@@ -25,11 +25,11 @@ type Refusal = CommandRefused | StorageError | DaemonUnreachable
 
 export interface Tool {
   readonly name: string
-  /** The permission that the agent's `may` must contain. */
+  /** Permission for the tool, which the field `may` in the agent's config must contain. */
   readonly voice: Voice
   readonly description: string
   readonly readOnly: boolean
-  /** JSON Schema. */
+  /** JSON Schema of the tool's arguments. */
   readonly input: object
   readonly run: (speaker: Speaker, args: unknown) => Effect.Effect<string, Refusal | BadInput>
 }
@@ -41,7 +41,7 @@ export class BadInput extends Schema.TaggedError<BadInput>()("BadInput", {
 
 type Failed = Effect.Error<ReturnType<Client["VoiceAsk"]>>
 
-/** Makes a tool from the schema of its input and its call. */
+/** Makes a tool from the schema of its input and the function that calls the daemon. */
 export const tool = <A, I>(spec: {
   readonly name: string
   readonly voice: Voice
@@ -60,8 +60,10 @@ export const tool = <A, I>(spec: {
     run: ({ runId, socket }, args) => {
       const input = decode(args, { errors: "all" })
       if (Result.isFailure(input)) {
-        const message = `The arguments of ${spec.name} do not fit: ${input.failure.message.replaceAll(/(?<!\s)\s*\n\s*/g, " ")}`
-        return Effect.fail(new BadInput({ message, remedy: "Call it again as its input schema says." }))
+        const message = `The arguments of ${spec.name} are invalid: ${input.failure.message.replaceAll(/(?<!\s)\s*\n\s*/g, " ")}`
+        return Effect.fail(
+          new BadInput({ message, remedy: "Call the tool again with arguments that match its input schema." })
+        )
       }
       return call(socket, (client) => spec.run(client, runId, input.success))
     }
@@ -74,7 +76,7 @@ const inbox = tool({
   name: "inbox",
   voice: "inbox",
   description:
-    "Read your inbox: messages that wait for you, and those that your present task carries already. Reading removes nothing.",
+    "Read your inbox: the messages that wait for you, and the messages of your current task. Reading removes nothing.",
   readOnly: true,
   schema: Schema.Struct({}),
   run: (client, runId) =>
@@ -82,7 +84,7 @@ const inbox = tool({
       const { messages, more } = yield* client.VoiceInbox({ runId })
       if (messages.length === 0) return "Your inbox is empty."
       const told = messages.map(({ at, carried, files = [], from, messageId, text }): Frame.Framed => ({
-        about: `from ${Frame.sender(from)} at ${new Date(at).toISOString()} (${messageId}${carried ? "; your present task" : ""})${files.length === 0 ? "" : ` with ${files.map(words).join("; ")}`}`,
+        about: `from ${Frame.sender(from)} at ${new Date(at).toISOString()} (${messageId}${carried ? "; your current task" : ""})${files.length === 0 ? "" : ` with ${files.map(words).join("; ")}`}`,
         text
       }))
       const drawn = `${yield* Random.nextInt}/${yield* Random.nextInt}/${yield* Random.nextInt}`
@@ -94,8 +96,11 @@ const message = tool({
   name: "message",
   voice: "message",
   description:
-    "Send a message to another agent of your project. It reads it in a turn of its own; an answer comes as a message to you.",
-  schema: Schema.Struct({ agent: text("The other agent's name."), text: text("What it is to know or to do.") }),
+    "Send a message to another agent of your project. That agent reads it in a separate turn. Its answer comes to you as a message.",
+  schema: Schema.Struct({
+    agent: text("Name of the other agent."),
+    text: text("The text of the message: what the agent must know or do.")
+  }),
   run: (client, runId, { agent, text }) =>
     Effect.map(client.VoiceMessage({ runId, agent, text }), (done) => done.message)
 })
@@ -104,12 +109,16 @@ const report = tool({
   name: "report",
   voice: "report",
   description:
-    "Report how the task that you were given ended: done, failed or blocked, with what proves it. Call it once, when you are through.",
+    "Report how your task ended: done, failed or blocked, with evidence. Call this tool once, at the end of your task.",
   schema: Schema.Struct({
-    status: Report.fields.status.annotate({ description: "done, failed, or blocked (you cannot go on by yourself)." }),
-    summary: text("What was done, or what is in the way, in a few sentences."),
+    status: Report.fields.status.annotate({
+      description: "done, failed, or blocked (you cannot continue by yourself)."
+    }),
+    summary: text("What you have done, or what prevents you from continuing, in a few sentences."),
     evidence: Schema.optionalKey(
-      Schema.Array(Schema.String).annotate({ description: "Commits, commands with their output, paths." })
+      Schema.Array(Schema.String).annotate({
+        description: "Evidence for the result: commits, commands with their output, file paths."
+      })
     )
   }),
   run: (client, runId, { evidence, status, summary }) =>
@@ -123,8 +132,8 @@ const ask = tool({
   name: "ask_person",
   voice: "ask",
   description:
-    "Ask a person something that only a person can decide. The answer comes later, as a message: go on with what does not depend on it, or end your turn.",
-  schema: Schema.Struct({ question: text("The question, with all that is needed to answer it.") }),
+    "Ask a person a question that only a person can decide. The answer comes later, as a message. Continue with work that does not depend on the answer, or end your turn.",
+  schema: Schema.Struct({ question: text("The question, with everything that is needed to answer it.") }),
   run: (client, runId, { question }) => Effect.map(client.VoiceAsk({ runId, question }), (done) => done.message)
 })
 
@@ -132,22 +141,24 @@ const spawn = tool({
   name: "spawn",
   voice: "spawn",
   description:
-    "Start a sub-agent with a task of its own. It ends with you; what it reports, or answers without a report, comes to you as a message.",
+    "Start a sub-agent with its own task. The sub-agent ends when you end. Its report, or its answer if it makes no report, comes to you as a message.",
   schema: Schema.Struct({
     name: SpawnRequest.fields.name.annotate({
-      description: "What it is called: lower-case letters, digits, '.', '_' and '-'."
+      description: "Name of the sub-agent: lower-case letters, digits, '.', '_' and '-'."
     }),
-    task: text("Its first message: all that it needs to know."),
-    role: Schema.optionalKey(text("What it is, in a few words. Default: as yours.")),
-    instructions: Schema.optionalKey(text("What goes into each of its prompts. Default: as yours."))
+    task: text("The sub-agent's first message: everything that it needs to know."),
+    role: Schema.optionalKey(text("Role of the sub-agent, in a few words. Default: your own role.")),
+    instructions: Schema.optionalKey(
+      text("Text added to each prompt of the sub-agent. Default: your own instructions.")
+    )
   }),
   run: (client, runId, request) => Effect.map(client.VoiceSpawn({ runId, request }), (done) => done.message)
 })
 
 export const tools: ReadonlyArray<Tool> = [
   inbox, // reads waiting messages
-  message, // to another agent
-  report, // the result of the task
-  ask, // a person
-  spawn // a sub-agent
+  message, // sends a message to another agent
+  report, // reports the result of the task
+  ask, // asks a person
+  spawn // starts a sub-agent
 ]
