@@ -248,14 +248,14 @@ it.each([
   ["c2 because", ["c1", "c2"], { callId: "c2", reason: "because" }],
   ["because it is", ["c1", "c2"], { callId: "c1", reason: "because it is" }],
   ["c1 yes", ["c12", "c1"], { callId: "c1", reason: "yes" }],
-  ["c why", ["c1", "c2"], { message: "c fits 2 calls that ask: c1, c2" }],
-  ["", [], { message: "Nothing asks now." }]
+  ["c why", ["c1", "c2"], { message: "c matches 2 calls that wait: c1, c2" }],
+  ["", [], { message: "No call waits for an answer." }]
 ])("an answer of %j to %j", (rest, asking, is) => expect(answered(rest, asking)).toEqual(is))
 
 it.each([
   ["2", ["2a-1", "2b-1"], { callId: "2a-1", reason: "2" }],
   ["2b-1 1", ["2a-1", "2b-1"], { callId: "2b-1", reason: " 1" }],
-  ["2", [], { message: "Nothing asks you to choose now." }]
+  ["2", [], { message: "No question waits for an answer." }]
 ])("a choice of %j to %j", (rest, asking, is) => expect(chosen(rest, asking)).toEqual(is))
 
 const key = (name: string, input?: string, ctrl = false): Terminal.UserInput => ({
@@ -366,7 +366,7 @@ describe("agentd attach", () => {
       const { child, ended, out } = attached
       yield* eventually(() => out().includes("when the daemon is back"))
       child.stdin.write("one\n/interrupt\ntwo\n")
-      yield* eventually(() => out().match(/this is queued, and sent when it is back/g)?.length === 2)
+      yield* eventually(() => out().match(/The message is queued, and sent when the daemon is back/g)?.length === 2)
       expect(out()).toMatch(/No daemon is running/)
       expect(world.commands).toEqual([])
       yield* serveAt(state, world, drafts)

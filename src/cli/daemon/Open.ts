@@ -22,6 +22,7 @@ interface Input {
 
 /** Timeout for the browser to use the link. */
 const PATIENCE = "15 seconds"
+/** Interval of the checks whether a page has used the link. */
 const LOOK = Backoff.constant("200 millis")
 
 const leading = (url: string): string =>

@@ -1,8 +1,8 @@
 /**
- * Ascii: replaces our own symbols by ASCII characters, for a terminal that shows no others. Pure.
+ * Ascii: replaces agentd's own symbols by ASCII characters, for a terminal that shows only ASCII. Pure.
  *
- * Guarantees: a symbol and its replacement are one cell wide, so that columns do not move; other text of agents and
- * people is unchanged.
+ * Guarantees: a symbol and its replacement are both one cell wide, so that columns do not move. Other text of agents
+ * and users is unchanged.
  */
 import { LOOKS } from "../../domain/Words.ts"
 
@@ -46,8 +46,8 @@ const MARK = new RegExp(`[${[...MARKS.keys()].join("")}]`, "gu")
 export const ascii = (text: string): string => text.replaceAll(MARK, (mark) => MARKS.get(mark) ?? mark)
 
 /**
- * Whether a terminal shows only ASCII: `TERM=dumb`, or a locale with another character set than UTF-8. Without any
- * locale variable the answer is false.
+ * Whether a terminal shows only ASCII: with `TERM=dumb`, or if the locale has another character set than UTF-8. Without
+ * any locale variable, the answer is false.
  */
 export const isAsciiOnly = (env: (name: string) => string | undefined): boolean => {
   if (env("TERM") === "dumb") return true

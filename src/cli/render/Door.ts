@@ -5,7 +5,10 @@ import { through } from "./TerminalDoor.ts"
 
 const PRINTS = ["debug", "error", "group", "info", "log", "trace", "warn"] as const
 
-/** Runs the program with such a console. `isAscii`: our symbols are replaced by ASCII. */
+/**
+ * Runs the program with a console that passes all text through TerminalDoor. `isAscii`: replace agentd's symbols by
+ * ASCII.
+ */
 export const behindDoor = <A, E, R>(program: Effect.Effect<A, E, R>, colour: boolean, isAscii = false) =>
   Effect.gen(function* () {
     const inner = yield* Console.Console
@@ -17,7 +20,7 @@ export const behindDoor = <A, E, R>(program: Effect.Effect<A, E, R>, colour: boo
       Object.create(inner) as Console.Console,
       Object.fromEntries(
         PRINTS.map((name) => {
-          // errors have no colours of ours
+          // agentd prints errors without colours
           const shown = print(colour && name !== "error")
           return [name, (...args: ReadonlyArray<unknown>) => inner[name](...args.map(shown))]
         })

@@ -1,8 +1,8 @@
 /**
- * Explanation: what a person or a script sees of an error. Pure.
+ * Explanation: turns an error into the text or JSON that a user or a script sees. Pure.
  *
- * Guarantees: for each error there is a message and a remedy in words, for standard error, and an exit code
- * of the table in ExitCode.
+ * Guarantees: each error has a message and a remedy in words, for standard error, and an exit code of the table in
+ * ExitCode.
  */
 import { codeOf, type RefusalCode } from "../../domain/RefusalCode.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
@@ -10,14 +10,14 @@ import { json as jsonOf } from "./TerminalDoor.ts"
 
 export interface Explanation {
   readonly tag: string
-  /** Machine-readable code; undefined: the error is not a refusal. */
+  /** Machine-readable code; undefined: the error is not a rejection. */
   readonly code?: RefusalCode | undefined
   readonly message: string
   readonly remedy: string
   readonly exitCode: number
 }
 
-/** Exit codes by error tag; all other errors have `failed`. */
+/** Exit codes by error tag. All other errors have the exit code `failed`. */
 export const exitCodes: { readonly [tag: string]: number } = {
   DaemonUnreachable: ExitCode.notRunning,
   StorageError: ExitCode.store,
@@ -27,7 +27,7 @@ export const exitCodes: { readonly [tag: string]: number } = {
   ConfigError: ExitCode.config
 }
 
-/** Codes of the errors that the command line raises itself, by exit code; other exit codes have none. */
+/** Codes of the errors that the command line raises itself, by exit code. Other exit codes have no code. */
 const codesByExit: { readonly [exitCode: number]: RefusalCode } = {
   [ExitCode.usage]: "invalid",
   [ExitCode.notRunning]: "unavailable",
@@ -37,7 +37,7 @@ const codesByExit: { readonly [exitCode: number]: RefusalCode } = {
 const field = (error: object, name: string): unknown =>
   name in error ? (error as { [key: string]: unknown })[name] : undefined
 
-/** Explains an error of any layer. Its own `message`, `remedy` and `exitCode` are used if it has them. */
+/** Explains an error of any layer. If the error has its own `message`, `remedy` or `exitCode`, these are used. */
 export const explain = (error: unknown): Explanation => {
   if (typeof error !== "object" || error === null) {
     return { tag: "Unknown", message: String(error), remedy: REPORT, exitCode: ExitCode.failed }
@@ -60,8 +60,8 @@ export const explain = (error: unknown): Explanation => {
   }
 }
 
-const REPORT = "Run it again with AGENTD_DEBUG=1 to see the details, and report it if agentd is at fault."
+const REPORT = "Run the command again with AGENTD_DEBUG=1 to see the details. If the error is in agentd, report it."
 
-/** The error as it is printed: two lines, or one line of JSON. */
+/** The text that is printed for an error: two lines, or one line of JSON. */
 export const told = ({ code, exitCode, message, remedy, tag }: Explanation, json: boolean): string =>
   json ? jsonOf({ error: tag, code, message, remedy, exitCode }) : `agentd: ${message}\n  → ${remedy}`

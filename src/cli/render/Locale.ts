@@ -1,4 +1,4 @@
-/** Locale: which characters this terminal can show, according to the environment. */
+/** Locale: finds out from the environment which characters this terminal can show. */
 import { Config, Effect, Option } from "effect"
 import { isAsciiOnly } from "./Ascii.ts"
 

@@ -1,5 +1,6 @@
 /**
- * MomentText: a point in time as a person types it: `10m` or `10min ago`, `14:00`, `yesterday`, or an ISO date.
+ * MomentText: parses a past point in time as a user types it: `10m` or `10min ago`, `14:00`, `yesterday`, or an ISO
+ * date.
  *
  * Guarantees: a time or a date without a zone is in the machine's time zone.
  */
@@ -20,10 +21,10 @@ const clockOf = (text: string): number | undefined => {
   return h < 24 && m < 60 && s < 60 ? h * 3600 + m * 60 + s : undefined
 }
 
-/** `2 hours ago` without "ago". */
+/** A duration such as `2 hours ago`, without the word "ago". */
 const agoOf = (text: string): string => (/\sago$/.test(text) ? text.slice(0, -"ago".length).trimEnd() : text)
 
-/** Undefined: the text has none of these forms. */
+/** Parses a point in time; undefined if the text has none of the known forms. */
 export const parse = (given: string): Moment | undefined => {
   const text = given.trim().toLowerCase()
   if (text === "now") return { _tag: "Ago", millis: 0 }
@@ -33,7 +34,7 @@ export const parse = (given: string): Moment | undefined => {
   const span = /^\d+$/.test(text) ? Option.none() : decodeSpan(agoOf(text.replace(/^-(?=\d)/, "")))
   if (Option.isSome(span)) return { _tag: "Ago", millis: Duration.toMillis(span.value) }
   if (!/^\d{4}-\d\d/.test(text)) return undefined
-  // JavaScript would read a bare date as UTC
+  // add a time, because JavaScript would read a date without a time as UTC
   const at = Date.parse(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00` : given.trim())
   return Number.isNaN(at) ? undefined : { _tag: "At", at }
 }

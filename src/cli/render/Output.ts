@@ -1,8 +1,8 @@
 /**
- * Output: text for a person: colours, columns, ages, times. Pure.
+ * Output: formats text for the terminal: colours, columns, ages, times. Pure.
  *
- * Guarantees: columns line up, whatever their cells contain; nothing that an agent wrote
- * reaches the terminal as a control sequence.
+ * Guarantees: columns line up, whatever their cells contain. No text of an agent reaches the terminal as a control
+ * sequence.
  */
 import type { Look } from "../../domain/Words.ts"
 import { displayWidth } from "./Width.ts"
@@ -20,7 +20,10 @@ const codes: { readonly [colour in Colour]: string } = {
   bold: "1"
 }
 
-/** Control characters, lone surrogates, invisible or direction-changing ones; joiners (words, emoji) are allowed. */
+/**
+ * Matches control characters, lone surrogates, and invisible or direction-changing characters. Joiners of words and
+ * emoji are allowed.
+ */
 const HARMFUL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu
 
 /** Colours a text, and replaces control characters in it. */
@@ -29,14 +32,14 @@ export const paint = (on: boolean, colour: Colour | undefined, text: string): st
   return on && colour !== undefined && text !== "" ? `\u001b[${codes[colour]}m${harmless}\u001b[0m` : harmless
 }
 
-/** The text as a single line without control characters: the text of an agent can contain any. */
+/** The text as a single line without control characters, which the text of an agent can contain. */
 export const plain = (text: string): string => text.replaceAll(/\s+/gu, " ").replaceAll(HARMFUL, "·").trim()
 
-/** Like `plain`, but line by line, and spaces are preserved. */
+/** Like `plain`, but line by line. Spaces are kept. */
 export const plainLines = (text: string): ReadonlyArray<string> =>
   text.split(/\r\n|[\n\v\f\r\u0085\u2028\u2029]/u).map((line) => line.replaceAll("\t", "    ").replaceAll(HARMFUL, "·"))
 
-/** `1 rune`, `2 runes`. */
+/** An amount with its noun, such as `1 rune` or `2 runes`. */
 export const count = (amount: number, noun: string): string => `${amount} ${noun}${amount === 1 ? "" : "s"}`
 
 /** Cuts a text to at most `columns` cells; a cut text ends with "…". */
@@ -62,21 +65,21 @@ export interface Cell {
 
 export interface TableOptions {
   readonly colour: boolean
-  /** Width of the terminal: the last column is cut to fit; null: nothing is cut. */
+  /** Width of the terminal, to which the last column is cut; null: nothing is cut. */
   readonly columns: number | null
-  /** Width that the last column should have if it needs it; spare columns are dropped for it. */
+  /** Width that the last column should have if it needs it. Columns in `spare` are dropped to make room for it. */
   readonly room?: number
-  /** Heads of columns that can be dropped if the terminal is narrow, in this order. */
+  /** Headings of columns that can be dropped if the terminal is narrow, in this order. */
   readonly spare?: ReadonlyArray<string>
-  /** State directory that the shown commands must name; null: the default one. */
+  /** State directory that commands in the table must name; null: the default one. */
   readonly world?: string | null
 }
 
 const GAP = "  "
-/** Default width of the last column: it says what happens, so it is worth more than the others. */
+/** Default width of the last column. It has the most important text, so other columns are dropped first. */
 const LAST_COLUMN = 32
 
-/** Formats a head and rows as columns; the last column gets the remaining width. */
+/** Formats headings and rows as columns. The last column gets the remaining width. */
 export const table = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Cell>>,
@@ -113,7 +116,7 @@ export const table = (
   )
 }
 
-/** An age in its largest unit: 42s, 3m, 5h, 12d. */
+/** An age in its largest unit, such as 42s, 3m, 5h or 12d. */
 export const age = (millis: number): string => {
   const seconds = Math.max(0, Math.floor(millis / 1000))
   if (seconds < 60) return `${seconds}s`
@@ -124,7 +127,7 @@ export const age = (millis: number): string => {
 
 const two = (value: number): string => String(value).padStart(2, "0")
 
-/** Local time; with the date if it is another day than that of `now`. */
+/** A local time. The date is added if it differs from the date of `now`. */
 export const clock = (at: number, now: number): string => {
   const date = new Date(at)
   const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`

@@ -1,8 +1,8 @@
 /**
- * OwnZone: the machine's time zone from the variable TZ, read like the C library does: a name, a file, or POSIX rules.
- * JavaScript knows only names. So the program's entry points set TZ to the name before the first use.
+ * OwnZone: finds the machine's time zone from the variable TZ, which can be a name, a file, or POSIX rules, as in the C
+ * library. JavaScript knows only names, so the program's entry points set TZ to the name before the first use.
  *
- * Guarantees: the result is always a usable zone: UTC with a reason if the zone cannot be determined.
+ * Guarantees: the result is always a usable zone. If the zone cannot be determined, the result is UTC with a reason.
  */
 import { readFileSync, realpathSync } from "node:fs"
 import { attempt } from "../../config/Attempt.ts"
@@ -13,13 +13,13 @@ const ROOT = "/usr/share/zoneinfo"
 const listed = (name: string | undefined): string | undefined =>
   name && attempt(() => new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone)
 
-/** The last of the system's zones whose file fits. */
+/** The last of the system's zones whose file passes the check `holds`. */
 const zoneWhose = (holds: (file: Buffer) => boolean): string | undefined =>
   [...Intl.supportedValuesOf("timeZone"), "UTC"].findLast(
     (name) => attempt(() => holds(readFileSync(`${ROOT}/${name}`))) === true
   )
 
-/** The zone of a file: found by its path, or as the zone of which the file is a copy. */
+/** The zone of a zone file: found by the file's path, or by comparing its content with the system's zones. */
 const ofFile = (path: string): string | undefined => {
   const real = attempt(() => realpathSync(path)) ?? path
   const named = listed(real.split("/zoneinfo/")[1]?.replace(/^(?:posix|right)\//, ""))
@@ -27,7 +27,9 @@ const ofFile = (path: string): string | undefined => {
   return copied === undefined ? named : zoneWhose((file) => file.equals(copied))
 }
 
-/** The zone with rules such as `CET-1CEST,M3.5.0,M10.5.0/3`: a zone's file ends with its rules in this form. */
+/**
+ * The zone with POSIX rules such as `CET-1CEST,M3.5.0,M10.5.0/3`. The file of a zone ends with its rules in this form.
+ */
 const ofRules = (rules: string): string | undefined => {
   const [, sign, hours] = /^(?:[A-Za-z]{3,}|<[-+\w]+>)([-+]?)0?(\d{1,2})(?::?00)*$/.exec(rules) ?? []
   if (hours !== undefined) return listed(hours === "0" ? "UTC" : `Etc/GMT${sign || "+"}${hours}`)
@@ -38,16 +40,19 @@ const found = (tz: string | undefined): string | undefined => {
   if (tz === undefined) return listed(Intl.DateTimeFormat().resolvedOptions().timeZone) ?? ofFile("/etc/localtime")
   if (tz === "") return "UTC"
   if (tz.startsWith("/")) return ofFile(tz)
-  // JavaScript reads the sign of such names the other way round
+  // names such as UTC+3 are skipped, because JavaScript reads their sign the other way round
   return (/^(?:UTC|GMT)[-+]\d/.test(tz) ? undefined : listed(tz)) ?? ofRules(tz) ?? ofFile(`${ROOT}/${tz}`)
 }
 
-/** `tz`: value of the variable TZ; `doubt`: why the zone is a guess, or null. */
+/** Finds the zone. `tz`: value of the variable TZ. Result `doubt`: why the zone is a guess; null if it is certain. */
 export const zoneOf = (tz: string | undefined): { readonly name: string; readonly doubt: string | null } => {
   const name = found(tz?.replace(/^:/, ""))
   if (name !== undefined) return { name, doubt: null }
-  const what = tz === undefined ? "/etc/localtime is the file of no time zone" : `TZ is "${tz}", which is no time zone`
-  return { name: "UTC", doubt: `${what} that is known here: times without a zone are UTC's` }
+  const what =
+    tz === undefined
+      ? "/etc/localtime is not the file of a known time zone"
+      : `TZ is "${tz}", which is not a known time zone`
+  return { name: "UTC", doubt: `${what}, so times without a zone are in UTC` }
 }
 
 /** Sets TZ to the zone's name, which JavaScript can read. */

@@ -1,24 +1,27 @@
-/** PlainText: checks that a text is really text, and not the bytes of something else. Pure. */
+/** PlainText: checks that a text is plain text, and not binary data. Pure. */
 
-/** Control characters that no text has. Tabs, line ends, page breaks and escapes (colours of output) are allowed. */
+/**
+ * Control characters that plain text does not contain. Tabs, line ends, page breaks and escapes (for colours) are
+ * allowed.
+ */
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0007\u000e-\u001a\u001c-\u001f\u007f]/u
 
 const REMEDY =
-  "A file goes with a message: agentd send AGENT TEXT --file PATH (an image, a PDF or a text). Of any other, put it where the agent can read it, and send its path."
+  "To send an image, a PDF or a text file: agentd send AGENT TEXT --file PATH. Put any other file where the agent can read it, and send its path."
 
-/** Why the text is not valid; undefined if it is. */
+/** The error if the text is not plain text; undefined if it is. */
 export const troubleIn = (text: string): { readonly message: string; readonly remedy: string } | undefined => {
   const found = CONTROLS.exec(text)
   if (found === null) return undefined
   const code = found[0].charCodeAt(0).toString(16).padStart(2, "0")
   return {
-    message: `This is not plain text: it has a control character (0x${code}) at ${found.index}. Nothing was sent.`,
+    message: `This is not plain text: it has a control character (0x${code}) at position ${found.index}. Nothing was sent.`,
     remedy: REMEDY
   }
 }
 
-/** Decodes bytes as text, or says why they are not text. */
+/** Decodes bytes as text; returns an error if they are not plain text. */
 export const decoded = (bytes: Uint8Array): string | { readonly message: string; readonly remedy: string } => {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes)

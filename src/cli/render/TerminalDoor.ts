@@ -1,12 +1,15 @@
 /**
- * TerminalDoor: the one function that every text passes on its way to the terminal. Pure.
+ * TerminalDoor: the function through which every text passes on its way to the terminal. Pure.
  *
- * Guarantees: no text can control the terminal, except for our own colours, and those only if the
- * output is coloured; no text can change the reading direction; a control character is not
- * dropped, but shown as `\u{…}`. Escaped JSON is still the same JSON value.
+ * Guarantees: no text can control the terminal, except by agentd's own colours, and by those only if the output is
+ * coloured. No text can change the reading direction. A control character is not removed, but shown as `\u{…}`. Escaped
+ * JSON is still the same JSON value.
  */
 
-/** Control characters, lone surrogates, line separators and format characters; joiners (words, emoji) are allowed. */
+/**
+ * Matches control characters, lone surrogates, line separators and format characters. Joiners of words and emoji are
+ * allowed.
+ */
 const FOREIGN = "(?![\\n\\t])\\p{Cc}|[\\p{Cs}\\p{Zl}\\p{Zp}]|(?![\\u200c\\u200d])\\p{Cf}"
 const OURS = "\\u001b\\[(?:[0-2]|3[1-6]|90)m"
 const plainly = new RegExp(FOREIGN, "gu")
@@ -15,7 +18,7 @@ const own = new RegExp(`^${OURS}$`, "u")
 
 const markOf = (character: string): string => `\\u{${character.codePointAt(0)!.toString(16)}}`
 
-/** The text that can be printed safely. `colour`: our colours pass. */
+/** Makes a text safe to print. `colour`: whether agentd's own colours are kept. */
 export const through = (text: string, colour: boolean): string =>
   text.replaceAll(colour ? coloured : plainly, (found) => (own.test(found) ? found : markOf(found)))
 

@@ -1,13 +1,16 @@
 /**
- * Width: how many cells a text takes on a terminal. Counts like `displayWidth` of
+ * Width: computes the number of cells that a text takes on a terminal. Counts like `displayWidth` of
  * `effect/cli/CliOutput`; a test compares the two.
  *
- * Almost all text of a table has only characters of one cell. The width of such a text is its
- * length, without `Intl.Segmenter`: the first use of that costs 5 ms and 6 MB.
+ * Almost all text in a table has only characters of one cell. The width of such a text is its length, so
+ * `Intl.Segmenter` is not needed. Its first use costs 5 ms and 6 MB.
  */
 // oxlint-disable-next-line no-control-regex
 const STYLE = /\u001b\[[0-9;]*m/gu
-/** Characters of one cell: ASCII, Latin letters and signs, dashes, quotes, arrows, boxes; no controls, no emoji. */
+/**
+ * Matches text of characters that are one cell wide: ASCII, Latin letters and signs, dashes, quotes, arrows, boxes; no
+ * controls, no emoji.
+ */
 const PLAIN = /^[ -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u257f]*$/u
 const EMPTY = /[\p{Mark}\p{Control}\p{Default_Ignorable_Code_Point}]/gu
 const EMOJI = /\p{Emoji_Presentation}/u
@@ -22,7 +25,7 @@ const isWide = (point: number): boolean => {
   return false
 }
 
-/** Created at its first use, and reused: it holds no state. */
+/** The segmenter, created at its first use. It can be reused because it has no state. */
 const segmenter = (() => {
   let made: Intl.Segmenter | undefined
   return () => (made ??= new Intl.Segmenter(undefined, { granularity: "grapheme" }))

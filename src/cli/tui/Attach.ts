@@ -1,10 +1,9 @@
 /**
- * `agentd attach AGENT`: shows what an agent says and does, as it happens, and a line on
- * which to talk to it.
+ * `agentd attach AGENT`: shows what an agent says and does while it happens, and an input line to talk to the agent.
  *
- * Guarantees: each event is shown once, even if the daemon goes away and comes back; messages
- * typed in the meantime are queued; the command changes nothing unless something is typed; the
- * terminal is restored at every kind of end; off a terminal the output is plain lines.
+ * Guarantees: each event is shown once, even if the daemon ends and starts again. Messages that are typed meanwhile are
+ * queued. The command changes nothing unless the user types something. The terminal is restored, however the command
+ * ends. Without a terminal, the output is plain lines.
  */
 import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
 import { Console, Effect, Stdio, Stream, Terminal } from "effect"
@@ -30,14 +29,15 @@ export interface Input {
   readonly stdin: boolean
 }
 
-/** Number of newest runes searched for the last turns; and the number shown of an agent without turns. */
+/** Number of newest runes that are searched for the last turns. */
 const WINDOW = 500
+/** Number of newest runes that are shown for an agent without turns. */
 const WITHOUT_TURNS = 20
 const MAX_SEEN = 1_000
-const AGAIN_TO_APPROVE = "This call was not shown before. To approve it, type it again."
-const CHOOSE = "It asks you to choose: /answer and the number of an option."
+const AGAIN_TO_APPROVE = "This call was not shown before. To approve it, type the command again."
+const CHOOSE = "This is a question with options. Type /answer and the number of an option."
 
-/** Indexes of the runes at which turns begin, once per turn. */
+/** Indexes of the runes at which turns begin, one per turn. */
 const beginnings = (runes: ReadonlyArray<Rune>): ReadonlyArray<number> => {
   const begun = new Set<string>()
   return runes.flatMap((rune, index) => {
@@ -48,7 +48,7 @@ const beginnings = (runes: ReadonlyArray<Rune>): ReadonlyArray<number> => {
   })
 }
 
-/** The runes to show at once, and the eventId after which to follow. A turn under way is followed from its start. */
+/** The runes to show first, and the eventId after which to follow. A turn in progress is followed from its start. */
 export const recent = (
   runes: ReadonlyArray<Rune>,
   turns: number,
@@ -72,10 +72,10 @@ const looking = Effect.fnUntraced(function* (client: Client, name: string, turns
   return { agent, ...recent(runes, turns, head) }
 })
 
-/** Hashes of the calls that were shown in full, by call id. */
+/** By call id, the hashes of the calls that were shown in full. */
 type Seen = Map<string, string>
 
-/** Shows a call in full, once; no lines if the call was shown before or asks the person to choose. */
+/** Lines that show a call in full. Empty if the call was shown before, or if it has questions with options. */
 const showing = Effect.fnUntraced(function* (client: Client, name: string, seen: Seen) {
   const { caller, columns } = yield* Invocation
   if (seen.has(name)) return []
@@ -86,7 +86,7 @@ const showing = Effect.fnUntraced(function* (client: Client, name: string, seen:
   return ApprovalView.lines(asked, columns).map((text): Line => ({ text, colour: "cyan" }))
 })
 
-/** Runs a typed command; returns the lines that answer it. Fails only if the daemon cannot be reached. */
+/** Runs a typed command, and returns the lines of its answer. Fails only if the daemon cannot be reached. */
 const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo, seen: Seen) {
   const { caller, paths } = yield* Invocation
   const name = `${agent.project}/${agent.agent}`
@@ -151,13 +151,13 @@ const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo, seen: S
   }
 })
 
-/** Where lines are printed, and what is typed. `typed` ends when nothing more can be typed. */
+/** Output and input of the command. `typed` ends when the user can type nothing more. */
 interface Place {
   readonly print: (lines: ReadonlyArray<Line>, partial: string) => Effect.Effect<void>
   readonly typed: (enter: (line: string) => Effect.Effect<boolean>) => Effect.Effect<void>
 }
 
-/** Plain lines. Standard input is only read with `fromStdin`. */
+/** Prints plain lines. Standard input is read only if `fromStdin` is set. */
 const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
   const { colour } = yield* Invocation
   const { stdin } = yield* Stdio.Stdio
@@ -175,9 +175,9 @@ const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
               // a read error counts as the end of the input
               Effect.ignore
             )
-            // after the end of the input, the replies are still to be shown
+            // after the end of the input, continue to show the replies
             if (!quit) return yield* Effect.never
-            // after /quit: another process can keep the input open, and this one would wait for its end
+            // after /quit: another process can keep the input open, so this process would not end
             process.stdin.destroy()
           })
         : Effect.never
@@ -187,7 +187,7 @@ const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
 
 const onTerminal = Effect.fnUntraced(function* (agent: AgentInfo, columns: number) {
   const { colour } = yield* Invocation
-  // Esc is often pressed by chance, and Ctrl-D by mistake: only the editor decides which keys end the command
+  // only the editor decides which keys end the command, because Esc and Ctrl-D are often pressed by mistake
   const terminal = yield* NodeTerminal.make(({ key }) => key.ctrl && key.name === "c")
   const screen = yield* LiveScreen.make(`${agent.agent}> `, { colour, columns, editing: LineEditor.empty }).pipe(
     Effect.provideService(Terminal.Terminal, terminal)
@@ -221,7 +221,7 @@ const talking = Effect.fnUntraced(function* (input: Input, columns: number | nul
   const view = new AttachView()
   const seen: Seen = new Map()
   const invocation = yield* Invocation
-  /** An approval request is shown with the whole call; without it if the call is answered by now. */
+  /** Lines of the whole call for an approval request; empty if the call is already answered. */
   const whole = (rune: Rune) =>
     rune.kind === "tool.approval_requested"
       ? Effect.orElseSucceed(
@@ -235,7 +235,8 @@ const talking = Effect.fnUntraced(function* (input: Input, columns: number | nul
     return Effect.flatMap(whole(rune), (shown) => place.print([...shown, ...lines], view.partial))
   }
   yield* notice(`${agent.project}/${agent.agent} ${predicate({ word: agent.word }, 0)}: ${plain(agent.detail)}`, "bold")
-  if (columns !== null && interactive) yield* notice("Type to send; /help names the rest; /quit leaves.", "dim")
+  if (columns !== null && interactive)
+    yield* notice("Type a text to send it; /help lists the commands; /quit leaves.", "dim")
   yield* Effect.forEach(shown, take, { discard: true })
   const print = (lines: ReadonlyArray<Line>) => (lines.length > 0 ? place.print(lines, view.partial) : Effect.void)
   const kept = yield* AttachKept.make(
@@ -248,11 +249,15 @@ const talking = Effect.fnUntraced(function* (input: Input, columns: number | nul
       yield* print(yield* kept.take(asked))
       return asked._tag === "Quit"
     })
-  const lost = (message: string) => notice(`${plain(message)} It goes on here when the daemon is back.`, "red")
+  const lost = (message: string) => notice(`${plain(message)} The output continues when the daemon is back.`, "red")
   const seeing = following({ agent: `${agent.project}/${agent.agent}`, kinds: SHOWN }, after, take, lost)
   yield* Effect.raceFirst(place.typed(enter), seeing)
   const unsent = kept.count()
-  if (unsent > 0) yield* notice(`Not sent, since the daemon is away: ${unsent} of what you typed.`, "red")
+  if (unsent > 0)
+    yield* notice(
+      `Not sent, because the daemon does not run: ${unsent === 1 ? "1 message" : `${unsent} messages`} that you typed.`,
+      "red"
+    )
 }, Effect.scoped)
 
 export const run = Effect.fnUntraced(function* (input: Input) {

@@ -1,11 +1,14 @@
-/** AttachInput: parses what a person types while attached into a command. Pure. */
+/** AttachInput: parses a line that the user types in `agentd attach` into a command. Pure. */
 
 export type Asked =
   | { readonly _tag: "Send"; readonly how: "queue" | "steer" | "urgent"; readonly text: string }
   | { readonly _tag: "Interrupt" }
-  /** `rest`: a call's id, a reason, or both; can be empty. */
+  /** An answer to a call. `rest`: a call's id, a reason, or both; can be empty. */
   | { readonly _tag: "Answer"; readonly decision: "allow" | "deny"; readonly rest: string }
-  /** Answers for a call with questions. `bare`: only numbers were typed; sent as a message if no call has questions. */
+  /**
+   * Answers for a call with questions. `bare`: the line has only numbers, and is sent as a message if no call has
+   * questions.
+   */
   | { readonly _tag: "Choose"; readonly rest: string; readonly bare: boolean }
   | { readonly _tag: "Help" }
   | { readonly _tag: "Quit" }
@@ -13,15 +16,15 @@ export type Asked =
   | { readonly _tag: "Wrong"; readonly message: string }
 
 export const HELP: ReadonlyArray<string> = [
-  "text               send it; the agent reads it when it is free",
-  "/steer text        end its turn at a boundary, then this",
-  "/urgent text       end its run; the next one carries this",
-  "/interrupt         end its turn",
-  "/approve [id]      approve the call that asks (the oldest)",
-  "/deny [id] reason  deny it",
-  "/answer [id] text  answer what it asks you to choose; the number of an option alone does it, too",
+  "text               send the text; the agent reads it when it is free",
+  "/steer text        end the agent's turn as soon as it is safe, then send the text",
+  "/urgent text       end the agent's run; the next run gets the text",
+  "/interrupt         end the agent's turn",
+  "/approve [id]      approve a call (default: the oldest that waits)",
+  "/deny [id] reason  deny a call",
+  "/answer [id] text  answer a question with options; typing only the number of an option works, too",
   "//text             send a text that begins with /",
-  "/quit              leave; the agent goes on"
+  "/quit              leave; the agent continues"
 ]
 
 const send = (how: "steer" | "urgent", text: string): Asked =>
@@ -54,28 +57,34 @@ export const parse = (line: string): Asked => {
     case "q":
       return { _tag: "Quit" }
     default:
-      return { _tag: "Wrong", message: `There is no /${verb}. /help lists the commands; //… sends such a text.` }
+      return {
+        _tag: "Wrong",
+        message: `There is no command /${verb}. /help lists the commands. To send a text that begins with /, type //.`
+      }
   }
 }
 
-/** Finds the call that an answer refers to (by default the oldest), and the reason. */
+/** Finds the call that an answer refers to (default: the oldest), and the reason in the answer. */
 export const answered = (
   rest: string,
   asking: ReadonlyArray<string>
 ): { readonly callId: string; readonly reason: string } | { readonly message: string } => {
   const [, first = "", others = ""] = /^(\S*)\s*([^]*)$/.exec(rest) ?? []
   const named = first === "" ? [] : asking.filter((id) => id.startsWith(first))
-  // unchanged, as typed: the daemon recognizes the full id of a call that is over
+  // pass the id on as typed, because the daemon recognizes the full id of a call that has ended
   if (named.length === 1 || named.includes(first)) return { callId: first, reason: others }
-  if (named.length > 1) return { message: `${first} fits ${named.length} calls that ask: ${named.join(", ")}` }
+  if (named.length > 1) return { message: `${first} matches ${named.length} calls that wait: ${named.join(", ")}` }
   const oldest = asking[0]
-  return oldest === undefined ? { message: "Nothing asks now." } : { callId: oldest, reason: rest }
+  return oldest === undefined ? { message: "No call waits for an answer." } : { callId: oldest, reason: rest }
 }
 
-/** Like `answered`, for a choice. Only a full id names a call: a number is an option, not the beginning of an id. */
+/**
+ * Like `answered`, for a question with options. Only a full id names a call, because a number is an option, not the
+ * beginning of an id.
+ */
 export const chosen: typeof answered = (rest, asking) => {
   const [oldest] = asking
-  if (oldest === undefined) return { message: "Nothing asks you to choose now." }
+  if (oldest === undefined) return { message: "No question waits for an answer." }
   const named = asking.find((id) => rest === id || rest.startsWith(`${id} `))
   return named === undefined ? { callId: oldest, reason: rest } : { callId: named, reason: rest.slice(named.length) }
 }

@@ -1,10 +1,9 @@
 /**
- * AttachKept: queues messages that are typed while the daemon is away, and sends them in
- * order when it is back.
+ * AttachKept: queues messages that are typed while the daemon is away, and sends them in their order when it is back.
  *
- * Guarantees: only a message that no daemon has received is queued, so nothing is sent twice;
- * if something is not queued, the person is told at once; an answer or an interrupt refers to
- * what is on the screen now, and is never queued.
+ * Guarantees: a message is queued only if no daemon has received it, so nothing is sent twice. If a message is not
+ * queued, the user is told immediately. An answer or an interrupt refers to the current state of the screen, and is
+ * never queued.
  */
 import { Effect, Semaphore } from "effect"
 import type { DaemonUnreachable } from "../../api/rpc/ControlClient.ts"
@@ -19,7 +18,7 @@ const AGAIN = Backoff.waits(Backoff.constant("1 second"))
 type Lines = ReadonlyArray<Line>
 
 export interface Kept {
-  /** Runs a typed command; the lines are its answer, or say that it was queued. */
+  /** Runs a typed command. The returned lines are its answer, or say that it was queued. */
   readonly take: (asked: Asked) => Effect.Effect<Lines>
   readonly count: () => number
 }
@@ -30,7 +29,10 @@ const failed = ({ message, remedy }: DaemonUnreachable): Lines => [
   { text: `${plain(message)} → ${plain(remedy)}`, colour: "yellow" }
 ]
 
-/** `act` fails if the daemon cannot be reached; `print` shows later results. The queue lives as long as the scope. */
+/**
+ * Makes the queue, which exists until the scope closes. `act`: runs a command, and fails if the daemon cannot be
+ * reached; `print`: shows results that arrive later.
+ */
 export const make = Effect.fnUntraced(function* (
   act: (asked: Asked) => Effect.Effect<Lines, DaemonUnreachable>,
   print: (lines: Lines) => Effect.Effect<void>
@@ -48,10 +50,12 @@ export const make = Effect.fnUntraced(function* (
     )
   const keep = Effect.fnUntraced(function* (asked: Asked): Effect.fn.Return<Lines> {
     if (count >= MAX_KEPT)
-      return [{ text: `${MAX_KEPT} messages are queued already: this one was discarded.`, colour: "red" }]
+      return [{ text: `${MAX_KEPT} messages are already queued, so this one was discarded.`, colour: "red" }]
     count++
     yield* Effect.forkIn(later(asked), scope)
-    return [{ text: "The daemon does not answer: this is queued, and sent when it is back.", colour: "yellow" }]
+    return [
+      { text: "The daemon does not answer. The message is queued, and sent when the daemon is back.", colour: "yellow" }
+    ]
   })
   const kept: Kept = {
     count: () => count,

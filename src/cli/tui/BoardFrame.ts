@@ -1,9 +1,9 @@
 /**
  * BoardFrame: draws the board's state as a page of cells, at any size. Pure.
  *
- * Guarantees: one list, grouped by who must act next; the pane of the chosen row is below it, or beside it if there is
- * room; the last line shows the keys for the chosen row; if the daemon is gone, the first line says so, and the list
- * shows the last known rows.
+ * Guarantees: there is one list, grouped by who must act next. The pane of the selected row is below the list, or
+ * beside it if there is room. The last line shows the keys for the selected row. If the daemon does not answer, the
+ * first line says so, and the list shows the last known rows.
  */
 import * as ApprovalView from "../agents/ApprovalView.ts"
 import { nameOf, spentOf } from "../sessions/Board.ts"
@@ -21,16 +21,16 @@ export interface Terminal {
   readonly columns: number
   readonly rows: number
   readonly ascii: boolean
-  /** State directory that the shown commands must name; null: the default one. */
+  /** State directory that commands on the page must name; null: the default one. */
   readonly world: string | null
 }
 
 const DARK = { you: 214, failed: 203, work: 75, quiet: 246, good: 78, faint: 246, line: 239, chosen: 236 }
 const LIGHT = { you: 130, failed: 160, work: 26, quiet: 241, good: 28, faint: 241, line: 250, chosen: 254 }
 
-/** Columns from which the pane is beside the list. */
+/** Minimum width of a terminal, in columns, for a pane beside the list. */
 const WIDE = 132
-/** Minimum rows of a terminal for a pane below the list. */
+/** Minimum height of a terminal, in rows, for a pane below the list. */
 const HIGH = 16
 
 interface Brush {
@@ -68,7 +68,7 @@ const drawHead = (brush: Brush, state: BoardState): void => {
   const you = counts["Needs you"]
   x =
     you === 0
-      ? cells.put(x + 2, 0, "nobody waits for you", of(brush, "done"))
+      ? cells.put(x + 2, 0, "nothing waits for you", of(brush, "done"))
       : cells.put(x + 2, 0, `${glyph(brush, "needs you")} ${you} ${you === 1 ? "needs" : "need"} you`, {
           ...of(brush, "needs you"),
           bold: true
@@ -88,7 +88,7 @@ const drawFilter = ({ cells, colours }: Brush, { filter, mode }: BoardState): vo
   if (mode === "filter") cells.put(x, 1, "▏", { fg: colours.work })
 }
 
-/** Columns to the right of the text; `from`: width of the list from which a column is shown. */
+/** Columns to the right of the text. `from`: minimum width of the list at which the column is shown. */
 const RIGHT: ReadonlyArray<{
   readonly from: number
   readonly width: number
@@ -169,7 +169,7 @@ const drawItem = (brush: Brush, item: Item, y: number, width: number, state: Boa
   if (item._tag === "Row") return drawRow(brush, item.row, y, width, item.row.id === state.at)
   if (item._tag === "Project") {
     const end = brush.cells.put(3, y, `${plain(item.project)}/`, faint(brush), 34)
-    brush.cells.put(end + 1, y, `${item.count} folded; click, or P for all`, faint(brush))
+    brush.cells.put(end + 1, y, `${item.count} folded; click to unfold, or P for all`, faint(brush))
     return
   }
   const { ascii } = brush.terminal
@@ -247,7 +247,7 @@ const drawPane = (brush: Brush, state: BoardState, x: number, y: number, width: 
   )
   const hidden = Math.max(0, drawn.length - room)
   state.paneTop = Math.min(state.paneTop, hidden)
-  // the newest lines of a story are at its end
+  // these panes have the newest lines at the end, so scroll from the end
   const top = STORIES.has(state.pane) ? hidden - state.paneTop : state.paneTop
   const shown = drawn.slice(top, top + room)
   if (hidden > 0 && at + 12 < x + width)
@@ -321,7 +321,7 @@ const hintsOf = (state: BoardState): ReadonlyArray<Hint> => {
 }
 
 const LABELS: { readonly [mode in "deny" | "words" | "send"]: string } = {
-  deny: "why not: ",
+  deny: "reason: ",
   words: "your answer: ",
   send: "to "
 }
@@ -351,7 +351,7 @@ const drawFoot = (brush: Brush, state: BoardState): void => {
   }
 }
 
-/** Draws a box over the page; returns the position of its content. */
+/** Draws a box over the page, and returns the position of the box's content. */
 const drawBox = (
   brush: Brush,
   title: string,
@@ -410,24 +410,24 @@ const drawCall = (brush: Brush, state: BoardState): void => {
 }
 
 const HELP: ReadonlyArray<Hint> = [
-  ["j k ↑ ↓", "down, up; Home, G: first, last"],
-  ["↵", "attach, or jump to the session's pane"],
-  ["/  esc", "filter; all"],
+  ["j k ↑ ↓", "move down, up; Home, G: to the first, last row"],
+  ["↵", "attach to the agent, or go to the session's pane"],
+  ["/  esc", "filter the rows; show all rows"],
   ["f  p  P", "fold the group, the project; unfold all projects"],
-  ["o", "order within the groups: state, name, age, cost"],
+  ["o", "sort within the groups by state, name, age or cost"],
   ["tab", `next pane: ${PANES.join(", ")}`],
-  ["z", "the pane on the whole page"],
-  ["J K", "scroll the pane; the wheel over it, too"],
+  ["z", "show the pane on the whole page"],
+  ["J K", "scroll the pane, as with the mouse wheel over it"],
   ["Ctrl+K", "go to anything by its name"],
-  ["a", "look at the call, and there: approve once"],
-  ["d", "deny with a reason; type an answer to a question"],
-  ["1-9", "choose an answer"],
-  ["s", "send; ! first: urgent, > first: the turn ends for it"],
-  ["i i  r r  x x", "interrupt, restart or start, stop for good: the key twice"],
-  ["g a  g b", "what asks, all"],
-  ["g g  g c  g s  g p", "goals, channels, sessions, projects"],
-  ["g t  g m", "timeline, cost"],
-  ["q", "quit; agents go on"]
+  ["a", "show the call that waits; press a again to approve it"],
+  ["d", "deny with a reason, or type an answer to a question"],
+  ["1-9", "choose an option as the answer"],
+  ["s", "send a text; !text ends the run first, >text the turn"],
+  ["i i  r r  x x", "interrupt, (re)start, stop: press the key twice"],
+  ["g a  g b", "show the next call that waits; show all rows"],
+  ["g g  g c  g s  g p", "show only goals, channels, sessions, projects"],
+  ["g t  g m", "show the pane timeline, cost"],
+  ["q", "quit; the agents continue"]
 ]
 
 const drawHelp = (brush: Brush): void => {
@@ -447,7 +447,7 @@ const drawPalette = (brush: Brush, state: BoardState): void => {
   const { x, y } = drawBox(brush, "go to anything", room + 3, width)
   const typed = [...input].slice(4 - width).join("")
   cells.put(cells.put(x, y, typed, {}, width - 5), y, "▏", of(brush, "working"))
-  if (entries.length === 0) cells.put(x, y + 1, "Nothing is called that.", faint(brush))
+  if (entries.length === 0) cells.put(x, y + 1, "Nothing has this name.", faint(brush))
   const top = Math.max(0, Math.min(goAt - Math.floor(room / 2), entries.length - room))
   for (const [n, { does, label }] of entries.slice(top, top + room).entries()) {
     const back = top + n === goAt ? { bg: colours.chosen } : {}
@@ -457,10 +457,10 @@ const drawPalette = (brush: Brush, state: BoardState): void => {
   }
 }
 
-const EMPTY = "No agents yet:  cd your-project && agentd init && agentd start"
-const NONE = "Nothing is called that.  esc shows all"
+const EMPTY = "There are no agents. To start:  cd your-project && agentd init && agentd start"
+const NONE = "No row matches the filter.  esc shows all rows"
 
-/** Scrolls the list so that the chosen row is visible. */
+/** Scrolls the list so that the selected row is visible. */
 const scrolled = (state: BoardState, rows: number): void => {
   const { items } = state
   const at = items.findIndex((item) => item._tag === "Row" && item.row.id === state.at)
@@ -469,7 +469,7 @@ const scrolled = (state: BoardState, rows: number): void => {
   state.top = Math.max(0, Math.min(state.top, items.length - rows))
 }
 
-/** The list, and the pane of the chosen row. */
+/** Draws the list, and the pane of the selected row. */
 const drawList = (brush: Brush, state: BoardState): void => {
   const { cells, terminal } = brush
   const { first, isWide, listColumns, listRows, paneColumns, paneRows } = partsOf(terminal, state)

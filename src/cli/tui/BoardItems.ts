@@ -1,8 +1,8 @@
 /**
- * BoardItems: the lines of the board's list: groups by who must act next, the sorted rows of each, and folded projects.
- * Pure.
+ * BoardItems: computes the lines of the board's list: groups by who must act next, the sorted rows of each group, and
+ * folded projects. Pure.
  *
- * Guarantees: a row that needs a person or has failed is never hidden in a folded project.
+ * Guarantees: a row that needs the user or has failed is never hidden in a folded project.
  */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { order } from "../../domain/BoardRow.ts"
@@ -12,7 +12,7 @@ import { nameOf } from "../sessions/Board.ts"
 export type Item =
   | { readonly _tag: "Group"; readonly group: Group; readonly count: number }
   | { readonly _tag: "Row"; readonly row: BoardRow }
-  /** The rows of a folded project in a group, as one line. */
+  /** The line for all rows of a folded project in a group. */
   | { readonly _tag: "Project"; readonly project: string; readonly count: number }
 
 export const SORTS = ["state", "name", "age", "cost"] as const
@@ -33,13 +33,13 @@ export interface Shape {
   readonly foldedProjects: ReadonlySet<string>
 }
 
-/** The labels as the filter finds them: `+web`. */
+/** The labels of a row in the form that the filter matches, such as `+web`. */
 export const labelsOf = ({ labels = [] }: BoardRow): string => labels.map((label) => `+${label}`).join(" ")
 
 const textOf = (row: BoardRow): string =>
   `${nameOf(row)} ${row.kind} ${row.word} ${row.model} ${row.role} ${labelsOf(row)} ${row.says}`.toLowerCase()
 
-/** The rows of a group; a folded project is one line, at the place of its first row. */
+/** The items of a group. A folded project is one line, at the position of its first row. */
 const inside = (group: Group, own: ReadonlyArray<BoardRow>, folded: ReadonlySet<string>): ReadonlyArray<Item> => {
   const isOpen = ({ project }: BoardRow) => group === "Needs you" || group === "Failed" || !folded.has(project)
   const told = new Set<string>()

@@ -1,4 +1,4 @@
-/** BoardPalette: all entries of the board's Ctrl+K palette, and the search among them. Pure. */
+/** BoardPalette: the entries of the board's Ctrl+K palette, and the search in them. Pure. */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { isOver } from "../../domain/Words.ts"
 import { nameOf } from "../sessions/Board.ts"
@@ -10,7 +10,7 @@ export interface Entry {
   readonly to:
     | { readonly _tag: "Row"; readonly id: string }
     | { readonly _tag: "Pane"; readonly pane: Pane }
-    /** Acts as if these keys were pressed: a key that ends work must then be pressed once more. */
+    /** Acts as if these keys were pressed. A key that ends work must then be pressed a second time. */
     | { readonly _tag: "Keys"; readonly keys: ReadonlyArray<string> }
 }
 
@@ -22,33 +22,35 @@ const keys = (label: string, does: string, ...keys: ReadonlyArray<string>): Entr
 const pane = (pane: Pane, does: string): Entry => ({ label: pane, does, to: { _tag: "Pane", pane } })
 
 const PLACES: ReadonlyArray<Entry> = [
-  keys("what asks", "the next call that needs you", "g", "a"),
-  keys("all", "no filter", "g", "b"),
-  keys("goals", "of all projects", "g", "g"),
-  keys("channels", "of all projects", "g", "c"),
-  keys("sessions", "by hand", "g", "s"),
-  keys("projects", "that are over, or cannot be read", "g", "p"),
-  pane("why", "what led it to where it is"),
-  pane("conversation", "what was said"),
-  pane("diff", "what it has changed"),
-  pane("output", "what its program printed"),
-  pane("tree", "its part of the supervision tree"),
-  pane("cost", "the last seven days"),
-  pane("timeline", "its runes"),
-  keys("keys", "all of them", "?"),
-  keys("quit", "agents go on", "q")
+  keys("what asks", "show the next call that needs you", "g", "a"),
+  keys("all", "remove the filter", "g", "b"),
+  keys("goals", "show the goals of all projects", "g", "g"),
+  keys("channels", "show the channels of all projects", "g", "c"),
+  keys("sessions", "show sessions that were started by hand", "g", "s"),
+  keys("projects", "show projects that have ended or cannot be read", "g", "p"),
+  pane("why", "explain the current status"),
+  pane("conversation", "show messages and answers"),
+  pane("diff", "show changed files"),
+  pane("output", "show the program's output"),
+  pane("tree", "show this part of the supervision tree"),
+  pane("cost", "show the cost of the last seven days"),
+  pane("timeline", "show the runes"),
+  keys("keys", "list all keys", "?"),
+  keys("quit", "close the board; the agents continue", "q")
 ]
 
 const verbs = (row: BoardRow): ReadonlyArray<Entry> => {
   const name = nameOf(row)
-  const open = row.kind === "session" ? [keys(`jump to ${name}`, "its pane of tmux", "enter")] : []
+  const open = row.kind === "session" ? [keys(`jump to ${name}`, "switch to its tmux pane", "enter")] : []
   if (row.kind !== "agent") return open
   const over = isOver(row.word)
   return [
-    keys(`attach ${name}`, "watch it, and talk to it", "enter"),
-    keys(`send to ${name}`, "a message", "s"),
-    keys(over ? `start ${name}` : `restart ${name}`, "r once more", "r"),
-    ...(over ? [] : [keys(`interrupt ${name}`, "i once more", "i"), keys(`stop ${name} for good`, "x once more", "x")])
+    keys(`attach ${name}`, "follow the agent, and send it messages", "enter"),
+    keys(`send to ${name}`, "send a message", "s"),
+    keys(over ? `start ${name}` : `restart ${name}`, "then press r again", "r"),
+    ...(over
+      ? []
+      : [keys(`interrupt ${name}`, "then press i again", "i"), keys(`stop ${name}`, "then press x again", "x")])
   ]
 }
 
@@ -62,7 +64,10 @@ export const entries = (rows: ReadonlyArray<BoardRow>, chosen: BoardRow | undefi
   ...PLACES
 ]
 
-/** How well letters fit a text: 0: its beginning, 1: that of a word, 2: anywhere, 3: in this order; else undefined. */
+/**
+ * How well typed letters match a text. 0: its beginning; 1: the beginning of a word; 2: anywhere; 3: scattered, in this
+ * order. Undefined: no match.
+ */
 const fitOf = (text: string, letters: string): number | undefined => {
   const at = text.indexOf(letters)
   if (at === 0) return 0
@@ -75,7 +80,7 @@ const fitOf = (text: string, letters: string): number | undefined => {
   return 3
 }
 
-/** The entries that fit, best first. */
+/** The entries that match the typed text, the best match first. */
 export const matching = (all: ReadonlyArray<Entry>, typed: string): ReadonlyArray<Entry> => {
   const letters = typed.trim().toLowerCase()
   if (letters === "") return all

@@ -1,7 +1,7 @@
 /**
- * BoardPanes: loads the panes of the chosen row from the daemon when they are shown.
+ * BoardPanes: loads the contents of the selected row's panes from the daemon when they are shown.
  *
- * Guarantees: a pane that cannot be loaded says why.
+ * Guarantees: a pane whose contents cannot be loaded says why.
  */
 import { Effect, Stream } from "effect"
 import * as Calendar from "../../domain/Calendar.ts"
@@ -16,7 +16,7 @@ import type { Pane, PaneLine } from "./BoardPane.ts"
 
 type Lines = ReadonlyArray<PaneLine>
 
-/** Number of newest runes that a pane loads. */
+/** Maximum number of newest runes that a pane loads. */
 const NEWEST = 200
 
 const none = (text: string): Lines => [{ text }]
@@ -41,11 +41,11 @@ const story = Effect.fnUntraced(function* (
   kinds: ReadonlyArray<string>,
   caller: Caller
 ) {
-  if (row.kind !== "agent") return none("Its conversation is in its own terminal.")
+  if (row.kind !== "agent") return none("The conversation of a session is in its own terminal.")
   const view = new AttachView()
   const runes = yield* Stream.runCollect(client.Log({ agent: row.called, kinds, tail: NEWEST, follow: false, caller }))
   const lines = [...runes.flatMap((rune) => view.feed(rune)), ...view.flush()]
-  if (lines.length === 0) return none("Nothing was said yet.")
+  if (lines.length === 0) return none("There is no output yet.")
   return lines.map(({ colour, text }) => {
     const look = colour !== undefined && colour in COLOURS ? COLOURS[colour as keyof typeof COLOURS] : undefined
     return { text, ...(look === undefined ? {} : { look }) }
@@ -56,9 +56,9 @@ const story = Effect.fnUntraced(function* (
 const OUTPUT: ReadonlyArray<string> = ["run.started", "run.output", "run.notice", "worker.moved"]
 
 const diff = Effect.fnUntraced(function* (client: Client, row: BoardRow, caller: Caller) {
-  if (row.kind !== "agent") return none("Only an agent's folder is looked at.")
+  if (row.kind !== "agent") return none("Only agents have a diff.")
   const found = yield* client.Diff({ name: row.called, caller })
-  if (found.files.length === 0) return none(`Nothing is changed in ${plain(found.folder)}.`)
+  if (found.files.length === 0) return none(`There are no changes in ${plain(found.folder)}.`)
   return [...Diff.summary(found), { text: "" }, ...Diff.linesOf(found.patch)].map(({ look, text }) => ({
     text,
     isCode: true,
@@ -82,14 +82,14 @@ const tree = Effect.fnUntraced(function* (client: Client, { kind, name }: BoardR
   }))
 })
 
-/** How far the cost pane looks back, ms: with today, seven days. */
+/** Age in ms of the first day in the cost pane: six days, so that with today the pane shows seven days. */
 const WEEK = 6 * 86_400_000
 
 const cost = Effect.fnUntraced(function* (client: Client, { kind, name, project }: BoardRow, now: number) {
   const since = Calendar.dayOf(now - WEEK)
   const all = yield* client.Costs({ by: ["agent", "day", "model"], since })
   const own = kind === "agent" ? all.filter(({ agent }) => agent === `${project}/${name}`) : all
-  if (own.length === 0) return none("Nothing was spent in the last seven days, as far as it is known.")
+  if (own.length === 0) return none("No known spending in the last seven days.")
   return own
     .toSorted((a, b) => Number((a.day ?? "") < (b.day ?? "")) - Number((a.day ?? "") > (b.day ?? "")))
     .map(({ agent = "", day = "", input, model = "", output, unpriced, usd }) => ({
@@ -105,7 +105,7 @@ const timeline = Effect.fnUntraced(function* (client: Client, row: BoardRow, cal
   }))
 })
 
-/** The lines of a pane; an error becomes a line. */
+/** Loads the lines of a pane. An error is returned as a line. */
 export const lines = (client: Client, row: BoardRow, pane: Pane, caller: Caller, now: number): Effect.Effect<Lines> => {
   const asked = {
     why: () => why(client, row, caller, now),

@@ -1,9 +1,10 @@
 /**
- * `agentd`: the board: one live list of agents, sessions, goals and channels of all projects, by who must act next.
+ * `agentd`: shows the board, one live list of agents, sessions, goals and channels of all projects, grouped by who must
+ * act next.
  *
- * Guarantees: one subscription and no polling: while nothing happens, the daemon is not asked; at most 30 pages a
- * second, and none if nothing has changed; if the daemon goes away, the board says so and goes on when it is back; the
- * terminal is restored at every kind of end.
+ * Guarantees: the board has one subscription and does not poll, so while nothing happens the daemon is not called. It
+ * draws at most 30 pages a second, and none if nothing has changed. If the daemon ends, the board says so, and
+ * continues when a daemon is back. The terminal is restored, however the board ends.
  */
 import { Clock, Deferred, Effect, Queue, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -25,11 +26,11 @@ import { plain } from "../render/Output.ts"
 import { worldOf } from "../../config/Places.ts"
 import type { BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
 
-/** Minimum time between two pages that no key caused, ms. */
+/** Minimum time in ms between two pages that were not caused by a key. */
 const FRAME = 33
-/** Interval at which the shown ages are updated. */
+/** Interval at which the ages on the page are updated. */
 const TICK = "1 second"
-/** Interval of attempts to reach a daemon that is away. */
+/** Interval between attempts to reach a daemon that does not answer. */
 const AGAIN = "1 second"
 
 export interface Options {
@@ -38,13 +39,13 @@ export interface Options {
   readonly notify: boolean
 }
 
-/** Rows that started to need a person; a row with a new call or question counts again. */
+/** Rows that started to need the user. A row with a new call or question counts again. */
 export const startedToWait = (
   before: ReadonlyArray<BoardRow>,
   now: ReadonlyArray<BoardRow>
 ): ReadonlyArray<BoardRow> => {
   const asking = (rows: ReadonlyArray<BoardRow>) => rows.filter(({ word }) => word === "needs you")
-  // an agent's calls have ids of their own; a session asks under the same id each time, but `since` differs
+  // each call of an agent has its own id; a session asks under the same id each time, but with another `since`
   const matters = ({ asks, id, kind, since }: BoardRow) =>
     kind === "agent" && asks.length > 0 ? asks : [`${id} ${since}`]
   const known = new Set(asking(before).flatMap(matters))
@@ -62,10 +63,10 @@ const notify = (row: BoardRow) =>
     )
   ).pipe(Effect.timeout("5 seconds"), Effect.ignore)
 
-/** How the board was left: for good, or to open a row and come back. */
+/** How the user left the board: to quit, or to open a row and come back. */
 type Left = { readonly _tag: "Quit" } | { readonly _tag: "Open"; readonly row: BoardRow }
 
-/** Runs an act of a key; returns the message to show. */
+/** Runs the act of a key, and returns the message to show. */
 const doing = Effect.fnUntraced(function* (client: Client, act: Extract<Act, { _tag: "Send" | "Answer" | "Do" }>) {
   const { caller } = yield* Invocation
   switch (act._tag) {
@@ -101,7 +102,7 @@ interface Place {
 
 const dirty = ({ stale }: Place) => Queue.offer(stale, undefined)
 
-/** Size of the page, its character set, and the state directory. */
+/** Size and character set of the page, and the state directory. */
 const shape = ({ ascii, terminal }: Place) =>
   Effect.map(Invocation, ({ paths }) => ({ ...terminal.size(), ascii, world: worldOf(paths) }))
 
@@ -124,7 +125,7 @@ const told = (place: Place, message: string) =>
 const hear = Effect.fnUntraced(function* (place: Place, news: BoardNews) {
   const { acts, options, state, terminal } = place
   const before = [...state.rows.values()]
-  // rows that needed a person before the board was opened do not ring the bell
+  // rows that needed the user before the board was opened do not ring the bell
   const isFirst = before.length === 0
   yield* Queue.offerAll(acts, state.hear(news, yield* Clock.currentTimeMillis))
   yield* dirty(place)
@@ -133,7 +134,7 @@ const hear = Effect.fnUntraced(function* (place: Place, news: BoardNews) {
   if (options.notify) yield* Effect.forEach(started, notify, { discard: true })
 })
 
-/** Subscribes to the board, without end; while the daemon is away, the board shows that. */
+/** Subscribes to the board's news until the board ends. While the daemon does not answer, the board says so. */
 const hearing = (place: Place) =>
   Effect.gen(function* () {
     const { paths } = yield* Invocation
@@ -179,7 +180,7 @@ const perform = Effect.fnUntraced(function* (place: Place, act: Act) {
   }
 })
 
-/** Runs the acts one after the other; a failure is shown and ends nothing. */
+/** Runs the acts one after the other. A failure is shown, and the board continues. */
 const performing = (place: Place) =>
   Queue.take(place.acts).pipe(
     Effect.flatMap((act) =>
@@ -190,7 +191,7 @@ const performing = (place: Place) =>
     Effect.forever
   )
 
-/** A key is answered with a page at once; only news of the daemon is batched. */
+/** Handles typed input. After a key, a page is drawn immediately; only news of the daemon is collected. */
 const typing = (place: Place) => {
   const { acts, state, terminal } = place
   const keys = new TerminalKeys()
@@ -211,7 +212,7 @@ const typing = (place: Place) => {
   )
 }
 
-/** Shows the board on this terminal, until a person leaves it. */
+/** Shows the board on this terminal until the user leaves it. */
 const board = Effect.fnUntraced(function* (state: BoardState, options: Options, ascii: boolean) {
   const place: Place = {
     state,
@@ -239,8 +240,8 @@ export const run = Effect.fnUntraced(function* (options: Options) {
   const { columns, interactive, json } = yield* Invocation
   if (columns === null || json || !interactive) {
     return yield* new VerbFailed({
-      message: "The board needs a terminal to draw on.",
-      remedy: "For scripts: agentd ps --json, or agentd log -f --json",
+      message: "The board needs a terminal.",
+      remedy: "In a script, use agentd ps --json or agentd log -f --json instead.",
       exitCode: ExitCode.usage
     })
   }

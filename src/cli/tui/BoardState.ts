@@ -1,10 +1,10 @@
 /**
- * BoardState: what the board in the terminal shows, and how keys change it. Pure except for its own state: work for
- * the outside is returned as acts.
+ * BoardState: state of the board in the terminal, and its changes by keys. Pure except for its own state: effects
+ * outside of it are returned as acts.
  *
- * Guarantees: a key acts on the row that is chosen when it is pressed; a key that ends work must be pressed twice, and
- * the first press says what the second does; a call is approved by the hash of what was shown, and keys are ignored
- * in its first moments; a pasted text never acts as keys.
+ * Guarantees: a key acts on the row that is selected when the key is pressed. A key that ends work must be pressed
+ * twice, and the first press says what the second does. A call is approved by the hash of the shown call, and keys are
+ * ignored just after it appears. A pasted text never acts as keys.
  */
 import type { BoardHead, BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
 import { after, order } from "../../domain/BoardRow.ts"
@@ -16,12 +16,12 @@ import * as BoardPalette from "./BoardPalette.ts"
 import { type Pane, PANES, type Shown, STORIES } from "./BoardPane.ts"
 import type { Input } from "./TerminalKeys.ts"
 
-/** Work for the outside. */
+/** An effect outside of the board's state, which the caller must run. */
 export type Act =
   | { readonly _tag: "Quit" }
   /** Attach to the agent, or jump to the session's pane. */
   | { readonly _tag: "Open"; readonly row: BoardRow }
-  /** Load the pane of the chosen row. */
+  /** Load the pane of the selected row. */
   | { readonly _tag: "Look"; readonly row: BoardRow; readonly pane: Pane }
   /** Load the whole call with this id. */
   | { readonly _tag: "Ask"; readonly id: string }
@@ -48,32 +48,35 @@ export interface Call {
   readonly asked: AskedCall | undefined
   /** Why the call cannot be shown. */
   readonly problem: string | undefined
-  /** When the whole call was shown, ms since the epoch. */
+  /** Time at which the whole call was shown, in ms since the epoch. */
   readonly shownAt: number
   readonly top: number
   /** Answers to the earlier questions of the call. */
   readonly answers: ReadonlyArray<string>
 }
 
-/** How long (ms) keys are ignored after a call appears: the next call appears under the same key. */
+/**
+ * Time in ms after a call appears during which keys are ignored. Otherwise a second press of a key could answer the
+ * next call, which appears in the same place.
+ */
 export const EARLY = 350
-/** Maximum time between the two presses of a key, ms. */
+/** Maximum time in ms between the two presses of a key that ends work. */
 export const TWICE = 3_000
-/** Minimum time between two loads of a pane that no key caused, ms. */
+/** Minimum time in ms between two loads of a pane that were not caused by a key. */
 export const REFRESH = 1_000
-/** Like REFRESH, for the diff pane, which reads a whole tree of files. */
+/** Like REFRESH, for the diff pane, whose load reads a whole tree of files. */
 const REFRESH_DIFF = 10_000
-/** How long a note is shown, ms. */
+/** Time in ms for which a note is shown. */
 export const NOTE = 5_000
 const MAX_INPUT = 4_000
 
 const WORDS_OF: { readonly [key in "r" | "x" | "i"]: string } = {
   r: "restart",
-  x: "stop for good",
+  x: "stop",
   i: "interrupt"
 }
 
-/** Lines by which a key scrolls a zoomed pane. */
+/** Number of lines by which each key scrolls a zoomed pane. */
 const SCROLLS: { readonly [key: string]: number } = {
   j: 1,
   down: 1,
@@ -88,7 +91,7 @@ const SCROLLS: { readonly [key: string]: number } = {
   end: Number.POSITIVE_INFINITY
 }
 
-/** Kinds of rows, by the key after `g`. */
+/** Kinds of rows that the key after `g` selects. */
 const PLACES: { readonly [key: string]: BoardRow["kind"] } = { g: "goal", c: "channel", s: "session", p: "project" }
 
 export class BoardState {
@@ -97,7 +100,7 @@ export class BoardState {
   /** Why the daemon does not answer; `since`: ms since the epoch. */
   gone: { readonly message: string; readonly since: number } | undefined = undefined
   mode: Mode = "list"
-  /** Id of the chosen row. */
+  /** Id of the selected row; empty if no row is selected. */
   at = ""
   /** Index of the first visible line of the list. */
   top = 0
@@ -108,18 +111,18 @@ export class BoardState {
   call: Call | undefined = undefined
   note: { readonly text: string; readonly at: number } | undefined = undefined
   isLight = false
-  /** Whether the pane takes the whole page. */
+  /** Whether the pane covers the whole page. */
   isZoomed = false
-  /** Scroll position of the pane in lines: from the end for a story, else from the beginning. */
+  /** Scroll position of the pane in lines: from the end for panes in STORIES, from the beginning for others. */
   paneTop = 0
-  /** Index of the chosen entry of the palette. */
+  /** Index of the selected entry of the palette. */
   goAt = 0
   sort: BoardItems.Sort = "state"
   readonly folded = new Set<Group>()
   readonly foldedProjects = new Set<string>()
   private armed: { readonly key: string; readonly id: string; readonly at: number } | undefined = undefined
   private isPrefix = false
-  /** Whether the chosen row has changed since its pane was loaded. */
+  /** Whether the selected row has changed since its pane was loaded. */
   private isStale = false
   private lookedAt = 0
   private clicked: { readonly id: string; readonly at: number } | undefined = undefined
@@ -145,7 +148,7 @@ export class BoardState {
     this.known = undefined
   }
 
-  /** Chooses the first visible row if the chosen one is not visible. */
+  /** Selects the first visible row if the selected row is not visible. */
   private settle(): void {
     const rows = this.items.flatMap((item) => (item._tag === "Row" ? [item.row.id] : []))
     if (!rows.includes(this.at)) this.at = rows[0] ?? ""
@@ -173,13 +176,13 @@ export class BoardState {
     return acts
   }
 
-  /** The daemon is gone; the rows stay as last known. Repeated calls keep the first `since`. */
+  /** Records that the daemon does not answer. The last known rows are kept. Repeated calls keep the first `since`. */
   lose(message: string, now: number): void {
     if (this.gone === undefined) this.gone = { message, since: now }
     else this.gone = { message, since: this.gone.since }
   }
 
-  /** A new connection: the daemon sends all rows again. */
+  /** Begins a new connection, on which the daemon sends all rows again. */
   begin(): void {
     this.rows = new Map()
     this.changed()
@@ -193,7 +196,7 @@ export class BoardState {
     if (shown.id === this.at && shown.pane === this.pane) this.shown = shown
   }
 
-  /** The whole call has arrived, or the reason why it cannot be shown. */
+  /** Records the loaded call, or the reason why it cannot be shown. */
   ask(id: string, asked: AskedCall | string, now: number): void {
     if (this.call?.id !== id) return
     this.call =
@@ -312,7 +315,7 @@ export class BoardState {
     return BoardPalette.matching(BoardPalette.entries([...this.rows.values()].toSorted(order), this.row), this.input)
   }
 
-  /** Goes to the chosen entry of the palette. */
+  /** Goes to the selected entry of the palette. */
   private went(now: number): ReadonlyArray<Act> {
     const entry = this.entries[this.goAt]
     this.mode = "list"
@@ -357,7 +360,7 @@ export class BoardState {
     return this.renewed()
   }
 
-  /** Handles the keys of the pane; undefined: the key is none of them. */
+  /** Handles the keys of the pane. Undefined: the key is not a key of the pane. */
   private reading(key: string): ReadonlyArray<Act> | undefined {
     if (key === "z") {
       this.isZoomed = !this.isZoomed && this.row !== undefined
@@ -433,7 +436,7 @@ export class BoardState {
       case "enter":
         return row === undefined ? [] : [{ _tag: "Open", row }]
       case "s":
-        if (row?.kind !== "agent") return this.refuse("Only agents take messages.", now)
+        if (row?.kind !== "agent") return this.refuse("Only agents can receive messages.", now)
         this.mode = "send"
         this.input = ""
         return []
@@ -453,7 +456,7 @@ export class BoardState {
 
   private twice(key: "r" | "x" | "i", now: number): ReadonlyArray<Act> {
     const { armed, row } = this
-    if (row?.kind !== "agent") return this.refuse("Only agents take that; a session is yours.", now)
+    if (row?.kind !== "agent") return this.refuse("This key works only for agents.", now)
     const over = isOver(row.word)
     if (armed?.key === key && armed.id === row.id && now - armed.at < TWICE) {
       this.armed = undefined
@@ -494,7 +497,7 @@ export class BoardState {
     const { SORTS } = BoardItems
     this.sort = SORTS[(SORTS.indexOf(this.sort) + 1) % SORTS.length]!
     this.changed()
-    return this.refuse(`In each group by ${this.sort}.`, now)
+    return this.refuse(`Each group is sorted by ${this.sort}.`, now)
   }
 
   private turn(pane: Pane): ReadonlyArray<Act> {
@@ -511,7 +514,7 @@ export class BoardState {
 
   private openCall(now: number): ReadonlyArray<Act> {
     const id = this.row?.asks[0] ?? this.asks[0]
-    return id === undefined ? this.refuse("Nothing asks for your approval.", now) : this.turnTo(id)
+    return id === undefined ? this.refuse("No call waits for your approval.", now) : this.turnTo(id)
   }
 
   private turnTo(id: string): ReadonlyArray<Act> {
@@ -556,7 +559,7 @@ export class BoardState {
         return []
       case "a":
         return isQuestion
-          ? this.refuse("It asks you to choose: 1 to 9, or d to type an answer.", now)
+          ? this.refuse("This is a question with options: press 1 to 9, or d to type an answer.", now)
           : this.answer("allow", "", now)
       case "d":
         this.mode = isQuestion ? "words" : "deny"
@@ -571,7 +574,7 @@ export class BoardState {
     }
   }
 
-  /** Answers the current question; after the last one, the call is answered. */
+  /** Answers the current question. After the last question, the call is answered. */
   private chosen(answer: string, now: number): ReadonlyArray<Act> {
     const { call } = this
     if (call?.asked?.questions === undefined || now - call.shownAt < EARLY) return []

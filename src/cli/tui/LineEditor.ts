@@ -1,8 +1,8 @@
 /**
  * LineEditor: edits one line of input, key by key. Pure.
  *
- * Guarantees: the length is bounded; a pasted text, including its line ends, is only inserted: only a key
- * sends the line; the shown text cannot control the terminal.
+ * Guarantees: the length of the line is bounded. A pasted text, including its line ends, is only inserted: only a key
+ * sends the line. The shown text cannot control the terminal.
  */
 import type { Terminal } from "effect"
 import { displayWidth } from "../render/Width.ts"
@@ -12,17 +12,18 @@ export interface Editing {
   /** The characters of the line, one per entry. */
   readonly text: ReadonlyArray<string>
   readonly cursor: number
-  /** Newest last. */
+  /** Earlier lines, the newest last. */
   readonly history: ReadonlyArray<string>
-  /** Index of the shown history entry; `history.length`: none. */
+  /** Index of the shown history entry; `history.length`: no entry is shown. */
   readonly at: number
   readonly pasting: boolean
 }
 
 export const empty: Editing = { text: [], cursor: 0, history: [], at: 0, pasting: false }
 
-/** Maximum characters of the line, and maximum entries of the history. */
+/** Maximum length of the line in characters. */
 const LONGEST = 64 * 1024
+/** Maximum number of lines in the history. */
 const REMEMBERED = 100
 
 export type Pressed =
@@ -100,7 +101,7 @@ export const press = (editing: Editing, { input, key }: Terminal.UserInput): Pre
   return key.ctrl || key.meta || /^\p{Cc}/u.test(typed) ? edit(editing) : edit(insert(editing, typed))
 }
 
-/** A character as it can be shown: a line end as ⏎, other invisible characters as a dot. */
+/** The visible form of a character: a line end becomes ⏎, another invisible character becomes a dot. */
 const visible = (char: string): string => (char === "\n" ? "⏎" : char.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u, "·"))
 
 /** The part of the line around the cursor that fits into `columns`, and the cursor's column in it. */

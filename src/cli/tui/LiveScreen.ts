@@ -1,9 +1,9 @@
 /**
- * LiveScreen: lines that scroll by, and below them an input line.
+ * LiveScreen: prints lines that scroll by, with an input line below them.
  *
- * Guarantees: printed lines stay complete in the terminal's own history; below them at most two rows are redrawn:
- * the unfinished line of an answer, and the prompt. They are cut to the width so that they never wrap, and are
- * removed at the end.
+ * Guarantees: printed lines stay complete in the terminal's own history. Below them, at most two rows are redrawn: the
+ * unfinished line of an answer, and the prompt. Both are cut to the width so that they never wrap, and are removed at
+ * the end.
  */
 import { Effect, Ref, type Scope, Terminal } from "effect"
 import { displayWidth } from "../render/Width.ts"
@@ -12,7 +12,7 @@ import { type Editing, shown } from "./LineEditor.ts"
 import { cut, paint } from "../render/Output.ts"
 import { through } from "../render/TerminalDoor.ts"
 
-/** Bracketed paste: pasted text arrives marked, so that its line ends do not send the line. */
+/** Turns on bracketed paste: pasted text arrives with marks, so that its line ends do not send the line. */
 const ENTER = "\u001b[?2004h"
 const LEAVE = "\u001b[?2004l"
 const UP = "\u001b[1A"
@@ -25,7 +25,7 @@ export interface Shown {
   readonly columns: number
 }
 
-/** The end of a text, as much as fits: new text appears there. */
+/** The end of a text, as much as fits into `columns`. The end is shown because new text appears there. */
 export const tailOf = (text: string, columns: number): string => {
   if (displayWidth(text) <= columns) return text
   const chars = Array.from(text.slice(-4 * columns))
@@ -35,7 +35,10 @@ export const tailOf = (text: string, columns: number): string => {
   return `…${chars.slice(from).join("")}`
 }
 
-/** The output that prints lines and redraws the rows below. `before`: a partial row above the prompt is replaced. */
+/**
+ * The output that prints lines and redraws the rows below them. `before`: whether a partial row is above the prompt,
+ * and must be replaced.
+ */
 export const compose = (lines: ReadonlyArray<string>, now: Shown, prompt: string, before: boolean): string => {
   const width = Math.max(10, now.columns - 1)
   const label = cut(through(prompt, false), Math.floor(width / 2))
@@ -50,13 +53,13 @@ export const compose = (lines: ReadonlyArray<string>, now: Shown, prompt: string
 }
 
 export interface Screen {
-  /** Prints complete lines, and replaces the unfinished one by `partial`. */
+  /** Prints complete lines, and replaces the unfinished line by `partial`. */
   readonly print: (lines: ReadonlyArray<Line>, partial: string) => Effect.Effect<void>
   readonly type: (editing: Editing) => Effect.Effect<void>
   readonly resize: (columns: number) => Effect.Effect<void>
 }
 
-/** Uses this terminal until the scope closes. */
+/** Makes a screen that uses this terminal until the scope closes. */
 export const make = Effect.fnUntraced(function* (
   prompt: string,
   options: { readonly colour: boolean; readonly columns: number; readonly editing: Editing }
@@ -81,7 +84,7 @@ export const make = Effect.fnUntraced(function* (
     )
   yield* Effect.acquireRelease(write(ENTER), () =>
     Effect.flatMap(Ref.get(state), ({ partial }) =>
-      // the prompt is removed; an unfinished answer stays as printed so far
+      // remove the prompt, but keep the printed part of an unfinished answer
       write(`\r${partial === "" ? "" : UP}${REST}${partial === "" ? "" : `${through(partial, false)}\r\n`}${LEAVE}`)
     )
   )

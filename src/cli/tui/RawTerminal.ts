@@ -1,32 +1,35 @@
 /**
- * RawTerminal: uses this terminal as a page: input arrives unprocessed, and only the differences of pages are drawn.
+ * RawTerminal: uses this terminal as a page: input arrives unprocessed, and only the differences between pages are
+ * drawn.
  *
- * Guarantees: the terminal is restored when the scope closes, for whatever reason.
+ * Guarantees: the terminal is restored when the scope closes, for any reason.
  */
 import { Effect, Queue, type Scope, Stream } from "effect"
 import { ascii } from "../render/Ascii.ts"
 import { asciiOnly } from "../render/Locale.ts"
 import { type Cells, difference } from "./TerminalCells.ts"
 
-/** Alternate screen, no cursor, marked clicks and pastes; and a query for the background colour. */
+/**
+ * Turns on the alternate screen and marks for clicks and pastes, hides the cursor, and asks for the background colour.
+ */
 const ENTER = "\u001b[?1049h\u001b[?25l\u001b[?1000h\u001b[?1006h\u001b[?2004h\u001b[2J\u001b]11;?\u0007"
 const LEAVE = "\u001b[0m\u001b[?2004l\u001b[?1006l\u001b[?1000l\u001b[?25h\u001b[?1049l"
-/** Maximum number of unread input chunks; the oldest are discarded. A person does not type faster. */
+/** Maximum number of unread input chunks. If there are more, the oldest are discarded. No user types faster. */
 const MOST = 1_000
 
-/** Size of the terminal; with defaults, because some terminals do not report it. */
+/** Size of the terminal, with defaults because some terminals do not report it. */
 const size = () => ({ columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 })
 
 export interface RawTerminal {
   readonly size: () => { readonly columns: number; readonly rows: number }
-  /** Chunks of input, as the terminal sends them. */
+  /** Chunks of input as the terminal sends them. */
   readonly typed: Stream.Stream<string>
   readonly resized: Stream.Stream<void>
   readonly draw: (page: Cells) => Effect.Effect<void>
   readonly bell: Effect.Effect<void>
 }
 
-/** Takes over the terminal until the scope closes. */
+/** Takes control of the terminal until the scope closes. */
 export const make: Effect.Effect<RawTerminal, never, Scope.Scope> = Effect.gen(function* () {
   const { stdin, stdout } = process
   const isAscii = yield* asciiOnly

@@ -1,8 +1,8 @@
 /**
- * TerminalCells: a page of a terminal as a grid of cells, and the output that turns one page into another. Independent
- * of agents. Pure except for the page that is drawn on.
+ * TerminalCells: a page of a terminal as a grid of cells, and the output that turns one page into another. Knows
+ * nothing of agents. Pure except for the page that is drawn on.
  *
- * Guarantees: a wide character is never cut in half; no control character reaches the terminal; cells that do not
+ * Guarantees: a wide character is never cut in half. No control character reaches the terminal. Cells that do not
  * differ are not written.
  */
 import { displayWidth } from "../render/Width.ts"
@@ -18,7 +18,7 @@ export interface Style {
 
 const ASCII = /^[\x20-\x7e]*$/
 
-/** Splits a text into graphemes with their widths. Recent results are cached, because this is the costliest step. */
+/** Splits a text into graphemes with their widths. Recent results are cached, because this is the slowest step. */
 const cluster = (() => {
   const known = new Map<string, ReadonlyArray<readonly [text: string, width: number]>>()
   let segmenter: Intl.Segmenter | undefined
@@ -89,7 +89,7 @@ const codeOf = ({ bg, bold, fg, under }: Style): string =>
 export class Cells {
   readonly columns: number
   readonly rows: number
-  /** The characters of all cells, row by row; "" right of a wide character. */
+  /** The characters of all cells, row by row. The cell to the right of a wide character has "". */
   readonly text: Array<string>
   readonly style: Array<string>
 
@@ -100,7 +100,7 @@ export class Cells {
     this.style = Array.from({ length: columns * rows }, () => BLANK)
   }
 
-  /** Writes as much as fits; returns the column after it. */
+  /** Writes as much of the text as fits; returns the column after the written text. */
   put(x: number, y: number, text: string, style: Style = {}, room = this.columns - x): number {
     if (y < 0 || y >= this.rows) return x
     const code = codeOf(style)
@@ -122,7 +122,7 @@ export class Cells {
     return at
   }
 
-  /** If half of a wide character is overwritten, blanks the other half. */
+  /** Blanks the other half of a wide character if one half is overwritten. */
   private part(cell: number): void {
     if (this.text[cell] === "") this.text[cell - 1] = " "
     if (this.text[cell + 1] === "") this.text[cell + 1] = " "
@@ -148,11 +148,12 @@ export class Cells {
   }
 }
 
-/** Synchronized output: the terminal shows the whole page at once. */
+/** Begins synchronized output, with which the terminal shows the whole page at once. */
 const BEGIN = "\u001b[?2026h"
+/** Resets the style, and ends synchronized output. */
 const END = "\u001b[0m\u001b[?2026l"
 
-/** The output that turns `shown` into `now`; the whole page if the sizes differ. Empty if nothing differs. */
+/** The output that turns `shown` into `now`: the whole page if the sizes differ, empty if the pages are equal. */
 export const difference = (shown: Cells | undefined, now: Cells): string => {
   const isFresh = shown === undefined || shown.columns !== now.columns || shown.rows !== now.rows
   let out = ""
@@ -168,7 +169,7 @@ export const difference = (shown: Cells | undefined, now: Cells): string => {
     style = code
     out += one
     next = at + (now.text[at + 1] === "" ? 2 : 1)
-    // terminals differ in where the cursor is after the last column, so move it explicitly
+    // after the last column, the cursor's position differs between terminals, so the next write moves it explicitly
     if (next % now.columns === 0) next = -1
   }
   return out === "" ? "" : `${BEGIN}${isFresh ? "\u001b[2J" : ""}${out}${END}`

@@ -157,7 +157,7 @@ describe("a key", () => {
     const { row } = state
     assert.strictEqual(row?.kind, "agent")
     assert.deepStrictEqual(does(press(state, "x")), [])
-    assert.include(state.note?.text, "x again: stop for good")
+    assert.include(state.note?.text, "x again: stop")
     assert.deepStrictEqual(does(press(state, "x", T0 + TWICE + 1)), [], "too late")
     assert.deepStrictEqual(does(press(state, "x", T0 + TWICE + 2)), [{ _tag: "Do", verb: "stop", name: row!.called }])
     press(state, "x")
@@ -253,7 +253,7 @@ it("a row that is gone is not chosen, a call that asks no more is closed, and a 
   state.lose("No daemon is running.", T0)
   const lines = draw(state, { columns: 100, rows: 20, ascii: false, world: null }, T0 + 65_000).lines
   assert.match(lines[0]!, /^ agentd {2}No daemon is running\. For 1m/)
-  assert.notInclude(lines[0]!, "nobody waits")
+  assert.notInclude(lines[0]!, "nothing waits")
   assert.include(lines.join("\n"), "web/worker")
 })
 
@@ -408,7 +408,7 @@ describe("the palette", () => {
     assert.strictEqual(state.mode, "list")
     assert.strictEqual(state.note, undefined)
     typeAt(state, "no such thing")
-    assert.include(draw(state, PAGE, T0).lines.join("\n"), "Nothing is called that.")
+    assert.include(draw(state, PAGE, T0).lines.join("\n"), "Nothing has this name.")
     assert.deepStrictEqual(press(state, "enter"), [])
   })
 })
