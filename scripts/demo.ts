@@ -265,7 +265,7 @@ const work = Effect.gen(function* () {
   yield* agentd("ps")
   yield* agentd("why", "doomed")
   const verdict = yield* agentd("verify")
-  check("the log verifies: every hash follows from the one before", /All is well/.test(verdict))
+  check("the log verifies: every hash follows from the one before", /No problems/.test(verdict))
 })
 
 /** Every live process that the daemon or one of its runs started: all have DEMO_FOLDER in their environment. */

@@ -432,7 +432,7 @@ describe("with a daemon", () => {
       const { state } = yield* serve(world, [draft()])
       expect(yield* agentd(["--state", state, "verify"])).toMatchObject({
         code: 0,
-        out: /^All is well: 1 rune in 1 stream,/
+        out: /^No problems: 1 rune in 1 stream;/
       })
       world.problems.push({ eventId: 1, stream: "s", rule: "INV-HASH-VALID", message: "differs" })
       const bad = yield* agentd(["--state", state, "verify", "--json"])

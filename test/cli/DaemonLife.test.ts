@@ -101,7 +101,7 @@ it.live("verify reads the store of a daemon that is down, and finds what was cha
     const { base, run } = yield* world
     yield* run("start")
     yield* run("stop", "--daemon")
-    expect(yield* run("verify")).toMatchObject({ code: 0, out: expect.stringContaining("All is well") })
+    expect(yield* run("verify")).toMatchObject({ code: 0, out: expect.stringContaining("No problems") })
     const store = new DatabaseSync(`${base}/s/runes.db`)
     store.exec("DROP TRIGGER runes_are_immutable")
     store.exec("UPDATE runes SET payload = replace(payload, 'calm', 'evil') WHERE payload LIKE '%calm%'")

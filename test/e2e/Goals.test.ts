@@ -287,7 +287,10 @@ together("a goal under a daemon that is killed", () => {
         yield* dies(["cancelled", "plan.stopped", /seen enough/])
         const watched = yield* Fiber.join(watching)
         assert.strictEqual(watched.code, 1)
-        assert.match(watched.stderr, /^(The daemon does not answer.*\n)*agentd: g1 stopped: .*seen enough/)
+        assert.match(
+          watched.stderr,
+          /^(Waiting for the daemon, which does not answer.*\n)*agentd: g1 stopped: .*seen enough/
+        )
         assert.match(watched.stdout, /g1 is working: [^]*g1 is stopped: /)
         const merge = yield* box.cli("goal", "merge", "g1", "--unreviewed")
         assert.strictEqual(merge.code, 1)

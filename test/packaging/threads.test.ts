@@ -28,7 +28,7 @@ describe("the bundle", () => {
       await ended
     }
     const { stdout } = await agentd("verify")
-    assert.include(stdout, "All is well")
+    assert.include(stdout, "No problems")
     assert.match(stdout, /2 runes in 1 stream/, "the start and the end")
     rmSync(folder, { recursive: true, force: true })
   })

@@ -154,7 +154,7 @@ describe.skipIf(!hasNpm)("npm install and agentd restart", () => {
           env: box.environment,
           program: box.program
         })
-        yield* box.until("it waits", Effect.sync(waiting.err), (err) => err.includes("Waiting for 1 to end"))
+        yield* box.until("it waits", Effect.sync(waiting.err), (err) => err.includes("Waiting for 1 agent to end"))
         const fourth = yield* daemon
         Package.write(box.program, 'console.error("torn"); process.exit(1)\n')
         assert.deepStrictEqual(shop.noted("one", "pids"), [run])
