@@ -20,7 +20,7 @@ import {
 import { asking, view as waiting } from "../daemon/Waiting.ts"
 
 const call = maybeWord(
-  "Id of a tool call, request or plate (or its beginning), or an agent's name; default: list what waits"
+  "Id of a tool call, request or plate (or its beginning), or an agent's name; default: list all that wait for an answer"
 )
 
 interface Given {

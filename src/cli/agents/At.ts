@@ -66,7 +66,7 @@ export const at = declare({
       description: "Submit a goal next Friday at 17:30, with an option of the goal"
     },
     { command: 'agentd at --in 20m send builder "Is it done?"', description: "Send the message in twenty minutes" },
-    { command: "agentd schedule rm at-1", description: "Cancel what agentd at scheduled as at-1" }
+    { command: "agentd schedule rm at-1", description: "Cancel the schedule at-1, which agentd at made" }
   ],
   args: {
     words: words(`The time (${Coming.FORM}), then send AGENT TEXT, or goal TEXT`, "time-and-what"),
@@ -75,7 +75,7 @@ export const at = declare({
       ...choice(
         ["once", "none"],
         "once",
-        "If the daemon does not run at that time: once: run as soon as possible; none: do not run"
+        "If the daemon is not running at that time: once = run as soon as it runs again, none = skip"
       ),
       name: "catch-up"
     },

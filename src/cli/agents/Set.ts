@@ -69,12 +69,12 @@ const isChoice = ({
 
 export const set = declare({
   path: ["set"],
-  description: "Choose an agent's model or mode; the choice stays after a restart",
+  description: "Choose an agent's model or mode; the choice is kept after a restart",
   examples: [
     { command: "agentd set builder", description: "List the available models and modes, and the agent's own commands" },
     {
       command: "agentd set builder --mode plan",
-      description: "Set the mode in which builder plans, and asks before it begins"
+      description: "Set builder's mode to plan: it plans first, and asks before it starts to work"
     },
     {
       command: "agentd set builder tester --model opus",

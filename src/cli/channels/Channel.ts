@@ -93,7 +93,12 @@ export const begin = act({
 export const assign = act({
   path: ["channel", "assign"],
   description: "Give an agent a seat in a channel; its first turn comes after all other agents",
-  examples: [{ command: "agentd channel assign reviews qa", description: "Give qa a seat, also again after a crash" }],
+  examples: [
+    {
+      command: "agentd channel assign reviews qa",
+      description: "Give qa a seat, or give the seat back after qa has crashed"
+    }
+  ],
   args: { name, agent },
   rpc: ({ agent, name }, caller) => send("AssignSeat", { name, agent, caller })
 })

@@ -69,7 +69,7 @@ const cells = (row: AccountRow, { now }: World): ReadonlyArray<ReadonlyArray<Cel
 
 export const accounts = declare({
   path: ["accounts"],
-  description: "Show the accounts at model providers: how much of each limit is used, resets, agents",
+  description: "Show the accounts at model providers, with used limits, reset times and agents",
   examples: [{ command: "agentd accounts", description: "Show the values that the providers reported last" }],
   args: {},
   rpc: () => read("Accounts", null),

@@ -69,7 +69,10 @@ const decide = Effect.fnUntraced(function* (change: ConfigChangeInfo, hash: stri
     )
   }
   if (!(yield* Prompt.run(Prompt.Confirm({ message: "Apply this change?", initial: false })))) {
-    return yield* failed("Nothing was applied: the previous version still applies.", "Fix the file, or answer yes.")
+    return yield* failed(
+      "The change was not applied: the previous version of the config still applies.",
+      "Fix the file, or answer yes."
+    )
   }
   const project = yield* agree(change.config, hash)
   yield* print(project, () => said(project))

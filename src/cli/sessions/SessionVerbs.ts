@@ -54,14 +54,14 @@ const install = Command.make(
     ...scope,
     approvals: Flag.Boolean("approvals").pipe(
       Flag.withDescription(
-        "Also let agentd approve and deny answer permission requests (--no-approvals: turn off; neither: keep)"
+        "Let the commands agentd approve and agentd deny answer permission requests; --no-approvals turns this off (default: no change)"
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)
     ),
     http: off(
       "http",
-      "Send hooks that decide nothing to the daemon's port; while the daemon is down, other programs can take the port"
+      "Send events that need no decision to the daemon's port; while the daemon is down, other programs can use the port"
     )
   },
   (input) => verb(() => import("../setup/Hooks.ts"))({ action: "install", ...input })
@@ -71,7 +71,7 @@ const install = Command.make(
     { command: "agentd hooks install", description: "Show all your sessions on the board from now on" },
     {
       command: "agentd hooks install --approvals",
-      description: "Also let agentd approve and deny answer permission requests"
+      description: "Let the commands agentd approve and agentd deny answer permission requests, too"
     }
   ])
 )

@@ -83,7 +83,7 @@ const change = <A, E, R>(path: string, by: (found: Found) => Effect.Effect<A, E,
     Effect.mapError((error) =>
       error instanceof Overtaken
         ? new SettingsRefused({
-            message: `Other programs keep writing ${path}.`,
+            message: `Other programs change ${path} again and again, so it was not changed.`,
             remedy: "Try again in a moment."
           })
         : error
