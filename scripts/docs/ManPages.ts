@@ -64,7 +64,7 @@ export const commands = Effect.map(Commands.all, (described) => {
     ...others.filter(({ path }) => verbs.includes(path[1]!)).map(command)
   ])
   return [
-    head("agentd", 1, "keeps AI coding agents running unattended and honest"),
+    head("agentd", 1, "runs AI coding agents unattended, and keeps them under control"),
     ".SH SYNOPSIS\n.B agentd\n[\\fIverb\\fR] [\\fIflags\\fR]",
     `.SH DESCRIPTION\nA daemon that runs coding agents as supervised actors, and the command that speaks with it. ${bold("agentd")} alone opens the board on a terminal; ${bold("agentd init")} begins a project; ${bold("agentd waiting")} lists what needs a person.`,
     `.SH "FLAGS OF ALL VERBS"\n${globals.join("\n")}`,
