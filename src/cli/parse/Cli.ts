@@ -377,7 +377,9 @@ const agentd = Command.make(
   {},
   verb(() => import("./Alone.ts"))
 ).pipe(
-  Command.withDescription(`Runs AI coding agents unattended, and keeps them under control.\n\n  Exit codes:\n${exitCodes}`),
+  Command.withDescription(
+    `Runs AI coding agents unattended, and keeps them under control.\n\n  Exit codes:\n${exitCodes}`
+  ),
   Command.withSubcommands([
     {
       group: "The daemon",
