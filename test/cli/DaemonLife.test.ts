@@ -124,7 +124,7 @@ long.live("a daemon whose program was replaced says so, until it is restarted", 
     utimesSync(program, 1, 1)
     expect((yield* ask("status")).out).not.toContain(told)
     appendFileSync(program, "// another one")
-    expect((yield* ask("status")).out).toContain(`${told}: agentd --state ${base}/s restart`)
+    expect((yield* ask("status")).out).toContain(`${told}. To update it: agentd --state ${base}/s restart`)
     expect((yield* ask("ps")).out).toContain("the daemon runs an older agentd")
     expect((yield* ask("doctor")).out).toMatch(/program .*older agentd/)
     expect((yield* ask("restart", "--yes")).code).toBe(0)
