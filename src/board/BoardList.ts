@@ -139,7 +139,7 @@ const ofSession = (plate: PlateInfo): BoardRow => ({
   name: plate.title ?? plate.plateId,
   called: plate.plateId,
   word: plate.word,
-  says: restsOnHooks(plate) ? `${plate.detail}; no transcript: a missed hook cannot be corrected` : plate.detail,
+  says: restsOnHooks(plate) ? `${plate.detail}; no transcript: a missed hook cannot be recovered` : plate.detail,
   since: plate.since,
   state: plate.status,
   asks: plate.approval === null ? [] : [plate.plateId],

@@ -33,7 +33,7 @@ const detailOf = (plate: PlateInfo, { world = null }: TableOptions): string =>
     plate.arguments === undefined ? "" : cut(plain(plate.arguments.slice(0, 1000)), ARGUMENTS),
     plate.title === null ? "" : `“${plain(plate.title)}”`,
     plate.approval === null ? "" : inWorld(`(agentd ${verbOf(plate)} ${plate.plateId.slice(0, SHORT)})`, world),
-    restsOnHooks(plate) ? "(no transcript: if a hook is missed, its event is lost)" : ""
+    restsOnHooks(plate) ? "(no transcript: a missed hook cannot be recovered)" : ""
   ]
     .filter((part) => part !== "")
     .join(" ")

@@ -190,7 +190,7 @@ it.each([
   ["process", false]
 ] as const)("without a transcript, what rests on a %s is warned of: %s", (signal, warned) => {
   const plates = [plateInfo({ watchable: false, restsOn: { signal, at: T0 } })]
-  expect(shown({ plates }).includes("if a hook is missed, its event is lost")).toBe(warned)
+  expect(shown({ plates }).includes("a missed hook cannot be recovered")).toBe(warned)
 })
 
 it("a command that leaves its text no room stands below it; where no column says the state, the text does", () => {
