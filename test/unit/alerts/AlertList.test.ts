@@ -126,7 +126,7 @@ describe("alerts", () => {
     const [row] = desk.list()
     assert.deepInclude(row, { agent: "shop/ann", state: "waiting", to, word: "failed", nextAt: NOW + 2_000, count: 1 })
     assert.match(desk.shown()[0]!, /✕ shop: ann stopped: 5 errors in a row$/)
-    assert.deepStrictEqual(desk.shown().slice(1), ["    goes to ada@example.org in 2s", "    agentd why shop/ann"])
+    assert.deepStrictEqual(desk.shown().slice(1), ["    will be sent to ada@example.org in 2s", "    agentd why shop/ann"])
   })
 
   it("equal troubles of one mail are one row; once it is sent, it says to whom and when", () => {
@@ -145,7 +145,7 @@ describe("alerts", () => {
         ["shop/ann", 2, NOW + 2_000, "sent"]
       ]
     )
-    assert.include(desk.shown()[1], "sent to ada@example.org 1m ago; refused for old@example.org")
+    assert.include(desk.shown()[1], "sent to ada@example.org 1m ago; rejected for old@example.org")
     assert.deepStrictEqual(desk.list(true), [])
   })
 
@@ -170,7 +170,7 @@ describe("alerts", () => {
     desk.queue("bob", { ...phone, destination: "phone/x/excepted" })
     const times = () => Object.fromEntries(desk.list().map(({ agent, nextAt }) => [agent, nextAt! - NOW]))
     assert.deepStrictEqual(times(), { "shop/ann": 2_000, "shop/bob": 3_602_000 })
-    assert.include(desk.shown().join("\n"), "goes to phone in 1h")
+    assert.include(desk.shown().join("\n"), "will be sent to phone in 1h")
     desk.way = { ...desk.way, quietUntil: (at) => Math.max(at, NOW + 600_000) }
     assert.deepStrictEqual(times(), { "shop/ann": 600_000, "shop/bob": 4_200_000 })
   })

@@ -308,7 +308,7 @@ describe("a turn that costs ten times the usual", () => {
       })
       assert.deepStrictEqual(ann.interrupts, [])
       const [alert] = (yield* log.tail({}, 100)).flatMap((rune) => newsOf(rune)?.mail ?? [])
-      assert.match(alert!.headline, /^ann: the turn has cost 10 times the usual$/)
+      assert.match(alert!.headline, /^ann: the turn has cost 10 times the usual amount$/)
     }).pipe(Effect.scoped)
   )
 })

@@ -13,7 +13,7 @@ describe("what a repair says", () => {
       "shop-1: rune 10: torn. It continues after its rune 4 (rune 9 of the log); 1 rune of this stream is lost: 0 messages, 0 turns."
     ])
     assert.deepStrictEqual(linesFor({ stream: "shop-1", eventId: 0, seq: 0, lost: 3, reason: "rune 1: torn" }), [
-      "shop-1: rune 1: torn. Nothing of it is left; 3 runes of it are lost: 0 messages, 0 turns."
+      "shop-1: rune 1: torn. No rune of it is left; 3 runes of this stream are lost: 0 messages, 0 turns."
     ])
   })
 
