@@ -117,19 +117,19 @@ const edges: { readonly [path: string]: string } = {
   "src/core/event-log/StoreCopy.ts": "that thread, and what a copy tells of itself",
   "src/core/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",
   "src/core/event-log/LogWorker.ts": "that thread, as the threaded form has it",
-  "src/core/event-log/OpenMark.ts": "looks at the store's file, beside SQLite",
+  "src/core/event-log/WalMark.ts": "looks at the store's file, beside SQLite",
   "src/core/event-log/Room.ts": "the default of the reference",
   "src/core/event-log/SegmentFile.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
   "src/core/event-log/SyncFolder.ts": "of those two: makes durable that a folder has a file, or has it no more",
-  "src/core/event-log/Soon.ts": "the default of the reference",
+  "src/core/event-log/NextTick.ts": "the default of the reference",
   "src/core/event-log/SqlEventLog.ts": "makes the store's file, synchronously",
   "src/core/event-log/Sqlite.ts": "the default of the seam: the storage simulation has a disk of its own",
   "src/core/event-log/SqliteLog.ts": "the threaded form; a simulation has the inline one",
   "src/core/event-log/StateFolder.ts": "behind Platform.lock",
-  "src/core/event-log/StoreHolder.ts": "behind Platform.lock",
+  "src/core/event-log/StoreOwner.ts": "behind Platform.lock",
   "src/core/event-log/StoreLock.ts": "behind Platform.lock",
   "src/core/event-log/StorePlace.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
-  "src/core/event-log/HeadAnchor.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
+  "src/core/event-log/HeadFile.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
   "src/core/event-log/Repair.ts": "files of the store's owner, while no daemon runs",
   "src/core/event-log/TableCheck.ts": "the head of the store's file, which no query names; a simulated disk has none",
   "src/core/event-log/Verify.ts": "the thread that verifies; a simulation verifies here",
@@ -174,7 +174,7 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
   },
   {
     path: "src/cli/daemon/Repair.ts",
-    rule: "src/app/Folds.ts",
+    rule: "src/app/FeatureFolds.ts",
     because: "`agentd repair CONVERSATION` looks where what the daemon makes of the log does not fold"
   },
   {
@@ -183,7 +183,7 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "a logger writes as it is called, in no scope; its few processes are bounded, and nobody waits for them"
   },
   {
-    path: "src/systemd/Launch.ts",
+    path: "src/systemd/DaemonLauncher.ts",
     rule: "node:child_process",
     because: "the daemon is the one child that must outlive the scope that started it"
   },
@@ -228,7 +228,7 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "systemd-notify is systemd's own program, found by the daemon's PATH; it starts nothing"
   },
   {
-    path: "src/runs/git/PersonGit.ts",
+    path: "src/runs/git/UserGit.ts",
     rule: "environment",
     because: "it is the person's own git, in their terminal: their settings and their helpers are what is wanted"
   },
@@ -369,7 +369,7 @@ const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
     [
       file.startsGit && !path.startsWith("src/runs/git/"),
       "git",
-      "starts git: a repository that an agent writes can make git run anything. Instead: runs/git/Git.ts, in a verb runs/git/PersonGit.ts"
+      "starts git: a repository that an agent writes can make git run anything. Instead: runs/git/Git.ts, in a verb runs/git/UserGit.ts"
     ],
     [
       file.inheritsEnvironment && path !== "src/runs/process/ChildEnvironment.ts",
@@ -639,14 +639,14 @@ describe("the project", () => {
       "src/runs/sandbox/NamespaceScript.ts": "the sandbox",
       "src/runs/sandbox/PathContainment.ts": "paths by descriptors",
       "src/runs/sandbox/SetIds.ts": "paths by descriptors",
-      "src/core/event-log/StoreHolder.ts": "the holder of a store; the log knows nothing above it",
+      "src/core/event-log/StoreOwner.ts": "the holder of a store; the log knows nothing above it",
       "src/api/http/PortOwner.ts": "who has a port",
       "src/runs/keeper/Keeper.ts": "the keeper, a program of its own",
-      "src/runs/keeper/RecordedPrograms.ts": "the keeper, a program of its own",
-      "src/plates/Shells.ts": "shells of a session, in a world that a simulation makes, too",
+      "src/runs/keeper/EndedPrograms.ts": "the keeper, a program of its own",
+      "src/plates/ShellWatch.ts": "shells of a session, in a world that a simulation makes, too",
       "src/systemd/Activation.ts": "the service manager",
-      "src/systemd/Launch.ts": "the descriptors that a daemon would be given",
-      "src/systemd/OwnUnit.ts": "the service manager"
+      "src/systemd/DaemonLauncher.ts": "the descriptors that a daemon would be given",
+      "src/systemd/CurrentUnit.ts": "the service manager"
     }
     const reads = filesBelow("src").filter((path) => /["'`]\/proc\b/.test(readFileSync(join(root, path), "utf8")))
     const code = reads.filter((path) => path.endsWith(".ts"))

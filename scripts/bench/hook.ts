@@ -23,7 +23,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { claim } from "../../src/api/rpc/Endpoint.ts"
 import * as HookCommand from "../../src/api/http/HookCommand.ts"
-import * as Listening from "../../src/api/http/Listening.ts"
+import * as ListenerStatus from "../../src/api/http/ListenerStatus.ts"
 import * as Server from "../../src/api/http/Server.ts"
 import * as Spool from "../../src/api/http/Spool.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
@@ -207,13 +207,13 @@ export const bench: Bench = {
     })
     const runtime = ManagedRuntime.make(
       server.pipe(
-        Layer.provideMerge(Listening.layer),
+        Layer.provideMerge(ListenerStatus.layer),
         Layer.provideMerge(board(folder)),
         Layer.provide(NodeServices.layer)
       )
     )
     try {
-      const { port } = await runtime.runPromise(Effect.flatMap(Listening.Listening, ({ report }) => report))
+      const { port } = await runtime.runPromise(Effect.flatMap(ListenerStatus.ListenerStatus, ({ report }) => report))
       return await measure(
         folder,
         port ?? 0,

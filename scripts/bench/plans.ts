@@ -4,7 +4,7 @@
  * task. An assignment looks at all tasks of the plan, so its figure grows with the plan.
  */
 import { Effect } from "effect"
-import { atOnce } from "../../src/domain/InTurns.ts"
+import { atOnce } from "../../src/domain/TimeSlices.ts"
 import type { Task } from "../../src/domain/GoalMessages.ts"
 import { pieces } from "../../src/goals/GoalActor.ts"
 import type * as GoalMachine from "../../src/goals/GoalMachine.ts"

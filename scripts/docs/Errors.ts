@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseSync } from "rolldown/utils"
 import { ExitCode } from "../../src/cli/parse/ExitCode.ts"
-import { exitCodes } from "../../src/cli/render/Explanation.ts"
+import { exitCodes } from "../../src/cli/render/ErrorText.ts"
 import { codesByTag, isRefusalCode, refusalCodes } from "../../src/domain/RefusalCode.ts"
 import { cell, table } from "./Markdown.ts"
 

@@ -12,7 +12,7 @@ import * as PlateState from "../../src/plates/PlateState.ts"
 import * as SeatMachine from "../../src/channels/SeatMachine.ts"
 import * as ToolMachine from "../../src/agents/machines/ToolMachine.ts"
 import * as TurnMachine from "../../src/agents/machines/TurnMachine.ts"
-import { type Case, LOOKS, TABLES } from "../../src/domain/Words.ts"
+import { type Case, LOOKS, TABLES } from "../../src/domain/StatusWords.ts"
 import * as WorkerMachine from "../../src/agents/machines/WorkerMachine.ts"
 import { openingOf } from "./Opening.ts"
 
@@ -126,7 +126,7 @@ const vocabulary = (): string => {
   return `## Words for people
 
 States are for programs: \`--json\`, the log and \`agentd status --tree\` have them. People read one of nine words,
-the same wherever they look (\`src/domain/Words.ts\`). The first case that holds is the word.
+the same wherever they look (\`src/domain/StatusWords.ts\`). The first case that holds is the word.
 
 ${markdown(["", "Word", "Group", "Who acts next"], words)}
 

@@ -10,7 +10,7 @@
  */
 import { Context, type Effect } from "effect"
 import type { ChannelConfig, NoticeKind } from "../config/NotifyConfig.ts"
-import type { Word } from "../domain/Words.ts"
+import type { Word } from "../domain/StatusWords.ts"
 import type { Urgency } from "./Notice.ts"
 import type { Refused } from "./Retry.ts"
 import type { SendError } from "./SendError.ts"

@@ -6,12 +6,12 @@
  * that has left the outbox is listed as sent, unless the outbox says that it was given up.
  */
 import type { AlertRow } from "../domain/AlertMessages.ts"
-import { troubles } from "../domain/Weather.ts"
+import { troubles } from "../domain/ProviderStatus.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import { type Alert, together } from "./Alert.ts"
-import * as Answers from "./Answers.ts"
-import { departures, type Way } from "./Departure.ts"
+import * as AnsweredNotices from "./AnsweredNotices.ts"
+import { departures, type Way } from "./SendTimes.ts"
 import * as Notice from "./Notice.ts"
 import * as Outbox from "./Outbox.ts"
 
@@ -72,7 +72,7 @@ const overSince = ({ runes }: Given, { at, notice }: Alert): string | undefined 
   for (const any of runes) {
     const rune = AlertKinds.readAlert(any)
     if (rune?.kind === "alert.answered" && rune.payload.about === notice.about && rune.payload.at >= at)
-      return Answers.words(rune.payload)
+      return AnsweredNotices.words(rune.payload)
   }
   return undefined
 }

@@ -18,21 +18,21 @@ import { type Alert, together } from "./Alert.ts"
 import { kinds, type News, newsOf } from "./AlertPolicy.ts"
 import { AlertContext } from "./AlertContext.ts"
 import { AlertChannels } from "./AlertChannel.ts"
-import * as Later from "./Later.ts"
-import * as Letter from "./Letter.ts"
+import * as Snooze from "./Snooze.ts"
+import * as MailText from "./MailText.ts"
 import { LiveOutbox } from "./LiveOutbox.ts"
 import * as Mail from "./Mail.ts"
 import { Mailer } from "./Mailer.ts"
 import * as LogEvent from "../domain/LogEvent.ts"
 import * as AlertKinds from "./AlertKinds.ts"
-import * as Answers from "./Answers.ts"
+import * as AnsweredNotices from "./AnsweredNotices.ts"
 import * as Escalation from "./Escalation.ts"
 import * as OpenNotices from "./OpenNotices.ts"
 import * as Outbox from "./Outbox.ts"
 import * as Route from "./Route.ts"
 import type { SendError } from "./SendError.ts"
 import * as Smtp from "./Smtp.ts"
-import * as Telling from "./Telling.ts"
+import * as BatchSender from "./BatchSender.ts"
 
 /** How often unsent messages are checked again: mail can be configured or fixed by then, or quiet hours can be over. */
 const LOOK_AGAIN = Duration.toMillis("1 minute")
@@ -139,13 +139,13 @@ const queue = (runes: ReadonlyArray<Rune>, news: ReadonlyArray<Told>, notices: N
     let able: ReadonlySet<string> | undefined
     for (const rune of runes) {
       // an answer belongs to an earlier question, never to a notice of its own rune
-      for (const answer of Answers.of(rune)) {
+      for (const answer of AnsweredNotices.of(rune)) {
         if (!openAhead.open.has(answer.about)) continue
         able ??= yield* Escalation.able
-        const draft = Answers.draft(answer, upTo, { outbox: ahead, notices: openAhead, able, begun, now })
+        const draft = AnsweredNotices.draft(answer, upTo, { outbox: ahead, notices: openAhead, able, begun, now })
         if (draft !== undefined) put(draft)
       }
-      const overtaken = Answers.overtaken(rune, upTo, { outbox: ahead, begun })
+      const overtaken = AnsweredNotices.overtaken(rune, upTo, { outbox: ahead, begun })
       if (overtaken !== undefined) put(overtaken)
       for (const { routes, source } of noticesAt.get(rune.eventId) ?? []) {
         const { once } = source.alert.notice!
@@ -172,7 +172,7 @@ interface Way {
   readonly isMail: boolean
   /** Maximum number of messages per hour. */
   readonly maxPerHour: number
-  readonly send: Effect.Effect<Telling.Receipt, SendError | StorageError, Telling.Needs>
+  readonly send: Effect.Effect<BatchSender.Receipt, SendError | StorageError, BatchSender.Needs>
 }
 
 interface Job {
@@ -197,7 +197,7 @@ const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, earlier: string | unde
     isMail: true,
     send: Effect.gen(function* () {
       const mailer = yield* Mailer
-      const text = yield* Letter.of(batch, options.host ?? mailer.host())
+      const text = yield* MailText.of(batch, options.host ?? mailer.host())
       const thread = earlier === undefined ? {} : { references: earlier }
       return yield* mailer.send(addressed, { ...text, ...thread, messageId }, options.timeouts)
     })
@@ -213,9 +213,12 @@ const wayOfChannel = (
   const { config, destination, maxPerHour } = Route.wayOfChannel(batch, name, notify)
   const messageId = Outbox.idOf(batch)
   const way = { messageId, isMail: false, destination, maxPerHour }
-  if (config === undefined) return { ...way, send: Telling.gone(name) }
+  if (config === undefined) return { ...way, send: BatchSender.gone(name) }
   const how = { name, config, messageId, ...more }
-  return { ...way, send: batch.back === undefined ? Telling.send(batch, how) : Telling.withdraw(batch.back, how) }
+  return {
+    ...way,
+    send: batch.back === undefined ? BatchSender.send(batch, how) : BatchSender.withdraw(batch.back, how)
+  }
 }
 
 /** How a batch is sent now; undefined if nothing is configured for it, or in quiet hours. */
@@ -283,7 +286,7 @@ const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>) => (job: Job
           begun.delete(attempt.batch.id)
           if (Result.isFailure(result)) return [draft]
           const message = { id: attempt.messageId, handle: result.success.handle ?? null }
-          const late = Answers.late(attempt.batch, message, { able, notices })
+          const late = AnsweredNotices.late(attempt.batch, message, { able, notices })
           return late === undefined ? [draft] : [draft, late]
         })
       )
@@ -292,7 +295,7 @@ const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>) => (job: Job
   )
 
 const report = (
-  result: Result.Result<Telling.Receipt, SendError>,
+  result: Result.Result<BatchSender.Receipt, SendError>,
   draft: RuneDraft,
   what: string
 ): Effect.Effect<void> => {
@@ -307,7 +310,7 @@ const report = (
     : Effect.logWarning(`${what} not sent: ${message}. ${remedy}`)
 }
 
-const followed = [...new Set([...kinds, ...Answers.kinds])]
+const followed = [...new Set([...kinds, ...AnsweredNotices.kinds])]
 
 const running = Effect.fn("Alerter.run")(function* (options: Options) {
   const log = yield* EventLog
@@ -345,7 +348,7 @@ const running = Effect.fn("Alerter.run")(function* (options: Options) {
   const later = (yield* AlertChannels).flatMap((channel) => channel.later ?? [])
   const puttingOff = Effect.forEach(
     later,
-    (next) => Effect.forever(Effect.flatMap(Effect.flatMap(next, Later.queue), outbox.commit)),
+    (next) => Effect.forever(Effect.flatMap(Effect.flatMap(next, Snooze.queue), outbox.commit)),
     { concurrency: "unbounded", discard: true }
   )
   // the subscription ends when the log is closed: then the alerter waits until it is stopped

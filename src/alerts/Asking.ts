@@ -4,7 +4,7 @@
  */
 import { attempt } from "../config/Attempt.ts"
 import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
-import { span } from "../domain/Words.ts"
+import { span } from "../domain/StatusWords.ts"
 import * as Notice from "./Notice.ts"
 
 /** Maximum length of a call's input in a notice, in characters. */

@@ -6,7 +6,7 @@
  * the notice does not send it again. After an answer, no channel sends it.
  */
 import { Clock, Duration, Effect } from "effect"
-import { span } from "../domain/Words.ts"
+import { span } from "../domain/StatusWords.ts"
 import type { RuneDraft } from "../core/event-log/Rune.ts"
 import * as AlertChannel from "./AlertChannel.ts"
 import { AlertContext } from "./AlertContext.ts"

@@ -10,7 +10,7 @@ import { stripVTControlCharacters } from "node:util"
 import { NOTICE_KINDS, type NoticeKind } from "../config/NotifyConfig.ts"
 import type { GoalInfo } from "../domain/GoalMessages.ts"
 import type { AgentInfo, CallInfo, PlateInfo } from "../domain/Messages.ts"
-import type { Word } from "../domain/Words.ts"
+import type { Word } from "../domain/StatusWords.ts"
 
 /** Maximum length of a title, in characters: a lock screen and a list of mails show this many. */
 export const TITLE = 60

@@ -10,7 +10,7 @@ import { LiveOutbox } from "./LiveOutbox.ts"
 import { Mailer } from "./Mailer.ts"
 import * as Outbox from "./Outbox.ts"
 import * as Route from "./Route.ts"
-import * as Telling from "./Telling.ts"
+import * as BatchSender from "./BatchSender.ts"
 import { channelsFor, NOTICE_KINDS, type ChannelConfig, type NotifyConfig } from "../config/NotifyConfig.ts"
 import type { NotifyRow } from "../domain/AlertMessages.ts"
 import { CommandRefused, refuse } from "../domain/Messages.ts"
@@ -20,8 +20,8 @@ import type { Check } from "../board/DaemonMessages.ts"
 const MAX_AT_ONCE = 4
 
 const checked = (name: string, config: ChannelConfig) =>
-  Effect.flatMap(Telling.implementation(config), (channel) =>
-    Telling.bounded({ config, name }, channel.check(config))
+  Effect.flatMap(BatchSender.implementation(config), (channel) =>
+    BatchSender.bounded({ config, name }, channel.check(config))
   ).pipe(
     Effect.map((detail) => ({ ok: true, detail, remedy: null })),
     Effect.catch(({ message, remedy }) => Effect.succeed({ ok: false, detail: message, remedy }))
@@ -96,8 +96,8 @@ export const test = (userConfig: string) =>
       notices: [],
       more: 0
     } as const
-    const { response } = yield* Effect.flatMap(Telling.implementation(config), (channel) =>
-      Telling.bounded({ config, name }, channel.send(config, message))
+    const { response } = yield* Effect.flatMap(BatchSender.implementation(config), (channel) =>
+      BatchSender.bounded({ config, name }, channel.send(config, message))
     ).pipe(
       Effect.mapError(({ message, remedy }) => refuse("unavailable", `${name} did not accept it: ${message}`, remedy))
     )

@@ -6,7 +6,7 @@
  * being sent, it is remembered, so that the message can be withdrawn. The size is bounded.
  */
 import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
-import * as PlainState from "../core/event-log/PlainState.ts"
+import * as StateJson from "../core/event-log/StateJson.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import type { Alert } from "./Alert.ts"
@@ -175,7 +175,7 @@ export const fold: StreamFold<State> = {
   initial,
   of: (stream) => stream === DAEMON_STREAM,
   apply: evolve,
-  fromOlder: (plain) => PlainState.decode(plain) as State
+  fromOlder: (plain) => StateJson.decode(plain) as State
 }
 
 /** The next escalation channel and its step; undefined if every channel has sent the notice or has it queued. */

@@ -13,7 +13,7 @@ import { Effect } from "effect"
 import type { RuneOf } from "../core/event-log/EventKinds.ts"
 import { type Cause, DAEMON_STREAM, type Rune, type RuneDraft } from "../core/event-log/Rune.ts"
 import { EventLog } from "../core/event-log/EventLog.ts"
-import * as PlainState from "../core/event-log/PlainState.ts"
+import * as StateJson from "../core/event-log/StateJson.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import { type Alert, together } from "./Alert.ts"
@@ -256,7 +256,7 @@ export const fold: StreamFold<State> = {
   apply: evolve,
   // states of versions without channels contain only mail; before version 4, `left` contained the times when messages
   // were due
-  fromOlder: (plain) => ({ ...(PlainState.decode(plain) as State), left: new Map() })
+  fromOlder: (plain) => ({ ...(StateJson.decode(plain) as State), left: new Map() })
 }
 
 export const load = Effect.gen(function* () {

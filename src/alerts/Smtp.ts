@@ -14,7 +14,7 @@ import { getCACertificates } from "node:tls"
 import type { MailConfig, SmtpConfig } from "../config/Config.ts"
 import { Redact } from "../core/event-log/Redact.ts"
 import type { Mail } from "./Mail.ts"
-import * as Secret from "./Secret.ts"
+import * as ConfiguredSecret from "./ConfiguredSecret.ts"
 import { later, type Refused } from "./Retry.ts"
 import { SendError } from "./SendError.ts"
 
@@ -59,7 +59,7 @@ export const domainOf = (mail: MailConfig): string => /@([^@>\s]+)>?$/.exec(send
 
 /** The password, from the place that the config names; undefined if it names none. */
 const password = ({ passwordCredential, passwordEnv, passwordFile }: SmtpConfig) =>
-  Secret.read(
+  ConfiguredSecret.read(
     {
       ...(passwordFile === undefined ? {} : { file: passwordFile }),
       ...(passwordEnv === undefined ? {} : { env: passwordEnv }),
@@ -164,7 +164,7 @@ const lineTo = Effect.fnUntraced(function* ({ smtp }: MailConfig, timeouts: Time
   const secret = yield* password(smtp)
   if (secret !== undefined) yield* redact.register([secret])
   const clean = (text: string): string => redact.text(without(secret, smtp.user)(text))
-  const ca = smtp.caFile === undefined ? undefined : yield* Secret.readText(smtp.caFile, "the CA file")
+  const ca = smtp.caFile === undefined ? undefined : yield* ConfiguredSecret.readText(smtp.caFile, "the CA file")
   const greeting = Duration.toMillis(timeouts.greeting)
   const transport = createTransport({
     host: smtp.host,

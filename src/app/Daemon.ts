@@ -37,15 +37,15 @@ import { StartFailed } from "../core/supervision/SupervisorError.ts"
 import { Agents } from "../projects/service/Agents.ts"
 import * as Access from "../access/Access.ts"
 import * as AgentCommands from "../projects/service/AgentCommands.ts"
-import * as OwnServer from "../agents/run/OwnServer.ts"
-import * as Workplace from "../agents/workplace/Workplace.ts"
+import * as AgentdMcpServer from "../agents/run/AgentdMcpServer.ts"
+import * as WorkingFolder from "../agents/workplace/WorkingFolder.ts"
 import * as ClaudeSessions from "../runs/claude/ClaudeSessions.ts"
 import { type Host, hostOf } from "../runs/Host.ts"
-import * as LeftRuns from "../runs/LeftRuns.ts"
+import * as OrphanRuns from "../runs/OrphanRuns.ts"
 import type { RunSockets } from "../runs/RunSockets.ts"
-import { KnownSecrets } from "../runs/KnownSecrets.ts"
+import { LearnedSecrets } from "../runs/LearnedSecrets.ts"
 import { ProcessTree } from "../runs/process/ProcessTree.ts"
-import * as Listening from "../api/http/Listening.ts"
+import * as ListenerStatus from "../api/http/ListenerStatus.ts"
 import { Keeper } from "../runs/keeper/Keeper.ts"
 import * as Goals from "../goals/Goals.ts"
 import * as Plates from "../plates/Plates.ts"
@@ -57,7 +57,7 @@ import type { UserConfig } from "../config/Config.ts"
 import * as ProjectName from "../config/ProjectName.ts"
 import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import * as Alerter from "../alerts/Alerter.ts"
-import * as Expiring from "./Expiring.ts"
+import * as PromptRetention from "./PromptRetention.ts"
 import * as DaemonInfo from "./DaemonInfo.ts"
 import * as OwnConfig from "./OwnConfig.ts"
 import * as UserFile from "../config/UserFile.ts"
@@ -65,14 +65,14 @@ import * as Platform from "./Platform.ts"
 import type { Options } from "./Platform.ts"
 import { DAEMON_STREAM, type Payload } from "../core/event-log/Rune.ts"
 import * as ProjectAlerts from "./ProjectAlerts.ts"
-import * as Scrubbing from "./Scrubbing.ts"
-import * as Sealing from "./Sealing.ts"
-import * as Wellness from "./Wellness.ts"
+import * as LogScrubber from "./LogScrubber.ts"
+import * as LogSealer from "./LogSealer.ts"
+import * as WatchdogCheck from "./WatchdogCheck.ts"
 import { Redact } from "../core/event-log/Redact.ts"
 import { secretsIn } from "../core/event-log/SecretValues.ts"
 import { storeBytes } from "../core/event-log/SegmentFile.ts"
 import { EventLog } from "../core/event-log/EventLog.ts"
-import { folds } from "./Folds.ts"
+import { folds } from "./FeatureFolds.ts"
 import { Notify } from "../systemd/Notify.ts"
 import { VERSION } from "../api/rpc/Version.ts"
 
@@ -89,8 +89,8 @@ const sweep = (host: Host): Effect.Effect<void, never, FileSystem.FileSystem | P
   Effect.gen(function* () {
     const tree = yield* ProcessTree
     const { store } = host
-    const held = yield* LeftRuns.held
-    yield* LeftRuns.clear(host, held)
+    const held = yield* OrphanRuns.held
+    yield* OrphanRuns.clear(host, held)
     const orphans = yield* tree.orphans(store, held)
     yield* Effect.forEach(
       orphans,
@@ -196,12 +196,12 @@ const services = (
   { channels, conversations, plans, plates, providers, schedules }: Supervisors
 ) => {
   const store = Platform.storeId(options.state)
-  const worktrees = Workplace.worktreesIn(options.state)
+  const worktrees = WorkingFolder.worktreesIn(options.state)
   return Layer.mergeAll(
     ProjectAlerts.layer(UserFile.inForce(options), worldOf(options)),
     LiveOutbox.layer,
     Access.layer,
-    Listening.layer,
+    ListenerStatus.layer,
     schedulesOf(schedules)
   ).pipe(
     Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), Channels.layer({ supervisor: channels }))),
@@ -223,7 +223,7 @@ const services = (
             configs: join(options.state, "configs"),
             supervisor: conversations,
             sweep: Effect.provideContext(sweep(hostOf({ ...options, store })), context),
-            mcp: OwnServer.given(options),
+            mcp: AgentdMcpServer.given(options),
             project: options.config
           })
         )
@@ -238,7 +238,7 @@ const services = (
     Layer.provideMerge(platform.backends(user)),
     Layer.provideMerge(
       Layer.effect(
-        KnownSecrets,
+        LearnedSecrets,
         Effect.map(Redact, ({ register }) => register)
       )
     ),
@@ -258,16 +258,16 @@ const keptAtMost = Effect.fnUntraced(function* (usual: Duration.Duration | undef
 })
 
 const sealingOf = (state: string, user: UserConfig) =>
-  Sealing.run({
+  LogSealer.run({
     prompts: keptAtMost(user.keepPrompts),
     log: user.keepLog,
     storeBytes: () => storeBytes(join(state, "runes.db"))
   })
 
 const chores = (state: string, user: UserConfig) => [
-  { id: "expiry", start: Effect.succeed(Expiring.run(user.keepPrompts)) },
+  { id: "expiry", start: Effect.succeed(PromptRetention.run(user.keepPrompts)) },
   { id: "sealing", start: Effect.succeed(sealingOf(state, user)) },
-  { id: "scrubbing", start: Effect.succeed(Scrubbing.run(user.verifyLog)) }
+  { id: "scrubbing", start: Effect.succeed(LogScrubber.run(user.verifyLog)) }
 ]
 
 /** Appends a rune of the daemon itself. */
@@ -279,13 +279,13 @@ const alive = Effect.gen(function* () {
   const agents = yield* Agents
   const log = yield* EventLog
   const { status } = yield* Notify
-  const last = yield* Ref.make<Wellness.Look | undefined>(undefined)
+  const last = yield* Ref.make<WatchdogCheck.Look | undefined>(undefined)
   return Effect.gen(function* () {
     const { read, runes, streams } = yield* log.reading
     const isReady = yield* agents.ready
     const now = { isReady, read: runes, assigned: yield* log.assigned, durable: yield* log.head }
     if (!isReady) yield* status(`reading its log: ${read} of ${streams} streams, ${runes} runes`)
-    return Wellness.isWell(yield* Ref.getAndSet(last, now), now)
+    return WatchdogCheck.isWell(yield* Ref.getAndSet(last, now), now)
   })
 })
 
@@ -327,7 +327,7 @@ const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agr
 const endUnwanted = Effect.fnUntraced(function* (store: string) {
   const agents = yield* Agents
   const end = Effect.flatMap(agents.all, (rows) =>
-    LeftRuns.end(store, new Set(rows.flatMap(({ runId }) => runId ?? [])))
+    OrphanRuns.end(store, new Set(rows.flatMap(({ runId }) => runId ?? [])))
   )
   yield* agents.recovered
   yield* end

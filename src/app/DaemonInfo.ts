@@ -12,25 +12,25 @@ import { RunLimits } from "../runs/process/RunLimits.ts"
 import { accountsOf } from "../board/AccountMessages.ts"
 import { DaemonControl } from "../api/rpc/DaemonControl.ts"
 import type { Check, DaemonStatus } from "../board/DaemonMessages.ts"
-import * as Reaches from "../board/Reaches.ts"
+import * as ReachReport from "../board/ReachReport.ts"
 import * as MailCheck from "../alerts/MailCheck.ts"
 import * as Readiness from "../board/Readiness.ts"
 import { treeOf, type TreeRow } from "../board/TreeMessages.ts"
 import type { Supervisor } from "../core/supervision/Supervisor.ts"
 import { counted } from "../domain/ErrorLimit.ts"
 import { refuse, refusedBy } from "../domain/Messages.ts"
-import { Weather } from "../domain/Weather.ts"
+import { ProviderStatus } from "../domain/ProviderStatus.ts"
 import * as Keeper from "../runs/keeper/Keeper.ts"
 import { Redact } from "../core/event-log/Redact.ts"
 import { kinds } from "./EventKinds.ts"
-import * as Listening from "../api/http/Listening.ts"
+import * as ListenerStatus from "../api/http/ListenerStatus.ts"
 import { EventLog } from "../core/event-log/EventLog.ts"
-import { unitIn } from "../systemd/OwnUnit.ts"
+import { unitIn } from "../systemd/CurrentUnit.ts"
 import * as Backoff from "../core/supervision/Backoff.ts"
 import * as InstalledProgram from "./InstalledProgram.ts"
 import * as LogSize from "../board/LogSize.ts"
 import * as NotifyControl from "../alerts/NotifyControl.ts"
-import * as ToldAlerts from "../alerts/ToldAlerts.ts"
+import * as SentAlerts from "../alerts/SentAlerts.ts"
 
 /** A requested end of the daemon. `keep`: runs are left to the next daemon. */
 export interface Asked {
@@ -107,7 +107,7 @@ const configs = Effect.gen(function* () {
 })
 
 const accounts = Effect.gen(function* () {
-  const { accounts } = yield* Weather
+  const { accounts } = yield* ProviderStatus
   return accountsOf(accounts(), yield* configs)
 })
 
@@ -202,7 +202,7 @@ const reach = Effect.fnUntraced(function* (facts: Facts) {
   yield* Deferred.await(facts.taken)
   // an unreadable log ends the daemon, so its error can be ignored here
   yield* Effect.ignore((yield* Agents).recovered)
-  return yield* Reaches.of(yield* configs, facts)
+  return yield* ReachReport.of(yield* configs, facts)
 })
 
 /** Names of the parts that are not ready yet. */
@@ -230,7 +230,7 @@ const nobodyIsMailed = ({ userConfig }: Facts) =>
   )
 
 /** The address of the page, after requesting the port. */
-const addressOf = ({ ask, report }: Listening.Listening["Service"]) =>
+const addressOf = ({ ask, report }: ListenerStatus.ListenerStatus["Service"]) =>
   Effect.gen(function* () {
     yield* ask
     const { listening, port, problem } = yield* report.pipe(
@@ -248,7 +248,7 @@ const addressOf = ({ ask, report }: Listening.Listening["Service"]) =>
     )
   })
 
-const pagesAt = (listening: Listening.Listening["Service"]) => ({
+const pagesAt = (listening: ListenerStatus.ListenerStatus["Service"]) => ({
   address: addressOf(listening),
   pagePort: Effect.mapError(listening.openPage, ({ message, remedy }) =>
     refuse("unavailable", `No page can be opened: ${message}.`, remedy)
@@ -276,8 +276,8 @@ export const make = Effect.fnUntraced(function* (facts: Facts, zone = zoneOf(fac
   const logSize = yield* LogSize.make(facts.state)
   const letters = yield* LiveOutbox
   const redact = yield* Redact
-  const weather = yield* Weather
-  const listening = yield* Listening.Listening
+  const weather = yield* ProviderStatus
+  const listening = yield* ListenerStatus.ListenerStatus
   const context = yield* Effect.context<
     AlertContext | Channels | FileSystem.FileSystem | Agents | LiveOutbox | Redact
   >()
@@ -321,12 +321,12 @@ export const make = Effect.fnUntraced(function* (facts: Facts, zone = zoneOf(fac
     alertTest,
     notifyList: Effect.provideContext(NotifyControl.rows, context),
     notifyTest: (name) => Effect.provideContext(NotifyControl.test(facts.userConfig)(name), context),
-    alerts: (options) => Effect.provideContext(ToldAlerts.of(log, options), context),
+    alerts: (options) => Effect.provideContext(SentAlerts.of(log, options), context),
     checks: Effect.all([
       fleetChecks(facts.environment),
       Effect.flatMap(mails, MailCheck.checks),
       NotifyControl.checks,
-      Effect.map(listening.report, (report) => [Listening.check(report)]),
+      Effect.map(listening.report, (report) => [ListenerStatus.check(report)]),
       Effect.map(keeping, (found) => [...programCheck(isReplaced()), ...keeperCheck(found)])
     ]).pipe(
       Effect.map((lists) => lists.flat()),

@@ -16,7 +16,7 @@ import type { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import * as Restoring from "../backup/Restoring.ts"
 import { Backends } from "../runs/Backends.ts"
 import { hostOf } from "../runs/Host.ts"
-import * as Holding from "../runs/Holding.ts"
+import * as ToolSandbox from "../runs/ToolSandbox.ts"
 import * as PeerProcess from "../runs/process/PeerProcess.ts"
 import { ProcessTree } from "../runs/process/ProcessTree.ts"
 import { Reaper } from "../runs/process/Reaper.ts"
@@ -36,8 +36,8 @@ import type { Goals } from "../goals/Goals.ts"
 import type { Schedules } from "../schedules/Schedules.ts"
 import { storageError } from "../core/event-log/StorageFailure.ts"
 import * as Keeper from "../runs/keeper/Keeper.ts"
-import type * as Listening from "../api/http/Listening.ts"
-import type { Doors } from "../api/http/Doors.ts"
+import type * as ListenerStatus from "../api/http/ListenerStatus.ts"
+import type { HttpRoutes } from "../api/http/HttpRoutes.ts"
 import * as Server from "../api/http/Server.ts"
 import { collectorOf } from "../telemetry/Collector.ts"
 import * as Telemetry from "../telemetry/Telemetry.ts"
@@ -45,18 +45,18 @@ import * as Tracing from "../telemetry/Tracing.ts"
 import * as Spool from "../api/http/Spool.ts"
 import * as NotifyChannels from "../alerts/channels/Channels.ts"
 import type { Plates } from "../plates/Plates.ts"
-import { Look } from "../api/rpc/Callers.ts"
+import { Look } from "../api/rpc/CallerIdentity.ts"
 import * as ControlServer from "../api/rpc/ControlServer.ts"
 import { DaemonControl } from "../api/rpc/DaemonControl.ts"
 import * as Endpoint from "../api/rpc/Endpoint.ts"
-import { GivenSocket, type Why } from "../api/rpc/GivenSocket.ts"
+import { InheritedSocket, type Why } from "../api/rpc/InheritedSocket.ts"
 import * as RunServer from "../api/rpc/RunServer.ts"
 import * as Verbs from "../api/rpc/Verbs.ts"
 import { ourselves } from "../api/rpc/Version.ts"
 import type { ChildSpec } from "../core/supervision/Child.ts"
 import * as Activation from "../systemd/Activation.ts"
 import { Notify } from "../systemd/Notify.ts"
-import { ownUnit, scopeOf } from "../systemd/OwnUnit.ts"
+import { ownUnit, scopeOf } from "../systemd/CurrentUnit.ts"
 import * as DaemonLog from "./DaemonLog.ts"
 import * as UserFile from "../config/UserFile.ts"
 import * as StatusLine from "./StatusLine.ts"
@@ -88,7 +88,7 @@ export type Needs =
   | EventLog
   | FileSystem.FileSystem
   | Goals
-  | Listening.Listening
+  | ListenerStatus.ListenerStatus
   | LiveOutbox
   | Notify
   | Plates
@@ -161,7 +161,7 @@ const doorsOf = ({ command: [, program = ""], state }: Options) =>
       verbs: yield* Effect.provideService(Verbs.make, Look, PeerProcess.make(storeId(state))),
       versions: ourselves,
       page: { fs: yield* FileSystem.FileSystem, folders: [join(folder, "web"), join(folder, "../dist/web")] }
-    } satisfies Doors
+    } satisfies HttpRoutes
   })
 
 /**
@@ -203,24 +203,24 @@ const httpOf = (
 }
 
 /** The control socket, if systemd listens on it; otherwise undefined. */
-const givenOf = ({ handed, socket }: Options): GivenSocket | undefined => {
+const givenOf = ({ handed, socket }: Options): InheritedSocket | undefined => {
   const descriptor = handed?.get(Activation.CONTROL)?.find((one) => Activation.pathOf(one) === socket)
-  return descriptor === undefined ? undefined : new GivenSocket(socket, descriptor)
+  return descriptor === undefined ? undefined : new InheritedSocket(socket, descriptor)
 }
 
-type GivenPort = Server.GivenPort & { readonly socket: GivenSocket }
+type GivenPort = Server.GivenPort & { readonly socket: InheritedSocket }
 
 /** The page's ports on which systemd listens. */
 const givenPorts = ({ handed }: Options): ReadonlyArray<GivenPort> =>
   (handed?.get(Activation.PAGE) ?? []).flatMap((descriptor) => {
     const at = Activation.portOf(descriptor)
     if (at === undefined) return []
-    const socket = new GivenSocket(`${at.host}:${at.port}`, descriptor, { allowHalfOpen: true })
+    const socket = new InheritedSocket(`${at.host}:${at.port}`, descriptor, { allowHalfOpen: true })
     return [{ ...at, socket }]
   })
 
 const partingOf = (
-  given: GivenSocket | undefined,
+  given: InheritedSocket | undefined,
   ports: ReadonlyArray<GivenPort>
 ): Pick<Platform, "handOver" | "turnAway"> => ({
   handOver: Effect.andThen(
@@ -306,7 +306,7 @@ export const node = (options: Options): Platform => {
         ),
         Layer.provideMerge(keeping(options, user, via)),
         Layer.provideMerge(RunWatch.layer({ store, homes: host.homes })),
-        Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
+        Layer.provideMerge(ToolSandbox.layer({ environment, hidden: [state] }))
       ),
     channels: NotifyChannels.layer({ ...options, mail: ownMail(options) }).pipe(Layer.provide(NodeServices.layer)),
     edges: (control, user) => ({

@@ -6,12 +6,12 @@ import { Effect, FileSystem, Layer } from "effect"
 import { AlertContext } from "../alerts/AlertContext.ts"
 import { Agents } from "../projects/service/Agents.ts"
 import { explain } from "../projects/service/Explain.ts"
-import { inWorld } from "../cli/parse/Hint.ts"
+import { inWorld } from "../cli/parse/HintCommand.ts"
 import type { UserConfig } from "../config/Config.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
 import * as GoalHistory from "../goals/GoalHistory.ts"
 import { EventLog } from "../core/event-log/EventLog.ts"
-import * as NoticeFacts from "../alerts/NoticeFacts.ts"
+import * as NoticeDetails from "../alerts/NoticeDetails.ts"
 
 /**
  * `own`: the user's own config in force, for projects without a mail section. `world`: the value that commands need for
@@ -48,7 +48,7 @@ export const layer = (
         notify: section("notify"),
         projectName: (stream) =>
           Effect.map(agents.projects, (projects) => projects.find(({ conversation }) => conversation === stream)?.name),
-        facts: yield* NoticeFacts.make,
+        facts: yield* NoticeDetails.make,
         typed: (text) => inWorld(text, world),
         why: ({ actor, cause, stream }) =>
           Effect.gen(function* () {

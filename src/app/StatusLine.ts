@@ -6,7 +6,7 @@
 import { Effect, Ref } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
 import { counted } from "../domain/ErrorLimit.ts"
-import { listing } from "../api/rpc/Inquiries.ts"
+import { listing } from "../api/rpc/DaemonQueries.ts"
 import { Notify } from "../systemd/Notify.ts"
 
 const LOOK = "5 seconds"

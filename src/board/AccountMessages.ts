@@ -6,7 +6,7 @@ import { Schema } from "effect"
 import { accountOf } from "../agents/run/AccountOf.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import * as Fallback from "../config/Fallback.ts"
-import { type Account, type AccountStanding, Window } from "../domain/Weather.ts"
+import { type Account, type AccountStanding, Window } from "../domain/ProviderStatus.ts"
 
 export const AccountRow = Schema.Struct({
   provider: Schema.String,

@@ -6,12 +6,12 @@
  * agent is rebuilt only when the facts behind it have changed.
  */
 import * as Rows from "../domain/BoardRow.ts"
-import { telling } from "../domain/CallWords.ts"
+import { telling } from "../domain/CallSummary.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { GoalInfo } from "../domain/GoalMessages.ts"
 import type { AgentInfo, CallInfo, ConversationInfo, PlateInfo } from "../domain/Messages.ts"
-import { nameOf, type Standing, troubles } from "../domain/Weather.ts"
+import { nameOf, type Standing, troubles } from "../domain/ProviderStatus.ts"
 import type { Given } from "./WaitingList.ts"
 import * as WaitingList from "./WaitingList.ts"
 import type { WaitingRow } from "./WaitingMessages.ts"

@@ -6,8 +6,8 @@
  * its value, the limit and a remedy.
  */
 import { Schema, type SchemaIssue } from "effect"
-import { quoted } from "../runs/FileWords.ts"
-import { MAX_NAME } from "../runs/GivenFile.ts"
+import { quoted } from "../runs/FileDescription.ts"
+import { MAX_NAME } from "../runs/AttachedFile.ts"
 import { CommandRefused, refuse } from "../domain/Messages.ts"
 import type { RefusalCode } from "../domain/RefusalCode.ts"
 import { NAME, NAME_FORM } from "../config/Fields.ts"

@@ -11,9 +11,9 @@ import { attempt } from "../config/Attempt.ts"
 import type { agentKinds } from "../agents/machines/AgentKinds.ts"
 import type { RuneOf } from "../core/event-log/EventKinds.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
-import { ENDINGS } from "../domain/Endings.ts"
-import * as HalfAnswer from "../domain/HalfAnswer.ts"
-import { words } from "../runs/FileWords.ts"
+import { ENDINGS } from "../domain/EndReasons.ts"
+import * as TruncatedAnswer from "../domain/TruncatedAnswer.ts"
+import { words } from "../runs/FileDescription.ts"
 import type { Outcome } from "../runs/Outcome.ts"
 import type { Question } from "../runs/Question.ts"
 
@@ -298,7 +298,7 @@ export class ConversationView {
         const isAgain = "retry" in event && event.retry === true
         return [
           ...answer(half),
-          ...(half === "" ? [] : [note("", HalfAnswer.MARK, warning)]),
+          ...(half === "" ? [] : [note("", TruncatedAnswer.MARK, warning)]),
           {
             ...of,
             how: "failed",

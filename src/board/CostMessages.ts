@@ -2,7 +2,7 @@
  * CostMessages: rows about spending and its limits, as sent over the control socket.
  */
 import { Schema } from "effect"
-import type { Cost, Limited } from "../domain/Allowance.ts"
+import type { Cost, Limited } from "../domain/SpendingLimits.ts"
 import { plainModel } from "../runs/gateway/Estimated.ts"
 
 export const COST_KEYS = ["project", "agent", "model", "day", "hour", "goal"] as const

@@ -11,15 +11,15 @@
  */
 import { Clock, Duration, Effect, Queue, Stream } from "effect"
 import type { Address } from "../domain/AgentPort.ts"
-import type { Allowances } from "../domain/Allowance.ts"
+import type { Allowances } from "../domain/SpendingLimits.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import * as Rows from "../domain/BoardRow.ts"
 import type { Board } from "../domain/BoardMessages.ts"
 import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
 import * as Monotonic from "../core/supervision/Monotonic.ts"
 import { rowsOf, type Spent } from "./BoardList.ts"
-import * as BoardParts from "./BoardParts.ts"
-import { type Facts, headOf, Shown, Told } from "./BoardShown.ts"
+import * as BoardSections from "./BoardSections.ts"
+import { type Facts, headOf, Shown, Told } from "./SubscriberRows.ts"
 import type { Given } from "./WaitingList.ts"
 
 /** Minimum time between two reads of the board, in ms, so that a burst of runes causes one read. */
@@ -35,7 +35,7 @@ const SPENT_FOR = 5_000
 export interface Options {
   /** Reads the whole board. `all`: include things that ended long ago. */
   readonly given: (all: boolean) => Effect.Effect<Given & { readonly startedAt: number }>
-  readonly parts: (parts: BoardParts.Parts) => Effect.Effect<BoardParts.News>
+  readonly parts: (parts: BoardSections.Parts) => Effect.Effect<BoardSections.News>
   /** The live agents. Some become alive without a rune, for example when a daemon restores its state. */
   readonly addresses: Effect.Effect<ReadonlyArray<Address>>
   readonly log: EventLog["Service"]
@@ -68,30 +68,30 @@ const spending = (allowances: Allowances) => {
 
 /** The parts to read next, and when. Times are in ms of the monotonic clock. */
 class Pace {
-  private parts = BoardParts.NOTHING
+  private parts = BoardSections.NOTHING
   /** Earliest time of the next full read, and of the next partial read. */
   private readonly free = { all: 0, some: 0 }
 
-  note(parts: BoardParts.Parts): void {
-    this.parts = BoardParts.join(this.parts, parts)
+  note(parts: BoardSections.Parts): void {
+    this.parts = BoardSections.join(this.parts, parts)
   }
 
   /** When the next read is due; undefined if there is nothing to read. */
   get due(): number | undefined {
     const { all, some } = this.free
-    const due = [...(this.parts.all ? [all] : []), ...(BoardParts.hasSome(this.parts) ? [some] : [])]
+    const due = [...(this.parts.all ? [all] : []), ...(BoardSections.hasSome(this.parts) ? [some] : [])]
     return due.length === 0 ? undefined : Math.min(...due)
   }
 
   /** Returns the parts that are due now, and removes them from the list. */
-  take(now: number): BoardParts.Parts {
+  take(now: number): BoardSections.Parts {
     const { parts } = this
     const isAll = parts.all && this.free.all <= now
-    this.parts = isAll || !parts.all ? BoardParts.NOTHING : BoardParts.ALL
-    return isAll ? BoardParts.ALL : { ...parts, all: false }
+    this.parts = isAll || !parts.all ? BoardSections.NOTHING : BoardSections.ALL
+    return isAll ? BoardSections.ALL : { ...parts, all: false }
   }
 
-  looked({ all, inTurn }: BoardParts.Parts, began: number, ended: number): void {
+  looked({ all, inTurn }: BoardSections.Parts, began: number, ended: number): void {
     const rest = Math.max(PAUSE, (ended - began) * SHARE)
     // a read in turn can wait for disks: its duration must not delay the reads that runes cause
     this.free.some = ended + (all || inTurn ? PAUSE : rest)
@@ -118,19 +118,23 @@ export const make = Effect.fnUntraced(function* ({ addresses, allowances, every 
     Effect.fnUntraced(function* (queue) {
       const pace = new Pace()
       const noted = yield* Queue.sliding<void>(1)
-      const note = (parts: BoardParts.Parts) =>
+      const note = (parts: BoardSections.Parts) =>
         Effect.suspend(() => {
           pace.note(parts)
           return Queue.offer(noted, undefined)
         })
       const runes = log.subscribe({ after: yield* log.head })
-      const heard = Stream.runForEachArray(runes, (runes) => note(BoardParts.touched(runes)))
+      const heard = Stream.runForEachArray(runes, (runes) => note(BoardSections.touched(runes)))
       const shown = new Shown()
       let facts: Facts | undefined
       let turns = 0
       const passed = Stream.runForEach(Stream.tick(Duration.millis(Duration.toMillis(every) / TURNS)), () =>
         Effect.flatMap(addresses, (living) =>
-          note(facts === undefined ? BoardParts.ALL : BoardParts.turn({ known: facts.agents, living }, turns++, TURNS))
+          note(
+            facts === undefined
+              ? BoardSections.ALL
+              : BoardSections.turn({ known: facts.agents, living }, turns++, TURNS)
+          )
         )
       )
 
@@ -142,7 +146,7 @@ export const make = Effect.fnUntraced(function* ({ addresses, allowances, every 
         facts =
           taken.all || facts === undefined
             ? yield* factsOf(false)
-            : { ...BoardParts.withNews(facts, yield* parts(taken)), today: yield* today }
+            : { ...BoardSections.withNews(facts, yield* parts(taken)), today: yield* today }
         shown.take(facts, yield* Clock.currentTimeMillis, rune)
         pace.looked(taken, began, yield* Monotonic.now)
         yield* Queue.offer(queue, shown)

@@ -13,7 +13,7 @@
 import { Effect, Layer, type Scope } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
 import {
-  Allowance,
+  SpendingLimits,
   type Allowances,
   type Cost,
   isNear,
@@ -22,7 +22,7 @@ import {
   type Spender,
   spentWords,
   turnWords
-} from "../domain/Allowance.ts"
+} from "../domain/SpendingLimits.ts"
 import type { Address } from "../domain/AgentPort.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
@@ -46,7 +46,7 @@ import {
   type Sum,
   tell,
   use
-} from "./Spending.ts"
+} from "./SpendingTotals.ts"
 
 /** Maximum time between two checks for waiting agents, in ms, because the clock may be set. */
 const LOOK = 60_000
@@ -391,7 +391,7 @@ class BudgetTable implements Allowances {
 /** The budgets service. It is ready at once; a conversation's spending is read when one of its agents joins. */
 export const layer = (options: Options) =>
   Layer.effect(
-    Allowance,
+    SpendingLimits,
     Effect.gen(function* () {
       const scope = yield* Effect.scope
       const table = new BudgetTable(options, yield* ActorSystem, yield* EventLog, scope)

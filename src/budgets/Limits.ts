@@ -1,9 +1,9 @@
 /** Limits: computes which limits apply to an agent, and how much of each is spent. Pure. */
 import { Duration } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
-import type { Period, Reach, Resource, Whose } from "../domain/Allowance.ts"
+import type { Period, Reach, Resource, Whose } from "../domain/SpendingLimits.ts"
 import * as Calendar from "../domain/Calendar.ts"
-import { type Account, present, type Sum } from "./Spending.ts"
+import { type Account, present, type Sum } from "./SpendingTotals.ts"
 
 interface Limit {
   readonly period: Period

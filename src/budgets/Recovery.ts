@@ -4,10 +4,10 @@ import * as ConversationId from "../domain/ConversationId.ts"
 import { EventLog } from "../core/event-log/EventLog.ts"
 import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
-import { apply, fresh, kinds, type Spending } from "./Spending.ts"
+import { apply, fresh, kinds, type SpendingTotals } from "./SpendingTotals.ts"
 
 /** The spending of a stream, as a fold. Null if the stream has no runes about spending. */
-export const fold: StreamFold<Spending | null> = {
+export const fold: StreamFold<SpendingTotals | null> = {
   name: "spending",
   version: 3,
   initial: null,
@@ -21,7 +21,7 @@ export const fold: StreamFold<Spending | null> = {
 }
 
 export interface Read {
-  readonly spending: Spending
+  readonly spending: SpendingTotals
   /** `eventId` of the newest rune that is counted. */
   readonly eventId: number
 }

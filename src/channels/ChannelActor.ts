@@ -20,9 +20,9 @@ import { CommandRefused, type Done } from "../domain/Messages.ts"
 import { apply, type Channel, type Deadline, channelActor, isOfTurn, isSeatOf, seatOf } from "./ChannelState.ts"
 import type { Act, View } from "./ChannelTransaction.ts"
 import * as Deadlines from "./Deadlines.ts"
-import { decide } from "./Decision.ts"
+import { decide } from "./ChannelDecision.ts"
 import * as Floor from "./Floor.ts"
-import type { Input } from "./Input.ts"
+import type { FloorInput } from "./FloorInput.ts"
 import type { Place, Presence } from "./Presence.ts"
 
 export interface Surroundings {
@@ -33,7 +33,7 @@ export interface Surroundings {
   readonly scope: Scope.Scope
 }
 
-type Actings = Acting<Channel, Input, CommandRefused>
+type Actings = Acting<Channel, FloorInput, CommandRefused>
 
 /** How long an agent that accepted no message gets none, in ms, if the time of its next run is unknown. */
 const TRY_AGAIN = 60_000
@@ -44,7 +44,7 @@ export class ChannelActor implements Place {
   readonly conversation: string
   readonly name: string
   private readonly around: Surroundings
-  private readonly actor: Member<Channel, Input, CommandRefused>
+  private readonly actor: Member<Channel, FloorInput, CommandRefused>
   /** Start times of the deadlines, on the monotonic clock, by key. */
   private readonly beginnings = new Map<string, { readonly since: number; readonly at: number }>()
 
@@ -63,7 +63,7 @@ export class ChannelActor implements Place {
     this.actor = this.scope.add(self, this.definition(channel), channel)
   }
 
-  private definition(initial: Channel): EventSourcedActor<Channel, Input, Act, CommandRefused> {
+  private definition(initial: Channel): EventSourcedActor<Channel, FloorInput, Act, CommandRefused> {
     const { name } = this
     return actor({
       initial,
@@ -90,11 +90,11 @@ export class ChannelActor implements Place {
   }
 
   /** Sends an input. Returns when its runes are durable. */
-  ask(input: Input) {
+  ask(input: FloorInput) {
     return this.actor.ask<Done>(input)
   }
 
-  tell(input: Input, cause: Cause | null = null): Effect.Effect<void> {
+  tell(input: FloorInput, cause: Cause | null = null): Effect.Effect<void> {
     return this.actor.tell(input, cause)
   }
 

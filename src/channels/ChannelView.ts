@@ -1,7 +1,7 @@
 /** ChannelView: builds the view of a channel for users. Pure. */
 import type { ChannelInfo, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
 import type { Member } from "../domain/AgentPort.ts"
-import * as Words from "../domain/Words.ts"
+import * as StatusWords from "../domain/StatusWords.ts"
 import {
   type Channel,
   hasUnread,
@@ -51,7 +51,7 @@ const seatDetail = (channel: Channel, seated: Seated, view: View): string => {
 
 const seatInfo = (channel: Channel, seated: Seated, view: View, endOf: EndOf): SeatInfo => ({
   agent: seated.agent,
-  word: Words.wordOf(Words.seat, seated.stand.state, {
+  word: StatusWords.wordOf(StatusWords.seat, seated.stand.state, {
     hasRead: !hasUnread(channel, seated),
     forPerson: seated.stand.data.wait?.until._tag === "Person"
   }),
@@ -119,7 +119,7 @@ export const info = (
     conversation: channel.conversation,
     project,
     name: channel.name,
-    word: Words.channelWord({ closed, paused, floor, waits, seats: seats.map(({ word }) => word) }),
+    word: StatusWords.channelWord({ closed, paused, floor, waits, seats: seats.map(({ word }) => word) }),
     topic: channel.settings.topic ?? "",
     order: channel.settings.order,
     paused,

@@ -26,7 +26,7 @@ import { type Channel, unborn } from "./ChannelState.ts"
 import { ChannelActor, type Surroundings } from "./ChannelActor.ts"
 import { ChannelRegistry, type Home } from "./ChannelRegistry.ts"
 import * as ChannelView from "./ChannelView.ts"
-import type { Input } from "./Input.ts"
+import type { FloorInput } from "./FloorInput.ts"
 import { Presence } from "./Presence.ts"
 import { recover } from "./Recovery.ts"
 import { settle } from "./TurnRecovery.ts"
@@ -117,7 +117,7 @@ class LiveChannels {
   })
 
   /** Sends an input for a command; unexpected errors become refusals with a text for the user. */
-  private asked(actor: ChannelActor, input: Input): Command {
+  private asked(actor: ChannelActor, input: FloorInput): Command {
     return actor.ask(input).pipe(
       Effect.catchIf(
         (error) => !(error instanceof StorageError) && !(error instanceof CommandRefused),
@@ -126,7 +126,7 @@ class LiveChannels {
     )
   }
 
-  private on(name: string, caller: Caller, input: Input): Command {
+  private on(name: string, caller: Caller, input: FloorInput): Command {
     return Effect.andThen(
       Deferred.await(this.started),
       Effect.suspend(() => {
@@ -140,7 +140,7 @@ class LiveChannels {
   /** Creates a channel. If a channel with that name exists, the command is rejected. */
   private readonly make = Effect.fnUntraced(
     { self: this },
-    function* (this: LiveChannels, conversation: string, name: string, input: Extract<Input, { _tag: "Create" }>) {
+    function* (this: LiveChannels, conversation: string, name: string, input: Extract<FloorInput, { _tag: "Create" }>) {
       const known = this.registry.named(conversation, name)
       if (known !== undefined) return yield* this.asked(known, input)
       if (this.registry.of(conversation).length >= MAX_CHANNELS) {
@@ -288,7 +288,7 @@ const hear = Effect.fnUntraced(function* (
 ) {
   const { agent, conversation } = report
   const heard = yield* Monotonic.now
-  const tell = (input: Input) =>
+  const tell = (input: FloorInput) =>
     Effect.forEach(registry.placesOf(conversation, agent), (actor) => actor.tell(input, report.cause), {
       discard: true
     })

@@ -6,13 +6,13 @@
 import { Equal } from "effect"
 import { refuse } from "../domain/Messages.ts"
 import { isFor, isResting, MAX_INJECTED, propertiesOf, type Seated, seatOf } from "./ChannelState.ts"
-import { came } from "./Facts.ts"
-import type { Input } from "./Input.ts"
+import { came } from "./ChannelReports.ts"
+import type { FloorInput } from "./FloorInput.ts"
 import { bounded, type ChannelTransaction } from "./ChannelTransaction.ts"
 
 export const create = (
   transaction: ChannelTransaction,
-  { by, origin, settings }: Extract<Input, { _tag: "Create" }>
+  { by, origin, settings }: Extract<FloorInput, { _tag: "Create" }>
 ) => {
   const { channel } = transaction
   if (channel.epoch > 0)
@@ -22,7 +22,10 @@ export const create = (
   return `#${channel.name} is made.`
 }
 
-export const configure = (transaction: ChannelTransaction, { by, settings }: Extract<Input, { _tag: "Configure" }>) => {
+export const configure = (
+  transaction: ChannelTransaction,
+  { by, settings }: Extract<FloorInput, { _tag: "Configure" }>
+) => {
   const before = transaction.channel.settings
   if (Equal.equals(before, settings)) return `#${transaction.channel.name} is unchanged.`
   transaction.record("channel.configured", { settings, by }, "configure")
@@ -56,7 +59,7 @@ export const remove = (transaction: ChannelTransaction, agent: string, by: strin
   return `${agent} has left #${name}.`
 }
 
-export const post = (transaction: ChannelTransaction, input: Extract<Input, { _tag: "Post" }>) => {
+export const post = (transaction: ChannelTransaction, input: Extract<FloorInput, { _tag: "Post" }>) => {
   const { from, messageId } = input
   const { name, posts, settings } = transaction.channel
   if (posts.some((other) => other.messageId === messageId)) return `It is already in #${name}.`
@@ -114,7 +117,7 @@ const tellOthers = (transaction: ChannelTransaction, from: string, text: string)
 
 export const arrange = (
   transaction: ChannelTransaction,
-  { agents, by, order }: Extract<Input, { _tag: "Arrange" }>
+  { agents, by, order }: Extract<FloorInput, { _tag: "Arrange" }>
 ) => {
   const { name } = transaction.channel
   const unknown = agents.find((agent) => seatOf(transaction.channel, agent) === undefined)
@@ -184,7 +187,7 @@ export const requeue = (transaction: ChannelTransaction, agent: string, by: stri
     : `${agent} has lost the floor of #${name}.`
 }
 
-export const pause = (transaction: ChannelTransaction, { by, paused }: Extract<Input, { _tag: "Pause" }>) => {
+export const pause = (transaction: ChannelTransaction, { by, paused }: Extract<FloorInput, { _tag: "Pause" }>) => {
   const { channel, holder } = transaction
   const isHeld = channel.paused || isResting(channel)
   if (paused ? !channel.paused : isHeld)

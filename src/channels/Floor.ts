@@ -5,7 +5,7 @@
  * Guarantees: the prompt is bounded; the newest posts are included, and it says how many are left out. The text of
  * posts is quoted (Frame), so that it cannot be taken for the channel's own text.
  */
-import * as Frame from "../domain/Frame.ts"
+import * as MessageFrame from "../domain/MessageFrame.ts"
 import { type Channel, type Post, type Seated, seatsOf } from "./ChannelState.ts"
 
 /** Maximum length of all quoted text, and of one post, in characters. */
@@ -15,7 +15,7 @@ const MAX_POSTS = 50
 const MAX_NAMES = 50
 
 const quote = (text: string): string =>
-  Frame.quoted(text.length <= MAX_POST ? text : `${text.slice(0, MAX_POST)}\n… (cut)`)
+  MessageFrame.quoted(text.length <= MAX_POST ? text : `${text.slice(0, MAX_POST)}\n… (cut)`)
 
 const clock = (at: number): string => new Date(at).toISOString().slice(11, 16)
 
@@ -23,12 +23,13 @@ const clock = (at: number): string => new Date(at).toISOString().slice(11, 16)
  * The author of a post that was made by a command. An agent can also use the command; an agent's name contains a colon
  * here.
  */
-const person = (from: string): string => (from.includes(":") ? Frame.line(from) : `${Frame.line(from)} (a person)`)
+const person = (from: string): string =>
+  from.includes(":") ? MessageFrame.line(from) : `${MessageFrame.line(from)} (a person)`
 
 const entry = (post: Post): string =>
   post.kind === "notice"
-    ? `(${Frame.line(post.text)})`
-    : `${post.kind === "person" ? person(post.from) : Frame.line(post.from)}, ${clock(post.at)} UTC:\n${quote(post.text)}`
+    ? `(${MessageFrame.line(post.text)})`
+    : `${post.kind === "person" ? person(post.from) : MessageFrame.line(post.from)}, ${clock(post.at)} UTC:\n${quote(post.text)}`
 
 /** The newest posts that fit into the prompt, oldest first. */
 const fitting = (posts: ReadonlyArray<Post>): ReadonlyArray<string> => {

@@ -10,13 +10,13 @@ import type { AgentPort, Fate, Member } from "../domain/AgentPort.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
 import { holder, seatsOf } from "./ChannelState.ts"
 import type { ChannelActor } from "./ChannelActor.ts"
-import type { Input } from "./Input.ts"
+import type { FloorInput } from "./FloorInput.ts"
 import type { ChannelRegistry } from "./ChannelRegistry.ts"
 
 type Agents = AgentPort["Service"]
 
 /** The input for a message's fate. Undefined if the message still waits, or its turn is running. */
-const overOf = (agent: string, messageId: string, fate: Fate, again: boolean): Input | undefined => {
+const overOf = (agent: string, messageId: string, fate: Fate, again: boolean): FloorInput | undefined => {
   switch (fate._tag) {
     case "Ended": {
       const { outcome, output, turnId } = fate

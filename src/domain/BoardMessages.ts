@@ -4,7 +4,7 @@
  * the user.
  */
 import { Schema } from "effect"
-import { REASONS, WORDS } from "./Words.ts"
+import { REASONS, WORDS } from "./StatusWords.ts"
 
 export const Word = Schema.Literals(WORDS)
 export const Reason = Schema.Literals(REASONS)

@@ -5,7 +5,7 @@
  * its word changes, or when the time since which it needs the user changes.
  */
 import type { BoardNews, BoardRow } from "./BoardMessages.ts"
-import { rankOf } from "./Words.ts"
+import { rankOf } from "./StatusWords.ts"
 
 export const ofAgent = ({ agent, conversation }: { readonly agent: string; readonly conversation: string }) =>
   `agent/${conversation}/${agent}`

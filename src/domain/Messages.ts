@@ -3,7 +3,7 @@
  * conversations.
  */
 import { Option, Schema, SchemaGetter } from "effect"
-import { Command, Offer } from "../runs/Offers.ts"
+import { Command, Offer } from "../runs/AgentOptions.ts"
 import { Question } from "../runs/Question.ts"
 import { Consequence } from "../config/ConfigChange.ts"
 import { Reason, Word } from "./BoardMessages.ts"

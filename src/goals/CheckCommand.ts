@@ -17,7 +17,7 @@ import * as ChildEnvironment from "../runs/process/ChildEnvironment.ts"
 import * as RunLimits from "../runs/process/RunLimits.ts"
 import * as RunProcess from "../runs/process/RunProcess.ts"
 import type { GoalConfig } from "../config/GoalConfig.ts"
-import { Confine } from "../runs/git/Store.ts"
+import { Confine } from "../runs/git/GitStore.ts"
 import * as Repository from "../runs/git/Repository.ts"
 import * as Ids from "../domain/Ids.ts"
 

@@ -4,10 +4,10 @@
  */
 import { Effect, Result, Schema, Struct } from "effect"
 import { type Evidence, Finding, lacksCommit, MAX_TITLE, type Task } from "../domain/GoalMessages.ts"
-import { jsonIn } from "./Answer.ts"
+import { jsonIn } from "./AnswerJson.ts"
 import { type GoalState, knownTo, mendable } from "./GoalState.ts"
-import * as Frame from "../domain/Frame.ts"
-import { cut } from "./Excerpt.ts"
+import * as MessageFrame from "../domain/MessageFrame.ts"
+import { cut } from "./Ellipsis.ts"
 
 const MAX_MESSAGE = 4_000
 const MAX_TASK = 100
@@ -40,11 +40,11 @@ const evidenceText = (evidence: Evidence): string => {
   const { branch, commits, output, reported } = evidence
   return cut(
     [
-      ...(branch === null ? [] : [`branch ${Frame.line(branch)}`]),
+      ...(branch === null ? [] : [`branch ${MessageFrame.line(branch)}`]),
       ...(lacksCommit(evidence) ? ["no commit"] : []),
-      ...(commits.length === 0 ? [] : [`commits:\n${Frame.quoted(commits.join("\n"))}`]),
-      ...(reported.length === 0 ? [] : [`reported:\n${Frame.quoted(reported.join("\n"))}`]),
-      ...(output === "" ? [] : [`answer:\n${Frame.quoted(output)}`])
+      ...(commits.length === 0 ? [] : [`commits:\n${MessageFrame.quoted(commits.join("\n"))}`]),
+      ...(reported.length === 0 ? [] : [`reported:\n${MessageFrame.quoted(reported.join("\n"))}`]),
+      ...(output === "" ? [] : [`answer:\n${MessageFrame.quoted(output)}`])
     ].join("\n"),
     MAX_ONE
   )
@@ -56,7 +56,7 @@ const results = (goal: GoalState, shown: ReadonlyMap<string, Evidence>): string 
   let left = 0
   for (const { error, state, task } of goal.plan.nodes) {
     const evidence = shown.get(task.id)
-    const part = `\n## ${task.id}: ${Frame.line(task.title)} (${state})\n${error === null ? "" : `${Frame.quoted(cut(error, MAX_ONE))}\n`}${evidence === undefined ? "" : evidenceText(evidence)}\n`
+    const part = `\n## ${task.id}: ${MessageFrame.line(task.title)} (${state})\n${error === null ? "" : `${MessageFrame.quoted(cut(error, MAX_ONE))}\n`}${evidence === undefined ? "" : evidenceText(evidence)}\n`
     if (text.length + part.length > MAX_EVIDENCE) left++
     else text += part
   }
@@ -65,9 +65,9 @@ const results = (goal: GoalState, shown: ReadonlyMap<string, Evidence>): string 
 
 export const review = (goal: GoalState, shown: ReadonlyMap<string, Evidence>, gate: ReadonlyArray<Finding>): string =>
   [
-    `Review whether this goal is met:\n\n${Frame.quoted(goal.goal)}`,
+    `Review whether this goal is met:\n\n${MessageFrame.quoted(goal.goal)}`,
     "What the agents say is a claim: look at the work itself before you believe it. Change nothing.",
-    `What was checked already:\n${gate.map(({ message, severity }) => `- ${severity}: ${Frame.line(message)}`).join("\n") || "- nothing"}`,
+    `What was checked already:\n${gate.map(({ message, severity }) => `- ${severity}: ${MessageFrame.line(message)}`).join("\n") || "- nothing"}`,
     `The tasks, with what their agents show for them:\n${results(goal, shown)}`,
     FORM
   ].join("\n\n")

@@ -10,7 +10,7 @@
 import { Effect, Schema } from "effect"
 import { type Answer, type Call, git } from "../runs/git/Git.ts"
 import * as Repository from "../runs/git/Repository.ts"
-import * as Store from "../runs/git/Store.ts"
+import * as GitStore from "../runs/git/GitStore.ts"
 import type { MergeResult } from "../domain/GoalMessages.ts"
 
 export class MergeRefused extends Schema.TaggedError<MergeRefused>()("MergeRefused", {
@@ -50,7 +50,7 @@ const MAX_COMMITS = 10_000
 const refuse = (message: string, remedy: string) => new MergeRefused({ message, remedy })
 
 export const storeOf = Effect.fnUntraced(function* (stores: string, root: string) {
-  const store = yield* Store.open(stores, root)
+  const store = yield* GitStore.open(stores, root)
   if (store !== undefined) return store
   return yield* refuse(`${root} is not in a git checkout.`, "make it a repository: git init, then a first commit")
 })
@@ -68,8 +68,8 @@ const conflictsIn = ({ stdout }: Answer): ReadonlyArray<string> => {
 }
 
 /** Merges two commits. Returns the merged tree, or the conflicting files. */
-const mergeTrees = Effect.fnUntraced(function* ({ gitDir }: Store.Store, into: string, head: string) {
-  yield* Store.count(gitDir, head)
+const mergeTrees = Effect.fnUntraced(function* ({ gitDir }: GitStore.GitStore, into: string, head: string) {
+  yield* GitStore.count(gitDir, head)
   const call: Call = { gitDir, command: "merge-tree", options: ["--write-tree", "--name-only"], names: [into, head] }
   const merged = yield* git(call)
   if (merged.code === 1) return { _tag: "Conflict", files: conflictsIn(merged) } as const
@@ -82,19 +82,19 @@ const mergeTrees = Effect.fnUntraced(function* ({ gitDir }: Store.Store, into: s
   return { _tag: "Tree", tree: merged.stdout.split("\n")[0]!.trim() } as const
 })
 
-const record = ({ gitDir }: Store.Store, tree: string, message: string, ...parents: ReadonlyArray<string>) => {
+const record = ({ gitDir }: GitStore.GitStore, tree: string, message: string, ...parents: ReadonlyArray<string>) => {
   const options = [...parents.flatMap((parent) => ["-p", parent]), "-m", message]
-  return Effect.map(Store.must({ gitDir, command: "commit-tree", options, names: [tree] }), (id) => id.trim())
+  return Effect.map(GitStore.must({ gitDir, command: "commit-tree", options, names: [tree] }), (id) => id.trim())
 }
 
-const treeOf = ({ gitDir }: Store.Store, commit: string) => {
+const treeOf = ({ gitDir }: GitStore.GitStore, commit: string) => {
   const call: Call = { gitDir, command: "rev-parse", options: ["--verify", "--quiet"], names: [`${commit}^{tree}`] }
-  return Effect.map(Store.must(call), (id) => id.trim())
+  return Effect.map(GitStore.must(call), (id) => id.trim())
 }
 
 /** Applies the changes between some commits of a branch on top of another commit. */
 const pick = Effect.fnUntraced(function* (
-  store: Store.Store,
+  store: GitStore.GitStore,
   into: string,
   picks: ReadonlyArray<Span>,
   message: string
@@ -113,9 +113,9 @@ const pick = Effect.fnUntraced(function* (
 })
 
 /** Merges two commits into a commit that no branch points to. */
-const join = Effect.fnUntraced(function* (store: Store.Store, into: string, head: string, message: string) {
-  if (yield* Store.isAncestor(store, head, into)) return { _tag: "UpToDate" } as Joined
-  if (yield* Store.isAncestor(store, into, head)) return { _tag: "Merged", commit: head } as Joined
+const join = Effect.fnUntraced(function* (store: GitStore.GitStore, into: string, head: string, message: string) {
+  if (yield* GitStore.isAncestor(store, head, into)) return { _tag: "UpToDate" } as Joined
+  if (yield* GitStore.isAncestor(store, into, head)) return { _tag: "Merged", commit: head } as Joined
   const merged = yield* mergeTrees(store, into, head)
   if (merged._tag === "Conflict") return merged as Joined
   return { _tag: "Merged", commit: yield* record(store, merged.tree, message, into, head) } as Joined
@@ -140,9 +140,9 @@ const joined = (spans: Work["spans"]): Work["spans"] => {
 }
 
 /** Lines of `git log` in the given format, newest first. */
-const listed = (store: Store.Store, most: number, format: string, ...range: ReadonlyArray<string>) =>
+const listed = (store: GitStore.GitStore, most: number, format: string, ...range: ReadonlyArray<string>) =>
   Effect.map(
-    Store.must({
+    GitStore.must({
       gitDir: store.gitDir,
       command: "log",
       options: [`--max-count=${most}`, `--format=${format}`],
@@ -154,7 +154,7 @@ const listed = (store: Store.Store, most: number, format: string, ...range: Read
 
 /** `<hash> <subject>` of the branch's new commits that no task of the goal made, newest first. */
 export const foreign = Effect.fnUntraced(function* (
-  store: Store.Store,
+  store: GitStore.GitStore,
   target: string,
   { head, spans }: Pick<Work, "head" | "spans">
 ) {
@@ -173,14 +173,14 @@ export const foreign = Effect.fnUntraced(function* (
  * goal, form one span.
  */
 export const parted = Effect.fnUntraced(function* (
-  store: Store.Store,
+  store: GitStore.GitStore,
   target: string,
   head: string,
   tries: ReadonlyArray<Try>
 ) {
   const options = [`--max-count=${MAX_COMMITS}`, "--format=%H %P", "--first-parent"]
   const names = [head, `^${target}`]
-  const lines = (yield* Store.must({ gitDir: store.gitDir, command: "log", options, names, paths: [] }))
+  const lines = (yield* GitStore.must({ gitDir: store.gitDir, command: "log", options, names, paths: [] }))
     .trim()
     .split("\n")
   const runs: Array<Span & { readonly goalId: string | undefined }> = []
@@ -199,7 +199,7 @@ export const parted = Effect.fnUntraced(function* (
 
 /** Merges the branches one after the other. A branch that conflicts is left out and reported. */
 export const combine = Effect.fnUntraced(function* (
-  store: Store.Store,
+  store: GitStore.GitStore,
   base: string,
   works: ReadonlyArray<Work>,
   what: string
@@ -222,7 +222,7 @@ export const combine = Effect.fnUntraced(function* (
 })
 
 /** The default target branch: the one that the user has checked out. Undefined if none is checked out. */
-export const currentBranch = Effect.fnUntraced(function* ({ person }: Store.Store) {
+export const currentBranch = Effect.fnUntraced(function* ({ person }: GitStore.GitStore) {
   return (yield* Repository.headOf(person.gitDir))?.branch
 })
 
@@ -235,12 +235,12 @@ export interface Merged {
 
 /** Merges all work that does not conflict into a branch. */
 export const into = Effect.fn("Merge.into")(function* (
-  store: Store.Store,
+  store: GitStore.GitStore,
   branch: string,
   works: ReadonlyArray<Work>,
   of: { readonly goalId: string; readonly what: string }
 ) {
-  const from = yield* Store.commitOf(store, `refs/heads/${branch}`)
+  const from = yield* GitStore.commitOf(store, `refs/heads/${branch}`)
   if (from === undefined) {
     return yield* refuse(`There is no branch "${branch}".`, `create it: git -C ${store.person.top} branch ${branch}`)
   }
@@ -248,39 +248,39 @@ export const into = Effect.fn("Merge.into")(function* (
   if (commit === from) return { results, toCheckout: undefined } as Merged
   const ref = `refs/merges/${of.goalId}`
   const { commonDir } = store.person
-  yield* Store.must({ gitDir: store.gitDir, command: "update-ref", names: [ref, commit] })
+  yield* GitStore.must({ gitDir: store.gitDir, command: "update-ref", names: [ref, commit] })
   const give = (to: string) => ({ gitDir: commonDir, command: "fetch", names: [store.gitDir, `${ref}:${to}`] }) as const
   const checkout = (yield* Repository.checkouts(store.person)).find((one) => one.branch === branch)
   if (checkout !== undefined) {
     // the branch is checked out: store the commit where the user's git can find it
-    yield* Store.must({ ...give(""), names: [store.gitDir, `+${ref}:refs/agentd/merges/${of.goalId}`] }, "person")
+    yield* GitStore.must({ ...give(""), names: [store.gitDir, `+${ref}:refs/agentd/merges/${of.goalId}`] }, "person")
     return { results, toCheckout: { folder: checkout.folder, from, commit } } as Merged
   }
   const call = give(`refs/heads/${branch}`)
-  const answer = yield* Store.ask(call, "person")
+  const answer = yield* GitStore.ask(call, "person")
   if (answer.code === 0) return { results, toCheckout: undefined } as Merged
   if (/non-fast-forward/.test(answer.stderr))
     return yield* refuse(`${branch} has changed in the meantime.`, "merge again")
-  return yield* Store.failed(call, answer)
+  return yield* GitStore.failed(call, answer)
 })
 
 /** The results of a merge that the user's git has done in a checkout. */
 export const seen = Effect.fnUntraced(function* (
-  store: Store.Store,
+  store: GitStore.GitStore,
   branch: string,
   works: ReadonlyArray<Work>,
   done: { readonly from: string; readonly commit: string }
 ) {
-  const tip = yield* Store.commitOf(store, `refs/heads/${branch}`)
-  if (tip === undefined || !(yield* Store.isAncestor(store, done.commit, tip)))
+  const tip = yield* GitStore.commitOf(store, `refs/heads/${branch}`)
+  if (tip === undefined || !(yield* GitStore.isAncestor(store, done.commit, tip)))
     return yield* refuse(`${branch} does not have ${done.commit.slice(0, 12)}.`, "merge again")
   const { results } = yield* combine(store, done.from, works, "")
   return { results, toCheckout: undefined } as Merged
 })
 
 /** The commits between two commits: `<hash> <subject>`, newest first. */
-export const commitsBetween = (store: Store.Store, base: string, head: string, most: number) =>
+export const commitsBetween = (store: GitStore.GitStore, base: string, head: string, most: number) =>
   Effect.map(listed(store, most, "%h %s", head, `^${base}`), (lines) => lines.map((line) => line.slice(0, MAX_SUBJECT)))
 
 /** Tracked files of a checkout that have uncommitted changes. */
-export const uncommitted = (store: Store.Store, folder: string) => Store.changes(store, folder, "no")
+export const uncommitted = (store: GitStore.GitStore, folder: string) => GitStore.changes(store, folder, "no")

@@ -18,14 +18,14 @@ import type { Reaper } from "../runs/process/Reaper.ts"
 import type { Environment } from "../runs/process/ChildProcess.ts"
 import type { Address, AgentPort, AgentReport, Member, TurnOutcome } from "../domain/AgentPort.ts"
 import type { GoalOptions, Task } from "../domain/GoalMessages.ts"
-import { inTurns, type Steps } from "../domain/InTurns.ts"
+import { inTurns, type Steps } from "../domain/TimeSlices.ts"
 import { refuse, type Report } from "../domain/Messages.ts"
 import { readWork } from "../domain/WorkKinds.ts"
 import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 import { actorOf, apply, eventOf, type GoalState, initial, isFinal, table } from "./GoalState.ts"
-import { DEFAULTS, isWorker } from "./Request.ts"
+import { DEFAULTS, isWorker } from "./GoalDefaults.ts"
 import type { Worker } from "./Scheduler.ts"
 
 export interface Project {
@@ -76,7 +76,7 @@ const LOOK_AGAIN = 30_000
  * piece twice.
  */
 const PIECE_BYTES = 60_000
-/** Number of bytes whose processing counts as one step (see InTurns). */
+/** Number of bytes whose processing counts as one step (see TimeSlices). */
 const COUNTED = 10_000
 const MAX_REPORTS = 16
 /** How many recent ends of turns are searched to find how one turn ended. */

@@ -9,7 +9,7 @@ import type { EventLog } from "../core/event-log/EventLog.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
 import { readGoal } from "./GoalActor.ts"
 import { actorOf, eventOf, type GoalState } from "./GoalState.ts"
-import { cut } from "./Excerpt.ts"
+import { cut } from "./Ellipsis.ts"
 import * as ReviewGate from "./ReviewGate.ts"
 
 export interface Line {

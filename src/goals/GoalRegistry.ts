@@ -18,7 +18,7 @@ import type { Rune } from "../core/event-log/Rune.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
 import * as GoalMachine from "./GoalMachine.ts"
-import * as Activities from "./Activities.ts"
+import * as GoalActivities from "./GoalActivities.ts"
 import {
   definition,
   GoalActor,
@@ -304,7 +304,7 @@ export class GoalRegistry {
       wakeAll: () => this.wake(conversation)
     }
     const goal = new GoalActor(goalId, surroundings, (of) => {
-      const activities = Activities.of(of)
+      const activities = GoalActivities.of(of)
       const actor = definition({
         perform: (action) =>
           action._tag === "CancelTasks"
@@ -341,7 +341,7 @@ export class GoalRegistry {
   )
 
   private retire(record: Named) {
-    return this.leave(record, (goal) => Effect.provideContext(Activities.tidy(goal), this.parts.context))
+    return this.leave(record, (goal) => Effect.provideContext(GoalActivities.tidy(goal), this.parts.context))
   }
 
   /** Ends the actor of a goal that cannot continue now. The goal's state does not change. */

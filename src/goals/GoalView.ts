@@ -3,9 +3,9 @@
  */
 import type { GoalInfo, GoalOptions, TaskCounts, TaskInfo } from "../domain/GoalMessages.ts"
 import type { Member } from "../domain/AgentPort.ts"
-import * as Words from "../domain/Words.ts"
+import * as StatusWords from "../domain/StatusWords.ts"
 import type { GoalState, Stand } from "./GoalState.ts"
-import { cut } from "./Excerpt.ts"
+import { cut } from "./Ellipsis.ts"
 import type { Node } from "./Plan.ts"
 
 /** The part of a row that no longer changes when the goal has ended. */
@@ -45,10 +45,15 @@ const plainDetail = (state: string, reason: string | null): string => {
   return reason ?? state.replaceAll("_", " ")
 }
 
-const wordOf = ({ data, state }: Stand, asks: boolean, held: boolean, behind: boolean): Words.Word =>
+const wordOf = ({ data, state }: Stand, asks: boolean, held: boolean, behind: boolean): StatusWords.Word =>
   state === "[*]"
     ? "working"
-    : Words.wordOf(Words.autonomy, state, { asks, behind, held, wasCancelled: data.cancelledBy !== undefined })
+    : StatusWords.wordOf(StatusWords.autonomy, state, {
+        asks,
+        behind,
+        held,
+        wasCancelled: data.cancelledBy !== undefined
+      })
 
 export const infoOf = (
   of: {

@@ -11,7 +11,7 @@
  * reviewed work, unless the user requests more; conflicts are reported and left alone.
  */
 import { Clock, Context, Deferred, Effect, Layer } from "effect"
-import { services } from "../runs/Services.ts"
+import { services } from "../runs/CapturedServices.ts"
 import { AgentPort } from "../domain/AgentPort.ts"
 import { Conversations } from "../domain/Conversations.ts"
 import {
@@ -39,9 +39,9 @@ import { figuresOf, infoOf, taskOf } from "./GoalView.ts"
 import type { Node, Plan } from "./Plan.ts"
 import * as PlanFile from "./PlanFile.ts"
 import * as PlanHash from "./PlanHash.ts"
-import { checkAgents, DEFAULTS, optionsOf, workersOf } from "./Request.ts"
+import { checkAgents, DEFAULTS, optionsOf, workersOf } from "./GoalDefaults.ts"
 import * as ReviewGate from "./ReviewGate.ts"
-import * as Store from "../runs/git/Store.ts"
+import * as GitStore from "../runs/git/GitStore.ts"
 
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 
@@ -252,8 +252,8 @@ class Commands {
   private hasBranch(root: string, branch: string) {
     const { context, options } = this.registry.parts
     return Effect.gen(function* () {
-      const store = yield* Store.open(options.stores, root)
-      return store !== undefined && (yield* Store.commitOf(store, `refs/heads/${branch}`)) !== undefined
+      const store = yield* GitStore.open(options.stores, root)
+      return store !== undefined && (yield* GitStore.commitOf(store, `refs/heads/${branch}`)) !== undefined
     }).pipe(Effect.provideContext(context))
   }
 
@@ -548,7 +548,7 @@ const merged = (target: string, results: MergeReply["results"]): string => {
  */
 const onlyItsOwn = Effect.fnUntraced(function* (
   registry: GoalRegistry,
-  store: Store.Store,
+  store: GitStore.GitStore,
   tip: string,
   of: { readonly conversation: string; readonly goalId: string; readonly works: ReadonlyArray<GitMerge.Work> }
 ) {
@@ -631,7 +631,7 @@ const deliver = Effect.fnUntraced(function* (
   const target = how.into ?? goal.options?.target ?? (yield* GitMerge.currentBranch(store))
   if (target === undefined) return yield* refuse("invalid", "No branch is checked out.", "Name one: --into BRANCH")
   const what = goal.goal.split("\n")[0]!.slice(0, MAX_SUBJECT)
-  const tip = how.done?.from ?? (yield* Store.commitOf(store, `refs/heads/${target}`))
+  const tip = how.done?.from ?? (yield* GitStore.commitOf(store, `refs/heads/${target}`))
   const own =
     how.all || tip === undefined ? works : yield* onlyItsOwn(registry, store, tip, { conversation, goalId, works })
   const { results, toCheckout } =

@@ -9,8 +9,8 @@
 import { Effect } from "effect"
 import type { Member } from "../domain/AgentPort.ts"
 import { readWork } from "../domain/WorkKinds.ts"
-import * as OwnRepository from "../runs/git/OwnRepository.ts"
-import * as Store from "../runs/git/Store.ts"
+import * as AgentRepository from "../runs/git/AgentRepository.ts"
+import * as GitStore from "../runs/git/GitStore.ts"
 import * as TreeDiff from "../runs/git/TreeDiff.ts"
 import { readGoal, type Surroundings } from "./GoalActor.ts"
 import { actorOf, eventOf, type GoalState } from "./GoalState.ts"
@@ -56,14 +56,14 @@ const leftBy = Effect.fnUntraced(function* (
 export const nameOf = (agent: string, goalId: string): string => `agentd/kept/${agent}/${goalId}`
 
 /** Creates a ref for the commit if it contains new work that is not merged. Returns false if it does not. */
-const keepAs = Effect.fnUntraced(function* (store: Store.Store, name: string, from: string, tip: string) {
-  const head = yield* Store.commitOf(store, "HEAD")
-  const isMerged = head !== undefined && (yield* Store.isAncestor(store, tip, head))
-  if (tip === from || isMerged || !(yield* Store.isAncestor(store, from, tip))) return false
+const keepAs = Effect.fnUntraced(function* (store: GitStore.GitStore, name: string, from: string, tip: string) {
+  const head = yield* GitStore.commitOf(store, "HEAD")
+  const isMerged = head !== undefined && (yield* GitStore.isAncestor(store, tip, head))
+  if (tip === from || isMerged || !(yield* GitStore.isAncestor(store, from, tip))) return false
   const person = { gitDir: store.person.commonDir }
-  const before = yield* Store.commitAt(person, `refs/${name}`)
+  const before = yield* GitStore.commitAt(person, `refs/${name}`)
   // if a goal of an earlier conversation used this ref, its commit gets a second ref
-  const isOther = before !== undefined && !(yield* Store.isAncestor(store, before, tip))
+  const isOther = before !== undefined && !(yield* GitStore.isAncestor(store, before, tip))
   const named = isOther
     ? [
         [`${name}-${before.slice(0, 7)}`, before],
@@ -71,13 +71,13 @@ const keepAs = Effect.fnUntraced(function* (store: Store.Store, name: string, fr
       ]
     : [[name, tip]]
   for (const [to, commit] of named)
-    yield* Store.must({ ...person, command: "update-ref", names: [`refs/${to}`, commit!] }, "person")
+    yield* GitStore.must({ ...person, command: "update-ref", names: [`refs/${to}`, commit!] }, "person")
   return true
 })
 
 const storeOf = Effect.fnUntraced(function* ({ project, stores }: Around) {
   const root = (yield* project)?.root
-  return root === undefined ? undefined : yield* Store.open(stores, root)
+  return root === undefined ? undefined : yield* GitStore.open(stores, root)
 })
 
 /** Creates a ref for a stopped goal's completed work, if the agent has since worked for other goals. */
@@ -106,13 +106,13 @@ const keepOf = Effect.fnUntraced(
     if (of.goalId !== undefined && found?.goalId !== of.goalId) return yield* keepBeneath(around, agent, of.goalId)
     if (found === undefined || cwd === null) return
     const store = yield* storeOf(around)
-    const head = store === undefined ? undefined : yield* OwnRepository.handOver(store, around.stores, cwd)
+    const head = store === undefined ? undefined : yield* AgentRepository.handOver(store, around.stores, cwd)
     if (store === undefined || head === undefined) return
     // if the start is unknown, the folder was made after the assignment: commits that the project has are not the
     // agent's
     const to = found.from ?? (yield* TreeDiff.baseOf(store, around.stores, cwd, head))
     const keep = (tip: string) => keepAs(store, nameOf(agent, found.goalId), to, tip)
-    if (of.takesBack === true) yield* OwnRepository.takeBack(store, around.stores, cwd, { to, keep })
+    if (of.takesBack === true) yield* AgentRepository.takeBack(store, around.stores, cwd, { to, keep })
     else yield* keep(head)
   },
   (keeping, _, { agent }) =>
@@ -145,7 +145,7 @@ export const namesOf = Effect.fnUntraced(
     if (store === undefined) return ""
     const options = ["--format=%(refname:lstrip=1)"]
     const call = { gitDir: store.person.commonDir, command: "for-each-ref", options } as const
-    return (yield* Store.must({ ...call, names: [`refs/${nameOf("*", goalId)}`] })).trim().replaceAll("\n", ", ")
+    return (yield* GitStore.must({ ...call, names: [`refs/${nameOf("*", goalId)}`] })).trim().replaceAll("\n", ", ")
   },
   Effect.orElseSucceed(() => "")
 )

@@ -11,9 +11,9 @@ import { isUtf8 } from "node:buffer"
 import { constants } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
 import { isAbsolute } from "node:path"
-import { inTurns, type Steps } from "../domain/InTurns.ts"
+import { inTurns, type Steps } from "../domain/TimeSlices.ts"
 import { MAX_PLAN_BYTES, MAX_TASKS, PlanDocument, PlannedTask, type Task } from "../domain/GoalMessages.ts"
-import { cut } from "./Excerpt.ts"
+import { cut } from "./Ellipsis.ts"
 
 /**
  * The plan is rejected. `problems` lists the invalid fields; `message` contains all problems as text for the plan's
@@ -41,7 +41,7 @@ interface Problem {
 const MAX_PROBLEMS = 20
 /** Maximum number of different combinations of owner and needs. Every assignment examines each of them. */
 export const MAX_LANES = 1_000
-/** Cost in steps (see InTurns) of decoding a task, and of checking one relation between tasks. */
+/** Cost in steps (see TimeSlices) of decoding a task, and of checking one relation between tasks. */
 const [DECODED, LOOKED_AT] = [2, 0.1]
 
 export const refuse = (

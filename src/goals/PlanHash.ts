@@ -8,10 +8,10 @@
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import { canonical } from "../runs/CanonicalJson.ts"
-import { inTurns, type Steps } from "../domain/InTurns.ts"
+import { inTurns, type Steps } from "../domain/TimeSlices.ts"
 import type { GoalState } from "./GoalState.ts"
 
-/** Cost of hashing one task, in steps (see InTurns), and number of characters that count as one step. */
+/** Cost of hashing one task, in steps (see TimeSlices), and number of characters that count as one step. */
 const [A_TASK, CHARACTERS] = [1, 4_000]
 
 const known = new WeakMap<GoalState, string>()

@@ -5,10 +5,10 @@
 import { Effect, Result } from "effect"
 import type { Member } from "../domain/AgentPort.ts"
 import { MAX_DESCRIPTION, MAX_NEEDS, type Task } from "../domain/GoalMessages.ts"
-import { jsonIn } from "./Answer.ts"
+import { jsonIn } from "./AnswerJson.ts"
 import { type GoalState, usedBy } from "./GoalState.ts"
-import { cut } from "./Excerpt.ts"
-import * as Frame from "../domain/Frame.ts"
+import { cut } from "./Ellipsis.ts"
+import * as MessageFrame from "../domain/MessageFrame.ts"
 import * as PlanFile from "./PlanFile.ts"
 
 /** Recommended maximum number of tasks, so that the user can read the plan. */
@@ -42,8 +42,8 @@ const team = (workers: ReadonlyArray<Member>): string =>
 const standing = (goal: GoalState): string => {
   const { nodes } = goal.plan
   const lines = nodes.slice(0, MAX_LISTED).map(({ error, state, task }) => {
-    const why = error === null ? "" : ` (${Frame.line(cut(error, 200))})`
-    return `- ${task.id}: ${state}${why}: ${Frame.line(task.title)}`
+    const why = error === null ? "" : ` (${MessageFrame.line(cut(error, 200))})`
+    return `- ${task.id}: ${state}${why}: ${MessageFrame.line(task.title)}`
   })
   return `${lines.join("\n")}${nodes.length > MAX_LISTED ? `\n… and ${nodes.length - MAX_LISTED} more` : ""}`
 }
@@ -51,10 +51,10 @@ const standing = (goal: GoalState): string => {
 export const decompose = (goal: GoalState, workers: ReadonlyArray<Member>): string => {
   const used = [...usedBy(goal).keys()]
   const sections = [
-    `Make a plan for this goal:\n\n${Frame.quoted(goal.goal)}`,
+    `Make a plan for this goal:\n\n${MessageFrame.quoted(goal.goal)}`,
     `Divide it into tasks that one agent can do alone, in its own checkout. Let independent tasks run in parallel. Use at most ${ADVICE} tasks if possible.`,
     team(workers),
-    ...(goal.rejected === null ? [] : [`The previous plan was rejected:\n${Frame.quoted(goal.rejected)}`]),
+    ...(goal.rejected === null ? [] : [`The previous plan was rejected:\n${MessageFrame.quoted(goal.rejected)}`]),
     ...(used.length === 0 ? [] : [`These ids are in use, choose others:\n${used.slice(0, MAX_LISTED).join(", ")}`]),
     FORM
   ]
@@ -63,8 +63,8 @@ export const decompose = (goal: GoalState, workers: ReadonlyArray<Member>): stri
 
 export const revise = (goal: GoalState, workers: ReadonlyArray<Member>): string =>
   [
-    `The plan for this goal was executed, and the review says that the plan must change:\n\n${Frame.quoted(goal.goal)}`,
-    `The review:\n${goal.findings.map(({ message, severity, task }) => `- ${severity}${task === undefined ? "" : ` (${task})`}: ${Frame.line(message)}`).join("\n") || Frame.quoted(goal.revise ?? "")}`,
+    `The plan for this goal was executed, and the review says that the plan must change:\n\n${MessageFrame.quoted(goal.goal)}`,
+    `The review:\n${goal.findings.map(({ message, severity, task }) => `- ${severity}${task === undefined ? "" : ` (${task})`}: ${MessageFrame.line(message)}`).join("\n") || MessageFrame.quoted(goal.revise ?? "")}`,
     `The tasks so far; completed tasks stay:\n${standing(goal)}`,
     team(workers),
     "Return only the tasks to add, with new ids. They may depend on completed ones.",

@@ -8,8 +8,8 @@
  */
 import { Duration, Effect, FileSystem } from "effect"
 import * as path from "node:path"
-import * as Store from "../runs/git/Store.ts"
-import * as Tree from "../runs/git/Tree.ts"
+import * as GitStore from "../runs/git/GitStore.ts"
+import * as GitCheckout from "../runs/git/GitCheckout.ts"
 import type { ProcessTree } from "../runs/process/ProcessTree.ts"
 import type { Reaper } from "../runs/process/Reaper.ts"
 import type { Environment, ExitStatus } from "../runs/process/ChildProcess.ts"
@@ -130,8 +130,8 @@ const run = Effect.fnUntraced(
 
 export const clear = Effect.fnUntraced(function* (stores: string, root: string, scratch: string) {
   if (!(yield* exists(scratch))) return
-  const store = yield* Effect.orElseSucceed(Store.open(stores, root), () => undefined)
-  yield* Effect.ignore(Tree.clear(store, scratch))
+  const store = yield* Effect.orElseSucceed(GitStore.open(stores, root), () => undefined)
+  yield* Effect.ignore(GitCheckout.clear(store, scratch))
 })
 
 /** Describes commits that belong to no task of the goal. */
@@ -162,7 +162,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
       })
     )
   }
-  const base = yield* Store.commitOf(store, spec.target ?? "HEAD")
+  const base = yield* GitStore.commitOf(store, spec.target ?? "HEAD")
   if (base === undefined) {
     return {
       cwd: only.cwd ?? spec.root,
@@ -196,7 +196,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
     return { cwd: only.cwd, findings } as Place
   }
   if (spec.checks.length === 0) return { cwd: spec.root, findings } as Place
-  const problem = yield* Tree.checkOut(store, spec.scratch, commit).pipe(
+  const problem = yield* GitCheckout.checkOut(store, spec.scratch, commit).pipe(
     Effect.as(undefined),
     Effect.catchTag("GitFailed", ({ message }) =>
       Effect.succeed(error(`the merged work could not be checked out: ${message}`))

@@ -3,9 +3,9 @@
  *
  * Guarantees: text that planners, other agents and users wrote is quoted, or reduced to one line.
  */
-import * as Frame from "../domain/Frame.ts"
+import * as MessageFrame from "../domain/MessageFrame.ts"
 import type { GoalState } from "./GoalState.ts"
-import { cut } from "./Excerpt.ts"
+import { cut } from "./Ellipsis.ts"
 import type { Node, Plan } from "./Plan.ts"
 
 const MAX_BEFORE = 50
@@ -19,8 +19,8 @@ const before = (plan: Plan, { task }: Node): string => {
     const where =
       result?.branch == null
         ? ""
-        : ` (branch ${Frame.line(result.branch)}${result.head === null ? "" : ` at ${result.head.slice(0, 12)}`})`
-    return `- ${id}: ${Frame.line(node?.task.title ?? "")}${where}`
+        : ` (branch ${MessageFrame.line(result.branch)}${result.head === null ? "" : ` at ${result.head.slice(0, 12)}`})`
+    return `- ${id}: ${MessageFrame.line(node?.task.title ?? "")}${where}`
   })
   const more = task.dependsOn.length > MAX_BEFORE ? [`- … and ${task.dependsOn.length - MAX_BEFORE} more`] : []
   return `These tasks are done; merge what you need of them into your branch:\n${[...lines, ...more].join("\n")}`
@@ -29,11 +29,11 @@ const before = (plan: Plan, { task }: Node): string => {
 export const text = (goal: GoalState, node: Node): string => {
   const { error, task } = node
   return [
-    `Task ${task.id}: ${Frame.line(task.title)}`,
-    ...(task.description === "" ? [] : [Frame.quoted(task.description)]),
-    `It is part of this goal:\n${Frame.quoted(goal.goal)}`,
+    `Task ${task.id}: ${MessageFrame.line(task.title)}`,
+    ...(task.description === "" ? [] : [MessageFrame.quoted(task.description)]),
+    `It is part of this goal:\n${MessageFrame.quoted(goal.goal)}`,
     ...(task.dependsOn.length === 0 ? [] : [before(goal.plan, node)]),
-    ...(error === null ? [] : [`The last try ended with this error:\n${Frame.quoted(cut(error, MAX_ERROR))}`]),
+    ...(error === null ? [] : [`The last try ended with this error:\n${MessageFrame.quoted(cut(error, MAX_ERROR))}`]),
     ...(task.commit === true
       ? ["This task is done when you have committed its work: without a commit it is retried."]
       : []),

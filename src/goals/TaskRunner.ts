@@ -7,17 +7,17 @@
  * delivered. The fate of a message is queried each time, so that a missed report does no harm.
  */
 import { Effect, Option, Result, Stream } from "effect"
-import * as OwnRepository from "../runs/git/OwnRepository.ts"
-import * as Store from "../runs/git/Store.ts"
+import * as AgentRepository from "../runs/git/AgentRepository.ts"
+import * as GitStore from "../runs/git/GitStore.ts"
 import type { Address, Fate, Member } from "../domain/AgentPort.ts"
 import { type Evidence, lacksCommit } from "../domain/GoalMessages.ts"
 import type { Report } from "../domain/Messages.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
 import { readCall, readWork } from "../domain/WorkKinds.ts"
 import * as Backoff from "../core/supervision/Backoff.ts"
-import { sendable } from "./Answer.ts"
+import { sendable } from "./AnswerJson.ts"
 import { type GoalActor, RESTS, takeBack } from "./GoalActor.ts"
-import { cut, tail } from "./Excerpt.ts"
+import { cut, tail } from "./Ellipsis.ts"
 import * as GitMerge from "./GitMerge.ts"
 import * as Kept from "./Kept.ts"
 import type { Node } from "./Plan.ts"
@@ -164,8 +164,8 @@ export class TaskRunner {
       if (cwd === null) return null
       const taken = Effect.gen({ self: this }, function* () {
         const { project, stores } = this.goal.around
-        const store = yield* Store.open(stores, (yield* project)?.root ?? cwd)
-        return store === undefined ? undefined : yield* OwnRepository.handOver(store, stores, cwd)
+        const store = yield* GitStore.open(stores, (yield* project)?.root ?? cwd)
+        return store === undefined ? undefined : yield* AgentRepository.handOver(store, stores, cwd)
       })
       return (yield* branch === null && !isInGit ? quietly(taken, undefined) : taken) ?? null
     }
@@ -353,7 +353,7 @@ export class TaskRunner {
     const { project, stores } = this.goal.around
     const asked = Effect.gen(function* () {
       const root = (yield* project)?.root
-      return root === undefined ? undefined : yield* Store.commitOf(yield* GitMerge.storeOf(stores, root), "HEAD")
+      return root === undefined ? undefined : yield* GitStore.commitOf(yield* GitMerge.storeOf(stores, root), "HEAD")
     })
     return Effect.map(quietly(asked, undefined), (commit) => commit ?? null)
   }

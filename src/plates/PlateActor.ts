@@ -14,8 +14,8 @@ import * as PlateState from "./PlateState.ts"
 import type { Plan } from "../runs/claude/ClaudeTools.ts"
 import type { ProcessId } from "../runs/process/ProcessTable.ts"
 import * as Branch from "./Branch.ts"
-import * as Facts from "./Facts.ts"
-import * as SessionNote from "./SessionNote.ts"
+import * as PlateFacts from "./PlateFacts.ts"
+import * as SessionStatusFile from "./SessionStatusFile.ts"
 import { Transcript } from "./Transcript.ts"
 import type { TranscriptView } from "./TranscriptView.ts"
 import { judge } from "./TranscriptRules.ts"
@@ -52,7 +52,7 @@ export class PlateActor {
   readonly plateId: string
   readonly actor: Handle
   private readonly fs: FileSystem.FileSystem
-  facts: Facts.Facts
+  facts: PlateFacts.PlateFacts
   /** When the newest hook or event of any kind arrived, ms since the epoch. */
   heard: number
   /** The newest session id that was received, including events that are not committed yet. */
@@ -63,7 +63,7 @@ export class PlateActor {
   /** The newest plan that the session wrote; undefined if it wrote none. */
   plan: Plan | undefined = undefined
   /** Reads the notes of the session's processes; undefined if their folder is unknown. */
-  note: SessionNote.SessionNote | undefined = undefined
+  note: SessionStatusFile.SessionStatusFile | undefined = undefined
   /** The git branch of the session's folder; undefined before the first check, or if there is no branch. */
   branch: string | undefined = undefined
   private branchAt = -1
@@ -121,13 +121,13 @@ export class PlateActor {
 
   /** Sends the event. On return, the event is in the mailbox, or was discarded as a dead letter. */
   tell(event: PlateMachine.Event, cause?: Cause): void {
-    this.facts = Facts.after(this.facts, event)
+    this.facts = PlateFacts.after(this.facts, event)
     this.actor.tellNow(event, cause)
   }
 
   /** Like `tell`, but waits until the event is durable. */
   ask(event: PlateMachine.Event) {
-    this.facts = Facts.after(this.facts, event)
+    this.facts = PlateFacts.after(this.facts, event)
     return this.actor.ask(event)
   }
 
@@ -135,8 +135,8 @@ export class PlateActor {
   follow(path: string | null | undefined): boolean {
     if (path === null || path === undefined || path === this.transcript?.path) return false
     this.transcript = new Transcript(this.fs, path, "main")
-    const notes = SessionNote.folderOf(path)
-    this.note = notes === undefined ? undefined : new SessionNote.SessionNote(this.fs, notes)
+    const notes = SessionStatusFile.folderOf(path)
+    this.note = notes === undefined ? undefined : new SessionStatusFile.SessionStatusFile(this.fs, notes)
     this.sides.clear()
     return true
   }

@@ -14,7 +14,7 @@ import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.t
 import type { Lookup, ProcessId } from "../runs/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import type { Data } from "./PlateState.ts"
-import * as Facts from "./Facts.ts"
+import * as PlateFacts from "./PlateFacts.ts"
 import type { Heard } from "./HookEvent.ts"
 import { actorName, initial, PlateActor, plateActor } from "./PlateActor.ts"
 import * as PlateId from "./PlateId.ts"
@@ -253,7 +253,7 @@ export class PlateRegistry {
     }
     let plateId = wanted ?? (yield* PlateId.fresh)
     while (!this.isFree(plateId)) plateId = yield* PlateId.fresh
-    return yield* this.enter({ plateId, stand: initial(plateId), facts: Facts.none })
+    return yield* this.enter({ plateId, stand: initial(plateId), facts: PlateFacts.none })
   })
 
   /** Closes a plate that an older daemon made for a run. It does not appear on the board. */

@@ -3,10 +3,10 @@
  * plate's machine, its facts, and the current time.
  */
 import type { PlateInfo } from "../domain/Messages.ts"
-import * as Words from "../domain/Words.ts"
+import * as StatusWords from "../domain/StatusWords.ts"
 import type { Request } from "./Approvals.ts"
 import type { Prompt } from "./PlateState.ts"
-import * as Facts from "./Facts.ts"
+import * as PlateFacts from "./PlateFacts.ts"
 import type { Stand } from "./PlateActor.ts"
 import type { Transcript } from "./Transcript.ts"
 
@@ -14,7 +14,7 @@ import type { Transcript } from "./Transcript.ts"
 export interface Shown {
   readonly plateId: string
   readonly stand: Stand
-  readonly facts: Facts.Facts
+  readonly facts: PlateFacts.PlateFacts
   readonly transcript: Transcript | undefined
   readonly branch: string | undefined
   readonly heard: number
@@ -35,7 +35,7 @@ const asks = ({ agentId, kind, tool }: Prompt): string => {
 
 interface Told {
   readonly data: Stand["data"]
-  readonly facts: Facts.Facts
+  readonly facts: PlateFacts.PlateFacts
 }
 
 const working = ({ data, facts }: Told, lastTold: number, now: number): string => {
@@ -45,7 +45,7 @@ const working = ({ data, facts }: Told, lastTold: number, now: number): string =
   return now - lastTold > SILENCE ? `${what}; silent for ${Math.floor((now - lastTold) / 1_000)} s` : what
 }
 
-const detail = (stand: Stand, facts: Facts.Facts, lastTold: number, now: number): string => {
+const detail = (stand: Stand, facts: PlateFacts.PlateFacts, lastTold: number, now: number): string => {
   const { data, state } = stand
   switch (state) {
     case "Starting":
@@ -73,11 +73,11 @@ const usingOf = ({ facts, stand }: Shown) =>
 export const row = (plate: Shown, request: Request | null, now: number): PlateInfo => {
   const { stand, transcript } = plate
   const { data } = stand
-  const facts = Facts.shown(plate.facts, transcript)
+  const facts = PlateFacts.shown(plate.facts, transcript)
   const written = transcript?.found?._tag === "Read" ? transcript.found.mtime : 0
   return {
     plateId: plate.plateId,
-    word: Words.wordOf(Words.plate, stand.state, null),
+    word: StatusWords.wordOf(StatusWords.plate, stand.state, null),
     sessionId: data.sessionId,
     status: stand.state,
     // a plate that was only registered has not changed its state yet

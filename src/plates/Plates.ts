@@ -37,9 +37,9 @@ import { order, row, type Shown } from "./PlateView.ts"
 import * as PostedEvent from "./PostedEvent.ts"
 import { ProcessLiveness } from "./ProcessLiveness.ts"
 import { type PlateRecord, recover } from "./Recovery.ts"
-import { Refusals } from "./Refusals.ts"
+import { RejectedReports } from "./RejectedReports.ts"
 import { shownInput } from "./ToolInput.ts"
-import { Watch } from "./Watch.ts"
+import { FileWatch } from "./FileWatch.ts"
 
 export interface Health {
   /** True when the plates from the log are on the board. */
@@ -133,7 +133,7 @@ class LivePlates {
   readonly intake: EventIntake
   readonly health: HealthCheck
   readonly approvals: Approvals
-  readonly refusals: Refusals
+  readonly refusals: RejectedReports
   readonly redact: Redact["Service"]
   readonly ready: Deferred.Deferred<void, StorageError>
 
@@ -406,14 +406,14 @@ const make = Effect.fnUntraced(function* (options: Options) {
     intake,
     health: new HealthCheck(registry),
     approvals,
-    refusals: new Refusals(log),
+    refusals: new RejectedReports(log),
     redact,
     ready
   })
   yield* options.supervisor.add({ id: "health", start: Effect.succeed(live.health.loop) })
   yield* options.supervisor.add({ id: "pulse", start: Effect.succeed(pulse.loop) })
   if (options.watch !== false) {
-    const watch = yield* Watch.make(registry, fs)
+    const watch = yield* FileWatch.make(registry, fs)
     yield* options.supervisor.add({ id: "watch", start: Effect.succeed(watch.loop) })
   }
   const { claudeFolder } = options

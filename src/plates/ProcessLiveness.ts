@@ -9,7 +9,7 @@ import { Clock, Effect, FiberSet, type FileSystem, type Scope } from "effect"
 import type { PlateActor } from "./PlateActor.ts"
 import type { AgentSession } from "../domain/AgentPort.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
-import * as Shells from "./Shells.ts"
+import * as ShellWatch from "./ShellWatch.ts"
 
 /** Interval between two checks of all processes, ms. */
 const INTERVAL = 1_000
@@ -73,7 +73,7 @@ export class ProcessLiveness {
     const now = yield* Clock.currentTimeMillis
     const plates = this.registry.open
     for (const plate of plates) if (!(yield* this.check(plate, now))) yield* this.checkRun(plate, now)
-    yield* Shells.look(this.fs, plates, now)
+    yield* ShellWatch.look(this.fs, plates, now)
   })
 
   readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {

@@ -10,7 +10,7 @@ import { Effect } from "effect"
 import { EventLog } from "../core/event-log/EventLog.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
-import * as Facts from "./Facts.ts"
+import * as PlateFacts from "./PlateFacts.ts"
 import { initial, plateActor, type Stand } from "./PlateActor.ts"
 import * as PlateId from "./PlateId.ts"
 import { isOfRun, readMove } from "./PlateKinds.ts"
@@ -19,7 +19,7 @@ import * as PlateMachine from "./PlateMachine.ts"
 export interface PlateRecord {
   readonly plateId: string
   readonly stand: Stand
-  readonly facts: Facts.Facts
+  readonly facts: PlateFacts.PlateFacts
 }
 
 export interface Records {
@@ -34,7 +34,7 @@ export interface Records {
 /** The fold of a stream. `stand` is null if the stream contains no plate. */
 export interface Folded {
   readonly stand: Stand | null
-  readonly facts: Facts.Facts
+  readonly facts: PlateFacts.PlateFacts
   readonly isBroken: boolean
   /** True if an older daemon made the plate for a run: only its state is used, to close it. */
   readonly isRun: boolean
@@ -42,7 +42,7 @@ export interface Folded {
 
 const kinds: ReadonlySet<string> = new Set(PlateMachine.kinds)
 
-const nothing: Folded = { stand: null, facts: Facts.none, isBroken: false, isRun: false }
+const nothing: Folded = { stand: null, facts: PlateFacts.none, isBroken: false, isRun: false }
 
 export const apply = (before: Folded, rune: Rune): Folded => {
   if (before.isBroken || !kinds.has(rune.kind)) return before
@@ -54,7 +54,9 @@ export const apply = (before: Folded, rune: Rune): Folded => {
       return { ...before, isRun: true, stand: { ...found, state, at: rune.at } }
     }
     const stand = plateActor.apply(found, rune, false)
-    return event === undefined ? { ...before, stand } : { ...before, stand, facts: Facts.after(before.facts, event) }
+    return event === undefined
+      ? { ...before, stand }
+      : { ...before, stand, facts: PlateFacts.after(before.facts, event) }
   } catch {
     return { ...before, isBroken: true }
   }

@@ -11,7 +11,7 @@ import type * as PlateState from "./PlateState.ts"
 import type { Prompt } from "./PlateState.ts"
 import { past } from "./PlateMachine.ts"
 import type { Snapshot } from "../core/event-actor/StateMachine.ts"
-import type { Noted } from "./SessionNote.ts"
+import type { Noted } from "./SessionStatusFile.ts"
 import type { Found } from "./Transcript.ts"
 import type { TranscriptView } from "./TranscriptView.ts"
 

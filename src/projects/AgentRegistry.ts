@@ -17,15 +17,15 @@ import { type Caller, type CommandRefused, type Done, refuse, type SpawnRequest 
 import { EventLog, type StorageError } from "../core/event-log/EventLog.ts"
 import { type AgentRecord, freshAgent } from "../agents/actors/AgentRecovery.ts"
 import { AgentScope } from "../agents/actors/AgentScope.ts"
-import { AgentSetting } from "../agents/actors/AgentSetting.ts"
+import { AgentEnvironment } from "../agents/actors/AgentEnvironment.ts"
 import * as AgentAllowance from "../agents/actors/AgentAllowance.ts"
-import { Allowance, type Spender } from "../domain/Allowance.ts"
+import { SpendingLimits, type Spender } from "../domain/SpendingLimits.ts"
 import { isActive, workerName } from "../agents/machines/AgentStates.ts"
 import * as Budget from "../agents/machines/Budget.ts"
-import { chosenIn } from "../agents/actors/Choice.ts"
-import * as AgentWeather from "../agents/actors/AgentWeather.ts"
-import { Weather } from "../domain/Weather.ts"
-import { AgentsPlace, type Services } from "./AgentsPlace.ts"
+import { chosenIn } from "../agents/actors/ModelChoice.ts"
+import * as AgentProviders from "../agents/actors/AgentProviders.ts"
+import { ProviderStatus } from "../domain/ProviderStatus.ts"
+import { AgentsEnvironment, type Services } from "./AgentsEnvironment.ts"
 import { Bus } from "./service/Bus.ts"
 import type { ConversationActor, LivingAgent } from "./ConversationActor.ts"
 import { SubAgentTree } from "./SubAgentTree.ts"
@@ -36,7 +36,7 @@ import { Bounds } from "../runs/git/Git.ts"
 import * as Inbox from "../agents/machines/Inbox.ts"
 import * as ProjectStop from "../agents/machines/ProjectStop.ts"
 import * as SubAgents from "./SubAgents.ts"
-import * as Workplace from "../agents/workplace/Workplace.ts"
+import * as WorkingFolder from "../agents/workplace/WorkingFolder.ts"
 
 /** The conversation of a registry, and the services that its agents need. */
 export interface Belongs {
@@ -124,8 +124,8 @@ export class AgentRegistry {
     return () => (last = this.subAgentTree.named(agent) ?? this.spawnedAs(agent) ?? last)
   }
 
-  private workplace(agent: string, config: AgentConfig): Workplace.Workplace {
-    const { stores, worktrees } = Context.get(this.of.services, AgentsPlace)
+  private workplace(agent: string, config: AgentConfig): WorkingFolder.WorkingFolder {
+    const { stores, worktrees } = Context.get(this.of.services, AgentsEnvironment)
     return { agent, config, project: this.of.file(), stores, tell: this.tells(agent), worktrees }
   }
 
@@ -133,7 +133,7 @@ export class AgentRegistry {
    * Informs the user. If the user must act, the message becomes an entry that waits; otherwise it is a notice in the
    * log.
    */
-  private tells(agent: string): Workplace.Workplace["tell"] {
+  private tells(agent: string): WorkingFolder.WorkingFolder["tell"] {
     return (text, needs) => {
       const agentScope = this.members.get(agent)?.agentScope
       if (needs && agentScope !== undefined) return Effect.ignore(agentScope.tellInbox({ _tag: "Bound", text }))
@@ -146,7 +146,7 @@ export class AgentRegistry {
     // the diff process reads git objects, and may use no more memory than the agent
     const { memory } = config.limits
     const within = (most: Bounds): Bounds => ({ ...most, memory: Math.min(most.memory, memory) })
-    return this.filing(Effect.updateService(Workplace.diff(this.workplace(agent, config)), Bounds, within))
+    return this.filing(Effect.updateService(WorkingFolder.diff(this.workplace(agent, config)), Bounds, within))
   }
 
   /** Provides the services for worktrees: the file system and the sandbox for git. */
@@ -156,7 +156,7 @@ export class AgentRegistry {
 
   private clear(agent: string, config: AgentConfig): Effect.Effect<void, StorageError> {
     return this.filing(
-      Effect.suspend(() => Workplace.clear(this.workplace(agent, config), this.conversation, this.log))
+      Effect.suspend(() => WorkingFolder.clear(this.workplace(agent, config), this.conversation, this.log))
     )
   }
 
@@ -186,11 +186,11 @@ export class AgentRegistry {
     function* (this: AgentRegistry, agent: string, config: AgentConfig) {
       const backends = yield* Backends
       const bus = yield* Bus
-      const weather = yield* Weather
+      const weather = yield* ProviderStatus
       const prices = yield* Prices.UserPrices
-      const allowances = yield* Allowance
+      const allowances = yield* SpendingLimits
       const who = { conversation: this.conversation, agent }
-      const { files, mcp, recoveredTo, waiting } = yield* AgentsPlace
+      const { files, mcp, recoveredTo, waiting } = yield* AgentsEnvironment
       const named = this.settings(agent, config)
       const living: { agentScope?: AgentScope } = {}
       const settings = () => chosenIn(named(), living.agentScope?.life().chosen)
@@ -202,11 +202,11 @@ export class AgentRegistry {
       const handedOver = ({ _tag }: AgentReport) =>
         _tag === "TurnEnded"
           ? Effect.forkIn(
-              this.filing(Effect.suspend(() => Workplace.handOver(this.workplace(agent, settings())))),
+              this.filing(Effect.suspend(() => WorkingFolder.handOver(this.workplace(agent, settings())))),
               scope
             )
           : Effect.void
-      const setting = AgentSetting.of({
+      const setting = AgentEnvironment.of({
         agent,
         conversation: this.conversation,
         project,
@@ -218,14 +218,14 @@ export class AgentRegistry {
         queued: () => this.subAgentTree.isQueued(agent),
         home: this.of.life.home,
         allowance: AgentAllowance.make(allowances, who),
-        weather: AgentWeather.make(weather, `${this.conversation}/${agent}`, settings, () => {
+        weather: AgentProviders.make(weather, `${this.conversation}/${agent}`, settings, () => {
           const { mail } = this.of.file()
           return mail === undefined ? undefined : Duration.toMillis(mail.outageAfter)
         }),
         config: settings,
         backend: (index) => Effect.suspend(() => backends.make(backendAt(settings(), index))),
         priceOf: (model) => Prices.priceOf(model, this.of.file().prices, prices),
-        place: this.filing(Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings())))),
+        place: this.filing(Effect.suspend(() => WorkingFolder.prepare(this.workplace(agent, settings())))),
         recoveredTo,
         waiting,
         files,
@@ -235,7 +235,7 @@ export class AgentRegistry {
         mcp: (runId) => mcp(runId, settings())
       })
       const agentScope = yield* AgentScope.make(record).pipe(
-        Effect.provideService(AgentSetting, setting),
+        Effect.provideService(AgentEnvironment, setting),
         Scope.provide(scope)
       )
       living.agentScope = agentScope
@@ -381,7 +381,7 @@ export class AgentRegistry {
     return Effect.suspend(() =>
       Effect.andThen(
         Effect.forEach(this.members.values(), ({ agentScope }) => agentScope.look, { discard: true }),
-        Context.get(this.of.services as Context.Context<never>, Allowance).wake
+        Context.get(this.of.services as Context.Context<never>, SpendingLimits).wake
       )
     )
   }

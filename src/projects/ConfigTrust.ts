@@ -15,7 +15,7 @@ import { type CommandRefused, type ConfigChangeInfo, type ProjectInfo, refuse } 
 import type { configKinds, Untrusted } from "../domain/ConfigKinds.ts"
 import type { RuneOf } from "../core/event-log/EventKinds.ts"
 import type { RuneDraft } from "../core/event-log/Rune.ts"
-import { AgentsPlace } from "./AgentsPlace.ts"
+import { AgentsEnvironment } from "./AgentsEnvironment.ts"
 
 /** The newest state of a file that is not in force. */
 export interface Noticed {
@@ -96,7 +96,7 @@ export const look = (path: string): Effect.Effect<Seen, ConfigFile.ConfigError> 
 export const agrees = (agreed: Agreed, hash: string): boolean =>
   agreed === "as it stands" || (agreed !== "nothing" && agreed.hash === hash)
 
-const placeOf = (hash: string) => Effect.map(AgentsPlace, ({ configs }) => join(configs, `${hash}.jsonc`))
+const placeOf = (hash: string) => Effect.map(AgentsEnvironment, ({ configs }) => join(configs, `${hash}.jsonc`))
 
 /** Reads the trusted text from disk; undefined if it is not stored or does not match its hash. */
 export const kept = Effect.fnUntraced(function* (path: string, hash: string) {
@@ -117,7 +117,7 @@ export const inForce = Effect.fnUntraced(function* (path: string, hash: string) 
 export const keep = ({ hash, text }: Seen) =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
-    const { configs } = yield* AgentsPlace
+    const { configs } = yield* AgentsEnvironment
     const place = yield* placeOf(hash)
     yield* files.makeDirectory(configs, { recursive: true, mode: 0o700 })
     yield* files.writeFileString(`${place}.part`, text, { mode: 0o600 })

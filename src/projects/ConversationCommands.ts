@@ -6,10 +6,10 @@
 import { Deferred, Effect } from "effect"
 import { type Caller, type CommandRefused, type ConversationInfo, type Done, refuse } from "../domain/Messages.ts"
 import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
-import { Allowance } from "../domain/Allowance.ts"
+import { SpendingLimits } from "../domain/SpendingLimits.ts"
 import * as ConversationRecovery from "./ConversationRecovery.ts"
 import * as ConversationRow from "./ConversationRow.ts"
-import { type Entry, isClosed } from "./service/Finder.ts"
+import { type Entry, isClosed } from "./service/NameLookup.ts"
 import { type Closing, refusalOf } from "./NotLiving.ts"
 import type { Project } from "./Project.ts"
 import * as ProjectStop from "../agents/machines/ProjectStop.ts"
@@ -203,7 +203,7 @@ export const archive = Effect.fnUntraced(function* (
   }
   const { entered, state } = life.snapshot
   const summary = { conversation, project: name, config, agents: [...agents.keys()], trusted: record.trust.hash }
-  const spending = yield* Effect.flatMap(Allowance, (allowances) => allowances.archived(conversation))
+  const spending = yield* Effect.flatMap(SpendingLimits, (allowances) => allowances.archived(conversation))
   const rune = yield* log
     .archive(conversation, {
       stream: "daemon",

@@ -17,7 +17,7 @@ import { countedAs } from "../agents/machines/TurnFault.ts"
 import * as ConversationMachine from "../agents/machines/ConversationMachine.ts"
 import { evolve, type Snapshot } from "../core/event-actor/StateMachine.ts"
 import * as Budget from "../agents/machines/Budget.ts"
-import * as ChildNews from "./ChildNews.ts"
+import * as SubAgentReports from "./SubAgentReports.ts"
 
 const readMove = reader(conversationKinds)
 
@@ -75,7 +75,7 @@ export interface Life {
   /** Event id of the rune that ended each agent. */
   readonly ended: Map<string, number>
   /** Messages about sub-agents that their parents have not received yet. */
-  readonly news: ChildNews.News
+  readonly news: SubAgentReports.News
 }
 
 /** Maximum number of ended sub-agents in the state. */
@@ -113,7 +113,7 @@ export const fresh = (): Life => ({
   spawned: new Map(),
   begun: { day: "", count: 0 },
   ended: new Map(),
-  news: ChildNews.none()
+  news: SubAgentReports.none()
 })
 
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)

@@ -5,7 +5,7 @@
  */
 import { Duration } from "effect"
 import { CommandRefused, type ConversationInfo, refuse, type Spending } from "../domain/Messages.ts"
-import * as Words from "../domain/Words.ts"
+import * as StatusWords from "../domain/StatusWords.ts"
 import * as Budget from "../agents/machines/Budget.ts"
 import type { ConversationSnapshot } from "./ConversationRecovery.ts"
 
@@ -84,7 +84,10 @@ export const row = (of: Row): ConversationInfo => {
     conversation,
     project,
     config,
-    word: of.broken === undefined ? Words.wordOf(Words.conversation, state, { turns: data.turnIds.length }) : "failed",
+    word:
+      of.broken === undefined
+        ? StatusWords.wordOf(StatusWords.conversation, state, { turns: data.turnIds.length })
+        : "failed",
     state,
     since: snapshot.at,
     restsOn: snapshot.entered,

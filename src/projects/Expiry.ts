@@ -16,7 +16,7 @@ import type { AgentScope } from "../agents/actors/AgentScope.ts"
 import { inboxKinds, toolKinds } from "../agents/machines/AgentKinds.ts"
 import { turnKinds } from "../agents/machines/TurnKinds.ts"
 import type { MessageFiles } from "../agents/prompt/MessageFiles.ts"
-import * as NeededFiles from "./service/NeededFiles.ts"
+import * as RetainedFiles from "./service/RetainedFiles.ts"
 import type { Projects } from "./Projects.ts"
 
 /** Maximum number of runes that one batch erases in a conversation. */
@@ -61,7 +61,7 @@ const neededBy = (agentScopes: ReadonlyArray<AgentScope>): Needed => {
   for (const agentScope of agentScopes) {
     const turn = agentScope.turn()
     const isUndone = isActive(turn) || turn.state === "interrupted" || turn.data.unfinished.length > 0
-    for (const { first, messageId } of NeededFiles.neededMessages({ inbox: agentScope.inbox(), turn }))
+    for (const { first, messageId } of RetainedFiles.neededMessages({ inbox: agentScope.inbox(), turn }))
       messages.add(first ?? messageId)
     for (const messageId of turn.data.unfinished) messages.add(messageId)
     if (isUndone) since = Math.min(since, turn.data.startedAt ?? 0)
@@ -137,7 +137,7 @@ export const make = (projects: Projects, log: EventLog["Service"], files: Messag
    * number of runes that were tried.
    */
   return Effect.fnUntraced(function* (usual: Duration.Duration | undefined): Effect.fn.Return<number, StorageError> {
-    yield* NeededFiles.sweep(projects, log, files)
+    yield* RetainedFiles.sweep(projects, log, files)
     const now = yield* Clock.currentTimeMillis
     let settled = 0
     for (const [conversation, { config, isOver, members, record }] of projects.living) {

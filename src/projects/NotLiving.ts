@@ -17,7 +17,7 @@ import { EventLog, type StorageError } from "../core/event-log/EventLog.ts"
 import { readOwn } from "../core/event-log/OwnKinds.ts"
 import { DAEMON_STREAM, type RuneDraft } from "../core/event-log/Rune.ts"
 import { ActorSystem } from "../core/event-actor/ActorSystem.ts"
-import { AgentsPlace } from "./AgentsPlace.ts"
+import { AgentsEnvironment } from "./AgentsEnvironment.ts"
 import { waiting } from "./ConfigTrust.ts"
 import { ConversationActor } from "./ConversationActor.ts"
 import * as ConversationRecovery from "./ConversationRecovery.ts"
@@ -95,7 +95,7 @@ export const end = (
   { agents, conversation, life, name }: ProjectRecord,
   supervisor: DynamicSupervisor.DynamicSupervisor,
   why: Closing | undefined
-): Effect.Effect<void, StorageError, ActorSystem | AgentsPlace> =>
+): Effect.Effect<void, StorageError, ActorSystem | AgentsEnvironment> =>
   Effect.scoped(
     Effect.gen(function* () {
       const config = Schema.decodeSync(ConversationConfig)({})
@@ -108,7 +108,7 @@ export const end = (
           leaving: Effect.succeed([]),
           ended: () => Effect.void,
           renewed: () => Effect.void,
-          recoveredTo: (yield* AgentsPlace).recoveredTo
+          recoveredTo: (yield* AgentsEnvironment).recoveredTo
         },
         life,
         yield* Effect.scope

@@ -13,12 +13,12 @@ import { ActorSystem } from "../core/event-actor/ActorSystem.ts"
 import * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import type { CommandRefused, ConfigChangeInfo, ConversationInfo, ProjectInfo } from "../domain/Messages.ts"
-import { Allowance } from "../domain/Allowance.ts"
+import { SpendingLimits } from "../domain/SpendingLimits.ts"
 import * as Budget from "../agents/machines/Budget.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import * as Prices from "../domain/Prices.ts"
 import * as Fallback from "../config/Fallback.ts"
-import * as Metering from "../agents/run/Metering.ts"
+import * as UsageTiming from "../agents/run/UsageTiming.ts"
 import * as ProjectStop from "../agents/machines/ProjectStop.ts"
 import { projectKinds } from "../domain/ProjectKinds.ts"
 import { reader } from "../core/event-log/EventKinds.ts"
@@ -29,7 +29,7 @@ import * as ConversationRow from "./ConversationRow.ts"
 import { Bus, type ConfigNews } from "./service/Bus.ts"
 import * as Secrets from "./Secrets.ts"
 import { AgentRegistry } from "./AgentRegistry.ts"
-import { AgentsPlace, type Services } from "./AgentsPlace.ts"
+import { AgentsEnvironment, type Services } from "./AgentsEnvironment.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 import * as Backoff from "../core/supervision/Backoff.ts"
 
@@ -84,8 +84,9 @@ export class Project {
         livingAgents: () => this.registry.livingAgents,
         leaving: Effect.suspend(() => this.registry.leaving),
         ended: (agent) => Effect.asVoid(Effect.forkIn(this.registry.afterEnd(agent), this.scope)),
-        renewed: (ref) => Context.get(services as Context.Context<never>, Allowance).renewed(record.conversation, ref),
-        recoveredTo: Context.get(services, AgentsPlace).recoveredTo
+        renewed: (ref) =>
+          Context.get(services as Context.Context<never>, SpendingLimits).renewed(record.conversation, ref),
+        recoveredTo: Context.get(services, AgentsEnvironment).recoveredTo
       },
       record.life,
       scope
@@ -131,14 +132,14 @@ export class Project {
    * Why an agent's limits cannot be enforced for each request; undefined if they can. `place`: 0 for the agent's own
    * backend, higher numbers for its fallbacks.
    */
-  gapOf(agent: string, config: AgentConfig, place: number): Metering.Gap | undefined {
+  gapOf(agent: string, config: AgentConfig, place: number): UsageTiming.Gap | undefined {
     const user = Context.get(this.services as Context.Context<never>, Prices.UserPrices)
     const { conversation, prices } = this.config
-    const { machine } = Context.get(this.services as Context.Context<never>, Allowance)
+    const { machine } = Context.get(this.services as Context.Context<never>, SpendingLimits)
     const backend = [config.backend, ...config.fallback][place]
     if (backend === undefined) return undefined
     const budgets = [config.budget, conversation.budget, machine]
-    return Metering.gapOf(Fallback.labelOf(agent, place), { backend }, budgets, (model) =>
+    return UsageTiming.gapOf(Fallback.labelOf(agent, place), { backend }, budgets, (model) =>
       Prices.priceOf(model, prices, user)
     )
   }

@@ -28,7 +28,7 @@ import {
 } from "../domain/Messages.ts"
 import { EventLog, StorageError } from "../core/event-log/EventLog.ts"
 import type { RuneDraft } from "../core/event-log/Rune.ts"
-import type { Services } from "./AgentsPlace.ts"
+import type { Services } from "./AgentsEnvironment.ts"
 import type { AgentFacts } from "./service/Agents.ts"
 import { isActive } from "../agents/machines/AgentStates.ts"
 import * as AgentView from "../agents/run/AgentView.ts"
@@ -36,7 +36,7 @@ import * as Backlog from "./service/Backlog.ts"
 import { ConfigNotice, type Trouble, troubleOf } from "./ConfigNotice.ts"
 import * as ConfigTrust from "./ConfigTrust.ts"
 import * as ConversationRow from "./ConversationRow.ts"
-import * as Finder from "./service/Finder.ts"
+import * as NameLookup from "./service/NameLookup.ts"
 import * as NotLiving from "./NotLiving.ts"
 import { Project } from "./Project.ts"
 import { freshProject, type ProjectRecord } from "./Recovery.ts"
@@ -81,7 +81,7 @@ export class Projects {
     return Context.get(this.services, EventLog)
   }
 
-  get entries(): ReadonlyArray<Finder.Entry> {
+  get entries(): ReadonlyArray<NameLookup.Entry> {
     return [
       ...[...this.living.values()].map((project) => ({ _tag: "Open", project, record: project.record }) as const),
       ...this.notLiving
@@ -103,7 +103,7 @@ export class Projects {
   }
 
   /** All live agents. */
-  get found(): ReadonlyArray<Finder.Found> {
+  get found(): ReadonlyArray<NameLookup.Found> {
     return [...this.living.values()].flatMap((project) =>
       [...project.members.values()].map(({ agentScope }) => ({ project, agentScope }))
     )
@@ -179,7 +179,7 @@ export class Projects {
   private taken(path: string, name: string, before: string | null): CommandRefused | undefined {
     const called = (name: string) =>
       this.entries.find(
-        (entry) => !Finder.isClosed(entry) && entry.record.config !== path && Finder.nameOf(entry) === name
+        (entry) => !NameLookup.isClosed(entry) && entry.record.config !== path && NameLookup.nameOf(entry) === name
       )
     const other = called(name)
     if (other === undefined || name === before) return undefined
@@ -276,7 +276,7 @@ export class Projects {
       path,
       Effect.gen({ self: this }, function* () {
         const known = this.known(path)
-        if (known !== undefined && !Finder.isClosed(known)) {
+        if (known !== undefined && !NameLookup.isClosed(known)) {
           const { conversation, name } = known.record
           return yield* refuse(
             "conflict",
@@ -284,7 +284,7 @@ export class Projects {
             `Close it first: agentd project close ${name}`
           )
         }
-        const conversation = known === undefined ? ProjectName.conversationId(path) : Finder.successor(known.record)
+        const conversation = known === undefined ? ProjectName.conversationId(path) : NameLookup.successor(known.record)
         // a change that waits for the user's trust continues to wait
         return (yield* this.enter(path, conversation, caller, "nothing", known?.record.trust.hash ?? null)).row
       })
@@ -343,7 +343,7 @@ export class Projects {
     yield* Effect.forkIn(this.await(lost), this.scope)
   })
 
-  readonly configChange = (entry: Finder.Entry): Effect.Effect<ConfigChangeInfo, CommandRefused> => {
+  readonly configChange = (entry: NameLookup.Entry): Effect.Effect<ConfigChangeInfo, CommandRefused> => {
     if (entry._tag === "Open") return entry.project.change
     return entry.reason === "lost"
       ? Effect.provide(ConfigTrust.changeOf(entry.record, undefined), this.services)
@@ -377,10 +377,10 @@ export class Projects {
    * The newest conversation of a file. If a damaged stream does not contain its file's path, the conversation's id
    * identifies it.
    */
-  private known(path: string): Finder.Entry | undefined {
+  private known(path: string): NameLookup.Entry | undefined {
     const id = ProjectName.conversationId(path)
     for (const { record } of this.entries) if (record.config === "" && record.conversation === id) record.config = path
-    return Finder.ofConfig(this.entries, path)
+    return NameLookup.ofConfig(this.entries, path)
   }
 
   /** Stops everything in a conversation whose stream is damaged. Nothing more is written to the stream. */
@@ -411,7 +411,7 @@ export class Projects {
       return over.life.snapshot.entered
     }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
-  readonly agentInfo = ({ project, agentScope }: Finder.Found, now: number): AgentInfo => {
+  readonly agentInfo = ({ project, agentScope }: NameLookup.Found, now: number): AgentInfo => {
     const place = agentScope.worker()?.data.fallback ?? 0
     return AgentView.row({
       conversation: project.conversation,
@@ -448,7 +448,7 @@ export class Projects {
   }
 
   /** The agent's session; undefined if the agent never had one. */
-  readonly session = ({ project, agentScope }: Finder.Found): AgentSession | undefined => {
+  readonly session = ({ project, agentScope }: NameLookup.Found): AgentSession | undefined => {
     const worker = agentScope.worker()
     if (worker === undefined) return undefined
     const { fallback = 0, pid, runId, sessionId } = worker.data
@@ -480,7 +480,7 @@ export class Projects {
     const open = this.living.get(conversation)
     if (open !== undefined) return open.config
     const config = this.recordOf(conversation, "closed")?.config
-    const next = config === undefined ? undefined : Finder.ofConfig(this.entries, config)
+    const next = config === undefined ? undefined : NameLookup.ofConfig(this.entries, config)
     return next?._tag === "Open" ? next.project.config : undefined
   }
 }

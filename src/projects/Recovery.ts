@@ -17,7 +17,7 @@ import { reader } from "../core/event-log/EventKinds.ts"
 import * as AgentRecovery from "../agents/actors/AgentRecovery.ts"
 import { type AgentRecord, freshAgent } from "../agents/actors/AgentRecovery.ts"
 import * as ConfigTrust from "./ConfigTrust.ts"
-import * as ChildNews from "./ChildNews.ts"
+import * as SubAgentReports from "./SubAgentReports.ts"
 import * as ConversationRecovery from "./ConversationRecovery.ts"
 import * as ProjectStop from "../agents/machines/ProjectStop.ts"
 
@@ -137,7 +137,7 @@ export const apply = (records: Records, rune: Rune): void => {
   // sub-agents in older logs have no task, and their parents receive no messages about them
   const isOld = project.life.spawned.get(name)?.task === null
   const parent = isOld ? null : parentOf(project, name)
-  ChildNews.apply(project.life.news, rune, { name, parent, began: begins(project, name) })
+  SubAgentReports.apply(project.life.news, rune, { name, parent, began: begins(project, name) })
 }
 
 const parentOf = ({ agents }: ProjectRecord, name: string): string | null =>

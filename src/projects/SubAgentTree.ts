@@ -14,7 +14,7 @@ import type { Rune } from "../core/event-log/Rune.ts"
 import { AGENTS } from "../agents/machines/ConversationMachine.ts"
 import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
 import type { AgentScope } from "../agents/actors/AgentScope.ts"
-import * as ChildNews from "./ChildNews.ts"
+import * as SubAgentReports from "./SubAgentReports.ts"
 import type { ConversationActor, LivingAgent } from "./ConversationActor.ts"
 import { hopsOf, MAX_WAITING, type Message } from "../agents/machines/Inbox.ts"
 import { inboxName } from "../agents/machines/AgentStates.ts"
@@ -192,7 +192,7 @@ export class SubAgentTree {
 
   private note(name: string, rune: Rune): void {
     const child = { name, parent: this.parentOf(name) ?? null, began: this.begins(name) }
-    ChildNews.apply(this.surroundings.record.life.news, rune, child)
+    SubAgentReports.apply(this.surroundings.record.life.news, rune, child)
   }
 
   /** Handles a rune about which a sub-agent's parent may have to be informed. The message is sent in the background. */
@@ -211,7 +211,7 @@ export class SubAgentTree {
     const parent = this.parentOf(name)
     if (parent === undefined || this.isClosing || news.told.get(name)?.turnId === turnId) return undefined
     const task = spawned.get(name)?.task ?? null
-    return asked.some((one) => ChildNews.isAsked(one, parent, task)) ? parent : undefined
+    return asked.some((one) => SubAgentReports.isAsked(one, parent, task)) ? parent : undefined
   }
 
   /** Informs the parent about a durable answer. */
@@ -248,25 +248,25 @@ export class SubAgentTree {
 
   private readonly tellParent = Effect.fnUntraced(
     { self: this },
-    function* (this: SubAgentTree, messageId: string, { child, eventId, to }: ChildNews.Owed) {
+    function* (this: SubAgentTree, messageId: string, { child, eventId, to }: SubAgentReports.Owed) {
       const { log, record, agentScope } = this.surroundings
       const rune = yield* log.get(eventId)
       const parent = agentScope(to)
       // if the parent started after this end or has ended itself, the end is not reported
       const isOver = !this.isRunning(to) || this.begins(to) > eventId
-      if (rune === undefined || parent === undefined || (ChildNews.isEnd(rune) && isOver)) return
+      if (rune === undefined || parent === undefined || (SubAgentReports.isEnd(rune) && isOver)) return
       const last = (agentScope(child)?.turn() ?? record.agents.get(child)?.turn)?.ended.at(-1)?.eventId ?? 0
-      const said = ChildNews.isEnd(rune)
+      const said = SubAgentReports.isEnd(rune)
         ? yield* log.get(last)
         : rune.cause === null
           ? undefined
           : yield* log.find(rune.cause)
       const answer = said !== undefined && said.eventId > this.begins(child) ? outputOf(said) : ""
-      const trouble = ChildNews.isEnd(rune) || said === undefined ? undefined : troubleOf(said)
-      const text = ChildNews.text(rune, child, answer, trouble)
+      const trouble = SubAgentReports.isEnd(rune) || said === undefined ? undefined : troubleOf(said)
+      const text = SubAgentReports.text(rune, child, answer, trouble)
       const heard = agentScope(child)?.inbox().data
-      const hops = ChildNews.isEnd(rune) || heard === undefined ? {} : { hops: hopsOf(heard) }
-      yield* parent.hear({ messageId, from: ChildNews.sender(rune, child), text, ...hops })
+      const hops = SubAgentReports.isEnd(rune) || heard === undefined ? {} : { hops: hopsOf(heard) }
+      yield* parent.hear({ messageId, from: SubAgentReports.sender(rune, child), text, ...hops })
     }
   )
 

@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto"
 import { PROVIDER } from "../domain/ConversationId.ts"
-import type { Account } from "../domain/Weather.ts"
+import type { Account } from "../domain/ProviderStatus.ts"
 
 export const isValid = (stream: string): boolean => stream.startsWith(PROVIDER)
 

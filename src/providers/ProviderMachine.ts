@@ -12,7 +12,7 @@
 import { Schema, Struct } from "effect"
 import { define, on, stale, to } from "../core/event-actor/StateMachine.ts"
 import { merged, type Noted } from "../domain/UsageWindow.ts"
-import { type Sky, Window } from "../domain/Weather.ts"
+import { type Sky, Window } from "../domain/ProviderStatus.ts"
 import { MAX_WINDOWS } from "../runs/gateway/LimitHeaders.ts"
 import * as Backoff from "../core/supervision/Backoff.ts"
 

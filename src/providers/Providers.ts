@@ -17,8 +17,8 @@ import {
   type Forecast,
   type News,
   type Standing,
-  Weather
-} from "../domain/Weather.ts"
+  ProviderStatus
+} from "../domain/ProviderStatus.ts"
 import { ActorSystem, type System } from "../core/event-actor/ActorSystem.ts"
 import type { ActorHandle } from "../core/event-actor/ActorHandle.ts"
 import { CommitScope } from "../core/event-actor/CommitScope.ts"
@@ -226,7 +226,7 @@ const eventOf = (
 /** The service for the status of providers. It is ready at once; until the log has been read, agents wait. */
 export const layer = ({ supervisor }: Options) =>
   Layer.effect(
-    Weather,
+    ProviderStatus,
     Effect.gen(function* () {
       const scope = yield* Effect.scope
       const table = new ProviderTable(yield* ActorSystem, supervisor, scope)

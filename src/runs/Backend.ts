@@ -12,8 +12,8 @@ import { Context, Effect, Schema, type Scope, type Stream } from "effect"
 import type { ModelTokens } from "./gateway/Gateway.ts"
 import type { ToldWindows } from "./gateway/LimitHeaders.ts"
 import type { LimitsConfig } from "../config/LimitsConfig.ts"
-import type { RunFile } from "./GivenFile.ts"
-import type { Offers } from "./Offers.ts"
+import type { RunFile } from "./AttachedFile.ts"
+import type { AgentOptions } from "./AgentOptions.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Question } from "./Question.ts"
 
@@ -96,7 +96,7 @@ export type Happening =
    */
   | { readonly _tag: "Reached"; readonly point: Point }
   /** The models, modes and commands that the agent offers. Omitted fields are unchanged. */
-  | ({ readonly _tag: "Offers" } & Offers)
+  | ({ readonly _tag: "Offers" } & AgentOptions)
   /** A piece of the agent's text, or a line of a command's output; `stream` says which. */
   | { readonly _tag: "Delta"; readonly stream: "stdout" | "stderr" | "assistant" | "thinking"; readonly text: string }
   | {

@@ -17,7 +17,7 @@ import type { Reaper } from "./process/Reaper.ts"
 import { giving, RunSockets } from "./RunSockets.ts"
 import { Sandbox } from "./sandbox/Sandbox.ts"
 import * as Tools from "./model/Tools.ts"
-import { services } from "./Services.ts"
+import { services } from "./CapturedServices.ts"
 
 export class Backends extends Context.Service<
   Backends,

@@ -12,7 +12,7 @@
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { attempt } from "../config/Attempt.ts"
-import * as OwnRecord from "./git/OwnRecord.ts"
+import * as AgentRepositoryRecord from "./git/AgentRepositoryRecord.ts"
 
 export interface GitFolders {
   /** Root of the checkout, if the workspace is a subfolder of it. */
@@ -65,7 +65,7 @@ const linked = (file: string): Omit<GitFolders, "around"> | undefined => {
 /** Returns the repository from which this folder borrows objects, as recorded by agentd. */
 const lenderOf = (states: ReadonlyArray<string>, folder: string): string | undefined =>
   states
-    .map((state) => first(OwnRecord.recordOf(path.join(state, OwnRecord.STORES), folder)))
+    .map((state) => first(AgentRepositoryRecord.recordOf(path.join(state, AgentRepositoryRecord.STORES), folder)))
     .find((lender) => lender !== undefined && path.isAbsolute(lender))
 
 /**

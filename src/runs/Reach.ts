@@ -21,7 +21,7 @@ import * as ProcessTree from "./process/ProcessTree.ts"
 import * as RunSockets from "./RunSockets.ts"
 import * as ProviderKey from "./ProviderKey.ts"
 import { type Mount, mountsOf, objection, shows } from "./sandbox/Confinement.ts"
-import * as Enclosure from "./sandbox/Enclosure.ts"
+import * as ConfinedSpawn from "./sandbox/ConfinedSpawn.ts"
 import type { Mechanism } from "./sandbox/Sandbox.ts"
 
 /** Path that represents everything that the daemon's user can access. */
@@ -144,10 +144,10 @@ const refusedBy = ({ message, remedy }: BackendError): Reach => ({
 })
 
 const ofProcess = (
-  { argv, options }: { readonly argv: Argv; readonly options: Enclosure.EnclosureOptions },
+  { argv, options }: { readonly argv: Argv; readonly options: ConfinedSpawn.EnclosureOptions },
   place: Place
 ): Effect.Effect<Reach, never, FileSystem.FileSystem> =>
-  Enclosure.look(options, place.mechanism, argv).pipe(
+  ConfinedSpawn.look(options, place.mechanism, argv).pipe(
     Effect.map(({ env, held, why }): Reach => {
       if (held === null) return free(env, place, why ?? 'its sandbox is "off"')
       const { by, keyed, mounts, network, note, provider } = held
@@ -161,7 +161,7 @@ const ofProcess = (
         runs: HELD,
         network,
         provider: provider === null ? null : addressOf(provider),
-        keys: { held: secretsIn(env, Enclosure.NO_KEY), putInBy: keyed ? "gateway" : null },
+        keys: { held: secretsIn(env, ConfinedSpawn.NO_KEY), putInBy: keyed ? "gateway" : null },
         environment: namesIn(marked(env, place.host.store)),
         control: reaches(mounts, place.socket),
         unheld: []
@@ -219,7 +219,7 @@ export const of = (config: BackendConfig, place: Place): Effect.Effect<Reach, ne
       return ofProcess(CommandBackend.outlined(config, host, spec), place)
     case "acp":
     case "exec":
-      return ofProcess(Enclosure.outlined(config, host, spec), place)
+      return ofProcess(ConfinedSpawn.outlined(config, host, spec), place)
     case "claude":
       return ofProcess(ClaudeCommand.outlined(config, host, spec), place)
     case "model":

@@ -2,7 +2,7 @@
  * Schedules: the service for messages and goals that are due at certain times. Some schedules are in projects' files; a
  * user adds others for one time.
  *
- *     files, users ──► ScheduleBook (one per conversation) ──► AgentPort, goals
+ *     files, users ──► ConversationSchedules (one per conversation) ──► AgentPort, goals
  *                           ▲ one timer for all, by the wall clock
  *
  * Guarantees: a due time runs at most once, even after a crash, because its run is the rune of its message or goal. A
@@ -19,8 +19,8 @@ import { type Caller, type CommandRefused, type Done, refuse } from "../domain/M
 import type { ScheduleInfo, Work } from "../domain/ScheduleMessages.ts"
 import { EventLog, type RuneRefused, StorageError } from "../core/event-log/EventLog.ts"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
-import { LOOK } from "./Due.ts"
-import { type ScheduleFile, type GoalPort, IDLE, type Looked, ScheduleBook } from "./ScheduleBook.ts"
+import { LOOK } from "./DueTimes.ts"
+import { type ScheduleFile, type GoalPort, IDLE, type Looked, ConversationSchedules } from "./ConversationSchedules.ts"
 import { fold } from "./ScheduleState.ts"
 
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
@@ -80,7 +80,7 @@ const written = <A>(effect: Effect.Effect<A, CommandRefused | StorageError | Run
 const wordsOf = ({ send }: Work): string => (send === undefined ? "submits a goal" : `sends to ${send.agent}`)
 
 class Keeper {
-  private readonly books = new Map<string, ScheduleBook>()
+  private readonly books = new Map<string, ConversationSchedules>()
   private readonly news = Latch.makeUnsafe(false)
   private readonly lock = Semaphore.makeUnsafe(1)
   private readonly ready = Deferred.makeUnsafe<void>()
@@ -114,7 +114,11 @@ class Keeper {
       else {
         const { agents, log } = this
         const { schedules } = yield* log.recover(conversation, { schedules: fold })
-        const book = new ScheduleBook({ conversation, agents, log, goals: this.options.goals }, file, schedules.state)
+        const book = new ConversationSchedules(
+          { conversation, agents, log, goals: this.options.goals },
+          file,
+          schedules.state
+        )
         yield* book.configure(file, now)
         this.books.set(conversation, book)
       }
@@ -241,7 +245,7 @@ class Keeper {
     named: string,
     caller: Caller,
     act: (of: {
-      readonly book: ScheduleBook
+      readonly book: ConversationSchedules
       readonly name: string
     }) => Effect.Effect<Done, CommandRefused | StorageError | RuneRefused>
   ): Command<Done> {

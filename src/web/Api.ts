@@ -4,7 +4,7 @@
  * Guarantees: every request and answer is proven (`Pairing`). A link's code is removed from the address before it is
  * used. A broken stream is retried for ever, and the page shows since when it is broken.
  */
-import type { Glimpse } from "../domain/Glimpse.ts"
+import type { InitialBoard } from "../domain/InitialBoard.ts"
 import * as Pairing from "./Pairing.ts"
 import { FOREIGN, GONE, type Problem, Refused } from "./Pairing.ts"
 
@@ -28,7 +28,7 @@ export interface Me {
   readonly worker: string
 }
 export const me = (): Promise<Me> => read("/access/me")
-export const glimpse = (): Promise<Glimpse | null> => read("/glimpse")
+export const glimpse = (): Promise<InitialBoard | null> => read("/glimpse")
 /** Reports foreign service workers to the daemon. */
 export const tellWorkers = (foreign: ReadonlyArray<string>) =>
   Pairing.ask("/access/workers", { method: "POST", body: JSON.stringify({ foreign }) })

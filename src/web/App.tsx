@@ -4,12 +4,12 @@ import { render } from "preact"
 import * as Api from "./Api.ts"
 import { cursor, items, moved } from "./Filter.ts"
 import * as Foreign from "./Foreign.ts"
-import { Frame } from "./Frame.tsx"
-import * as Keys from "./Keys.ts"
+import { PageFrame } from "./PageFrame.tsx"
+import * as KeyMap from "./KeyMap.ts"
 import { close, dialog } from "./Palette.tsx"
 import { pages } from "./Pages.ts"
 import { go, hrefTo } from "./Router.ts"
-import { connect, link, loaded } from "./Store.ts"
+import { connect, link, loaded } from "./BoardStore.ts"
 import * as Theme from "./Theme.ts"
 import { isPhone } from "./Ui.tsx"
 
@@ -21,7 +21,7 @@ const chosen = effect(() => {
   if (!isPhone() && cursor.peek() === undefined) cursor.value = moved(items.peek(), undefined, 1)
 })
 
-Keys.listen(
+KeyMap.listen(
   (action) => {
     if (action.is === "palette") dialog.value = dialog.peek() === "palette" ? "" : "palette"
     else if (action.is === "help") dialog.value = dialog.peek() === "help" ? "" : "help"
@@ -46,7 +46,7 @@ const problemOf = async (): Promise<Api.Problem | undefined> => {
 }
 
 const problem = await problemOf()
-render(<Frame />, document.getElementById("app")!)
+render(<PageFrame />, document.getElementById("app")!)
 connect()
 // report an expired link
 if (problem !== undefined && link.peek().state === "locked") link.value = { ...link.peek(), problem }

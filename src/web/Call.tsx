@@ -5,8 +5,8 @@
  * number.
  */
 import type { AskedCall } from "../domain/Messages.ts"
-import { telling } from "../domain/CallWords.ts"
-import { lookalikes } from "../domain/Visible.ts"
+import { telling } from "../domain/CallSummary.ts"
+import { lookalikes } from "../domain/VisibleText.ts"
 
 const parsed = (text: string): unknown => {
   try {

@@ -7,11 +7,11 @@
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { DiffInfo } from "../domain/DiffMessages.ts"
-import { act } from "./Acts.ts"
+import { act } from "./PageActions.ts"
 import { type Comment, type FilePatch, filesOf, type Line, messageOf } from "./FilePatch.ts"
-import { useKeys } from "./Keys.ts"
-import { useAnswer } from "./Reading.ts"
-import { mayAct } from "./Store.ts"
+import { useKeys } from "./KeyMap.ts"
+import { useAnswer } from "./VerbQuery.ts"
+import { mayAct } from "./BoardStore.ts"
 import { Empty, Failed, Kbd, Loading } from "./Ui.tsx"
 
 /** Comments by the agent's name, then by file and line. */

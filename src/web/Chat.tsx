@@ -6,7 +6,7 @@
 import { Component, type FunctionComponent } from "preact"
 import { briefOf, fieldsOf } from "./Call.tsx"
 import { hrefTo } from "./Router.ts"
-import type { Item, Note, Printed, Said, Thought, ToolUse } from "./Talk.ts"
+import type { Item, Note, Printed, Said, Thought, ToolUse } from "./ChatItems.ts"
 import { Clock, Glyph, Kbd, Patch, rich } from "./Ui.tsx"
 
 const took = (ms: number): string =>

@@ -7,8 +7,8 @@
 import { computed, signal, type Signal } from "@preact/signals"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { order } from "../domain/BoardRow.ts"
-import { type Group, GROUPS, LOOKS } from "../domain/Words.ts"
-import { countsBeyond, ordered, rows } from "./Store.ts"
+import { type Group, GROUPS, LOOKS } from "../domain/StatusWords.ts"
+import { countsBeyond, ordered, rows } from "./BoardStore.ts"
 
 /** Text of the filter; each of its words must occur in a row. */
 export const filter = signal("")

@@ -6,7 +6,7 @@
  * display as itself is replaced by a mark. Where a browser would show the end of a line as a space, a sign is shown.
  */
 import { type ComponentChild, type ComponentChildren, Fragment, options, type VNode } from "preact"
-import { visible } from "../domain/Visible.ts"
+import { visible } from "../domain/VisibleText.ts"
 
 const SUSPECT = /[^\n -[\]-~]| {9}/
 /** Characters that are shown unchanged: whole emoji, and the thin space that groups digits. */

@@ -1,6 +1,6 @@
 /** List: the chosen entry of a short list, moved by keys; `Esc` goes back to the board. */
 import { useEffect, useState } from "preact/hooks"
-import { useKeys } from "./Keys.ts"
+import { useKeys } from "./KeyMap.ts"
 import { go, hrefTo } from "./Router.ts"
 
 /** Index of the chosen entry; -1: none. */

@@ -6,10 +6,10 @@
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef } from "preact/hooks"
 import type { BoardRow } from "../domain/BoardMessages.ts"
-import { HELP } from "./Keys.ts"
+import { HELP } from "./KeyMap.ts"
 import { pages } from "./Pages.ts"
 import { go, hrefOf, hrefTo } from "./Router.ts"
-import { rows } from "./Store.ts"
+import { rows } from "./BoardStore.ts"
 import { flip } from "./Theme.ts"
 import { Glyph, Kbd } from "./Ui.tsx"
 

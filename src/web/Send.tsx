@@ -5,8 +5,8 @@
  */
 import { signal } from "@preact/signals"
 import { useState } from "preact/hooks"
-import { act, VIEW_ONLY } from "./Acts.ts"
-import { mayAct, right } from "./Store.ts"
+import { act, VIEW_ONLY } from "./PageActions.ts"
+import { mayAct, right } from "./BoardStore.ts"
 
 export const WAYS = {
   queue: "delivered when the agent is free",

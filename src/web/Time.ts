@@ -5,7 +5,7 @@
  * costs 20 ms.
  */
 import { signal } from "@preact/signals"
-import { moment, span } from "../domain/Words.ts"
+import { moment, span } from "../domain/StatusWords.ts"
 
 export const now = signal(Date.now())
 

@@ -8,11 +8,11 @@
 import type { ComponentChildren, JSX } from "preact"
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { BoardRow } from "../domain/BoardMessages.ts"
-import { LOOKS, phrase, span, type Word } from "../domain/Words.ts"
+import { LOOKS, phrase, span, type Word } from "../domain/StatusWords.ts"
 import type { Problem } from "./Api.ts"
 import { marked } from "./Foreign.ts"
 import { hrefTo } from "./Router.ts"
-import { isWhole, link } from "./Store.ts"
+import { isWhole, link } from "./BoardStore.ts"
 import { clock, now, stamp } from "./Time.ts"
 
 const line = { fill: "none", stroke: "currentColor", "stroke-width": "1.6", "stroke-linecap": "round" } as const

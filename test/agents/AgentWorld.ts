@@ -9,8 +9,8 @@ import * as Supervisor from "../../src/core/supervision/Supervisor.ts"
 import { freshAgent } from "../../src/agents/actors/AgentRecovery.ts"
 import { AgentScope } from "../../src/agents/actors/AgentScope.ts"
 import * as AgentAllowance from "../../src/agents/actors/AgentAllowance.ts"
-import * as AgentWeather from "../../src/agents/actors/AgentWeather.ts"
-import { AgentSetting } from "../../src/agents/actors/AgentSetting.ts"
+import * as AgentProviders from "../../src/agents/actors/AgentProviders.ts"
+import { AgentEnvironment } from "../../src/agents/actors/AgentEnvironment.ts"
 import * as MessageFiles from "../../src/agents/prompt/MessageFiles.ts"
 import * as WaitingInputs from "../../src/agents/run/WaitingInputs.ts"
 import type { ConversationPort } from "../../src/agents/actors/ConversationPort.ts"
@@ -48,7 +48,7 @@ export class AgentWorld {
   /** Where the agent works, each time when its worker asks. */
   waiting = WaitingInputs.memory()
   files = MessageFiles.memory()
-  place: AgentSetting["Service"]["place"] = Effect.succeed({ cwd: "/tmp", branch: undefined })
+  place: AgentEnvironment["Service"]["place"] = Effect.succeed({ cwd: "/tmp", branch: undefined })
   private live: AgentScope | undefined = undefined
   private scope: Scope.Closeable | undefined = undefined
 
@@ -87,8 +87,8 @@ export class AgentWorld {
     const records = yield* Effect.provideService(Recovery.recover, EventLog, this.log)
     const record = records.get(STREAM)?.agents.get("builder") ?? freshAgent("builder")
     const context = yield* Layer.build(Layer.fresh(actorSystem(this.log))).pipe(Scope.provide(scope))
-    const setting = AgentSetting.of({
-      weather: AgentWeather.fair,
+    const setting = AgentEnvironment.of({
+      weather: AgentProviders.fair,
       allowance: AgentAllowance.free,
       agent: "builder",
       conversation: STREAM,
@@ -110,7 +110,7 @@ export class AgentWorld {
       mcp: () => ({})
     })
     const agent = yield* AgentScope.make(record).pipe(
-      Effect.provideService(AgentSetting, setting),
+      Effect.provideService(AgentEnvironment, setting),
       Effect.provideService(ActorSystem, Context.get(context, ActorSystem)),
       Effect.provideService(EventLog, this.log),
       Effect.provide(Redact.layer, { local: true }),

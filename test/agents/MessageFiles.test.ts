@@ -7,9 +7,9 @@ import { createHash } from "node:crypto"
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as MessageFiles from "../../src/agents/prompt/MessageFiles.ts"
-import * as NeededFiles from "../../src/projects/service/NeededFiles.ts"
-import { MAX_FILE, mediaTypeOf } from "../../src/runs/GivenFile.ts"
-import { words } from "../../src/runs/FileWords.ts"
+import * as RetainedFiles from "../../src/projects/service/RetainedFiles.ts"
+import { MAX_FILE, mediaTypeOf } from "../../src/runs/AttachedFile.ts"
+import { words } from "../../src/runs/FileDescription.ts"
 import * as Scratch from "../support/Scratch.ts"
 import { caller, make } from "./AgentWorld.ts"
 import * as Puppet from "./Puppet.ts"
@@ -243,7 +243,7 @@ describe("a message with files", () => {
       yield* world.open
       const needed = () =>
         new Set(
-          NeededFiles.neededMessages({ inbox: world.tree.inbox(), turn: world.tree.turn() }).flatMap((message) =>
+          RetainedFiles.neededMessages({ inbox: world.tree.inbox(), turn: world.tree.turn() }).flatMap((message) =>
             (message.files ?? []).map(({ sha256 }) => sha256)
           )
         )
@@ -286,7 +286,7 @@ describe("a message with files", () => {
       )
       const stands = { inbox: world.tree.inbox(), turn: world.tree.turn() }
       assert.deepStrictEqual(
-        NeededFiles.neededMessages(stands).map(({ files }) => files?.length),
+        RetainedFiles.neededMessages(stands).map(({ files }) => files?.length),
         [2]
       )
       yield* world.tree.tellInbox({ _tag: "AskAgain", which: undefined, as: "again", by: "ada" })

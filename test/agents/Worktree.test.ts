@@ -7,8 +7,8 @@ import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import * as Worktree from "../../src/agents/workplace/Worktree.ts"
-import * as Store from "../../src/runs/git/Store.ts"
-import * as OwnRecord from "../../src/runs/git/OwnRecord.ts"
+import * as GitStore from "../../src/runs/git/GitStore.ts"
+import * as AgentRepositoryRecord from "../../src/runs/git/AgentRepositoryRecord.ts"
 
 /** A real repository with one commit, a folder for worktrees beside it, both gone at the end. */
 const world = Effect.acquireRelease(
@@ -206,8 +206,8 @@ describe("Worktree.prepare", () => {
     Effect.gen(function* () {
       const { folder, repository, spec } = yield* world
       yield* prepare(spec)
-      const store = (yield* Effect.provide(Store.open(spec.stores, repository), NodeFileSystem.layer))!
-      const making = `refs/making/${OwnRecord.keyOf(folder)}`
+      const store = (yield* Effect.provide(GitStore.open(spec.stores, repository), NodeFileSystem.layer))!
+      const making = `refs/making/${AgentRepositoryRecord.keyOf(folder)}`
       git(repository, "--git-dir", store.gitDir, "update-ref", making, "refs/person/heads/main")
       fs.rmSync(path.join(folder, "a.txt"))
       yield* prepare(spec)
@@ -429,7 +429,7 @@ describe("a linked worktree of before", () => {
       linked(spec)
       write(folder, "new.txt", "untracked\n")
       yield* prepare(spec)
-      fs.renameSync(path.join(folder, ".git"), `${OwnRecord.recordOf(spec.stores, folder)}.git`)
+      fs.renameSync(path.join(folder, ".git"), `${AgentRepositoryRecord.recordOf(spec.stores, folder)}.git`)
       yield* prepare(spec)
       assert.strictEqual(git(folder, "status", "--porcelain"), "?? new.txt")
     })
@@ -497,7 +497,10 @@ describe("what the person's repository gets", () => {
       const three = commit(folder, "three")
       yield* handOver(spec)
       assert.strictEqual(tip(), theirs)
-      assert.strictEqual(git(repository, "rev-parse", `refs/agentd/trees/${OwnRecord.keyOf(folder)}/head`), three)
+      assert.strictEqual(
+        git(repository, "rev-parse", `refs/agentd/trees/${AgentRepositoryRecord.keyOf(folder)}/head`),
+        three
+      )
       git(folder, "fetch", "--quiet", "person")
       git(folder, "merge", "--quiet", "--no-edit", "person/agentd/builder".replace("person/", "refs/remotes/"))
       yield* handOver(spec)

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { dirname } from "node:path"
-import { folds } from "../../src/app/Folds.ts"
+import { folds } from "../../src/app/FeatureFolds.ts"
 import * as Channels from "../../src/channels/Recovery.ts"
 import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import type { RuneDraft } from "../../src/core/event-log/Rune.ts"

@@ -4,7 +4,7 @@ import { Context, Duration, Effect, type FileSystem, Fiber, Layer, type Scope } 
 import { HttpClient, HttpClientResponse } from "effect/http"
 import * as fs from "node:fs"
 import type { RunEvent } from "../../src/runs/Backend.ts"
-import * as McpGrant from "../../src/runs/model/McpGrant.ts"
+import * as McpTokens from "../../src/runs/model/McpTokens.ts"
 import * as McpHttp from "../../src/runs/model/McpHttp.ts"
 import * as McpTools from "../../src/runs/model/McpTools.ts"
 import { ModelHttp } from "../../src/runs/model/ModelHttp.ts"
@@ -30,8 +30,8 @@ const setup = Effect.fnUntraced(function* (ways: McpStand.Ways = {}, server: { r
     emit,
     pause: Duration.millis(20)
   })
-  const grant = (more: Partial<McpGrant.Grant> = {}) =>
-    McpGrant.write(logins, {
+  const grant = (more: Partial<McpTokens.Grant> = {}) =>
+    McpTokens.write(logins, {
       url: stand.url,
       tokenEndpoint: `${stand.origin}/token`,
       clientId: "client-1",
@@ -212,7 +212,7 @@ describe("a remote server that wants a login", () => {
     Effect.gen(function* () {
       const { grant, logins, named, said, stand, tools } = yield* setup({ login: true })
       yield* grant()
-      assert.strictEqual(fs.statSync(McpGrant.fileOf(logins, stand.url)).mode & 0o777, 0o600)
+      assert.strictEqual(fs.statSync(McpTokens.fileOf(logins, stand.url)).mode & 0o777, 0o600)
       assert.strictEqual(fs.statSync(logins).mode & 0o777, 0o700)
       const all = yield* tools
       assert.strictEqual((yield* call(named(all, "token"), {})).output, "Bearer [redacted]")
@@ -226,7 +226,7 @@ describe("a remote server that wants a login", () => {
         ["a", "Bearer [redacted]"]
       )
       assert.strictEqual(stand.seen.filter(({ path }) => path === "/token").length, 1)
-      assert.strictEqual((yield* McpGrant.read(logins, stand.url))?.accessToken, "access-2-secret")
+      assert.strictEqual((yield* McpTokens.read(logins, stand.url))?.accessToken, "access-2-secret")
       assert.deepStrictEqual(said, [])
     })
   )
@@ -253,11 +253,11 @@ describe("a remote server that wants a login", () => {
     Effect.gen(function* () {
       const { logins, stand, grant } = yield* setup({ login: true })
       yield* grant()
-      assert.isUndefined(yield* McpGrant.read(logins, `${stand.origin}/other`))
-      const file = McpGrant.fileOf(logins, `${stand.origin}/other`)
-      fs.copyFileSync(McpGrant.fileOf(logins, stand.url), file)
+      assert.isUndefined(yield* McpTokens.read(logins, `${stand.origin}/other`))
+      const file = McpTokens.fileOf(logins, `${stand.origin}/other`)
+      fs.copyFileSync(McpTokens.fileOf(logins, stand.url), file)
       fs.chmodSync(file, 0o600)
-      assert.isUndefined(yield* McpGrant.read(logins, `${stand.origin}/other`))
+      assert.isUndefined(yield* McpTokens.read(logins, `${stand.origin}/other`))
     })
   )
 

@@ -15,8 +15,8 @@ import {
   seatsOf,
   unborn
 } from "../../src/channels/ChannelState.ts"
-import { decide } from "../../src/channels/Decision.ts"
-import type { Input } from "../../src/channels/Input.ts"
+import { decide } from "../../src/channels/ChannelDecision.ts"
+import type { FloorInput } from "../../src/channels/FloorInput.ts"
 import * as Deadlines from "../../src/channels/Deadlines.ts"
 import * as SeatMachine from "../../src/channels/SeatMachine.ts"
 import type { View } from "../../src/channels/ChannelTransaction.ts"
@@ -57,7 +57,7 @@ const viewOf = (outside: Outside, open: boolean): View => ({
 })
 
 /** The next input by the numbers, as far as it can be. */
-const inputOf = (channel: Channel, outside: Outside, kind: number, pick: number): Input => {
+const inputOf = (channel: Channel, outside: Outside, kind: number, pick: number): FloorInput => {
   const agent = agents[pick % agents.length]!
   const floor = channel.queue.current ?? agent
   const prompt = seatOf(channel, floor)?.prompt ?? "channel:room:0"
@@ -161,7 +161,7 @@ const walk = (numbers: ReadonlyArray<readonly [number, number]>, mode: string, a
   let channel = unborn("web", "room", settings)
   let guard = rules.guard.initial
   let eventId = 10
-  const happen = (input: Input, open: boolean) => {
+  const happen = (input: FloorInput, open: boolean) => {
     const before = channel
     const { alone } = outside
     outside.alone = null

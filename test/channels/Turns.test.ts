@@ -1,4 +1,4 @@
-import { MARK, marked } from "../../src/domain/HalfAnswer.ts"
+import { MARK, marked } from "../../src/domain/TruncatedAnswer.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"

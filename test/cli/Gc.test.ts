@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import { dirname, join } from "node:path"
 import * as Worktree from "../../src/agents/workplace/Worktree.ts"
-import * as Leftovers from "../../src/cli/setup/Leftovers.ts"
+import * as UnusedFiles from "../../src/cli/setup/UnusedFiles.ts"
 import { folder, note, storeFile, withInlineLog } from "../event-log/Disk.ts"
 import { agentd } from "./Child.ts"
 import { long } from "../support/Long.ts"
@@ -38,7 +38,7 @@ const world = (agents: ReadonlyArray<string>) =>
     return { repository, state, at }
   })
 
-const find = (options: Leftovers.Options) => Leftovers.find(options)
+const find = (options: UnusedFiles.Options) => UnusedFiles.find(options)
 
 describe("gc", () => {
   long.live("takes a merged branch whose agent and work tree are gone, and the homes of agents that are", () =>
@@ -62,7 +62,7 @@ describe("gc", () => {
       )
       assert.deepStrictEqual((yield* find({ state, before: 0, agents })).leftovers, [])
       assert.deepStrictEqual((yield* find({ state, before: EVER, agents: undefined })).leftovers, [])
-      assert.deepStrictEqual(yield* Effect.forEach(leftovers, (one) => Leftovers.remove(one, state)), [
+      assert.deepStrictEqual(yield* Effect.forEach(leftovers, (one) => UnusedFiles.remove(one, state)), [
         undefined,
         undefined
       ])
@@ -107,7 +107,7 @@ describe("gc", () => {
       assert.isTrue(leftovers.every(({ bytes }) => bytes > 0))
       // work that comes between the look and the removal is seen
       fs.writeFileSync(join(at("empty"), "late"), "late")
-      const left = yield* Effect.forEach(leftovers, (one) => Leftovers.remove(one, state))
+      const left = yield* Effect.forEach(leftovers, (one) => UnusedFiles.remove(one, state))
       assert.deepStrictEqual(left.filter((why) => why === undefined).length, 1)
       assert.sameMembers(fs.readdirSync(join(state, "worktrees", "shop-1")), [
         "ahead",

@@ -21,7 +21,7 @@ import * as HookSettings from "../../src/cli/setup/HookSettings.ts"
 import { startedToWait } from "../../src/cli/tui/BoardScreen.ts"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
 import { claim } from "../../src/api/rpc/Endpoint.ts"
-import * as Listening from "../../src/api/http/Listening.ts"
+import * as ListenerStatus from "../../src/api/http/ListenerStatus.ts"
 import * as Server from "../../src/api/http/Server.ts"
 import { agentInfo, boardOf, callInfo, makeWorld, serve, type World } from "../rpc/World.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
@@ -43,7 +43,7 @@ const daemon = Effect.fnUntraced(function* (world: World) {
       about: { status: Effect.void, metrics: Effect.succeed(""), hook: () => {} },
       taken: () => Effect.void
     }).pipe(
-      Layer.provide(Listening.layer),
+      Layer.provide(ListenerStatus.layer),
       Layer.provide(PlatesDouble.layer(world.board)),
       Layer.provide(NodeServices.layer)
     )

@@ -1,9 +1,9 @@
 /** Tests of `agentd wait`, and of the words that people know from elsewhere. */
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
-import { asFlags, meant } from "../../src/cli/parse/Habits.ts"
-import { AIMS } from "../../src/cli/sessions/Choose.ts"
-import { VERBS } from "../../src/cli/parse/Hint.ts"
+import { asFlags, meant } from "../../src/cli/parse/VerbAliases.ts"
+import { AIMS } from "../../src/cli/sessions/RowFilter.ts"
+import { VERBS } from "../../src/cli/parse/HintCommand.ts"
 import { standing, unclear } from "../../src/cli/agents/Wait.ts"
 import type { BoardRow } from "../../src/domain/BoardMessages.ts"
 import { conversationId } from "../../src/config/ProjectName.ts"

@@ -20,43 +20,43 @@ export const faults: ReadonlyArray<Fault> = [
   },
   {
     what: "the states of a macrostep that was thrown away stay",
-    file: "ScopeUnit.ts",
+    file: "ScopeCommit.ts",
     from: "for (const { before, member } of this.touched ?? []) member.ahead = before",
     to: ""
   },
   {
     what: "mail of a macrostep that was undone is not taken back",
-    file: "ScopeUnit.ts",
+    file: "ScopeCommit.ts",
     from: "for (const mail of this.sent ?? []) mail.isGone = true",
     to: ""
   },
   {
     what: "what a sibling kept is not taken back",
-    file: "ScopeUnit.ts",
+    file: "ScopeCommit.ts",
     from: "for (const { mail } of this.kept ?? []) mail.isGone = true",
     to: ""
   },
   {
     what: "what a refused macrostep told others is sent",
-    file: "ScopeUnit.ts",
+    file: "ScopeCommit.ts",
     from: "    this.outbox = undefined\n",
     to: ""
   },
   {
     what: "mail comes back after a failed append in any order",
-    file: "Undone.ts",
+    file: "Rollback.ts",
     from: ".toSorted(([a], [b]) => a - b)",
     to: ".toReversed()"
   },
   {
     what: "the culprit's message comes back twice",
-    file: "Undone.ts",
+    file: "Rollback.ts",
     from: "unit === this.unit ? [] : [unit.member, unit.item]",
     to: "[unit.member, unit.item]"
   },
   {
     what: "an ask that was undone still counts as stepped",
-    file: "Undone.ts",
+    file: "Rollback.ts",
     from: "unit.item.isStepped = false",
     to: "unit.item.isStepped = true"
   },
@@ -158,13 +158,13 @@ export const faults: ReadonlyArray<Fault> = [
   },
   {
     what: "who waited last gets the room first",
-    file: "RoomQueue.ts",
+    file: "SenderQueue.ts",
     from: "const waiter = line.shift()!",
     to: "const waiter = line.pop()!"
   },
   {
     what: "to close is a restart",
-    file: "ScopeLife.ts",
+    file: "ScopeLifecycle.ts",
     from: "this.finish(Exit.fail(new Closed({ reason: `${this.id} is closed` })))",
     to: "this.finish(Exit.die(new Closed({ reason: `${this.id} is closed` })))"
   },
@@ -194,13 +194,13 @@ export const faults: ReadonlyArray<Fault> = [
   },
   {
     what: "a scope may have two supervisors",
-    file: "ScopeLife.ts",
+    file: "ScopeLifecycle.ts",
     from: 'if (before !== undefined && before.exit === undefined && before.wanted !== "kill") throw this.taken',
     to: "if (before === undefined && this.isClosing) throw this.taken"
   },
   {
     what: "an end is reported while appends are on their way",
-    file: "ScopeLife.ts",
+    file: "ScopeLifecycle.ts",
     from: 'if (incarnation.wanted !== "kill" && (this.isOnTheWay || !incarnation.isQuiet)) return',
     to: 'if (incarnation.wanted !== "kill" && !incarnation.isQuiet) return'
   },

@@ -8,7 +8,7 @@ import { type Acting } from "../../src/core/event-actor/EventSourcedActor.ts"
 import { start, stateMachineActor } from "../../src/core/event-actor/StateMachineActor.ts"
 import { type Snapshot, define, illegal, postpone, stale, to } from "../../src/core/event-actor/StateMachine.ts"
 import { fold } from "../../src/core/event-actor/ScopeFold.ts"
-import type { ScopeOptions } from "../../src/core/event-actor/ScopeLife.ts"
+import type { ScopeOptions } from "../../src/core/event-actor/ScopeLifecycle.ts"
 import type { CommitScope } from "../../src/core/event-actor/CommitScope.ts"
 import { begin, HeldLog, lab, MemoryLog, scopeIn } from "./Lab.ts"
 

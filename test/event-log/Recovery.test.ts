@@ -4,7 +4,7 @@ import { Effect, Equal, HashMap, HashSet, Option, Stream } from "effect"
 import { existsSync, rmSync, writeFileSync } from "node:fs"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/core/event-log/EventLog.ts"
-import * as PlainState from "../../src/core/event-log/PlainState.ts"
+import * as StateJson from "../../src/core/event-log/StateJson.ts"
 import { type Rune } from "../../src/core/event-log/Rune.ts"
 import { checkpointOf, type StreamFold } from "../../src/core/event-log/StreamFold.ts"
 import { sideFileOf } from "../../src/core/event-log/SideFile.ts"
@@ -197,13 +197,13 @@ describe("PlainState", () => {
       numbers: [Number.NaN, Number.POSITIVE_INFINITY, -0, 1.5],
       nothing: null
     }
-    const back = PlainState.decode(JSON.parse(JSON.stringify(PlainState.encode(state)))) as typeof state
+    const back = StateJson.decode(JSON.parse(JSON.stringify(StateJson.encode(state)))) as typeof state
     assert.deepStrictEqual(back.map, state.map)
     assert.isTrue(Equal.equals(back.hash, state.hash))
     assert.isTrue(Option.isNone(back.none))
     assert.deepStrictEqual(Option.getOrThrow(back.some), Option.getOrThrow(state.some))
     assert.deepStrictEqual(back.numbers, state.numbers)
-    assert.throws(() => PlainState.encode(new Date(0)), /Date is no plain state/)
-    assert.throws(() => PlainState.encode(() => 1), /function/)
+    assert.throws(() => StateJson.encode(new Date(0)), /Date is no plain state/)
+    assert.throws(() => StateJson.encode(() => 1), /function/)
   })
 })

@@ -11,8 +11,8 @@ import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import * as Worktree from "../../src/agents/workplace/Worktree.ts"
-import * as Store from "../../src/runs/git/Store.ts"
-import * as Tree from "../../src/runs/git/Tree.ts"
+import * as GitStore from "../../src/runs/git/GitStore.ts"
+import * as GitCheckout from "../../src/runs/git/GitCheckout.ts"
 import * as GitMerge from "../../src/goals/GitMerge.ts"
 
 const files = Effect.provide(NodeFileSystem.layer)
@@ -50,13 +50,13 @@ const world = (script = "") =>
     const stores = path.join(home, "state/store")
     const spec = { repository: person, stores, folder: path.join(home, "state/worktrees/x"), agent: "x" }
     const { folder: tree } = yield* files(Worktree.prepare(spec))
-    const store = (yield* files(Store.open(stores, person)))!
+    const store = (yield* files(GitStore.open(stores, person)))!
     return { home, person, spec, store, tree, scratch: path.join(home, "state/goals/g1") }
   })
 type World = Effect.Success<ReturnType<typeof world>>
 
-const status = ({ store, tree }: World) => files(Store.changes(store, tree, "all"))
-const taken = ({ store, tree }: World) => files(Store.takeOver(store, tree))
+const status = ({ store, tree }: World) => files(GitStore.changes(store, tree, "all"))
+const taken = ({ store, tree }: World) => files(GitStore.takeOver(store, tree))
 
 describe("an agent's day", () => {
   it.live("add, commit, branch, stash, rebase, amend: the commit is taken over as it stands", () =>
@@ -151,10 +151,10 @@ describe("what the checkout looks like", () => {
       const spec = { ...w.spec, repository, folder: path.join(w.home, "state/worktrees/y"), agent: "y" }
       const { folder } = yield* files(Worktree.prepare(spec))
       sh(folder, "echo 3 > src/f3; git commit -qam three")
-      const store = (yield* files(Store.open(w.spec.stores, repository)))!
-      assert.strictEqual(yield* files(Store.takeOver(store, folder)), sh(folder, "git rev-parse HEAD"))
-      assert.deepStrictEqual(yield* files(Store.changes(store, folder, "all")), [])
-      assert.strictEqual(yield* files(Store.commitOf(w.store, "main")), sh(w.person, "git rev-parse main"))
+      const store = (yield* files(GitStore.open(w.spec.stores, repository)))!
+      assert.strictEqual(yield* files(GitStore.takeOver(store, folder)), sh(folder, "git rev-parse HEAD"))
+      assert.deepStrictEqual(yield* files(GitStore.changes(store, folder, "all")), [])
+      assert.strictEqual(yield* files(GitStore.commitOf(w.store, "main")), sh(w.person, "git rev-parse main"))
     })
   )
 })
@@ -171,16 +171,16 @@ describe("what is brought together", () => {
         sh(w.tree, "git reset -q --hard main; echo theirs > src/f20; git commit -qam theirs")
         const theirs = (yield* taken(w))!
         const works = [mine, theirs].map((head) => ({ branch: "agentd/x", head, tasks: ["t"], spans: [] }))
-        const base = (yield* files(Store.commitOf(w.store, "release")))!
+        const base = (yield* files(GitStore.commitOf(w.store, "release")))!
         const { commit } = yield* files(GitMerge.combine(w.store, base, works, "both"))
-        yield* files(Tree.checkOut(w.store, w.scratch, commit))
+        yield* files(GitCheckout.checkOut(w.store, w.scratch, commit))
         assert.strictEqual(
           sh(w.scratch, "cat src/f1 src/f20; git status --short; git rev-parse HEAD"),
           `mine\ntheirs\n${commit}`
         )
         // the next review: files of the last that are gone are gone, what was built there stays
         fs.writeFileSync(path.join(w.scratch, "built"), "")
-        yield* files(Tree.checkOut(w.store, w.scratch, base))
+        yield* files(GitCheckout.checkOut(w.store, w.scratch, base))
         assert.strictEqual(sh(w.scratch, "cat src/f1; ls built; git status --short"), "file 1\nbuilt\n?? built")
         const { results, toCheckout } = yield* files(
           GitMerge.into(w.store, "release", works, { goalId: "g1", what: "both" })
@@ -203,9 +203,9 @@ describe("what a hostile sender would send", () => {
       fs.writeFileSync(path.join(w.home, "raw"), Buffer.concat([Buffer.from("40000 .GIT\0"), tree]))
       const id = sh(own, "git hash-object -t tree -w --literally ../raw")
       sh(own, `git reset -q --soft $(git commit-tree ${id} -p HEAD -m evil)`)
-      const refused = yield* Effect.flip(files(Store.takeOver(w.store, own)))
+      const refused = yield* Effect.flip(files(GitStore.takeOver(w.store, own)))
       assert.match(refused.message, /git fetch failed: .*(fsck|hasDotgit)/s)
-      assert.isUndefined(yield* files(Store.commitAt(w.store, sh(own, "git rev-parse HEAD"))))
+      assert.isUndefined(yield* files(GitStore.commitAt(w.store, sh(own, "git rev-parse HEAD"))))
     })
   )
 })

@@ -7,7 +7,7 @@ import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import * as Worktree from "../../src/agents/workplace/Worktree.ts"
-import * as Store from "../../src/runs/git/Store.ts"
+import * as GitStore from "../../src/runs/git/GitStore.ts"
 import * as TreeDiff from "../../src/runs/git/TreeDiff.ts"
 
 const files = Effect.provide(NodeFileSystem.layer)
@@ -38,7 +38,7 @@ const world = (format = "sha1") =>
     const stores = path.join(home, "state/store")
     const spec = { repository: person, stores, folder: path.join(home, "state/worktrees/x"), agent: "x" }
     const { folder: tree } = yield* files(Worktree.prepare(spec))
-    const store = (yield* files(Store.open(stores, person)))!
+    const store = (yield* files(GitStore.open(stores, person)))!
     const diff = files(Effect.map(TreeDiff.diff(store, stores, tree), (found) => found!))
     return { person, tree, store, stores, diff }
   })
@@ -68,7 +68,7 @@ describe("the patch of a tree", () => {
         assert.notInclude(patch, fs.readFileSync("/etc/hostname", "utf8").trim() + "\n+")
         // the look has left nothing: neither in the tree, nor in what is seen of it
         assert.deepStrictEqual(yield* diff, { ...(yield* diff), patch })
-        const seen = yield* files(Store.changes(store, tree, "all"))
+        const seen = yield* files(GitStore.changes(store, tree, "all"))
         assert.sameMembers([...seen], [" M a", " D b", "?? Büro neu", "?? bin", "?? link", "?? sub/own/"])
         assert.strictEqual(sh(tree, "git diff --cached --name-only"), "")
       })

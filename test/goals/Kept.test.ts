@@ -4,9 +4,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import * as Holding from "../../src/runs/Holding.ts"
+import * as ToolSandbox from "../../src/runs/ToolSandbox.ts"
 import * as Worktree from "../../src/agents/workplace/Worktree.ts"
-import { Confine } from "../../src/runs/git/Store.ts"
+import { Confine } from "../../src/runs/git/GitStore.ts"
 import { caller, commit, git, run, type World } from "./World.ts"
 import { long } from "../support/Long.ts"
 
@@ -15,7 +15,7 @@ const files = <A, E>(effect: Effect.Effect<A, E, import("effect").FileSystem.Fil
 
 const isHeld = await Effect.runPromise(
   Effect.flatMap(Confine, (confine) => confine("/nowhere")).pipe(
-    Effect.provide(Holding.layer({ environment: { PATH: process.env["PATH"] }, hidden: [] })),
+    Effect.provide(ToolSandbox.layer({ environment: { PATH: process.env["PATH"] }, hidden: [] })),
     Effect.map((hold) => hold !== undefined)
   )
 )

@@ -14,7 +14,7 @@ import * as EventLoop from "../../src/core/event-actor/EventLoop.ts"
 import * as DeadLetters from "../../src/core/event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../../src/core/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/core/supervision/Supervisor.ts"
-import * as Holding from "../../src/runs/Holding.ts"
+import * as ToolSandbox from "../../src/runs/ToolSandbox.ts"
 import { ProcessTree } from "../../src/runs/process/ProcessTree.ts"
 import { Reaper } from "../../src/runs/process/Reaper.ts"
 import { AgentPort } from "../../src/domain/AgentPort.ts"
@@ -22,7 +22,7 @@ import { Conversations } from "../../src/domain/Conversations.ts"
 import { GoalConfig } from "../../src/config/GoalConfig.ts"
 import type { GoalInfo, GoalRequest } from "../../src/domain/GoalMessages.ts"
 import type { Caller } from "../../src/domain/Messages.ts"
-import * as Store from "../../src/runs/git/Store.ts"
+import * as GitStore from "../../src/runs/git/GitStore.ts"
 import * as Goals from "../../src/goals/Goals.ts"
 import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
 import { EventLog, StorageError } from "../../src/core/event-log/EventLog.ts"
@@ -111,7 +111,7 @@ export class World {
 
   /** The daemon's own git folder beside the repository. */
   get gitStore() {
-    return Effect.provide(Store.open(join(this.folder, "state/store"), this.root), NodeServices.layer)
+    return Effect.provide(GitStore.open(join(this.folder, "state/store"), this.root), NodeServices.layer)
   }
 
   /** A worktree as agents have them. */
@@ -150,7 +150,7 @@ export class World {
         Layer.provide(Layer.succeed(Conversations, this.crew.conversations)),
         Layer.provide(
           this.setting.isHeld === true
-            ? Holding.layer({
+            ? ToolSandbox.layer({
                 environment: { PATH: process.env["PATH"] },
                 hidden: [join(this.folder, "state")]
               })

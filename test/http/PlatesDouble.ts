@@ -7,7 +7,7 @@ import { CommandRefused, type PlateInfo } from "../../src/domain/Messages.ts"
 import type { Decision } from "../../src/plates/Approvals.ts"
 import type { Origin } from "../../src/plates/EventIntake.ts"
 import { EventRefused } from "../../src/plates/JsonReader.ts"
-import { plate, wordOf } from "../../src/domain/Words.ts"
+import { plate, wordOf } from "../../src/domain/StatusWords.ts"
 import { Plates } from "../../src/plates/Plates.ts"
 
 const T0 = Date.parse("2026-11-20T09:12:00Z")

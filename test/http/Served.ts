@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Access } from "../../src/access/Access.ts"
 import { EventLog } from "../../src/core/event-log/EventLog.ts"
-import * as Listening from "../../src/api/http/Listening.ts"
+import * as ListenerStatus from "../../src/api/http/ListenerStatus.ts"
 import * as Server from "../../src/api/http/Server.ts"
 import { claim } from "../../src/api/rpc/Endpoint.ts"
 import * as Verbs from "../../src/api/rpc/Verbs.ts"
@@ -24,7 +24,10 @@ export const place = Effect.fnUntraced(function* (world: World) {
   writeFileSync(join(state, "web/index.html"), PAGE)
   writeFileSync(join(state, "web/app.js"), "1")
   writeFileSync(join(state, "secret"), "2")
-  return { state, around: yield* Layer.build(Layer.merge(inside(world, join(state, "control.sock")), Listening.layer)) }
+  return {
+    state,
+    around: yield* Layer.build(Layer.merge(inside(world, join(state, "control.sock")), ListenerStatus.layer))
+  }
 })
 
 /** A server with all its doors, on a port of the kernel's choice. */
@@ -49,7 +52,7 @@ export const serveIn = Effect.fnUntraced(function* (
   return yield* Effect.gen(function* () {
     const access = yield* Access
     const log = yield* EventLog
-    const listening = yield* Listening.Listening
+    const listening = yield* ListenerStatus.ListenerStatus
     yield* Layer.build(
       Server.layer({
         state,

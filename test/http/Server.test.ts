@@ -8,7 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { claim } from "../../src/api/rpc/Endpoint.ts"
 import { MAX_BODY } from "../../src/api/http/Api.ts"
-import * as Listening from "../../src/api/http/Listening.ts"
+import * as ListenerStatus from "../../src/api/http/ListenerStatus.ts"
 import * as Server from "../../src/api/http/Server.ts"
 import * as PlatesDouble from "./PlatesDouble.ts"
 import { plateInfo } from "./PlatesDouble.ts"
@@ -81,12 +81,12 @@ const serve = Effect.fnUntraced(function* (
     ...more,
     taken: () => Effect.void
   }).pipe(
-    Layer.provideMerge(Listening.layer),
+    Layer.provideMerge(ListenerStatus.layer),
     Layer.provide(PlatesDouble.layer(board)),
     Layer.provide(NodeServices.layer)
   )
   const context = yield* Layer.build(layer)
-  const { report } = Context.get(context, Listening.Listening)
+  const { report } = Context.get(context, ListenerStatus.ListenerStatus)
   const bound = (yield* report).port ?? 0
   const token = (level: string) => readFileSync(join(state, `http-${level}.token`), "utf8").trim()
   return {
@@ -407,11 +407,11 @@ describe("the TCP port", () => {
       const before = yield* report
       assert.isFalse(before.listening)
       assert.include(before.problem?.message, `port ${port}`)
-      assert.include(Listening.check(before).remedy, "http.port")
-      assert.include(Listening.check(before).remedy, `agentd --state ${state} restart`)
+      assert.include(ListenerStatus.check(before).remedy, "http.port")
+      assert.include(ListenerStatus.check(before).remedy, `agentd --state ${state} restart`)
       yield* Effect.callback<void>((resume) => void other.close(() => resume(Effect.void)))
       yield* eventually(Effect.map(report, ({ listening, problem }) => listening && problem === null))
-      assert.strictEqual(Listening.check(yield* report).level, "ok")
+      assert.strictEqual(ListenerStatus.check(yield* report).level, "ok")
     })
   )
 
@@ -428,12 +428,12 @@ describe("the TCP port", () => {
           about: { status: Effect.void, metrics: Effect.succeed(""), hook: () => {} },
           taken: () => Effect.void
         }).pipe(
-          Layer.provideMerge(Listening.layer),
+          Layer.provideMerge(ListenerStatus.layer),
           Layer.provide(PlatesDouble.layer(board)),
           Layer.provide(NodeServices.layer)
         )
       )
-      assert.deepStrictEqual(yield* Context.get(context, Listening.Listening).report, {
+      assert.deepStrictEqual(yield* Context.get(context, ListenerStatus.ListenerStatus).report, {
         socket: join(state, "h"),
         port: null,
         listening: false,

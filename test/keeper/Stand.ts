@@ -6,7 +6,7 @@ import { Context, Duration, Effect, Exit, Layer, Schedule, Scope } from "effect"
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { HeldProgram } from "../../src/runs/keeper/HeldProgram.ts"
+import type { KeeperProgram } from "../../src/runs/keeper/KeeperProgram.ts"
 import * as Keeper from "../../src/runs/keeper/Keeper.ts"
 import { connect, type KeeperLink } from "../../src/runs/keeper/KeeperLink.ts"
 import * as Proof from "../../src/runs/keeper/Proof.ts"
@@ -137,14 +137,14 @@ export const script = ({ keeper }: Daemon, name: string, text: string, more: Par
   keeper.spawn(wanted(name, ["/bin/sh", "-c", text], more))
 
 /** All that it writes, to its end. */
-export const whole = Effect.fnUntraced(function* (held: HeldProgram, name: StreamName = "out") {
+export const whole = Effect.fnUntraced(function* (held: KeeperProgram, name: StreamName = "out") {
   const chunks: Array<Uint8Array> = []
   for (let chunk = yield* held.read(name); chunk !== undefined; chunk = yield* held.read(name)) chunks.push(chunk)
   return Buffer.concat(chunks).toString()
 })
 
 /** Reads until that text has come; hands out all that came. */
-export const readUntil = Effect.fnUntraced(function* (held: HeldProgram, wanted: string, name: StreamName = "out") {
+export const readUntil = Effect.fnUntraced(function* (held: KeeperProgram, wanted: string, name: StreamName = "out") {
   let text = ""
   while (!text.includes(wanted)) {
     const chunk = yield* held.read(name)

@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Message } from "../../src/alerts/AlertChannel.ts"
-import * as Telling from "../../src/alerts/Telling.ts"
+import * as BatchSender from "../../src/alerts/BatchSender.ts"
 import { MailConfig } from "../../src/config/Config.ts"
 import { Redact } from "../../src/core/event-log/Redact.ts"
 import * as SmtpStand from "../alerts/SmtpStand.ts"
@@ -186,7 +186,7 @@ describe("a command", () => {
       const command = { type: "command", argv: ["/bin/true"], timeLimit: Duration.minutes(5), passEnv: [] } as const
       const other = { type: "other", name: "pager", settings: {} } as const
       const [slow, quick] = yield* Effect.forEach([command, other], (config) =>
-        Effect.forkChild(Telling.bounded({ name: "c", config }, Effect.never))
+        Effect.forkChild(BatchSender.bounded({ name: "c", config }, Effect.never))
       )
       yield* TestClock.adjust("121 seconds")
       assert.isDefined(quick!.pollUnsafe())

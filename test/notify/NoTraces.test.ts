@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
-import * as Post from "../../src/alerts/channels/Post.ts"
+import * as HttpPost from "../../src/alerts/channels/HttpPost.ts"
 
 /** The names of the headers of all requests. */
 const client = () => {
@@ -20,7 +20,7 @@ describe("within a span", () => {
   it.effect("a notice is sent without it", () =>
     Effect.gen(function* () {
       const { made, names } = client()
-      const post = yield* Effect.provideService(Post.make, HttpClient.HttpClient, made)
+      const post = yield* Effect.provideService(HttpPost.make, HttpClient.HttpClient, made)
       yield* post({ url: "https://hooks.test/x", body: "{}", type: "application/json" })
       assert.include(names, "user-agent")
       assert.deepStrictEqual(

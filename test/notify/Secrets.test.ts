@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import { type AlertChannel, AlertChannels } from "../../src/alerts/AlertChannel.ts"
 import { AlertContext } from "../../src/alerts/AlertContext.ts"
 import { setup } from "../../src/alerts/SendError.ts"
-import * as Telling from "../../src/alerts/Telling.ts"
+import * as BatchSender from "../../src/alerts/BatchSender.ts"
 import { Redact } from "../../src/core/event-log/Redact.ts"
 import { secretsOfAddress } from "../../src/core/event-log/SecretValues.ts"
 import * as HttpStand from "./HttpStand.ts"
@@ -115,7 +115,7 @@ describe("a channel that somebody has added", () => {
     Effect.gen(function* () {
       yield* (yield* Redact).register([KEY])
       const error = yield* Effect.flip(
-        Telling.bounded({ name: "leaky", config: leakyConfig }, leaky.send(leakyConfig, MESSAGE))
+        BatchSender.bounded({ name: "leaky", config: leakyConfig }, leaky.send(leakyConfig, MESSAGE))
       )
       assert.strictEqual(error.message, "the key [redacted] is wrong")
       assert.strictEqual(error.remedy, "Not [redacted].")

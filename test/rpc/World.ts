@@ -5,7 +5,7 @@
  */
 import * as Access from "../../src/access/Access.ts"
 import type { Board } from "../../src/domain/BoardMessages.ts"
-import { conversation, wordOf } from "../../src/domain/Words.ts"
+import { conversation, wordOf } from "../../src/domain/StatusWords.ts"
 import { type BoardGiven, rowsOf } from "../../src/board/BoardList.ts"
 import type { Given } from "../../src/board/WaitingList.ts"
 import { kinds } from "../../src/app/EventKinds.ts"

@@ -11,7 +11,7 @@ import * as path from "node:path"
 import type { RunEvent } from "../../src/runs/Backend.ts"
 import * as ClaudeBackend from "../../src/runs/claude/ClaudeBackend.ts"
 import * as CommandBackend from "../../src/runs/command/CommandBackend.ts"
-import * as Enclosure from "../../src/runs/sandbox/Enclosure.ts"
+import * as ConfinedSpawn from "../../src/runs/sandbox/ConfinedSpawn.ts"
 import type { Mechanism } from "../../src/runs/sandbox/Sandbox.ts"
 import { Gateway } from "../../src/runs/gateway/GatewayClient.ts"
 import { config as claude } from "../backends/ClaudeWorld.ts"
@@ -287,7 +287,7 @@ for (const mechanism of held) {
       (here) =>
         Effect.gen(function* () {
           const { host, spec } = here
-          const enclosure = yield* Enclosure.make({
+          const enclosure = yield* ConfinedSpawn.make({
             config: { sandbox: "required", network: false, share: [".codex/auth.json"] },
             provider: undefined,
             host,

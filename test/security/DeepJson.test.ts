@@ -6,7 +6,7 @@ import { request } from "node:http"
 import { connect } from "node:net"
 import { join } from "node:path"
 import { call } from "../../src/api/rpc/ControlClient.ts"
-import { isTooDeep, MAX_NESTING } from "../../src/plates/Nesting.ts"
+import { isTooDeep, MAX_NESTING } from "../../src/plates/JsonDepth.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
 const LEVELS = 100_000

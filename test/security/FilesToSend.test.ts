@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process"
 import { appendFileSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
-import { MAX_FILE, MAX_FILES, MAX_MESSAGE } from "../../src/runs/GivenFile.ts"
+import { MAX_FILE, MAX_FILES, MAX_MESSAGE } from "../../src/runs/AttachedFile.ts"
 import * as FilesToSend from "../../src/cli/agents/FilesToSend.ts"
 import * as Scratch from "../support/Scratch.ts"
 

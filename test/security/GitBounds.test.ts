@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Bounds, git, type Call } from "../../src/runs/git/Git.ts"
-import * as Store from "../../src/runs/git/Store.ts"
+import * as GitStore from "../../src/runs/git/GitStore.ts"
 import * as TreeDiff from "../../src/runs/git/TreeDiff.ts"
 import * as Worktree from "../../src/agents/workplace/Worktree.ts"
 import * as Scratch from "../support/Scratch.ts"
@@ -43,7 +43,7 @@ describe("bounds of the daemon's git", () => {
       const { root, stores, tree } = world()
       yield* files(Worktree.prepare({ repository: root, stores, folder: tree, agent: "x" }))
       execFileSync("sh", ["-ec", "echo changed > file-7"], { cwd: tree })
-      const store = (yield* files(Store.open(stores, root)))!
+      const store = (yield* files(GitStore.open(stores, root)))!
       const diff = files(TreeDiff.diff(store, stores, tree))
       const { message } = yield* Effect.flip(Effect.provideService(diff, Bounds, LOW))
       assert.match(message, /was ended: it needs more than 1 MiB of memory$/)
@@ -55,7 +55,7 @@ describe("bounds of the daemon's git", () => {
     Effect.gen(function* () {
       const { root, stores, tree } = world()
       yield* files(Worktree.prepare({ repository: root, stores, folder: tree, agent: "x" }))
-      const store = (yield* files(Store.open(stores, root)))!
+      const store = (yield* files(GitStore.open(stores, root)))!
       const diff = files(TreeDiff.diff(store, stores, tree))
       const few = Effect.provideService(diff, Bounds, { ...USUAL, entries: 900 })
       assert.match((yield* Effect.flip(few)).message, /^git ls-tree in .* was ended: it has more than 900 files$/)
@@ -72,7 +72,7 @@ describe("bounds of the daemon's git", () => {
       assert.match(message, /^git ls-files in .* was ended: it prints more than 1 MiB$/)
       yield* files(Worktree.prepare({ repository: root, stores, folder: tree, agent: "x" }))
       execFileSync("sh", ["-ec", "seq 400000 > file-7; echo 1 > file-8"], { cwd: tree })
-      const store = (yield* files(Store.open(stores, root)))!
+      const store = (yield* files(GitStore.open(stores, root)))!
       const found = (yield* Effect.provideService(files(TreeDiff.diff(store, stores, tree)), Bounds, {
         ...USUAL,
         output: 1.5 * 1024 ** 2

@@ -3,7 +3,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { join } from "node:path"
-import * as McpGrant from "../../src/runs/model/McpGrant.ts"
+import * as McpTokens from "../../src/runs/model/McpTokens.ts"
 import * as ModelStand from "../backends/ModelStand.ts"
 import * as McpStand from "../support/McpStand.ts"
 import * as Stage from "../support/Stage.ts"
@@ -14,7 +14,7 @@ describe("the tokens of a remote MCP server", () => {
       const stage = yield* Stage.make
       const stand = yield* McpStand.stand({ login: true })
       // the first token is refused, and both are renewed
-      yield* McpGrant.write(join(stage.box.state, "logins"), {
+      yield* McpTokens.write(join(stage.box.state, "logins"), {
         url: stand.url,
         tokenEndpoint: `${stand.origin}/token`,
         clientId: "client-1",

@@ -11,8 +11,8 @@ import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import * as Worktree from "../../src/agents/workplace/Worktree.ts"
-import * as Holding from "../../src/runs/Holding.ts"
-import * as Store from "../../src/runs/git/Store.ts"
+import * as ToolSandbox from "../../src/runs/ToolSandbox.ts"
+import * as GitStore from "../../src/runs/git/GitStore.ts"
 import * as Confined from "../support/Confined.ts"
 import { held, missing } from "../support/toolbox.ts"
 import { run as inGoals } from "../goals/World.ts"
@@ -50,7 +50,7 @@ const world = Effect.gen(function* () {
     folder: path.join(state, "worktrees/p", agent),
     stores: path.join(state, "store")
   })
-  const layer = Layer.merge(NodeFileSystem.layer, Holding.layer({ environment, hidden: [state] }))
+  const layer = Layer.merge(NodeFileSystem.layer, ToolSandbox.layer({ environment, hidden: [state] }))
   const asDaemon = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, layer)
   const prepare = (agent: string) => asDaemon(Worktree.prepare(spec(agent)))
   const handOver = (agent: string) => asDaemon(Worktree.handOver(spec(agent)))
@@ -218,8 +218,8 @@ for (const mechanism of held) {
         )
         yield* w.handOver("eve")
         yield* w.prepare("eve")
-        const store = (yield* w.asDaemon(Store.open(path.join(w.state, "store"), w.person)))!
-        yield* w.asDaemon(Store.changes(store, w.eve, "all"))
+        const store = (yield* w.asDaemon(GitStore.open(path.join(w.state, "store"), w.person)))!
+        yield* w.asDaemon(GitStore.changes(store, w.eve, "all"))
         assert.deepInclude(yield* w.asDaemon(Worktree.remove(w.spec("eve"))), { _tag: "Kept", reason: "Uncommitted" })
         git(w.person, "status")
         git(w.person, "fetch", "--quiet", "--all")
@@ -279,7 +279,7 @@ for (const mechanism of held) {
                 folder: path.join(state, "worktrees/p", agent),
                 stores: path.join(state, "store")
               }
-              const layer = Layer.merge(NodeFileSystem.layer, Holding.layer({ environment, hidden: [state] }))
+              const layer = Layer.merge(NodeFileSystem.layer, ToolSandbox.layer({ environment, hidden: [state] }))
               const { cwd } = yield* Effect.provide(Worktree.prepare(spec), layer)
               const rules = { workspace: cwd, network: false, hidden: [state], environment }
               const script = `echo ${agent} > ${agent}.txt; git add .; git -c user.name=a -c user.email=a@b commit -qm ${agent}

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { createServer } from "node:net"
 import { handleOf, nameOf } from "../../src/access/Access.ts"
-import * as Listening from "../../src/api/http/Listening.ts"
+import * as ListenerStatus from "../../src/api/http/ListenerStatus.ts"
 import { agentInfo, draft, makeWorld } from "../rpc/World.ts"
 import * as PageDouble from "../http/PageDouble.ts"
 import { serve } from "../http/Served.ts"
@@ -265,7 +265,7 @@ describe("a page that was let in", () => {
     Effect.gen(function* () {
       const { ask, listening, page } = yield* paired("view")
       const tell = (foreign: ReadonlyArray<string>) => ({ method: "POST", body: JSON.stringify({ foreign }) })
-      const found = Effect.map(listening.report, Listening.check)
+      const found = Effect.map(listening.report, ListenerStatus.check)
       assert.strictEqual((yield* ask("/access/workers", tell(["http://x/evil.js"]))).status, 401)
       assert.strictEqual((yield* found).level, "ok")
       yield* page.ask("/access/workers", tell(["http://x/evil.js", "http://x/\u001b[31m", "y".repeat(900)]))

@@ -14,9 +14,9 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { afterAll, beforeAll } from "vitest"
 import * as Git from "../../src/runs/git/Git.ts"
-import { keyOf } from "../../src/runs/git/OwnRecord.ts"
-import * as Store from "../../src/runs/git/Store.ts"
-import * as Tree from "../../src/runs/git/Tree.ts"
+import { keyOf } from "../../src/runs/git/AgentRepositoryRecord.ts"
+import * as GitStore from "../../src/runs/git/GitStore.ts"
+import * as GitCheckout from "../../src/runs/git/GitCheckout.ts"
 import * as TreeDiff from "../../src/runs/git/TreeDiff.ts"
 import * as GitMerge from "../../src/goals/GitMerge.ts"
 import { type Vector, VECTORS } from "./Planted.ts"
@@ -162,7 +162,7 @@ const byDaemon = (of: Planted) =>
     let worked = 0
     const step = Effect.fnUntraced(function* <A>(
       name: string,
-      step: Effect.Effect<A, Store.Trouble | GitMerge.MergeRefused, never>
+      step: Effect.Effect<A, GitStore.Trouble | GitMerge.MergeRefused, never>
     ) {
       const result = yield* Effect.result(step)
       if (fired(of)) found.push(name)
@@ -171,20 +171,23 @@ const byDaemon = (of: Planted) =>
     })
     const stores = path.join(of.folder, "state/store")
     const files = Effect.provide(NodeFileSystem.layer)
-    const store = (yield* step("open", files(Store.open(stores, of.person))))!
-    const taken = yield* step("take over", files(Store.takeOver(store, of.tree)))
-    const person = (yield* step("the person's", files(Store.commitOf(store, "HEAD"))))!
+    const store = (yield* step("open", files(GitStore.open(stores, of.person))))!
+    const taken = yield* step("take over", files(GitStore.takeOver(store, of.tree)))
+    const person = (yield* step("the person's", files(GitStore.commitOf(store, "HEAD"))))!
     const head = taken ?? person
-    yield* step("status", files(Store.changes(store, of.tree, "all", head)))
+    yield* step("status", files(GitStore.changes(store, of.tree, "all", head)))
     yield* step("diff", files(TreeDiff.diff(store, stores, of.tree)))
     const gitDir = path.join(store.gitDir, "trees", keyOf(of.tree))
     for (const call of callsOf(gitDir, of.tree, head)) yield* step(call.command, Git.git(call))
     const works = [{ branch: "agentd/x", head, tasks: ["t"], spans: [] }]
     yield* step("foreign", files(GitMerge.foreign(store, person, works[0]!)))
-    const side = yield* step("side", files(Store.commitOf(store, "side")))
+    const side = yield* step("side", files(GitStore.commitOf(store, "side")))
     const merged = yield* step("combine", files(GitMerge.combine(store, side ?? person, works, "it")))
-    yield* step("checks", files(Tree.checkOut(store, path.join(of.folder, "state/goals/g1"), merged?.commit ?? head)))
-    yield* step("again", files(Tree.checkOut(store, path.join(of.folder, "state/goals/g1"), person)))
+    yield* step(
+      "checks",
+      files(GitCheckout.checkOut(store, path.join(of.folder, "state/goals/g1"), merged?.commit ?? head))
+    )
+    yield* step("again", files(GitCheckout.checkOut(store, path.join(of.folder, "state/goals/g1"), person)))
     yield* step("merge", files(GitMerge.into(store, "side", works, { goalId: "g1", what: "it" })))
     yield* step("into what is checked out", files(GitMerge.into(store, "main", works, { goalId: "g2", what: "it" })))
     return { found, worked }

@@ -9,9 +9,9 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { request } from "node:http"
 import { connect, createServer, type NetConnectOpts, Socket } from "node:net"
 import { join } from "node:path"
-import { Strangers } from "../../src/domain/Strangers.ts"
+import { PendingConnections } from "../../src/domain/PendingConnections.ts"
 import { call } from "../../src/api/rpc/ControlClient.ts"
-import { controlRooms, LINE_TIME } from "../../src/api/rpc/Rooms.ts"
+import { controlRooms, LINE_TIME } from "../../src/api/rpc/ConnectionLimits.ts"
 import { Limits } from "../../src/board/Limits.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 import { long } from "../support/Long.ts"
@@ -188,7 +188,7 @@ describe("clients that stay", () => {
 describe("strangers", () => {
   it("who have just come are heard before anyone goes; then the one that was silent longest goes", () => {
     const gone: Array<number> = []
-    const strangers = new Strangers<number>(2, (one) => void gone.push(one))
+    const strangers = new PendingConnections<number>(2, (one) => void gone.push(one))
     for (const one of [1, 2, 3, 4]) strangers.enter(one)
     assert.deepStrictEqual([gone, strangers.size], [[], 4])
     assert.isTrue(strangers.leave(1))

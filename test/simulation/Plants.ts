@@ -205,7 +205,7 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 27
   },
   "an answer is posted though the floor had gone": {
-    file: "src/channels/Facts.ts",
+    file: "src/channels/ChannelReports.ts",
     from: 'return withhold(transaction, input, answer.text, "the floor had gone")',
     to: 'return answer.text === "" ? undefined : void transaction.record("channel.posted", { messageId: `late~${turnId}`, by: "agent", from: agent, text: bounded(answer.text), turnId }, "ended")',
     seed: 22
@@ -229,7 +229,7 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 6
   },
   "a floor that times out untold counts as told": {
-    file: "src/channels/Facts.ts",
+    file: "src/channels/ChannelReports.ts",
     from: "else untold(transaction, agent, turnId)",
     to: 'else transaction.move(agent, { _tag: "TurnTimedOut", turnId })',
     seed: 6
@@ -403,7 +403,7 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 27_505
   },
   "an exit that a keeper has recorded is lost": {
-    file: "src/runs/keeper/HeldProgram.ts",
+    file: "src/runs/keeper/KeeperProgram.ts",
     from: "if (exit !== undefined) this.exitedWith(exit)",
     to: "if (exit !== undefined) this.exitedWith({ code: null, signal: null })",
     seed: 27_501

@@ -12,7 +12,7 @@
 import { createHash } from "node:crypto"
 import { Cause, Clock, Context, Duration, Effect, type Exit, Logger, Random, Scheduler } from "effect"
 import type { EventLoopShape } from "../../src/core/event-actor/EventLoop.ts"
-import { Soon } from "../../src/core/event-log/Soon.ts"
+import { NextTick } from "../../src/core/event-log/NextTick.ts"
 import { Chance } from "./Chance.ts"
 
 interface Ready {
@@ -244,7 +244,7 @@ export class Life {
         nextIntUnsafe: () => Math.floor((chance.unit() * 2 - 1) * Number.MAX_SAFE_INTEGER)
       }),
       Context.add(Logger.CurrentLoggers, new Set([logger])),
-      Context.add(Soon, (task: () => void) => universe.atOnce(task, this))
+      Context.add(NextTick, (task: () => void) => universe.atOnce(task, this))
     ) as Context.Context<never>
   }
 

@@ -13,8 +13,8 @@ import * as Outbox from "../../src/alerts/Outbox.ts"
 import type { AgentPort } from "../../src/domain/AgentPort.ts"
 import { StorageError } from "../../src/core/event-log/EventLog.ts"
 import { untilItPasses } from "../../src/core/event-log/StorageFailure.ts"
-import { ask } from "../../src/goals/Query.ts"
-import { limited, type Rooms } from "../../src/api/rpc/Rooms.ts"
+import { ask } from "../../src/goals/AgentQuery.ts"
+import { limited, type ConnectionLimits } from "../../src/api/rpc/ConnectionLimits.ts"
 import * as Supervisor from "../../src/core/supervision/Supervisor.ts"
 import { only, play } from "../backends/ClaudeWorld.ts"
 import * as Channels from "../channels/World.ts"
@@ -50,7 +50,7 @@ describe.each(STEPS)("the wall clock is set %s:", (_, ms) => {
     Effect.gen(function* () {
       const clock = yield* SteppedClock.make
       const sweeps: Array<number> = []
-      const rooms: Rooms = {
+      const rooms: ConnectionLimits = {
         enter: () => {},
         settle: () => {},
         take: () => {},

@@ -11,9 +11,9 @@ import * as MessageFiles from "../../src/agents/prompt/MessageFiles.ts"
 import { isDue, untilDue } from "../../src/agents/actors/NextTurn.ts"
 import * as WorkerMachine from "../../src/agents/machines/WorkerMachine.ts"
 import { Agents } from "../../src/projects/service/Agents.ts"
-import * as Scrubbing from "../../src/app/Scrubbing.ts"
+import * as LogScrubber from "../../src/app/LogScrubber.ts"
 import { reaches } from "../../src/budgets/Limits.ts"
-import * as Spending from "../../src/budgets/Spending.ts"
+import * as SpendingTotals from "../../src/budgets/SpendingTotals.ts"
 import * as Calendar from "../../src/domain/Calendar.ts"
 import * as UsageWindow from "../../src/domain/UsageWindow.ts"
 import { step } from "../../src/core/event-actor/StateMachine.ts"
@@ -33,12 +33,13 @@ describe("a clock that was ahead by a month, and is right again:", () => {
     ["the day", { perDay: { tokens: 1e9 } }],
     ["the month", { perMonth: { tokens: 1e9 } }]
   ] as const)("the budget of %s", (_, budget) => {
-    const spent = ({ project }: Spending.Spending, now: number) => reaches("project", budget, project, now)[0]!.spent
-    const use = (spending: Spending.Spending, tokens: number, at: number) =>
-      Spending.use(spending, { agent_id: "a", turn_id: "t", tokens, tool_calls: 0, wall_time: 0, usd: 0 }, at)
+    const spent = ({ project }: SpendingTotals.SpendingTotals, now: number) =>
+      reaches("project", budget, project, now)[0]!.spent
+    const use = (spending: SpendingTotals.SpendingTotals, tokens: number, at: number) =>
+      SpendingTotals.use(spending, { agent_id: "a", turn_id: "t", tokens, tool_calls: 0, wall_time: 0, usd: 0 }, at)
 
     it("is that of now: what was spent before counts, and what was spent by the wrong clock", () => {
-      const spending = Spending.fresh()
+      const spending = SpendingTotals.fresh()
       use(spending, 100, NOW)
       use(spending, 10, NOW + 2 * MONTH)
       assert.strictEqual(spent(spending, NOW), 110)
@@ -48,7 +49,7 @@ describe("a clock that was ahead by a month, and is right again:", () => {
     })
 
     it("begins anew with the next, though nothing was spent since", () => {
-      const spending = Spending.fresh()
+      const spending = SpendingTotals.fresh()
       use(spending, 100, NOW + 3 * MONTH)
       assert.strictEqual(spent(spending, NOW + MONTH), 0)
       use(spending, 1, NOW + MONTH)
@@ -58,9 +59,9 @@ describe("a clock that was ahead by a month, and is right again:", () => {
   })
 
   it("a clock set back by hours begins no day anew", () => {
-    const spending = Spending.fresh()
+    const spending = SpendingTotals.fresh()
     const late = new Date(2026, 10, 11, 1).getTime()
-    Spending.use(spending, { agent_id: "a", turn_id: "t", tokens: 7, tool_calls: 0, wall_time: 0, usd: 0 }, late)
+    SpendingTotals.use(spending, { agent_id: "a", turn_id: "t", tokens: 7, tool_calls: 0, wall_time: 0, usd: 0 }, late)
     const [found] = reaches("project", { perDay: { tokens: 9 } }, spending.project, late - 3 * HOUR)
     assert.strictEqual(found!.spent, 7)
   })
@@ -129,7 +130,7 @@ describe("a clock that was ahead by a month, and is right again:", () => {
       })
     }
     return Effect.runPromise(
-      Effect.andThen(TestClock.setTime(NOW), Scrubbing.once(Duration.days(7))).pipe(
+      Effect.andThen(TestClock.setTime(NOW), LogScrubber.once(Duration.days(7))).pipe(
         Effect.provide([Layer.succeed(EventLog, log as never), Layer.succeed(Agents, {} as never), TestClock.layer()]),
         Effect.map(() => assert.deepStrictEqual(checks, ["checked"]))
       )

@@ -7,7 +7,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { describe } from "vitest"
-import { launch } from "../../src/systemd/Launch.ts"
+import { launch } from "../../src/systemd/DaemonLauncher.ts"
 import * as Unit from "../../src/systemd/Unit.ts"
 import { hasUserManager } from "./Manager.ts"
 

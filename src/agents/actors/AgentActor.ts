@@ -24,7 +24,7 @@ import { Keeper } from "../../runs/keeper/Keeper.ts"
 import { causeOf, type Rune, type RuneRef } from "../../core/event-log/Rune.ts"
 import * as AgentMachine from "../machines/AgentMachine.ts"
 import type { LifeMessage } from "../machines/AgentMessages.ts"
-import { AgentSetting } from "./AgentSetting.ts"
+import { AgentEnvironment } from "./AgentEnvironment.ts"
 import {
   choiceName,
   enteredBy,
@@ -35,12 +35,12 @@ import {
   refOf,
   Siblings
 } from "../machines/AgentStates.ts"
-import { readChoice } from "./Choice.ts"
+import { readChoice } from "./ModelChoice.ts"
 import * as Budget from "../machines/Budget.ts"
 import { isStalled } from "../machines/ToolsState.ts"
 import * as Calendar from "../../domain/Calendar.ts"
 import { next } from "./NextTurn.ts"
-import { RunPlace, whenAdopted } from "./RunPlace.ts"
+import { CurrentRun, whenAdopted } from "./CurrentRun.ts"
 import type * as TurnMachine from "../machines/TurnMachine.ts"
 
 type Inner =
@@ -160,8 +160,8 @@ export const stopwatch = (clock: Clock.Clock, most: number) => {
 // All parts of this actor's definition are in one function, because they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
-  const setting = yield* AgentSetting
-  const place = yield* RunPlace
+  const setting = yield* AgentEnvironment
+  const place = yield* CurrentRun
   const { agent, allowance, config, conversation, home, recoveredTo, report } = setting
   const { live, slot } = place
   const { lease } = yield* Keeper

@@ -2,7 +2,7 @@
  * AgentAllowance: the remaining budget of one agent. The agent asks before each turn, and reports its usage.
  */
 import { Effect } from "effect"
-import { type Allowances, type Reach, type Standing, spentWords, unlimited } from "../../domain/Allowance.ts"
+import { type Allowances, type Reach, type Standing, spentWords, unlimited } from "../../domain/SpendingLimits.ts"
 import type { Address } from "../../domain/AgentPort.ts"
 import type { Usage } from "../../domain/UsageKinds.ts"
 import type { RuneRef } from "../../core/event-log/Rune.ts"

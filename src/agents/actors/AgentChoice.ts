@@ -8,14 +8,14 @@
 import { Effect } from "effect"
 import { type Caller, CommandRefused, type OffersInfo } from "../../domain/Messages.ts"
 import { type AgentScope, refuse } from "./AgentScope.ts"
-import * as Choice from "./Choice.ts"
+import * as ModelChoice from "./ModelChoice.ts"
 
 /** The models, modes and commands that a user can choose for an agent, and the current choice. */
 export const offered = (agentScope: AgentScope): OffersInfo => {
   const { backend } = agentScope.config()
   const { offers, run } = agentScope.live
   const { commands = [], models = [], modes } = offers
-  const { mode, model } = agentScope.life().chosen ?? Choice.NONE
+  const { mode, model } = agentScope.life().chosen ?? ModelChoice.NONE
   return {
     conversation: agentScope.setting.conversation,
     project: agentScope.setting.project(),
@@ -24,7 +24,7 @@ export const offered = (agentScope: AgentScope): OffersInfo => {
     model,
     mode,
     models,
-    modes: (modes ?? Choice.modesOf(backend)).filter(({ id }) => Choice.isOffered(backend, id)),
+    modes: (modes ?? ModelChoice.modesOf(backend)).filter(({ id }) => ModelChoice.isOffered(backend, id)),
     commands,
     known: run !== undefined ? "live" : Object.keys(offers).length > 0 ? "before" : "not yet"
   }
@@ -32,13 +32,13 @@ export const offered = (agentScope: AgentScope): OffersInfo => {
 
 export const choose = Effect.fnUntraced(function* (
   agentScope: AgentScope,
-  given: Choice.Choice & { readonly reset: boolean },
+  given: ModelChoice.ModelChoice & { readonly reset: boolean },
   { by }: Caller
 ) {
   const { fullName, live, slot } = agentScope
-  const before = given.reset ? Choice.NONE : (agentScope.life().chosen ?? Choice.NONE)
-  const choice: Choice.Choice = { model: given.model ?? before.model, mode: given.mode ?? before.mode }
-  const refusal = Choice.objection(agentScope.config().backend, choice)
+  const before = given.reset ? ModelChoice.NONE : (agentScope.life().chosen ?? ModelChoice.NONE)
+  const choice: ModelChoice.ModelChoice = { model: given.model ?? before.model, mode: given.mode ?? before.mode }
+  const refusal = ModelChoice.objection(agentScope.config().backend, choice)
   if (refusal !== undefined)
     return yield* new CommandRefused({ code: "unsupported", ...refusal, message: `${fullName}: ${refusal.message}.` })
   const { run } = live
@@ -53,7 +53,7 @@ export const choose = Effect.fnUntraced(function* (
     agentScope.actors.life.ask<{ readonly eventId: number }>({ _tag: "Choose", choice, by }),
     refuse
   )
-  const done = (when: string) => ({ eventId, message: `${fullName}: ${Choice.words(choice)}, ${when}.` })
+  const done = (when: string) => ({ eventId, message: `${fullName}: ${ModelChoice.words(choice)}, ${when}.` })
   if (run === undefined) return done("from its next run on")
   if (asked !== undefined) return done("from now on")
   if (live.turnId !== undefined || !live.turns)

@@ -29,7 +29,7 @@ import type { RuneDraft } from "../../core/event-log/Rune.ts"
 import * as AgentActor from "./AgentActor.ts"
 import type { AgentRecord } from "./AgentRecovery.ts"
 import type * as Messages from "../machines/AgentMessages.ts"
-import { AgentSetting } from "./AgentSetting.ts"
+import { AgentEnvironment } from "./AgentEnvironment.ts"
 import * as AgentView from "../run/AgentView.ts"
 import {
   endedWith,
@@ -49,9 +49,9 @@ import {
 import * as Budget from "../machines/Budget.ts"
 import { type Answer, askedCall, callRow, tooLate } from "../machines/CallRow.ts"
 import type { AgentControl } from "./ConversationPort.ts"
-import { sizeOf } from "../run/Excerpt.ts"
+import { sizeOf } from "../run/LogExcerpt.ts"
 import type { InboxMessage, VoiceOf } from "./AgentVoice.ts"
-import { Gate } from "./Gate.ts"
+import { AgentLatch } from "./AgentLatch.ts"
 import * as Inbox from "../machines/Inbox.ts"
 import * as InboxActor from "./InboxActor.ts"
 import * as Interrupting from "./Interrupting.ts"
@@ -59,7 +59,7 @@ import { LiveRun } from "../run/LiveRun.ts"
 import { isDue, spacingOf } from "./NextTurn.ts"
 import { MAX_PROMPT_BYTES } from "../prompt/Prompt.ts"
 import { inputOf, RunEvents } from "../run/RunEvents.ts"
-import * as RunPlace from "./RunPlace.ts"
+import * as CurrentRun from "./CurrentRun.ts"
 import * as RunSupervisor from "../run/RunSupervisor.ts"
 import * as ToolCalls from "./ToolCalls.ts"
 import * as ToolsState from "../machines/ToolsState.ts"
@@ -82,11 +82,11 @@ interface Actors {
 }
 
 interface Parts {
-  readonly setting: AgentSetting["Service"]
+  readonly setting: AgentEnvironment["Service"]
   readonly log: EventLog["Service"]
   readonly record: AgentRecord
   readonly scope: CommitScope
-  readonly place: RunPlace.RunPlace["Service"]
+  readonly place: CurrentRun.CurrentRun["Service"]
   readonly actors: Actors
   readonly announce: (state: LifeState) => Effect.Effect<void>
 }
@@ -99,14 +99,14 @@ export const refuse = (error: AskError | CommandRefused): Effect.Effect<never, C
 const PATIENCE = 60_000
 
 export class AgentScope {
-  readonly setting: AgentSetting["Service"]
+  readonly setting: AgentEnvironment["Service"]
   readonly child: CommitScope
   readonly actors: Actors
   readonly slot: RunSupervisor.RunSupervisor
   readonly live: LiveRun
   private readonly log: EventLog["Service"]
   private readonly record: AgentRecord
-  private readonly place: RunPlace.RunPlace["Service"]
+  private readonly place: CurrentRun.CurrentRun["Service"]
   private readonly tell: Parts["announce"]
   private readonly lock = Semaphore.makeUnsafe(1)
 
@@ -124,7 +124,7 @@ export class AgentScope {
 
   /** Restores the agent from its record. When the Effect scope closes, the agent's run ends. */
   static readonly make = Effect.fnUntraced(function* (record: AgentRecord) {
-    const setting = yield* AgentSetting
+    const setting = yield* AgentEnvironment
     const log = yield* EventLog
     const system = yield* ActorSystem.ActorSystem
     const { agent, conversation } = setting
@@ -133,7 +133,7 @@ export class AgentScope {
     const live = new LiveRun()
     const actor = <S, M>(name: string): ActorHandle<S, M> => scope.member(name)
     const redact = yield* Redact
-    const adopted = new Gate(false)
+    const adopted = new AgentLatch(false)
     const actors = () => ({
       tools: actor<ToolsState.ToolsState, Messages.ToolsMessage>(toolsName(agent)),
       turn: actor<TurnState, Messages.TurnMessage>(turnName(agent)),
@@ -142,18 +142,18 @@ export class AgentScope {
     const isBroken = record.broken !== undefined
     const life = isBroken ? AgentActor.fresh : record.life
     const isOver = life.state === "[*]" || life.state === "terminated" || life.state === "failed"
-    const place: RunPlace.RunPlace["Service"] = {
+    const place: CurrentRun.CurrentRun["Service"] = {
       live,
       slot: yield* RunSupervisor.make(() => new RunEvents({ setting, log, redact, adopted }, live, actors)),
-      newId: yield* RunPlace.ids,
+      newId: yield* CurrentRun.ids,
       look: () => {
         const worker = actor<WorkerState, Messages.WorkerMessage>(workerName(agent))
         if (worker.state.now?.state === "BuildingPrompt") worker.tellNow({ _tag: "Look" })
         else actor<TurnState, Messages.TurnMessage>(turnName(agent)).tellNow({ _tag: "Look" })
       },
       interrupt: Interrupting.make({ live, log, setting, tools: () => actors().tools.state }),
-      over: new Gate(isOver),
-      idle: new Gate(true),
+      over: new AgentLatch(isOver),
+      idle: new AgentLatch(true),
       adopted,
       now: () => ({
         inbox: actor<InboxState, unknown>(inboxName(agent)).state,
@@ -172,7 +172,7 @@ export class AgentScope {
         worker: scope.add(workerName(agent), yield* WorkerActor.make, worker)
       }
       return new AgentScope({ setting, log, record, scope, place, actors, announce })
-    }).pipe(Effect.provideService(RunPlace.RunPlace, place))
+    }).pipe(Effect.provideService(CurrentRun.CurrentRun, place))
   })
 
   get name(): string {

@@ -1,7 +1,7 @@
 /**
  * AgentVoice: an agent that calls agentd's own tools through `agentd mcp`, and the messages that it reads there.
  */
-import type { GivenFile } from "../../runs/GivenFile.ts"
+import type { AttachedFile } from "../../runs/AttachedFile.ts"
 import type { Voice } from "../../config/AgentConfig.ts"
 
 /** An agent that calls agentd's own tools through `agentd mcp`. */
@@ -19,5 +19,5 @@ export interface InboxMessage {
   readonly at: number
   /** True if the agent's current turn already carries the message. */
   readonly carried: boolean
-  readonly files?: ReadonlyArray<GivenFile> | undefined
+  readonly files?: ReadonlyArray<AttachedFile> | undefined
 }

@@ -22,11 +22,11 @@ import type { Fate } from "../../domain/AgentPort.ts"
 import { type CommandRefused, refuse } from "../../domain/Messages.ts"
 import type { Rune, RuneRef } from "../../core/event-log/Rune.ts"
 import type { InboxMessage } from "../machines/AgentMessages.ts"
-import { AgentSetting } from "./AgentSetting.ts"
+import { AgentEnvironment } from "./AgentEnvironment.ts"
 import { endedWith, type InboxState, isActive, refOf, Siblings } from "../machines/AgentStates.ts"
 import * as Inbox from "../machines/Inbox.ts"
 import { next } from "./NextTurn.ts"
-import { RunPlace } from "./RunPlace.ts"
+import { CurrentRun } from "./CurrentRun.ts"
 
 type Inner =
   | {
@@ -119,8 +119,8 @@ const full = (name: string): CommandRefused =>
 // All parts of this actor's definition are in one function, because they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
-  const setting = yield* AgentSetting
-  const place = yield* RunPlace
+  const setting = yield* AgentEnvironment
+  const place = yield* CurrentRun
   const { agent, conversation, home, project } = setting
 
   /** Decides which actors must handle a new message. */

@@ -8,14 +8,14 @@ import { Duration, Equal } from "effect"
 import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
 import { sharesMemory } from "../../config/Fallback.ts"
 import { type Context, tell, type Tell } from "../../core/event-actor/EventSourcedActor.ts"
-import type { Reach } from "../../domain/Allowance.ts"
-import { type AgentSetting } from "./AgentSetting.ts"
+import type { Reach } from "../../domain/SpendingLimits.ts"
+import { type AgentEnvironment } from "./AgentEnvironment.ts"
 import { Siblings, type WorkerSnapshot } from "../machines/AgentStates.ts"
 import * as Budget from "../machines/Budget.ts"
 import * as Inbox from "../machines/Inbox.ts"
 import * as Prompt from "../prompt/Prompt.ts"
 import { MAX_KEPT_BYTES } from "../prompt/Prompt.ts"
-import type { RunPlace } from "./RunPlace.ts"
+import type { CurrentRun } from "./CurrentRun.ts"
 import * as WorkerMachine from "../machines/WorkerMachine.ts"
 
 const HOUR = 3_600_000
@@ -77,8 +77,8 @@ const spentOut = (reached: Reach | "unread", { toLife }: Siblings): ReadonlyArra
 const takesCommands = ({ backend }: AgentConfig): boolean => backend.type === "claude" || backend.type === "acp"
 
 const nextRun = (
-  { agent, allowance, config, weather }: AgentSetting["Service"],
-  { look, newId }: RunPlace["Service"],
+  { agent, allowance, config, weather }: AgentEnvironment["Service"],
+  { look, newId }: CurrentRun["Service"],
   siblings: Siblings,
   { data }: WorkerSnapshot,
   { nextId, now }: Context
@@ -131,8 +131,8 @@ const nextRun = (
 const rolesOf = ({ instructions, role }: AgentConfig) => ({ instructions, role })
 
 const nextTurn = (
-  { agent, allowance, config, weather }: AgentSetting["Service"],
-  { live, look, newId }: RunPlace["Service"],
+  { agent, allowance, config, weather }: AgentEnvironment["Service"],
+  { live, look, newId }: CurrentRun["Service"],
   siblings: Siblings,
   { nextId, now }: Context
 ): ReadonlyArray<Tell> => {
@@ -156,8 +156,8 @@ const nextTurn = (
 
 /** Decides the next step of an idle agent. */
 export const next = (
-  setting: AgentSetting["Service"],
-  place: RunPlace["Service"],
+  setting: AgentEnvironment["Service"],
+  place: CurrentRun["Service"],
   context: Context
 ): ReadonlyArray<Tell> => {
   const siblings = new Siblings(setting.agent, context)

@@ -23,16 +23,16 @@ import {
 import { move } from "../../core/event-actor/StateMachineActor.ts"
 import type * as Backend from "../../runs/Backend.ts"
 import * as CallHash from "../../domain/CallHash.ts"
-import { named } from "../../domain/CallWords.ts"
+import { named } from "../../domain/CallSummary.ts"
 import { CommandRefused } from "../../domain/Messages.ts"
-import { span } from "../../domain/Words.ts"
+import { span } from "../../domain/StatusWords.ts"
 import type { Ending, ToolsMessage } from "../machines/AgentMessages.ts"
-import { AgentSetting } from "./AgentSetting.ts"
+import { AgentEnvironment } from "./AgentEnvironment.ts"
 import { isActive, Siblings, toolName } from "../machines/AgentStates.ts"
 
 import { answersOf, tooLate } from "../machines/CallRow.ts"
 import { verdictOf } from "../run/RunEvents.ts"
-import { isAwaited, RunPlace, whenAdopted } from "./RunPlace.ts"
+import { isAwaited, CurrentRun, whenAdopted } from "./CurrentRun.ts"
 import * as ToolMachine from "../machines/ToolMachine.ts"
 import { toResult } from "../machines/ToolResult.ts"
 import {
@@ -149,8 +149,8 @@ class Moves {
 // All parts of this actor's definition are in one function, because they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
-  const setting = yield* AgentSetting
-  const place = yield* RunPlace
+  const setting = yield* AgentEnvironment
+  const place = yield* CurrentRun
   const { agent, config, recoveredTo } = setting
   const { live } = place
 

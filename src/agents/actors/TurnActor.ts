@@ -27,7 +27,7 @@ import type { TurnOutcome } from "../../domain/AgentPort.ts"
 import { causeOf, type Rune, type RuneRef } from "../../core/event-log/Rune.ts"
 import { endOf } from "./AgentActor.ts"
 import type { InboxMessage, Opened, TurnMessage } from "../machines/AgentMessages.ts"
-import { AgentSetting } from "./AgentSetting.ts"
+import { AgentEnvironment } from "./AgentEnvironment.ts"
 import {
   type Ended,
   inboxName,
@@ -38,15 +38,15 @@ import {
   type TurnState,
   workerName
 } from "../machines/AgentStates.ts"
-import * as Dropped from "../machines/Dropped.ts"
-import * as HalfAnswer from "../../domain/HalfAnswer.ts"
+import * as UnansweredMessages from "../machines/UnansweredMessages.ts"
+import * as TruncatedAnswer from "../../domain/TruncatedAnswer.ts"
 import { countedAs, LOST, NOT_ITS_FAULT } from "../machines/TurnFault.ts"
 import type * as Inbox from "../machines/Inbox.ts"
 import * as Budget from "../machines/Budget.ts"
 import { heldBy, known } from "../machines/Inbox.ts"
 import { next } from "./NextTurn.ts"
 import * as Prompt from "../prompt/Prompt.ts"
-import { RunPlace, whenAdopted } from "./RunPlace.ts"
+import { CurrentRun, whenAdopted } from "./CurrentRun.ts"
 import * as TurnMachine from "../machines/TurnMachine.ts"
 
 type Act =
@@ -108,7 +108,7 @@ export const outputOf = (any: Said | undefined): string => {
     case "turn.interrupted":
       return rune.payload.partial_output ?? ""
     case "turn.error":
-      return HalfAnswer.marked(rune.payload.partial_output ?? "")
+      return TruncatedAnswer.marked(rune.payload.partial_output ?? "")
     default:
       return ""
   }
@@ -135,8 +135,8 @@ const MAX_BACKGROUND = Duration.hours(24)
 // All parts of this actor's definition are in one function, because they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
-  const setting = yield* AgentSetting
-  const place = yield* RunPlace
+  const setting = yield* AgentEnvironment
+  const place = yield* CurrentRun
   const { agent, config, conversation, home, recoveredTo, report } = setting
   const { live, slot } = place
 
@@ -192,7 +192,7 @@ export const make = Effect.gen(function* () {
     event: TurnMachine.Event,
     { now }: Context
   ): ReadonlyArray<Extract<InboxMessage, { _tag: "Drop" }>> => {
-    const end = Dropped.endOf(event, turnId!, now)
+    const end = UnansweredMessages.endOf(event, turnId!, now)
     const messageIds = asked.flatMap(({ alone, messageId }) =>
       alone === true || unfinished.includes(messageId) ? [] : [messageId]
     )

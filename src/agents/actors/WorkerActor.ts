@@ -29,7 +29,7 @@ import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
 import type { Rune, RuneRef } from "../../core/event-log/Rune.ts"
 import type * as AgentMachine from "../machines/AgentMachine.ts"
 import type { WorkerMessage } from "../machines/AgentMessages.ts"
-import { AgentSetting } from "./AgentSetting.ts"
+import { AgentEnvironment } from "./AgentEnvironment.ts"
 import * as Approval from "./Approval.ts"
 import {
   isActive,
@@ -41,7 +41,7 @@ import {
 } from "../machines/AgentStates.ts"
 import { isDue, next, spacingOf, termsOf, untilDue } from "./NextTurn.ts"
 import * as Prompt from "../prompt/Prompt.ts"
-import { RunPlace } from "./RunPlace.ts"
+import { CurrentRun } from "./CurrentRun.ts"
 import * as WorkerMachine from "../machines/WorkerMachine.ts"
 
 type Act = WorkerMachine.Action | { readonly _tag: "AgentFailed"; readonly message: string; readonly ref: RuneRef }
@@ -130,7 +130,7 @@ const hadAnswered = (turn: TurnState, { data: { runId }, entered }: WorkerSnapsh
 const resumable = (backend: AgentConfig["backend"]): boolean => "resume" in backend && backend.resume
 
 /** The first event in the life of an agent. */
-export const spawnRequested = ({ agent, config, parent }: AgentSetting["Service"]): AgentMachine.Event => {
+export const spawnRequested = ({ agent, config, parent }: AgentEnvironment["Service"]): AgentMachine.Event => {
   const { backend, role } = config()
   const model = "model" in backend ? (backend.model ?? null) : null
   return { _tag: "spawn_requested", agentId: agent, role: role ?? "", model, parentId: parent }
@@ -139,8 +139,8 @@ export const spawnRequested = ({ agent, config, parent }: AgentSetting["Service"
 // All parts of this actor's definition are in one function, because they share its services.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
-  const setting = yield* AgentSetting
-  const place = yield* RunPlace
+  const setting = yield* AgentEnvironment
+  const place = yield* CurrentRun
   const { agent, backend, config, conversation, home, mcp, recoveredTo } = setting
   const { live, slot } = place
 

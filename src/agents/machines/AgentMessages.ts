@@ -4,12 +4,12 @@
 import type * as Backend from "../../runs/Backend.ts"
 import type { Outcome } from "../../runs/Outcome.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
-import type { Choice } from "../actors/Choice.ts"
+import type { ModelChoice } from "../actors/ModelChoice.ts"
 import type * as Budget from "./Budget.ts"
 import type { Answer } from "./CallRow.ts"
-import type * as Dropped from "./Dropped.ts"
+import type * as UnansweredMessages from "./UnansweredMessages.ts"
 import type * as Inbox from "./Inbox.ts"
-import type { Heard } from "../run/Told.ts"
+import type { Heard } from "../run/ProcessedEvents.ts"
 import type * as ToolMachine from "./ToolMachine.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
 import type * as WorkerMachine from "./WorkerMachine.ts"
@@ -20,7 +20,7 @@ export type InboxMessage =
   /** Withdraws all of the messages or none. The reply is true if they are withdrawn. */
   | { readonly _tag: "Withdraw"; readonly messageIds: ReadonlyArray<string> }
   /** The turn that carried these messages ended without an answer. */
-  | { readonly _tag: "Drop"; readonly messageIds: ReadonlyArray<string>; readonly end: Dropped.End }
+  | { readonly _tag: "Drop"; readonly messageIds: ReadonlyArray<string>; readonly end: UnansweredMessages.End }
   /** The user queues dropped messages again: the message `which`, or all. The reply is `Settled`. */
   | { readonly _tag: "AskAgain"; readonly which: string | undefined; readonly as: string; readonly by: string }
   /** The agent asks the user a question. The reply is `Settled`. */
@@ -80,7 +80,7 @@ export type LifeMessage =
       readonly same?: string | undefined
     }
   /** The user chooses the agent's model and mode. The reply is `{ eventId }`. */
-  | { readonly _tag: "Choose"; readonly choice: Choice; readonly by: string }
+  | { readonly _tag: "Choose"; readonly choice: ModelChoice; readonly by: string }
   /** Counts the time of the turn up to now. */
   | { readonly _tag: "Tick"; readonly turnId: string }
   /** Reports to the agent's watchers whether the agent is available. */

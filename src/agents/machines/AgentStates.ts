@@ -14,7 +14,7 @@ import type { Context } from "../../core/event-actor/EventSourcedActor.ts"
 import type { Snapshot } from "../../core/event-actor/StateMachine.ts"
 import type { RuneRef } from "../../core/event-log/Rune.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
-import type { Choice } from "../actors/Choice.ts"
+import type { ModelChoice } from "../actors/ModelChoice.ts"
 import type * as Budget from "./Budget.ts"
 import type * as Inbox from "./Inbox.ts"
 import type { InboxMessage, LifeMessage, ToolsMessage, TurnMessage, WorkerMessage } from "./AgentMessages.ts"
@@ -45,7 +45,7 @@ export interface LifeState extends Snapshot<AgentMachine.State, AgentMachine.Dat
   /** Duration of the current turn, ms, without the time in which the turn waited for the user. */
   readonly inTurn?: number
   /** The model and mode that the user chose; absent in logs of older versions of agentd. */
-  readonly chosen?: Choice
+  readonly chosen?: ModelChoice
 }
 
 export type WorkerSnapshot = Snapshot<WorkerMachine.State, WorkerMachine.Data>

@@ -6,7 +6,7 @@ import { type AskedCall, type CallInfo, CommandRefused } from "../../domain/Mess
 import type { Snapshot } from "../../core/event-actor/StateMachine.ts"
 import type * as ToolMachine from "./ToolMachine.ts"
 import { chosen, type Question } from "../../runs/Question.ts"
-import { text } from "../run/Excerpt.ts"
+import { text } from "../run/LogExcerpt.ts"
 import type { Call } from "./ToolsState.ts"
 import type { WaitingInput } from "../run/WaitingInputs.ts"
 

@@ -9,15 +9,15 @@
 import { Schema } from "effect"
 import type { Said } from "../../core/event-log/EventKinds.ts"
 import { define, to } from "../../core/event-actor/StateMachine.ts"
-import { isAssistant } from "../../domain/Frame.ts"
-import * as Dropped from "./Dropped.ts"
+import { isAssistant } from "../../domain/MessageFrame.ts"
+import * as UnansweredMessages from "./UnansweredMessages.ts"
 import { readTurn } from "./TurnKinds.ts"
 
 /** Maximum number of messages that wait for one agent. */
 export const MAX_WAITING = 1000
 
-export const Message = Dropped.Message
-export type Message = Dropped.Message
+export const Message = UnansweredMessages.Message
+export type Message = UnansweredMessages.Message
 
 export const Event = Schema.Union([
   Schema.TaggedStruct("Received", { message: Message }),
@@ -25,7 +25,7 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("Delivered", { runId: Schema.String, messageIds: Schema.Array(Schema.String) }),
   Schema.TaggedStruct("Withdrawn", { messageId: Schema.String }),
   /** The turn that carried these messages ended without an answer. The messages are not queued again. */
-  Schema.TaggedStruct("Dropped", { messageIds: Schema.Array(Schema.String), ...Dropped.End.fields }),
+  Schema.TaggedStruct("Dropped", { messageIds: Schema.Array(Schema.String), ...UnansweredMessages.End.fields }),
   /** An agent's message is withheld, because agents have sent each other too many messages without the user. */
   Schema.TaggedStruct("Rested", { message: Message, reason: Schema.String }),
   /** The user queued dropped messages again, each under a new id. */
@@ -59,7 +59,7 @@ export interface Data {
   /** Ids of recently withdrawn messages, which are not accepted again. */
   readonly withdrawn?: ReadonlyArray<string>
   /** Messages that were not answered. */
-  readonly dropped?: Dropped.Kept
+  readonly dropped?: UnansweredMessages.Kept
   /** Number of agent messages since the last message of a user, channel or plan. */
   readonly relayed?: number
   /** Limits that the agent has reached since the last message of a user. */
@@ -149,7 +149,7 @@ export const isWithdrawn = (data: Data, messageId: string): boolean => data.with
 export const known = (data: Data): ReadonlyArray<Message> => [...data.carried, ...data.waiting]
 
 /** Unanswered messages that wait for the user's decision. */
-export const droppedOf = ({ dropped = Dropped.none }: Data): Dropped.Kept => dropped
+export const droppedOf = ({ dropped = UnansweredMessages.none }: Data): UnansweredMessages.Kept => dropped
 
 export const kinds = [
   "inbox.received",
@@ -208,7 +208,10 @@ export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>(
     rest: (data, event) => {
       if (event._tag !== "Rested") return data
       const { message, reason } = event
-      return { ...data, dropped: Dropped.add(droppedOf(data), [message], Dropped.resting(message, reason)) }
+      return {
+        ...data,
+        dropped: UnansweredMessages.add(droppedOf(data), [message], UnansweredMessages.resting(message, reason))
+      }
     },
     deliver: (data, event) => {
       if (event._tag !== "Delivered") return data
@@ -232,7 +235,7 @@ export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>(
     drop: (data, event) => {
       if (event._tag !== "Dropped") return data
       const asked = data.carried.filter(({ messageId }) => event.messageIds.includes(messageId))
-      return { ...data, dropped: Dropped.add(droppedOf(data), asked, event) }
+      return { ...data, dropped: UnansweredMessages.add(droppedOf(data), asked, event) }
     },
     askAgain: (data, event) => {
       if (event._tag !== "AskedAgain") return data
@@ -243,7 +246,7 @@ export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>(
         const { hops: _, steer: __, ...message } = found.message
         return [{ ...message, messageId: as, first: message.first ?? messageId, at: event.at }]
       })
-      const left = Dropped.without(
+      const left = UnansweredMessages.without(
         droppedOf(data),
         event.messages.map(({ messageId }) => messageId)
       )
@@ -251,7 +254,7 @@ export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>(
     },
     dismiss: (data, event) => {
       if (event._tag !== "Dismissed") return data
-      const left = Dropped.without(droppedOf(data), event.messageIds)
+      const left = UnansweredMessages.without(droppedOf(data), event.messageIds)
       return event.all
         ? { ...stirred(data), dropped: { ...left, more: 0 }, questions: [], bounds: [] }
         : { ...data, dropped: left }

@@ -5,7 +5,7 @@
  * ran. A call that still waits for approval is cancelled, whatever its run reports, because it was never approved.
  */
 import type * as ToolMachine from "./ToolMachine.ts"
-import { excerpt } from "../run/Excerpt.ts"
+import { excerpt } from "../run/LogExcerpt.ts"
 
 /** Maximum size of the stored output, bytes. */
 const MAX_OUTPUT = 128 * 1024

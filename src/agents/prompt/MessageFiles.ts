@@ -10,8 +10,8 @@ import { Effect, FileSystem } from "effect"
 import { createHash } from "node:crypto"
 import * as path from "node:path"
 import * as Monotonic from "../../core/supervision/Monotonic.ts"
-import { quoted, sizeInWords } from "../../runs/FileWords.ts"
-import * as GivenFile from "../../runs/GivenFile.ts"
+import { quoted, sizeInWords } from "../../runs/FileDescription.ts"
+import * as AttachedFile from "../../runs/AttachedFile.ts"
 import { troubleOf } from "../../config/FileTrouble.ts"
 import { refuse } from "../../domain/Messages.ts"
 
@@ -70,7 +70,7 @@ export class MessageFiles {
     return path.join(this.folder, HASH.test(sha256) ? sha256 : "none")
   }
 
-  given(files: ReadonlyArray<GivenFile.GivenFile>): { readonly files?: ReadonlyArray<GivenFile.RunFile> } {
+  given(files: ReadonlyArray<AttachedFile.AttachedFile>): { readonly files?: ReadonlyArray<AttachedFile.RunFile> } {
     return files.length === 0 ? {} : { files: files.map((file) => ({ ...file, path: this.pathOf(file.sha256) })) }
   }
 
@@ -154,14 +154,14 @@ export class MessageFiles {
         yield* this.forget(sha256)
         return yield* gone(filename)
       }
-      const type = GivenFile.mediaTypeOf(content)
+      const type = AttachedFile.mediaTypeOf(content)
       if (type === undefined)
         return yield* refuse(
           "invalid",
           `${quoted(filename)} is of a type that agents do not accept.`,
-          `They accept ${GivenFile.KINDS}. Copy any other file into the agent's workspace, and send its path.`
+          `They accept ${AttachedFile.KINDS}. Copy any other file into the agent's workspace, and send its path.`
         )
-      const described: GivenFile.GivenFile = { filename, type, size: content.length, sha256 }
+      const described: AttachedFile.AttachedFile = { filename, type, size: content.length, sha256 }
       return described
     }
   )

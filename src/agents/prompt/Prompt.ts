@@ -7,15 +7,15 @@
  * included first. Messages that an earlier run already carried are always included, because they are not stored
  * elsewhere.
  */
-import { words } from "../../runs/FileWords.ts"
+import { words } from "../../runs/FileDescription.ts"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
-import type { GivenFile } from "../../runs/GivenFile.ts"
-import * as Frame from "../../domain/Frame.ts"
+import type { AttachedFile } from "../../runs/AttachedFile.ts"
+import * as MessageFrame from "../../domain/MessageFrame.ts"
 import * as TurnMachine from "../machines/TurnMachine.ts"
-import { sizeOf } from "../run/Excerpt.ts"
+import { sizeOf } from "../run/LogExcerpt.ts"
 import type * as Inbox from "../machines/Inbox.ts"
 import { known, type Message } from "../machines/Inbox.ts"
-import { isTurnLimit } from "../../domain/Allowance.ts"
+import { isTurnLimit } from "../../domain/SpendingLimits.ts"
 
 /** Maximum size of the prompt in the log, bytes; well below the size limit of a rune. */
 export const MAX_PROMPT_BYTES = 512 * 1024
@@ -60,19 +60,19 @@ export interface Prompt {
 }
 
 /** `first`: number of the message's first file, counted over all files of the input. */
-const framed = ({ files = [], from, text, urgent }: Message, first: number): Frame.Framed => {
+const framed = ({ files = [], from, text, urgent }: Message, first: number): MessageFrame.Framed => {
   const named = files.map((file, at) => `file ${first + at}, ${words(file)}`).join("; ")
   return {
-    about: `from ${Frame.sender(from)}${urgent ? " (urgent)" : ""}${named === "" ? "" : ` with ${named}`}`,
+    about: `from ${MessageFrame.sender(from)}${urgent ? " (urgent)" : ""}${named === "" ? "" : ` with ${named}`}`,
     text
   }
 }
 
 /** A message as the agent sees it, without the random mark. */
-const said = (message: Message): string => Frame.measured(framed(message, 1_000))
+const said = (message: Message): string => MessageFrame.measured(framed(message, 1_000))
 
 /** Frames the messages, and numbers their files consecutively, in the order in which the agent receives them. */
-const numbered = (messages: ReadonlyArray<Message>): ReadonlyArray<Frame.Framed> => {
+const numbered = (messages: ReadonlyArray<Message>): ReadonlyArray<MessageFrame.Framed> => {
   let next = 1
   return messages.map((message) => {
     const first = next
@@ -82,14 +82,14 @@ const numbered = (messages: ReadonlyArray<Message>): ReadonlyArray<Frame.Framed>
 }
 
 /** The files of an input with these messages, in the order of their numbers. */
-export const filesOf = (inbox: Inbox.Data, messageIds: ReadonlyArray<string>): ReadonlyArray<GivenFile> => {
+export const filesOf = (inbox: Inbox.Data, messageIds: ReadonlyArray<string>): ReadonlyArray<AttachedFile> => {
   const files = new Map(known(inbox).map((message) => [message.messageId, message.files ?? []]))
   return messageIds.flatMap((messageId) => files.get(messageId) ?? [])
 }
 
 /** The complete text of an input: agentd's own part, then each message in its frame. */
 const textOf = (head: ReadonlyArray<string>, messages: ReadonlyArray<Message>, drawn: string): string =>
-  [...head, ...Frame.framed(drawn, numbered(messages))].join("\n\n") + "\n"
+  [...head, ...MessageFrame.framed(drawn, numbered(messages))].join("\n\n") + "\n"
 
 /**
  * Selects the messages of a turn from the waiting messages, oldest first. A message with `alone` gets its own turn.
@@ -104,7 +104,7 @@ const chosen = (
   const oldest = waiting[0]
   if (isFirst && oldest?.alone === true) return [oldest]
   const taken = new Set<Message>()
-  let room = most - size - Frame.MAX_PREFACE
+  let room = most - size - MessageFrame.MAX_PREFACE
   for (const message of waiting
     .filter(({ alone }) => alone !== true)
     .toSorted((a, b) => Number(b.urgent) - Number(a.urgent))) {
@@ -120,7 +120,7 @@ const chosen = (
 const COMMAND = /^\/[a-z][\w:.-]{0,99}(?=\s|$)/i
 
 const isCommand = ({ files = [], from, text }: Message): boolean =>
-  files.length === 0 && Frame.isPerson(from) && COMMAND.test(text)
+  files.length === 0 && MessageFrame.isPerson(from) && COMMAND.test(text)
 
 /** Messages before the first slash command. If the command is first, only the command, because it gets its own turn. */
 const beforeCommand = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
@@ -130,7 +130,7 @@ const beforeCommand = (messages: ReadonlyArray<Message>): ReadonlyArray<Message>
 
 /** Describes an early end, reduced to one line because the reason may contain text from outside. */
 const endedEarly = (reason: string): string =>
-  `ended early: ${Frame.line(reason).replace(/\.$/, "")}. Take up its work again.`
+  `ended early: ${MessageFrame.line(reason).replace(/\.$/, "")}. Take up its work again.`
 
 /** Whether a run's prompt is only a slash command, and therefore does not introduce the agent. */
 export const isBare = (prompt: string): boolean => COMMAND.test(prompt)
@@ -204,7 +204,7 @@ export const followUp = (
   const isAgain = source.source === "resume"
   const fitting = commands ? beforeCommand(source.messages) : source.messages
   // a user's reply after a turn reached its limit is sent together with the messages of that turn
-  const word = isTurnLimit(turn.ended?.reason) ? waiting.filter(({ from }) => Frame.isPerson(from)) : []
+  const word = isTurnLimit(turn.ended?.reason) ? waiting.filter(({ from }) => MessageFrame.isPerson(from)) : []
   const messages = isAgain ? [...source.messages, ...word] : chosen(fitting, sizeOf(introduced.join("\n\n")), true)
   const [first] = messages
   const again = isAgain ? [`Your last turn ${endedEarly(turn.ended?.reason ?? "it was interrupted")}`] : []

@@ -6,7 +6,7 @@
  */
 import type { BackendConfig, Provider } from "../../config/BackendConfig.ts"
 import { APIS } from "../../config/BackendConfig.ts"
-import type { Account } from "../../domain/Weather.ts"
+import type { Account } from "../../domain/ProviderStatus.ts"
 
 interface Key {
   readonly baseUrl?: string | undefined

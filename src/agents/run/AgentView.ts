@@ -4,11 +4,11 @@
  */
 import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
 import { accountOf } from "./AccountOf.ts"
-import { doing, oneLine } from "../../domain/CallWords.ts"
-import { nearWords, type Reach, type Standing as Allowance } from "../../domain/Allowance.ts"
+import { doing, oneLine } from "../../domain/CallSummary.ts"
+import { nearWords, type Reach, type Standing as Allowance } from "../../domain/SpendingLimits.ts"
 import * as UsageWindow from "../../domain/UsageWindow.ts"
-import { nameOf, type Standing, troubles } from "../../domain/Weather.ts"
-import * as Words from "../../domain/Words.ts"
+import { nameOf, type Standing, troubles } from "../../domain/ProviderStatus.ts"
+import * as StatusWords from "../../domain/StatusWords.ts"
 import { words } from "../actors/AgentAllowance.ts"
 import type { AgentInfo, CallInfo, ConversationInfo } from "../../domain/Messages.ts"
 import type { Snapshot } from "../../core/event-actor/StateMachine.ts"
@@ -16,7 +16,7 @@ import type * as TurnMachine from "../machines/TurnMachine.ts"
 import * as WorkerMachine from "../machines/WorkerMachine.ts"
 import * as Inbox from "../machines/Inbox.ts"
 import type { LiveRun } from "./LiveRun.ts"
-import type { Gap } from "./Metering.ts"
+import type { Gap } from "./UsageTiming.ts"
 import { isDue, spacingOf, untilDue } from "../actors/NextTurn.ts"
 
 export interface Row {
@@ -154,7 +154,7 @@ const running = (row: Row): string => {
     return `${what} ${call.callId}`
   }
   if (retries !== undefined && turn.state !== "idle")
-    return `retries by itself since ${Words.moment(retries.since, row.now)}: ${fewest(retries.text)}${standIn(row)}`
+    return `retries by itself since ${StatusWords.moment(retries.since, row.now)}: ${fewest(retries.text)}${standIn(row)}`
   switch (turn.state) {
     case "tool_executing":
       return `${doings(calls)}${standIn(row)}`
@@ -232,7 +232,7 @@ const inMode = ({ mode }: Row): string =>
 const isHeld = ({ home }: Row): boolean => home?.state === "paused" || home?.state === "suspended"
 
 /** The cause of a wait that ends by itself; null if the agent does not wait or if the user must act. */
-const waitsFor = (row: Row): Words.Reason | null => {
+const waitsFor = (row: Row): StatusWords.Reason | null => {
   const { trouble, worker } = row
   if (row.queued === true) return "place"
   const reached = reachedBy(row)
@@ -263,7 +263,7 @@ const asking = (row: Row): ReadonlyArray<number> => {
 }
 
 /** When the agent's status word became true, ms since the epoch; 0 before the first transition. */
-const since = (row: Row, word: Words.Word): number => {
+const since = (row: Row, word: StatusWords.Word): number => {
   const { answeredAt = 0, home, inboxAt = 0, retries, trouble, turn, worker } = row
   const at = worker?.at ?? 0
   switch (word) {
@@ -287,12 +287,12 @@ const since = (row: Row, word: Words.Word): number => {
   }
 }
 
-const word = (row: Row): Words.Word => {
+const word = (row: Row): StatusWords.Word => {
   const { background = [], broken, inbox, retries, turn, worker } = row
   if (broken !== undefined) return "failed"
   const stoppedBy = worker?.data.stoppedBy ?? null
   const isOver = stoppedBy?.startsWith("agent:") === true
-  return Words.wordOf(Words.worker, worker?.state ?? "BuildingPrompt", {
+  return StatusWords.wordOf(StatusWords.worker, worker?.state ?? "BuildingPrompt", {
     asks: asking(row).length > 0,
     retries: retries !== undefined && turn.state !== "idle",
     holds: inbox.waiting.length > 0,

@@ -6,11 +6,11 @@
  */
 import { Effect } from "effect"
 import type { Decision, Run, RunEvent, Work } from "../../runs/Backend.ts"
-import type { Offers } from "../../runs/Offers.ts"
+import type { AgentOptions } from "../../runs/AgentOptions.ts"
 import type { UsageMeter } from "./UsageMeter.ts"
-import * as Excerpt from "./Excerpt.ts"
+import * as LogExcerpt from "./LogExcerpt.ts"
 import { lateName } from "../machines/ToolsState.ts"
-import { Gate } from "../actors/Gate.ts"
+import { AgentLatch } from "../actors/AgentLatch.ts"
 
 /** Maximum number of stored problems that last for some time. */
 const MAX_LACKS = 20
@@ -44,7 +44,7 @@ export interface KnownRun {
   readonly worked: boolean
   readonly background: ReadonlyArray<Work>
   readonly lacks: ReadonlyArray<string>
-  readonly offers: Offers
+  readonly offers: AgentOptions
   readonly introduced: boolean
 }
 
@@ -72,7 +72,7 @@ export class LiveRun {
   /** Names of the run's current problems, for example a server that is down. */
   readonly lacks = new Set<string>()
   /** Models, modes and commands that the newest run reported. They are kept after the run's end. */
-  offers: Offers = {}
+  offers: AgentOptions = {}
   /** True if a turn of the run has introduced the agent. A slash command does not introduce it. */
   introduced = true
   /** Work that continues or is scheduled outside of turns. */
@@ -80,7 +80,7 @@ export class LiveRun {
   /** Number of interrupted turns whose calls still have processes to end. */
   leaves = 0
   /** Open when there is no background work. */
-  readonly quiet = new Gate(true)
+  readonly quiet = new AgentLatch(true)
   /** Number of calls that the current turn has made. */
   made = 0
   /** Reason if agentd itself refused the turn's newest call; otherwise undefined. */
@@ -189,7 +189,7 @@ export class LiveRun {
   /** Records that a problem of the run has begun or ended. */
   lack({ lasting }: Extract<RunEvent, { readonly _tag: "Notice" }>): void {
     if (lasting === undefined) return
-    const about = Excerpt.text(lasting.about, MAX_LACK)
+    const about = LogExcerpt.text(lasting.about, MAX_LACK)
     if (lasting.isOver) this.lacks.delete(about)
     else if (this.lacks.size < MAX_LACKS) this.lacks.add(about)
   }
@@ -199,7 +199,7 @@ export class LiveRun {
     this.retries = { since: since ?? this.retries?.since ?? now, text }
   }
 
-  offer({ commands, mode, models, modes }: Offers): void {
+  offer({ commands, mode, models, modes }: AgentOptions): void {
     this.offers = {
       ...this.offers,
       ...(commands === undefined ? {} : { commands }),
@@ -235,7 +235,7 @@ export class LiveRun {
 
   /** The answer so far, for an event that ends the turn before the answer is complete. */
   get partial(): { readonly partialOutput?: string } {
-    return this.said === "" ? {} : { partialOutput: Excerpt.text(this.said, MAX_SAID) }
+    return this.said === "" ? {} : { partialOutput: LogExcerpt.text(this.said, MAX_SAID) }
   }
 
   gone(): void {

@@ -15,29 +15,29 @@ import type { Redact } from "../../core/event-log/Redact.ts"
 import type { RuneDraft } from "../../core/event-log/Rune.ts"
 import type { ApprovalPolicy } from "../../config/AgentConfig.ts"
 import { limitIn } from "../../config/Span.ts"
-import type { AgentSetting } from "../actors/AgentSetting.ts"
+import type { AgentEnvironment } from "../actors/AgentEnvironment.ts"
 import { isActive, turnName, type TurnState, type WorkerState, workerName } from "../machines/AgentStates.ts"
 import * as Approval from "../actors/Approval.ts"
 import * as Budget from "../machines/Budget.ts"
-import * as Excerpt from "./Excerpt.ts"
-import type { Gate } from "../actors/Gate.ts"
-import { GatewaySums, RENEWED } from "./GatewaySums.ts"
+import * as LogExcerpt from "./LogExcerpt.ts"
+import type { AgentLatch } from "../actors/AgentLatch.ts"
+import { GatewayUsage, RENEWED } from "./GatewayUsage.ts"
 import type { KnownRun, LiveRun } from "./LiveRun.ts"
-import { answerAgain, recall, type Recalling } from "./RunRecall.ts"
+import { answerAgain, recall, type Recalling } from "./RunAdoption.ts"
 import type { RunRequest, RunSink } from "./RunSupervisor.ts"
-import { type KnownWords, MAX_ANSWER, MAX_LINES, RunWords } from "./RunWords.ts"
+import { type KnownWords, MAX_ANSWER, MAX_LINES, RunTextLog } from "./RunTextLog.ts"
 import { type KnownUsage, UsageMeter } from "./UsageMeter.ts"
 import type * as Messages from "../machines/AgentMessages.ts"
 import type { ToolsState } from "../machines/ToolsState.ts"
 import { hashOfInput, type Unhashed, type WaitingInput } from "./WaitingInputs.ts"
 import * as NoAnswer from "./NoAnswer.ts"
 import { MAX_INPUT } from "../../domain/CallHash.ts"
-import type { News } from "../../domain/Weather.ts"
-import * as RunWeather from "../actors/RunWeather.ts"
+import type { News } from "../../domain/ProviderStatus.ts"
+import * as ProviderOutcome from "../actors/ProviderOutcome.ts"
 import * as Prompt from "../prompt/Prompt.ts"
-import * as HalfAnswer from "../../domain/HalfAnswer.ts"
-import { type Heard, join, read, Told } from "./Told.ts"
-import { BY_ITSELF } from "../machines/Dropped.ts"
+import * as TruncatedAnswer from "../../domain/TruncatedAnswer.ts"
+import { type Heard, join, read, ProcessedEvents } from "./ProcessedEvents.ts"
+import { BY_ITSELF } from "../machines/UnansweredMessages.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
 
@@ -56,11 +56,11 @@ export interface RunActors {
 }
 
 export interface Surroundings {
-  readonly setting: AgentSetting["Service"]
+  readonly setting: AgentEnvironment["Service"]
   readonly log: EventLog["Service"]
   readonly redact: Redact["Service"]
   /** Opened when this daemon has read all events that an earlier daemon had read. */
-  readonly adopted: Gate
+  readonly adopted: AgentLatch
 }
 
 const MAX_ARGUMENTS = 128 * 1024
@@ -107,7 +107,7 @@ const wordsOf = (outcome: Outcome): string => {
 
 /** The complete input of a call; undefined if the call's run has ended. */
 export const inputOf = (
-  { agent, conversation }: Pick<AgentSetting["Service"], "agent" | "conversation">,
+  { agent, conversation }: Pick<AgentEnvironment["Service"], "agent" | "conversation">,
   live: LiveRun,
   callId: string
 ): Unhashed | undefined => {
@@ -118,7 +118,7 @@ export const inputOf = (
 }
 
 /** A call's complete input and hash, for an approval; undefined if the input is too large to be shown to the user. */
-const wholeOf = (setting: AgentSetting["Service"], live: LiveRun, callId: string): WaitingInput | undefined => {
+const wholeOf = (setting: AgentEnvironment["Service"], live: LiveRun, callId: string): WaitingInput | undefined => {
   const input = inputOf(setting, live, callId)
   const hash = input === undefined ? undefined : hashOfInput(input)
   if (input === undefined || hash === undefined || JSON.stringify(input).length > MAX_INPUT) return undefined
@@ -147,24 +147,24 @@ export const verdictOf = (
 }
 
 export class RunEvents implements RunSink {
-  private readonly setting: AgentSetting["Service"]
+  private readonly setting: AgentEnvironment["Service"]
   private readonly log: EventLog["Service"]
   private readonly live: LiveRun
   private readonly actors: () => RunActors
-  private readonly words: RunWords
+  private readonly words: RunTextLog
   private readonly meter: UsageMeter
-  private readonly sums = new GatewaySums()
+  private readonly sums = new GatewayUsage()
   private signedAt = Number.NEGATIVE_INFINITY
   /** When the run last called its model, ms since the epoch: at the turn's start or with a tool's result. */
   private askedAt = 0
   /** Text of the error that ended the newest turn. */
   private trouble = ""
   /** The log's record of an adopted run; undefined for a run that this daemon started. */
-  private told: Told | undefined = undefined
+  private told: ProcessedEvents | undefined = undefined
   /** Position up to which the run's output was read; undefined for a run that ends with the daemon. */
   private place: Place | undefined = undefined
   private runId = ""
-  private readonly adopted: Gate
+  private readonly adopted: AgentLatch
   private readonly recalled: Recalling
 
   constructor({ adopted, log, redact, setting }: Surroundings, live: LiveRun, actors: () => RunActors) {
@@ -173,7 +173,7 @@ export class RunEvents implements RunSink {
     this.log = log
     this.live = live
     this.actors = actors
-    this.words = new RunWords({ log, redact, setting }, live)
+    this.words = new RunTextLog({ log, redact, setting }, live)
     this.meter = new UsageMeter((model) => setting.priceOf(model))
     this.live.meter = this.meter
     this.recalled = { live, meter: this.meter, turn: () => actors().turn.state, tools: () => actors().tools.state }
@@ -206,7 +206,7 @@ export class RunEvents implements RunSink {
       if (this.runId !== run.runId) yield* this.begins(run, request)
       const now = yield* Clock.currentTimeMillis
       this.hears(events, now)
-      if (events.some(RunWeather.isAnswer)) yield* this.provider({ _tag: "answered", began: this.beganAt })
+      if (events.some(ProviderOutcome.isAnswer)) yield* this.provider({ _tag: "answered", began: this.beganAt })
       for (const event of events) {
         if (event._tag !== "Delta") {
           if (deltas.length > 0) yield* this.words.write(deltas.splice(0))
@@ -289,7 +289,7 @@ export class RunEvents implements RunSink {
         if (why !== undefined)
           return this.turnEnded(turnId, "unknown", { _tag: "stream_error", turnId, ...why, retry: false })
         const usage = this.meter.takeTurn()
-        const finalOutput = Excerpt.text(output, MAX_ANSWER)
+        const finalOutput = LogExcerpt.text(output, MAX_ANSWER)
         return this.turnEnded(turnId, "unknown", { _tag: "response_done", turnId, finalOutput, usage })
       }
       case "TurnInterrupted":
@@ -301,7 +301,7 @@ export class RunEvents implements RunSink {
         const isAlone = errorType === "overflow" && request.spec.resume === undefined && turnId === request.spec.turnId
         const retry = event.retry && !isAlone
         this.trouble = message
-        const part = !retry && HalfAnswer.isCut(errorType) ? this.live.partial : {}
+        const part = !retry && TruncatedAnswer.isCut(errorType) ? this.live.partial : {}
         // the error will also end the run
         if (!goesOn && this.live.turnId === turnId) this.live.ending(run.runId)
         return this.turnEnded(turnId, "unknown", { _tag: "stream_error", turnId, errorType, message, retry, ...part })
@@ -321,7 +321,7 @@ export class RunEvents implements RunSink {
 
   private interrupted({ output, turnId: name }: Event<"TurnInterrupted">): Effect.Effect<void> {
     const turnId = this.live.turnOf(name)
-    const partialOutput = Excerpt.text(output, MAX_ANSWER)
+    const partialOutput = LogExcerpt.text(output, MAX_ANSWER)
     const reason = "the agent ended the turn"
     return this.turnEnded(turnId, "cancelled", { _tag: "interrupt", turnId, by: BY_ITSELF, reason, partialOutput })
   }
@@ -329,8 +329,8 @@ export class RunEvents implements RunSink {
   private hears(events: ReadonlyArray<RunEvent>, at: number): void {
     let notice: string | undefined
     for (const event of events) {
-      notice = event._tag === "Notice" ? Excerpt.text(event.text, MAX_NAME) : undefined
-      if (RunWeather.isAnswer(event)) this.live.retries = undefined
+      notice = event._tag === "Notice" ? LogExcerpt.text(event.text, MAX_NAME) : undefined
+      if (ProviderOutcome.isAnswer(event)) this.live.retries = undefined
       if (event._tag === "Notice" && event.retries !== undefined) this.live.again(event.retries, notice!, at)
     }
     this.live.heard = { at, ...(notice === undefined ? {} : { notice }) }
@@ -417,7 +417,7 @@ export class RunEvents implements RunSink {
   private used(told: Event<"Windows">): Effect.Effect<void> {
     const tell = (news: News) => this.provider(news)
     return Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      Effect.forEach(RunWeather.toldOf(told, now), tell, { discard: true })
+      Effect.forEach(ProviderOutcome.toldOf(told, now), tell, { discard: true })
     )
   }
 
@@ -426,8 +426,8 @@ export class RunEvents implements RunSink {
     const { askedAt, beganAt, live } = this
     // a run with turns has already reported its answers, and can end successfully without an answer
     if (outcome._tag === "Success" && (live.turns || askedAt === 0)) return
-    const trouble = Excerpt.text(this.trouble, MAX_NAME)
-    const news = RunWeather.newsOf(outcome, { beganAt, now: yield* Clock.currentTimeMillis, trouble })
+    const trouble = LogExcerpt.text(this.trouble, MAX_NAME)
+    const news = ProviderOutcome.newsOf(outcome, { beganAt, now: yield* Clock.currentTimeMillis, trouble })
     if (news !== undefined) yield* this.provider(news)
   })
 
@@ -497,8 +497,8 @@ export class RunEvents implements RunSink {
           _tag: "call_requested",
           callId: live.called(run, event, spec.cwd),
           turnId,
-          toolName: Excerpt.text(event.tool, MAX_NAME),
-          arguments: Excerpt.excerpt(event.arguments, MAX_ARGUMENTS),
+          toolName: LogExcerpt.text(event.tool, MAX_NAME),
+          arguments: LogExcerpt.excerpt(event.arguments, MAX_ARGUMENTS),
           digest: Approval.keyOf(event.tool, event.arguments, spec.cwd),
           timeout,
           ...(approvalTimeout === null ? {} : { approvalTimeout })
@@ -518,7 +518,7 @@ export class RunEvents implements RunSink {
       const { runId } = run
       if (live.run !== run) return
       yield* this.asks
-      const open: Messages.ToolsMessage = { _tag: "Open", runId, why: Excerpt.text(why, MAX_NAME) }
+      const open: Messages.ToolsMessage = { _tag: "Open", runId, why: LogExcerpt.text(why, MAX_NAME) }
       const { tools, turn } = this.actors()
       const unknown = { _tag: "Refused", reason: "it could not be reported" } as const
       const opened = yield* Effect.catch(tools.ask<Messages.Opened>(open), () =>
@@ -533,7 +533,7 @@ export class RunEvents implements RunSink {
         if (!isActive(turn.state)) yield* run.interruptTurn
         return
       }
-      const text = `it started a turn by itself (${Excerpt.text(why, MAX_NAME)}), which is interrupted: ${opened.reason}`
+      const text = `it started a turn by itself (${LogExcerpt.text(why, MAX_NAME)}), which is interrupted: ${opened.reason}`
       yield* this.lazily("run.notice", { runId, text })
       yield* run.interruptTurn
     }
@@ -541,7 +541,7 @@ export class RunEvents implements RunSink {
 
   private forgot(run: Run, event: Event<"MemoryLost">): Effect.Effect<void> {
     const { agent, conversation } = this.setting
-    const payload = { ...this.heard, runId: run.runId, text: Excerpt.text(event.text, MAX_NAME) }
+    const payload = { ...this.heard, runId: run.runId, text: LogExcerpt.text(event.text, MAX_NAME) }
     const rune: RuneDraft = { stream: conversation, kind: "run.memory_lost", actor: workerName(agent), payload }
     return Effect.catch(Effect.asVoid(this.log.append([rune])), ({ message }) => Effect.logWarning(message))
   }
@@ -636,7 +636,7 @@ export class RunEvents implements RunSink {
         ? {
             _tag: "response_done",
             turnId,
-            finalOutput: Excerpt.text(lines, MAX_ANSWER),
+            finalOutput: LogExcerpt.text(lines, MAX_ANSWER),
             usage: this.meter.takeTurn()
           }
         : {
@@ -654,7 +654,7 @@ export class RunEvents implements RunSink {
       const exit: Messages.ToolsMessage = {
         _tag: "Exited",
         runId,
-        outcome: RunWeather.endOf(outcome, this.setting.config()),
+        outcome: ProviderOutcome.endOf(outcome, this.setting.config()),
         ...worked,
         spent: this.takeSpent(),
         ending
@@ -669,7 +669,7 @@ export class RunEvents implements RunSink {
   )
 
   note(runId: string, text: string, more: object = {}): Effect.Effect<void> {
-    return this.lazily("run.notice", { ...more, runId, text: Excerpt.text(text, MAX_LINES) })
+    return this.lazily("run.notice", { ...more, runId, text: LogExcerpt.text(text, MAX_LINES) })
   }
 
   private lazily(kind: string, payload: { readonly [key: string]: unknown }): Effect.Effect<void> {

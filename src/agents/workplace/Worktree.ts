@@ -16,9 +16,9 @@ import { Clock, Effect, FileSystem, Option, Schema } from "effect"
 import * as path from "node:path"
 import * as ProcessTable from "../../runs/process/ProcessTable.ts"
 import * as LargeFiles from "../../runs/git/LargeFiles.ts"
-import * as OwnRepository from "../../runs/git/OwnRepository.ts"
+import * as AgentRepository from "../../runs/git/AgentRepository.ts"
 import * as Repository from "../../runs/git/Repository.ts"
-import * as Store from "../../runs/git/Store.ts"
+import * as GitStore from "../../runs/git/GitStore.ts"
 
 export class WorktreeError extends Schema.TaggedError<WorktreeError>()("WorktreeError", {
   reason: Schema.Literals([
@@ -67,14 +67,14 @@ const fail = (reason: WorktreeError["reason"], message: string, remedy: string) 
   Effect.fail(new WorktreeError({ reason, message, remedy }))
 
 /** Converts git errors to reasons why an agent cannot have its worktree. */
-const explained = <A, R>(effect: Effect.Effect<A, Store.Trouble, R>) =>
+const explained = <A, R>(effect: Effect.Effect<A, GitStore.Trouble, R>) =>
   Effect.catchTags(effect, {
     GitUnavailable: ({ message, remedy }) => fail("GitUnavailable", message, remedy),
     GitFailed: ({ message, remedy }) => fail("GitFailed", message, remedy)
   })
 
 /** The commit that a name refers to in the user's repository; undefined if there is none. */
-const commitOf = (store: Store.Store, name: string) => explained(Store.commitOf(store, name))
+const commitOf = (store: GitStore.GitStore, name: string) => explained(GitStore.commitOf(store, name))
 
 const exists = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (files) => Effect.orElseSucceed(files.exists(file), () => false))
@@ -112,7 +112,7 @@ const isEmpty = Effect.fnUntraced(function* (folder: string) {
 
 /** The daemon's store for the project's repository. */
 const storeOf = Effect.fnUntraced(function* ({ repository, stores }: WorktreeSpec) {
-  const store = yield* explained(Store.open(stores, repository))
+  const store = yield* explained(GitStore.open(stores, repository))
   if (store !== undefined) return store
   return yield* fail(
     "NotARepository",
@@ -125,7 +125,7 @@ const storeOf = Effect.fnUntraced(function* ({ repository, stores }: WorktreeSpe
  * Fails if git cannot create the agent's branch. Git stores branches as files, so a branch `agentd` blocks all
  * `agentd/…`.
  */
-const checkBranch = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
+const checkBranch = Effect.fnUntraced(function* (store: GitStore.GitStore, spec: WorktreeSpec, folder: string) {
   const branch = branchOf(spec.agent)
   const all = yield* Repository.checkouts(store.person)
   const other = all.find((one) => one.branch === branch && one.folder !== folder)
@@ -145,7 +145,7 @@ const checkBranch = Effect.fnUntraced(function* (store: Store.Store, spec: Workt
   }
 })
 
-const baseOf = Effect.fnUntraced(function* (store: Store.Store, { base, repository }: WorktreeSpec) {
+const baseOf = Effect.fnUntraced(function* (store: GitStore.GitStore, { base, repository }: WorktreeSpec) {
   const commit = yield* commitOf(store, base ?? "HEAD")
   if (commit !== undefined) return commit
   return base === undefined
@@ -154,7 +154,7 @@ const baseOf = Effect.fnUntraced(function* (store: Store.Store, { base, reposito
 })
 
 /** The git folder of a linked worktree, which an older version created in the user's repository. */
-const linkedOf = Effect.fnUntraced(function* (store: Store.Store, folder: string) {
+const linkedOf = Effect.fnUntraced(function* (store: GitStore.GitStore, folder: string) {
   const linked = (yield* Repository.linked(store.person)).find((one) => one.folder === folder)
   if (linked === undefined) return undefined
   const locked = yield* exists(path.join(linked.gitDir, "locked"))
@@ -162,11 +162,11 @@ const linkedOf = Effect.fnUntraced(function* (store: Store.Store, folder: string
 })
 
 /** The commit at which a new worktree starts: the base, or the tip of the agent's branch if that has unmerged work. */
-const beginningOf = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec) {
+const beginningOf = Effect.fnUntraced(function* (store: GitStore.GitStore, spec: WorktreeSpec) {
   const left = yield* commitOf(store, `refs/heads/${branchOf(spec.agent)}`)
   if (left === undefined) return yield* baseOf(store, spec)
   const base = yield* Effect.option(baseOf(store, spec))
-  if (Option.isSome(base) && (yield* explained(Store.isAncestor(store, left, base.value)))) return base.value
+  if (Option.isSome(base) && (yield* explained(GitStore.isAncestor(store, left, base.value)))) return base.value
   yield* told(
     spec,
     `it starts at ${left.slice(0, 12)}, because the branch ${branchOf(spec.agent)} has work that is not merged`,
@@ -225,8 +225,8 @@ const unlock = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string) 
   }
 })
 
-const create = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
-  const half = yield* explained(OwnRepository.isHalfMade(store, folder))
+const create = Effect.fnUntraced(function* (store: GitStore.GitStore, spec: WorktreeSpec, folder: string) {
+  const half = yield* explained(AgentRepository.isHalfMade(store, folder))
   if (!half && !(yield* isEmpty(folder))) {
     return yield* fail(
       "FolderTaken",
@@ -238,11 +238,11 @@ const create = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSp
   yield* makeFolder(path.dirname(folder))
   const branch = branchOf(spec.agent)
   const commit = yield* beginningOf(store, spec)
-  yield* explained(OwnRepository.make(store, spec.stores, folder, { branch, commit }))
+  yield* explained(AgentRepository.make(store, spec.stores, folder, { branch, commit }))
 })
 
 /** Converts a linked worktree, which an older version created, to a repository of the agent, with all its contents. */
-const remake = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
+const remake = Effect.fnUntraced(function* (store: GitStore.GitStore, spec: WorktreeSpec, folder: string) {
   const linked = yield* linkedOf(store, folder)
   if (linked === undefined) return
   if (linked.isLocked) {
@@ -264,18 +264,18 @@ const remake = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSp
         `commit its changes, then: git -C ${spec.repository} worktree remove --force ${folder}; the agent continues from its branch`
       )
     }
-    if (!isOurs && (yield* OwnRepository.read(spec.stores, folder)) === undefined) return
-    if (isOurs) yield* explained(OwnRepository.remake(store, spec.stores, folder, gitDir, branchOf(spec.agent)))
+    if (!isOurs && (yield* AgentRepository.read(spec.stores, folder)) === undefined) return
+    if (isOurs) yield* explained(AgentRepository.remake(store, spec.stores, folder, gitDir, branchOf(spec.agent)))
   }
   const files = yield* FileSystem.FileSystem
   yield* Effect.ignore(files.remove(linked.gitDir, { recursive: true }))
 })
 
 /** The stored record of the agent's repository; undefined if the repository is incomplete. */
-const wholeOf = Effect.fnUntraced(function* (store: Store.Store, { stores }: WorktreeSpec, folder: string) {
-  yield* explained(OwnRepository.endRemake(stores, folder))
-  const own = yield* OwnRepository.read(stores, folder)
-  if (own === undefined || (yield* explained(OwnRepository.isHalfMade(store, folder)))) return undefined
+const wholeOf = Effect.fnUntraced(function* (store: GitStore.GitStore, { stores }: WorktreeSpec, folder: string) {
+  yield* explained(AgentRepository.endRemake(stores, folder))
+  const own = yield* AgentRepository.read(stores, folder)
+  if (own === undefined || (yield* explained(AgentRepository.isHalfMade(store, folder)))) return undefined
   const found = yield* Repository.find(folder)
   // the agent may have replaced its repository with a link or a file
   return found?.top === folder && found.gitDir === path.join(folder, ".git") ? own : undefined
@@ -289,10 +289,10 @@ export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSp
   const own = yield* wholeOf(store, spec, folder)
   if (own === undefined) yield* create(store, spec, folder)
   else if (own.lender !== store.person.commonDir)
-    yield* explained(OwnRepository.lendFrom(store, spec.stores, folder, own.branch))
+    yield* explained(AgentRepository.lendFrom(store, spec.stores, folder, own.branch))
   if (own !== undefined) yield* unlock(spec, folder)
   yield* gives(store, spec, folder)
-  if (own !== undefined) yield* explained(OwnRepository.refresh(store, folder))
+  if (own !== undefined) yield* explained(AgentRepository.refresh(store, folder))
   const real = yield* realFolder(spec.folder)
   const cwd = path.resolve(real, store.person.prefix)
   const head = yield* Repository.headOf(path.join(folder, ".git"))
@@ -310,15 +310,15 @@ export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSp
  * Transfers the agent's commits to the user's repository. If that fails, the commits stay where they are until the next
  * call.
  */
-const gives = (store: Store.Store, { agent, stores }: WorktreeSpec, folder: string) =>
-  Effect.catch(Effect.asVoid(OwnRepository.handOver(store, stores, folder)), ({ message }) =>
+const gives = (store: GitStore.GitStore, { agent, stores }: WorktreeSpec, folder: string) =>
+  Effect.catch(Effect.asVoid(AgentRepository.handOver(store, stores, folder)), ({ message }) =>
     Effect.logWarning(`the commits of ${agent} in ${folder} could not be transferred: ${message}`)
   )
 
 /** Transfers the agent's commits to the user's repository, if the agent has its own repository. */
 export const handOver = Effect.fn("Worktree.handOver")(function* (spec: WorktreeSpec) {
   const folder = yield* realFolder(spec.folder)
-  if ((yield* OwnRepository.read(spec.stores, folder)) === undefined) return
+  if ((yield* AgentRepository.read(spec.stores, folder)) === undefined) return
   const store = yield* storeOf(spec)
   // a failed run is retried in the same folder, so stale locks must be removed
   if ((yield* wholeOf(store, spec, folder)) !== undefined) yield* unlock(spec, folder)
@@ -346,11 +346,11 @@ const UNFINISHED = ["rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_H
 const MOST_NAMED = 5
 
 /** Describes the work that would be lost with the folder; undefined if there is none. */
-const workIn = Effect.fnUntraced(function* (store: Store.Store, folder: string, commit: string | undefined) {
-  const changes = yield* explained(Store.changes(store, folder, "all", commit))
+const workIn = Effect.fnUntraced(function* (store: GitStore.GitStore, folder: string, commit: string | undefined) {
+  const changes = yield* explained(GitStore.changes(store, folder, "all", commit))
   if (changes.length > 0) return kept("Uncommitted", `not committed: ${changes.slice(0, MOST_NAMED).join(", ")}`)
   // an embedded repository is not examined: it may contain work that exists nowhere else, so the worktree is kept
-  for (const file of yield* explained(Store.embedded(store, folder)))
+  for (const file of yield* explained(GitStore.embedded(store, folder)))
     if (yield* exists(path.join(folder, file, ".git")))
       return kept("Uncommitted", `${file} is a separate repository, which may contain work`)
   const gitDir = path.join(folder, ".git")
@@ -364,14 +364,14 @@ const workIn = Effect.fnUntraced(function* (store: Store.Store, folder: string, 
  * Full name of the branch into which work is merged. Undefined for a commit, because a commit keeps no later work
  * reachable.
  */
-const baseBranchOf = Effect.fnUntraced(function* (store: Store.Store, base = "HEAD") {
-  const ref = (yield* explained(Store.refOf(store, base)))?.ref ?? ""
+const baseBranchOf = Effect.fnUntraced(function* (store: GitStore.GitStore, base = "HEAD") {
+  const ref = (yield* explained(GitStore.refOf(store, base)))?.ref ?? ""
   return /^refs\/person\/(heads|remotes)\//.test(ref) ? ref : undefined
 })
 
 /** Reports work that the base branch lacks: one of `commits`, or a commit on another branch, a tag or the stash. */
 const unmerged = Effect.fnUntraced(function* (
-  store: Store.Store,
+  store: GitStore.GitStore,
   spec: WorktreeSpec,
   commits: ReadonlyArray<string | undefined>
 ) {
@@ -379,11 +379,11 @@ const unmerged = Effect.fnUntraced(function* (
   if (base === undefined || base === `refs/person/heads/${branchOf(spec.agent)}`)
     return kept("NoBaseBranch", `"${spec.base ?? "HEAD"}" is not a branch that the work could be merged into`)
   for (const commit of commits) {
-    if (commit === undefined || (yield* explained(Store.isAncestor(store, commit, base)))) continue
+    if (commit === undefined || (yield* explained(GitStore.isAncestor(store, commit, base)))) continue
     const name = base.replace(/^refs\/person\/(heads|remotes)\//, "")
     return kept("Unmerged", `${commit.slice(0, 12)} is not merged into ${name}`)
   }
-  const elsewhere = yield* explained(OwnRepository.stranded(store, spec.folder))
+  const elsewhere = yield* explained(AgentRepository.stranded(store, spec.folder))
   if (elsewhere === undefined) return undefined
   return kept(
     "Unmerged",
@@ -392,12 +392,12 @@ const unmerged = Effect.fnUntraced(function* (
 })
 
 /** Deletes the branch only if it still points to `tip` and no other checkout uses it. */
-const deleteBranch = Effect.fnUntraced(function* (store: Store.Store, agent: string, tip: string | undefined) {
+const deleteBranch = Effect.fnUntraced(function* (store: GitStore.GitStore, agent: string, tip: string | undefined) {
   const branch = branchOf(agent)
   const elsewhere = (yield* Repository.checkouts(store.person)).some((one) => one.branch === branch)
   if (tip === undefined || elsewhere) return
   const call = { gitDir: store.person.commonDir, command: "update-ref", options: ["-d"] } as const
-  yield* explained(Store.ask({ ...call, names: [`refs/heads/${branch}`, tip] }, "person"))
+  yield* explained(GitStore.ask({ ...call, names: [`refs/heads/${branch}`, tip] }, "person"))
 })
 
 /** A branch that agentd created in a user's repository. */
@@ -411,13 +411,13 @@ export interface Branch {
 
 /** Branches `agentd/…` of a repository that are merged into its HEAD and not checked out anywhere. */
 export const mergedBranches = Effect.fn("Worktree.mergedBranches")(function* (stores: string, repository: string) {
-  const store = yield* explained(Store.open(stores, repository))
+  const store = yield* explained(GitStore.open(stores, repository))
   const head = store === undefined ? undefined : yield* commitOf(store, "HEAD")
   if (store === undefined || head === undefined) return []
   const prefix = `refs/person/heads/${branchOf("")}`
   const options = ["--format=%(refname) %(objectname) %(committerdate:unix)", `--merged=${head}`]
   const call = { gitDir: store.gitDir, command: "for-each-ref", options, names: [prefix] } as const
-  const lines = (yield* explained(Store.must(call))).split("\n").filter((line) => line !== "")
+  const lines = (yield* explained(GitStore.must(call))).split("\n").filter((line) => line !== "")
   const used = new Set((yield* Repository.checkouts(store.person)).map(({ branch }) => branch))
   return lines.flatMap((line): ReadonlyArray<Branch> => {
     const [ref = "", tip = "", at] = line.split(" ")
@@ -428,13 +428,13 @@ export const mergedBranches = Effect.fn("Worktree.mergedBranches")(function* (st
 
 /** Deletes the branch if it still points to the same commit. */
 export const removeBranch = Effect.fn("Worktree.removeBranch")(function* (stores: string, branch: Branch) {
-  const store = yield* explained(Store.open(stores, branch.repository))
+  const store = yield* explained(GitStore.open(stores, branch.repository))
   if (store !== undefined) yield* deleteBranch(store, branch.agent, branch.tip)
 })
 
 interface Removable {
   readonly _tag: "Removable"
-  readonly store: Store.Store
+  readonly store: GitStore.GitStore
   readonly folder: string
   /** Tip of the agent's branch, read before the check for unmerged work, so that a later commit is not deleted. */
   readonly tip: string | undefined
@@ -447,7 +447,7 @@ const judged = Effect.fnUntraced(function* (
   const folder = yield* realFolder(spec.folder)
   yield* remake(store, spec, folder)
   const own = yield* wholeOf(store, spec, folder)
-  const half = yield* explained(OwnRepository.isHalfMade(store, folder))
+  const half = yield* explained(AgentRepository.isHalfMade(store, folder))
   if (own === undefined && !half) {
     return (yield* isEmpty(folder))
       ? { _tag: "Removed" }
@@ -458,8 +458,8 @@ const judged = Effect.fnUntraced(function* (
   if (users.length > 0) return kept("InUse", `process ${users[0]!.pid} is working in it`)
   const branch = branchOf(spec.agent)
   const tip = yield* commitOf(store, `refs/heads/${branch}`)
-  const head = half ? undefined : yield* explained(OwnRepository.take(store, folder, true))
-  const mine = yield* explained(Store.commitAt(store, `${Store.refsOf(folder)}/heads/${branch}`))
+  const head = half ? undefined : yield* explained(AgentRepository.take(store, folder, true))
+  const mine = yield* explained(GitStore.commitAt(store, `${GitStore.refsOf(folder)}/heads/${branch}`))
   const work = half ? undefined : yield* workIn(store, folder, head)
   const lost = work ?? (yield* unmerged(store, { ...spec, folder }, [head, mine, tip]))
   if (lost !== undefined) return lost
@@ -479,7 +479,7 @@ export const remove = Effect.fn("Worktree.remove")(function* (
   const found = yield* judged(spec)
   if (found._tag !== "Removable") return found
   const { folder, store, tip } = found
-  yield* explained(OwnRepository.clear(store, spec.stores, folder, branchOf(spec.agent)))
+  yield* explained(AgentRepository.clear(store, spec.stores, folder, branchOf(spec.agent)))
   yield* deleteBranch(store, spec.agent, tip)
   return { _tag: "Removed" }
 })

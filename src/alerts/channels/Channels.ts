@@ -6,22 +6,22 @@ import type { MailConfig } from "../../config/Config.ts"
 import * as Chat from "./Chat.ts"
 import * as CommandChannel from "./CommandChannel.ts"
 import * as Desktop from "./Desktop.ts"
-import * as Look from "./Look.ts"
+import * as OpenBrowser from "./OpenBrowser.ts"
 import * as MailChannel from "./MailChannel.ts"
 import * as Ntfy from "./Ntfy.ts"
-import * as Post from "./Post.ts"
-import * as Reveal from "./Reveal.ts"
+import * as HttpPost from "./HttpPost.ts"
+import * as ChannelSecrets from "./ChannelSecrets.ts"
 import * as Webhook from "./Webhook.ts"
 
-export interface Options extends Look.Options {
+export interface Options extends OpenBrowser.Options {
   /** The user's own mail section, read again for each message. */
   readonly mail: Effect.Effect<MailConfig | undefined>
 }
 
 const all = Effect.fnUntraced(function* (options: Options) {
-  const post = yield* Post.make
-  const reveal = yield* Reveal.make
-  const look = yield* Look.make(options)
+  const post = yield* HttpPost.make
+  const reveal = yield* ChannelSecrets.make
+  const look = yield* OpenBrowser.make(options)
   return [
     yield* MailChannel.make(options.mail),
     yield* Desktop.make(look),

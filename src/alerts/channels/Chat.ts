@@ -7,9 +7,9 @@
 import { Effect } from "effect"
 import type { AlertChannel, Message } from "../AlertChannel.ts"
 import type { ChannelConfig, ChannelOf } from "../../config/NotifyConfig.ts"
-import * as Fit from "./Fit.ts"
-import { hostOf, type Post } from "./Post.ts"
-import type { Reveal } from "./Reveal.ts"
+import * as TextLimit from "./TextLimit.ts"
+import { hostOf, type HttpPost } from "./HttpPost.ts"
+import type { ChannelSecrets } from "./ChannelSecrets.ts"
 
 /** Maximum length of a message, in characters. Discord refuses a longer message; Slack cuts it at any position. */
 const MOST = { discord: 2_000, slack: 4_000 } as const
@@ -38,7 +38,7 @@ const textOf = (
   escape: (character: string) => string
 ): string => {
   const block = (text: string, most: number): string =>
-    `${FENCE}\n${Fit.fit(text, most, { escape, size: Fit.characters })}\n${FENCE}`
+    `${FENCE}\n${TextLimit.fit(text, most, { escape, size: TextLimit.characters })}\n${FENCE}`
   const last = block(command, MAX_COMMAND)
   const rest = most - title.length - last.length - block("", 0).length - 2
   return `${title}\n${block(body, rest)}\n${last}`
@@ -59,7 +59,7 @@ export const discordBody = (message: Message) => ({
 
 const channel =
   (name: "slack" | "discord", bodyOf: (message: Message) => object) =>
-  (post: Post, { reveal }: Reveal): AlertChannel => {
+  (post: HttpPost, { reveal }: ChannelSecrets): AlertChannel => {
     const urlOf = (config: ChannelConfig) =>
       Effect.map(reveal((config as ChannelOf<"slack" | "discord">).url), (text) => text.trim())
     return {

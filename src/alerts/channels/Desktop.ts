@@ -9,7 +9,7 @@
  */
 import { Effect, FiberMap, Queue, Semaphore } from "effect"
 import type { AlertChannel, Message } from "../AlertChannel.ts"
-import { variable } from "../Secret.ts"
+import { variable } from "../ConfiguredSecret.ts"
 import { setup } from "../SendError.ts"
 import type { ChannelConfig, ChannelOf } from "../../config/NotifyConfig.ts"
 import * as DBus from "./DBus.ts"

@@ -7,9 +7,9 @@ import { Effect } from "effect"
 import type { AlertChannel, Message } from "../AlertChannel.ts"
 import { setup } from "../SendError.ts"
 import type { ChannelConfig, ChannelOf } from "../../config/NotifyConfig.ts"
-import * as Fit from "./Fit.ts"
-import { hostOf, type Post } from "./Post.ts"
-import type { Reveal } from "./Reveal.ts"
+import * as TextLimit from "./TextLimit.ts"
+import { hostOf, type HttpPost } from "./HttpPost.ts"
+import type { ChannelSecrets } from "./ChannelSecrets.ts"
 
 /**
  * Maximum size of a message that a server accepts as text, in bytes. A longer message becomes a file, or is refused.
@@ -17,11 +17,11 @@ import type { Reveal } from "./Reveal.ts"
 const MAX_MESSAGE = 4_096
 const MAX_COMMAND = 1_000
 
-const inBytes = { escape: Fit.asItIs, size: Fit.bytes }
+const inBytes = { escape: TextLimit.asItIs, size: TextLimit.bytes }
 
 export const textOf = ({ body, command }: Pick<Message, "body" | "command">): string => {
-  const last = `\n\n${Fit.fit(command, MAX_COMMAND, inBytes)}`
-  return `${Fit.fit(body, MAX_MESSAGE - Fit.bytes(last), inBytes)}${last}`
+  const last = `\n\n${TextLimit.fit(command, MAX_COMMAND, inBytes)}`
+  return `${TextLimit.fit(body, MAX_MESSAGE - TextLimit.bytes(last), inBytes)}${last}`
 }
 
 /** Minimum length, in characters, of a topic that is registered as a secret. */
@@ -35,7 +35,7 @@ const topicOf = (url: string) => {
   return root === undefined || topic === undefined || /^https?:\/*$/u.test(root) ? undefined : { root, topic }
 }
 
-export const make = (post: Post, { hide, reveal, urlOf }: Reveal): AlertChannel => {
+export const make = (post: HttpPost, { hide, reveal, urlOf }: ChannelSecrets): AlertChannel => {
   const partsOf = Effect.fnUntraced(function* (config: ChannelConfig) {
     const { click, token, url } = config as ChannelOf<"ntfy">
     const address = yield* urlOf(url)

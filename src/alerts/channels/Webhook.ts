@@ -6,8 +6,8 @@ import { createHmac } from "node:crypto"
 import { Clock, Effect } from "effect"
 import type { AlertChannel, Message } from "../AlertChannel.ts"
 import type { ChannelConfig, ChannelOf } from "../../config/NotifyConfig.ts"
-import { hostOf, type Post } from "./Post.ts"
-import type { Reveal } from "./Reveal.ts"
+import { hostOf, type HttpPost } from "./HttpPost.ts"
+import type { ChannelSecrets } from "./ChannelSecrets.ts"
 
 /** The request body, which a program of the command channel also gets on its stdin. */
 export const bodyOf = (message: Message): string => JSON.stringify({ version: 1, ...message })
@@ -15,7 +15,7 @@ export const bodyOf = (message: Message): string => JSON.stringify({ version: 1,
 export const signatureOf = (secret: string, timestamp: number, body: string): string =>
   `sha256=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`
 
-export const make = (post: Post, { reveal, urlOf }: Reveal): AlertChannel => {
+export const make = (post: HttpPost, { reveal, urlOf }: ChannelSecrets): AlertChannel => {
   const partsOf = Effect.fnUntraced(function* (config: ChannelConfig) {
     const { secret, url } = config as ChannelOf<"webhook">
     return { url: yield* urlOf(url), secret: secret === undefined ? undefined : yield* reveal(secret) }

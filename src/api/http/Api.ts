@@ -21,11 +21,11 @@ import type { Problem } from "../../domain/Verb.ts"
 import { OVER, UNSURE } from "../../domain/PageProof.ts"
 import { attempt } from "../../config/Attempt.ts"
 import * as HookBody from "../../plates/HookBody.ts"
-import { isTooDeep, MAX_NESTING } from "../../plates/Nesting.ts"
+import { isTooDeep, MAX_NESTING } from "../../plates/JsonDepth.ts"
 import { Plates, type Unwritten } from "../../plates/Plates.ts"
 import type { Grant } from "../../access/Access.ts"
 import { type Authorization, bearer, type Headers, type Needs, turnAway } from "./Authorization.ts"
-import * as Doors from "./Doors.ts"
+import * as HttpRoutes from "./HttpRoutes.ts"
 import type { Route } from "./Route.ts"
 import { hashOf, type Paired, type Pairing } from "./Pairing.ts"
 import { type Refusal, refusal, toResponse } from "./Refusal.ts"
@@ -97,7 +97,7 @@ const PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 /** The refusal for an unknown session: 404, because each session has its own path. */
 const notThere = (problem: Problem): Refusal => ({
-  ...Doors.refused(problem),
+  ...HttpRoutes.refused(problem),
   status: problem._tag === "CommandRefused" ? 404 : 503
 })
 
@@ -276,9 +276,10 @@ export type Api = (
   admit: (request: object) => boolean
 ) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest>
 
-export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doors, pairing?: Pairing) {
+export const make = Effect.fnUntraced(function* (about: About, doors?: HttpRoutes.HttpRoutes, pairing?: Pairing) {
   const ofHooks = routesOf(yield* Plates, about)
-  const all = doors === undefined || pairing === undefined ? ofHooks : [...ofHooks, ...Doors.routesOf(doors, pairing)]
+  const all =
+    doors === undefined || pairing === undefined ? ofHooks : [...ofHooks, ...HttpRoutes.routesOf(doors, pairing)]
 
   /** The grant of the request's token. If the log cannot be read, the token grants nothing. */
   const grantOf = (headers: Headers): Effect.Effect<Grant | undefined> => {

@@ -7,7 +7,7 @@
 import { JsonSchema, Schema, SchemaRepresentation } from "effect"
 import { Code } from "../../domain/Messages.ts"
 import type { VerbForm } from "../../domain/Verb.ts"
-import * as ApiWords from "./ApiWords.ts"
+import * as ApiDescriptions from "./ApiDescriptions.ts"
 
 /** The versions that the OpenAPI description contains. */
 export interface Versions {
@@ -46,7 +46,7 @@ const rightOf = ({ reads }: VerbForm): string => (reads ? "view" : "act")
 const operation = (form: VerbForm) => ({
   operationId: form.name,
   tags: [form.reads ? "reads" : "acts"],
-  summary: ApiWords.verbs[form.name] ?? "",
+  summary: ApiDescriptions.verbs[form.name] ?? "",
   description: form.streams
     ? `Needs the right to ${rightOf(form)}. Returns a stream of values, one JSON value per line. If the call fails, the refusal is the last line.`
     : `Needs the right to ${rightOf(form)}.`,
@@ -124,7 +124,7 @@ const worded = (value: unknown): unknown => {
   if (!isNode(properties)) return properties === undefined ? others : { ...others, properties }
   const named = Object.entries(properties).map(([name, one]) => {
     const field = worded(one)
-    const word = ApiWords.fields[name]
+    const word = ApiDescriptions.fields[name]
     return [
       name,
       isNode(field) && !("description" in field) && word !== undefined ? { ...field, description: word } : field

@@ -15,12 +15,12 @@ import { dirname } from "node:path"
 import { Clock, Deferred, Effect, Exit, FileSystem, Layer, Schema, Scope } from "effect"
 import { type HttpServerError, HttpServerRequest } from "effect/http"
 import * as KeptSocket from "../../runs/KeptSocket.ts"
-import { Strangers } from "../../domain/Strangers.ts"
+import { PendingConnections } from "../../domain/PendingConnections.ts"
 import * as Api from "./Api.ts"
 import { INVITED } from "../../access/Access.ts"
-import type * as Doors from "./Doors.ts"
+import type * as HttpRoutes from "./HttpRoutes.ts"
 import type { Authorization } from "./Authorization.ts"
-import { Listening } from "./Listening.ts"
+import { ListenerStatus } from "./ListenerStatus.ts"
 import * as Pairing from "./Pairing.ts"
 import { ownerOf } from "./PortOwner.ts"
 import { refusal } from "./Refusal.ts"
@@ -74,7 +74,7 @@ export interface Options<E, R> {
   /** Further host names of the port, for a proxy that provides https for them. */
   readonly names?: ReadonlyArray<string>
   /** The entry points for pages and programs; undefined: only hooks are answered. */
-  readonly doors?: Doors.Doors
+  readonly doors?: HttpRoutes.HttpRoutes
   /** The answers of `GET /status` and `GET /metrics`. */
   readonly about: Api.About
   /** Timeouts of clients; undefined: the defaults for a daemon. */
@@ -117,7 +117,7 @@ export class HttpRefused extends Schema.TaggedError<HttpRefused>()("HttpRefused"
 
 /** Connection limits of a listener: for authorized connections, and for strangers. */
 class Rooms {
-  private readonly strangers = new Strangers<Socket>(STRANGERS, (conn) => void conn.destroy())
+  private readonly strangers = new PendingConnections<Socket>(STRANGERS, (conn) => void conn.destroy())
   private readonly guests = new Set<Socket>()
   /** The authorized connections whose request waits for a user. */
   private readonly waiting = new Set<Socket>()
@@ -199,7 +199,7 @@ const codeOf = ({ cause }: HttpServerError.ServeError): string =>
 
 const onSocket = Effect.fnUntraced(function* <E, R>({ claim, patience, socket }: Options<E, R>, api: Api.Api) {
   const fs = yield* FileSystem.FileSystem
-  const listening = yield* Listening
+  const listening = yield* ListenerStatus
   yield* claim(socket)
   const node = yield* listen({ path: socket }, api, () => ({ _tag: "Unix" }), patience).pipe(
     Effect.tap(fs.chmod(socket, 0o600)),
@@ -255,7 +255,7 @@ const onPort = Effect.fnUntraced(function* <E, R>(
   api: Api.Api,
   tried: Deferred.Deferred<void>
 ) {
-  const listening = yield* Listening
+  const listening = yield* ListenerStatus
   let told: number | null | undefined = undefined
   yield* listening.update({ port })
   const once = Effect.gen(function* () {
@@ -304,7 +304,7 @@ const forbidden = {
  * page will reconnect.
  */
 const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api: Api.Api) {
-  const { asked, update } = yield* Listening
+  const { asked, update } = yield* ListenerStatus
   const { doors, spare: port } = options
   const granted = doors === undefined ? Effect.succeed([]) : Effect.orElseSucceed(doors.access.list, () => [])
   if (port === undefined || (yield* granted).length === 0) yield* asked
@@ -317,10 +317,14 @@ const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api
  * Opens ports for single pages. Each is the origin of one page, for a browser that does not resolve names below
  * localhost to this machine. The daemon keeps the port while the page has its right.
  */
-const onPagePorts = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api: Api.Api, { access }: Doors.Doors) {
+const onPagePorts = Effect.fnUntraced(function* <E, R>(
+  options: Options<E, R>,
+  api: Api.Api,
+  { access }: HttpRoutes.HttpRoutes
+) {
   const scope = yield* Effect.scope
   const fs = yield* FileSystem.FileSystem
-  const { opensPages, page } = yield* Listening
+  const { opensPages, page } = yield* ListenerStatus
   const on = Effect.fnUntraced(function* (port: number) {
     const tokens = yield* Tokens.all(options.state)
     const door = (node: Server) => ({ _tag: "Tcp", port: portOf(node), tokens, names: [] }) as const
@@ -377,9 +381,9 @@ const onPagePorts = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, a
 })
 
 /** The keys of pages are derived from one secret, which is created when the first page connects. */
-const pairingOf = Effect.fnUntraced(function* (state: string, { access }: Doors.Doors) {
+const pairingOf = Effect.fnUntraced(function* (state: string, { access }: HttpRoutes.HttpRoutes) {
   const fs = yield* FileSystem.FileSystem
-  const { update } = yield* Listening
+  const { update } = yield* ListenerStatus
   const workers = new Map<string, string>()
   let known: string | undefined
   const read = Tokens.read(state, "pages").pipe(

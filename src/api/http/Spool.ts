@@ -10,7 +10,7 @@
 import { join } from "node:path"
 import { Clock, Duration, Effect, FileSystem, Layer, Option, Schedule, Stream } from "effect"
 import * as HookBody from "../../plates/HookBody.ts"
-import { isTooDeep } from "../../plates/Nesting.ts"
+import { isTooDeep } from "../../plates/JsonDepth.ts"
 import { type Kept, Plates } from "../../plates/Plates.ts"
 import * as HookCommand from "./HookCommand.ts"
 

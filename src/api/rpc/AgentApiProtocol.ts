@@ -7,7 +7,7 @@
  * procedure has an effect outside the agent's own conversation. On the control socket these checks tell agents apart.
  * They do not lock out a process of the same user, which can connect to that socket anyway.
  */
-import { GivenFile } from "../../runs/GivenFile.ts"
+import { AttachedFile } from "../../runs/AttachedFile.ts"
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
 import type { Agents } from "../../projects/service/Agents.ts"
@@ -51,7 +51,7 @@ export const VoiceInboxReply = Schema.Struct({
       /** True: the agent's turn already carries the message. */
       carried: Schema.Boolean,
       /** Files that come with the message: the turn that carries it receives them. */
-      files: Schema.optional(Schema.Array(GivenFile))
+      files: Schema.optional(Schema.Array(AttachedFile))
     })
   ),
   /** Number of further messages, which did not fit into the answer. */

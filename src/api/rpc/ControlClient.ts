@@ -8,11 +8,11 @@ import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { Cause, Effect, Layer, Schedule, Schema, type Scope } from "effect"
 import { RpcClient, RpcClientError, type RpcGroup, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
-import * as StoreHolder from "../../core/event-log/StoreHolder.ts"
+import * as StoreOwner from "../../core/event-log/StoreOwner.ts"
 import { Exported } from "../../telemetry/Collector.ts"
 import { codeOf } from "./Endpoint.ts"
 import { Limits } from "../../board/Limits.ts"
-import { lostAnswer } from "./LostAnswer.ts"
+import { lostAnswer } from "./ConnectionLost.ts"
 import { Control } from "./Protocol.ts"
 import { introduction } from "./Version.ts"
 
@@ -120,7 +120,7 @@ export const call = <A, E, R>(
     ),
     Effect.catchCauseIf(isUnknown, () => Effect.fail(older(socket))),
     (called) =>
-      Effect.flatMap(StoreHolder.Here, (here) =>
+      Effect.flatMap(StoreOwner.Here, (here) =>
         Effect.mapError(called, (error) =>
           isRpcClientError(error)
             ? unreachable(socket, error, here)

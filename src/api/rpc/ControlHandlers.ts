@@ -3,7 +3,7 @@
  * speaks for its caller gets the name that Callers determines by the connection. A run's own socket has only the
  * procedures by which an agent speaks.
  */
-import { Allowance } from "../../domain/Allowance.ts"
+import { SpendingLimits } from "../../domain/SpendingLimits.ts"
 import { Context, Effect, Layer } from "effect"
 import type { Rpc, RpcGroup } from "effect/rpc"
 import { Access } from "../../access/Access.ts"
@@ -14,24 +14,24 @@ import { Goals } from "../../goals/Goals.ts"
 import { Plates } from "../../plates/Plates.ts"
 import { Schedules } from "../../schedules/Schedules.ts"
 import * as Admission from "./Admission.ts"
-import * as Callers from "./Callers.ts"
+import * as CallerIdentity from "./CallerIdentity.ts"
 import { DaemonControl } from "./DaemonControl.ts"
 import * as LiveBoard from "../../board/LiveBoard.ts"
-import * as Inquiries from "./Inquiries.ts"
-import * as LiveGate from "./LiveGate.ts"
+import * as DaemonQueries from "./DaemonQueries.ts"
+import * as CallGuard from "./CallGuard.ts"
 import type { Features } from "./Features.ts"
 import { type AnyProcedure, Speaks } from "./Procedure.ts"
 import { agentApi, AgentApi, Control, procedures } from "./Protocol.ts"
 
 const features = Effect.gen(function* () {
   const agents = yield* Agents
-  const context = yield* Effect.context<Inquiries.Needs>()
+  const context = yield* Effect.context<DaemonQueries.Needs>()
   const board = yield* LiveBoard.make({
-    given: (all) => Effect.provideContext(Inquiries.gathered(all), context),
-    parts: (parts) => Effect.provideContext(Inquiries.someOf(parts), context),
+    given: (all) => Effect.provideContext(DaemonQueries.gathered(all), context),
+    parts: (parts) => Effect.provideContext(DaemonQueries.someOf(parts), context),
     addresses: agents.addresses,
     log: yield* EventLog,
-    allowances: yield* Allowance
+    allowances: yield* SpendingLimits
   })
   const given: Features = {
     access: yield* Access,
@@ -42,14 +42,14 @@ const features = Effect.gen(function* () {
     plates: yield* Plates,
     schedules: yield* Schedules,
     daemon: yield* DaemonControl,
-    inquiries: yield* Inquiries.make
+    inquiries: yield* DaemonQueries.make
   }
   return given
 })
 
 type Handlers<Group> = { readonly [R in RpcGroup.Rpcs<Group> as R["_tag"]]: Rpc.ToHandlerFn<R, never> }
 
-type Signing = Effect.Success<ReturnType<typeof Callers.make>>
+type Signing = Effect.Success<ReturnType<typeof CallerIdentity.make>>
 type Spoken = { readonly by: string } | { readonly caller: { readonly by: string } } | { readonly runId: string }
 type Introduction = { readonly pid?: number }
 
@@ -85,16 +85,16 @@ const spoken = (given: Features, { introduce, sign }: Signing, { rpc, run }: Any
 const handlersOf = <Group>(all: ReadonlyArray<AnyProcedure>) =>
   Effect.gen(function* () {
     const given = yield* features
-    const signing = yield* Callers.make(given.agents, yield* EventLog)
+    const signing = yield* CallerIdentity.make(given.agents, yield* EventLog)
     return Object.fromEntries(
       all.map((procedure) => [procedure.rpc._tag, spoken(given, signing, procedure)])
     ) as unknown as Handlers<Group>
   })
 
-export const layer = Control.toLayer(handlersOf<typeof Control>(procedures)).pipe(Layer.provideMerge(LiveGate.layer()))
+export const layer = Control.toLayer(handlersOf<typeof Control>(procedures)).pipe(Layer.provideMerge(CallGuard.layer()))
 
 /** Handlers for the runs' own sockets. `run`: the run whose socket the call came through. */
 export const ofRuns = (run: Effect.Effect<string>) =>
   AgentApi.toLayer(handlersOf<typeof AgentApi>(agentApi)).pipe(
-    Layer.provideMerge(LiveGate.layer(Admission.ofRuns(run)))
+    Layer.provideMerge(CallGuard.layer(Admission.ofRuns(run)))
   )

@@ -13,14 +13,14 @@ import { SocketServer } from "effect/socket"
 import * as KeptSocket from "../../runs/KeptSocket.ts"
 import * as PeerProcess from "../../runs/process/PeerProcess.ts"
 import { Traces, type Tracing } from "../../telemetry/Tracing.ts"
-import { Look } from "./Callers.ts"
+import { Look } from "./CallerIdentity.ts"
 import { serverOf } from "./Connections.ts"
 import * as ControlHandlers from "./ControlHandlers.ts"
 import { claim, EndpointRefused } from "./Endpoint.ts"
-import type { GivenSocket } from "./GivenSocket.ts"
+import type { InheritedSocket } from "./InheritedSocket.ts"
 import { Limits } from "../../board/Limits.ts"
 import { Control } from "./Protocol.ts"
-import { controlRooms, limited } from "./Rooms.ts"
+import { controlRooms, limited } from "./ConnectionLimits.ts"
 
 export interface Options {
   /** Absolute path of the socket. */
@@ -30,7 +30,7 @@ export interface Options {
   /** The store whose runs can be callers; undefined: no caller is looked up. */
   readonly store?: string
   /** The socket, if another process (systemd) listens on it. */
-  readonly given?: GivenSocket | undefined
+  readonly given?: InheritedSocket | undefined
 }
 
 /** Combines two socket servers into one. */

@@ -7,7 +7,7 @@
 import { Context, type Effect } from "effect"
 import type { AlertRow, NotifyRow } from "../../domain/AlertMessages.ts"
 import type { CommandRefused } from "../../domain/Messages.ts"
-import type { Standing } from "../../domain/Weather.ts"
+import type { Standing } from "../../domain/ProviderStatus.ts"
 import type { StorageError } from "../../core/event-log/EventLog.ts"
 import type { AccountRow } from "../../board/AccountMessages.ts"
 import type { Check, DaemonStatus } from "../../board/DaemonMessages.ts"

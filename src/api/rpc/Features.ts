@@ -6,7 +6,7 @@ import type { Goals } from "../../goals/Goals.ts"
 import type { Plates } from "../../plates/Plates.ts"
 import type { Schedules } from "../../schedules/Schedules.ts"
 import type { DaemonControl } from "./DaemonControl.ts"
-import type { Inquiries } from "./Inquiries.ts"
+import type { DaemonQueries } from "./DaemonQueries.ts"
 import type { LiveBoard } from "../../board/LiveBoard.ts"
 
 export interface Features {
@@ -17,6 +17,6 @@ export interface Features {
   readonly plates: Plates["Service"]
   readonly schedules: Schedules["Service"]
   readonly daemon: DaemonControl["Service"]
-  readonly inquiries: Inquiries
+  readonly inquiries: DaemonQueries
   readonly board: LiveBoard
 }

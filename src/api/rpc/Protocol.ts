@@ -19,7 +19,7 @@ import {
 } from "../../domain/Messages.ts"
 import { Board, BoardNews } from "../../domain/BoardMessages.ts"
 import { DiffInfo } from "../../domain/DiffMessages.ts"
-import { MAX_FILE, MAX_FILES } from "../../runs/GivenFile.ts"
+import { MAX_FILE, MAX_FILES } from "../../runs/AttachedFile.ts"
 import { Rune } from "../../core/event-log/Rune.ts"
 import { access } from "./AccessProtocol.ts"
 import { AccountRow } from "../../board/AccountMessages.ts"

@@ -11,12 +11,12 @@ import { Effect, Layer, Option } from "effect"
 import { RpcSerialization, RpcServer } from "effect/rpc"
 import { SocketServer } from "effect/socket"
 import { RunSockets } from "../../runs/RunSockets.ts"
-import { Look } from "./Callers.ts"
+import { Look } from "./CallerIdentity.ts"
 import { serverOf } from "./Connections.ts"
 import * as ControlHandlers from "./ControlHandlers.ts"
 import { Limits } from "../../board/Limits.ts"
 import { AgentApi } from "./Protocol.ts"
-import { limited, runRooms } from "./Rooms.ts"
+import { limited, runRooms } from "./ConnectionLimits.ts"
 
 /** The run that owns the socket of each connection. */
 class Origins {

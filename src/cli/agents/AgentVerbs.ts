@@ -4,7 +4,7 @@
  */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { AIMS } from "../sessions/Choose.ts"
+import { AIMS } from "../sessions/RowFilter.ts"
 import { commandOf, commandsOf } from "../parse/DeclaredCommand.ts"
 import * as Declared from "../parse/DeclaredVerbs.ts"
 import { LEVELS, levelOf, patternOf } from "../log/LogsWords.ts"

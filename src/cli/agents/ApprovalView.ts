@@ -7,7 +7,7 @@
  */
 import * as CallHash from "../../domain/CallHash.ts"
 import type { AskedCall } from "../../domain/Messages.ts"
-import { lookalikes, visible } from "../../domain/Visible.ts"
+import { lookalikes, visible } from "../../domain/VisibleText.ts"
 import { count } from "../render/Output.ts"
 import { displayWidth } from "../render/Width.ts"
 

@@ -1,6 +1,6 @@
 /** `agentd at TIME send AGENT TEXT`, `agentd at TIME goal TEXT`: sends one message or goal at a later time. */
 import type { Work } from "../../domain/ScheduleMessages.ts"
-import * as Coming from "../parse/Coming.ts"
+import * as FutureTime from "../parse/FutureTime.ts"
 import { choice, declare, map, option, send, words, type Wrong } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import * as GoalFlags from "../goals/GoalFlags.ts"
@@ -11,7 +11,7 @@ import { moment } from "./ScheduleTable.ts"
 const VERBS: ReadonlyArray<string> = ["send", "goal"]
 
 interface Parts {
-  readonly coming: Coming.Coming
+  readonly coming: FutureTime.FutureTime
   readonly verb: string
   readonly rest: ReadonlyArray<string>
 }
@@ -26,11 +26,11 @@ const partsOf = (all: ReadonlyArray<string>, span: string | undefined): Parts | 
   const time = all.slice(0, place).join(" ")
   if (time !== "" && span !== undefined) return usage("A time and --in exclude each other.", "Use only one of them.")
   const given = span === undefined ? time : `in ${span}`
-  const coming = Coming.parse(given)
+  const coming = FutureTime.parse(given)
   if (coming === undefined) {
     return usage(
       given === "" ? "The time is missing." : `Cannot read "${plain(given)}" as a future time.`,
-      `Use a form such as ${Coming.FORM}.`
+      `Use a form such as ${FutureTime.FORM}.`
     )
   }
   return { coming, verb: all[place]!, rest: all.slice(place + 1) }
@@ -69,7 +69,7 @@ export const at = declare({
     { command: "agentd schedule rm at-1", description: "Cancel the schedule at-1, which agentd at made" }
   ],
   args: {
-    words: words(`The time (${Coming.FORM}), then send AGENT TEXT, or goal TEXT`, "time-and-what"),
+    words: words(`The time (${FutureTime.FORM}), then send AGENT TEXT, or goal TEXT`, "time-and-what"),
     in: option("TIME", "Time from now, such as 20m or 1h30m"),
     catchUp: {
       ...choice(
@@ -85,7 +85,7 @@ export const at = declare({
   rpc: (given, caller, { now }) => {
     const parts = partsOf(given.words, given.in)
     if (!("coming" in parts)) throw new Error(parts.message)
-    const due = Coming.atOf(parts.coming, now)
+    const due = FutureTime.atOf(parts.coming, now)
     const text = textOf(parts)
     const work: Work =
       parts.verb === "send" ? { send: { agent: parts.rest[0]!, text } } : { goal: { text, ...GoalFlags.given(given) } }

@@ -10,8 +10,8 @@ import { createHash } from "node:crypto"
 import { constants, type Stats } from "node:fs"
 import { type FileHandle, open, readlink } from "node:fs/promises"
 import { basename, resolve } from "node:path"
-import { sizeInWords } from "../../runs/FileWords.ts"
-import * as GivenFile from "../../runs/GivenFile.ts"
+import { sizeInWords } from "../../runs/FileDescription.ts"
+import * as AttachedFile from "../../runs/AttachedFile.ts"
 import { troubleOf } from "../../config/FileTrouble.ts"
 import type { Caller } from "../../domain/Messages.ts"
 import type { Client } from "../../api/rpc/ControlClient.ts"
@@ -42,7 +42,7 @@ const kindOf = (stat: Stats): string =>
           : "no file"
 
 const tooLarge = (path: string) =>
-  failed(`${path} is larger than ${sizeInWords(GivenFile.MAX_FILE)}, the maximum size of a file.`, PLACE)
+  failed(`${path} is larger than ${sizeInWords(AttachedFile.MAX_FILE)}, the maximum size of a file.`, PLACE)
 
 const changed = (path: string) =>
   failed(`${path} changed while it was read.`, "Wait until the file no longer changes, then send it again.")
@@ -51,7 +51,7 @@ const changed = (path: string) =>
 const contentOf = async (path: string, file: FileHandle): Promise<Uint8Array> => {
   const before = await file.stat()
   if (!before.isFile()) throw failed(`${path} is ${kindOf(before)}.`, "Pass the path of a regular file.")
-  if (before.size > GivenFile.MAX_FILE) throw tooLarge(path)
+  if (before.size > AttachedFile.MAX_FILE) throw tooLarge(path)
   const content = Buffer.alloc(before.size + 1)
   let has = 0
   for (;;) {
@@ -79,12 +79,12 @@ const readOne = async (path: string): Promise<Read> => {
   })
   try {
     const content = await contentOf(path, file)
-    if (GivenFile.mediaTypeOf(content) === undefined)
-      throw failed(`${path} has a file type that cannot be sent. These can be sent: ${GivenFile.KINDS}.`, PLACE)
+    if (AttachedFile.mediaTypeOf(content) === undefined)
+      throw failed(`${path} has a file type that cannot be sent. These can be sent: ${AttachedFile.KINDS}.`, PLACE)
     const filename = basename(whole)
-    if (filename.length > GivenFile.MAX_NAME)
+    if (filename.length > AttachedFile.MAX_NAME)
       throw failed(
-        `${path} has a name of more than ${GivenFile.MAX_NAME} characters.`,
+        `${path} has a name of more than ${AttachedFile.MAX_NAME} characters.`,
         "Copy the file to a shorter name, and send the copy."
       )
     return { filename, sha256: createHash("sha256").update(content).digest("hex"), content }
@@ -94,9 +94,9 @@ const readOne = async (path: string): Promise<Read> => {
 }
 
 export const read = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
-  if (paths.length > GivenFile.MAX_FILES)
+  if (paths.length > AttachedFile.MAX_FILES)
     return yield* failed(
-      `A message can have at most ${GivenFile.MAX_FILES} files, but you passed ${paths.length}.`,
+      `A message can have at most ${AttachedFile.MAX_FILES} files, but you passed ${paths.length}.`,
       "Send some of the files with a second message, or put them into the agent's workspace.",
       ExitCode.usage
     )
@@ -109,9 +109,9 @@ export const read = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
         error instanceof VerbFailed ? error : failed(`${path} cannot be read: ${troubleOf(error)}.`, "Try again.")
     })
     size += file.content.length
-    if (size > GivenFile.MAX_MESSAGE)
+    if (size > AttachedFile.MAX_MESSAGE)
       return yield* failed(
-        `With ${path} the files are larger than ${sizeInWords(GivenFile.MAX_MESSAGE)}, the maximum size of one message.`,
+        `With ${path} the files are larger than ${sizeInWords(AttachedFile.MAX_MESSAGE)}, the maximum size of one message.`,
         "Send some of the files with a second message."
       )
     files.push(file)

@@ -7,7 +7,7 @@ import { Invocation, printLines } from "../parse/Invocation.ts"
 import { type Input, isOne, said } from "../parse/DeclaredVerb.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 import { howOf, send as sent, wrong } from "./Send.ts"
-import { agreed, each } from "../parse/Several.ts"
+import { agreed, each } from "../parse/BatchVerb.ts"
 import { textOf } from "../parse/StandardInput.ts"
 
 export const run = Effect.fnUntraced(function* (input: Input<typeof sent.args>) {

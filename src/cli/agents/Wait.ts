@@ -8,12 +8,12 @@ import { Clock, Effect, Stream } from "effect"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { after } from "../../domain/BoardRow.ts"
 import { unstarted } from "../../config/ProjectName.ts"
-import { isOver, predicate, type Word } from "../../domain/Words.ts"
+import { isOver, predicate, type Word } from "../../domain/StatusWords.ts"
 import { call, type Client, DaemonUnreachable } from "../../api/rpc/ControlClient.ts"
-import { lostAnswer } from "../../api/rpc/LostAnswer.ts"
+import { lostAnswer } from "../../api/rpc/ConnectionLost.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 import { nameOf } from "../sessions/Board.ts"
-import { type Aim, isLabelled, isPattern, listed } from "../sessions/Choose.ts"
+import { type Aim, isLabelled, isPattern, listed } from "../sessions/RowFilter.ts"
 import type { Targets } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
@@ -22,8 +22,8 @@ import { nobody } from "../parse/Names.ts"
 import { status } from "../daemon/DaemonLife.ts"
 import { age } from "../render/Output.ts"
 import type { Paths } from "../parse/Paths.ts"
-import * as Patience from "../parse/Patience.ts"
-import { ambiguous, isUnstarted, type Unclear } from "../parse/Resolve.ts"
+import * as StartupWait from "../parse/StartupWait.ts"
+import { ambiguous, isUnstarted, type Unclear } from "../parse/NamePatterns.ts"
 
 export interface Input {
   readonly names: ReadonlyArray<string>
@@ -138,7 +138,7 @@ const folded = (client: Client): Effect.Effect<void, Effect.Error<ReturnType<Cli
 const back = ({ socket, state }: Paths, error: DaemonUnreachable) =>
   Effect.raceFirst(
     Effect.retry(status(socket), Backoff.waits(Backoff.constant(AGAIN))),
-    Effect.andThen(Patience.untilIdle(state, true), Effect.fail(error))
+    Effect.andThen(StartupWait.untilIdle(state, true), Effect.fail(error))
   )
 
 export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }: Input) {

@@ -2,7 +2,7 @@
 import type { GoalInfo } from "../../domain/GoalMessages.ts"
 import type { ExplainReply, WhyReply } from "../../board/DaemonMessages.ts"
 import { type Ask, declare, read, word, type World } from "../parse/DeclaredVerb.ts"
-import { LOOKS, predicate } from "../../domain/Words.ts"
+import { LOOKS, predicate } from "../../domain/StatusWords.ts"
 import { age, clock, lookColour, paint, plain } from "../render/Output.ts"
 
 type Subject = Pick<WhyReply["agent"], "nextAt" | "reason" | "restsOn" | "since" | "word"> & { readonly name: string }

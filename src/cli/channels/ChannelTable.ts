@@ -1,6 +1,6 @@
 /** ChannelTable: formats channels, their seats and their posts. Pure. */
 import type { ChannelInfo, ChannelPost, ChannelView, SeatInfo } from "../../domain/ChannelMessages.ts"
-import { LOOKS } from "../../domain/Words.ts"
+import { LOOKS } from "../../domain/StatusWords.ts"
 import {
   age,
   type Cell,

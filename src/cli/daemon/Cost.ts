@@ -4,7 +4,7 @@ import type { CostKey, CostRow } from "../../board/CostMessages.ts"
 import { csv } from "../render/Csv.ts"
 import { declare, map, moment, off, option, read } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
-import { atOf } from "../parse/Moment.ts"
+import { atOf } from "../parse/TimeExpression.ts"
 import { type Cell, plain, table } from "../render/Output.ts"
 
 const KEYS = ["project", "agent", "model", "day", "hour", "goal"] as const satisfies ReadonlyArray<CostKey>

@@ -5,22 +5,22 @@
 import { Clock, Console, Duration, Effect } from "effect"
 import * as ProcessTable from "../../runs/process/ProcessTable.ts"
 import type { StorageError } from "../../core/event-log/EventLog.ts"
-import * as StoreHolder from "../../core/event-log/StoreHolder.ts"
+import * as StoreOwner from "../../core/event-log/StoreOwner.ts"
 import { loadUser } from "../../config/ConfigFile.ts"
 import * as StateFolder from "../../core/event-log/StateFolder.ts"
 import { call, cutOff, type DaemonUnreachable } from "../../api/rpc/ControlClient.ts"
 import { checkLength, probe } from "../../api/rpc/Endpoint.ts"
 import type { StatusReply } from "../../board/DaemonMessages.ts"
 import * as DaemonNode from "../../systemd/DaemonNode.ts"
-import { type How, fewFiles, launch } from "../../systemd/Launch.ts"
+import { type How, fewFiles, launch } from "../../systemd/DaemonLauncher.ts"
 import * as Unit from "../../systemd/Unit.ts"
 import { unitName } from "../../systemd/Unit.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
 import { Entry, Invocation } from "../parse/Invocation.ts"
-import * as Patience from "../parse/Patience.ts"
+import * as StartupWait from "../parse/StartupWait.ts"
 import type { Paths } from "../parse/Paths.ts"
-import { supported } from "../parse/Supported.ts"
+import { supported } from "../parse/PlatformCheck.ts"
 import type { CommandRefused } from "../../domain/Messages.ts"
 import * as Backoff from "../../core/supervision/Backoff.ts"
 
@@ -57,7 +57,7 @@ const untilItAnswers = ({ socket, state }: Paths, where: string, quiet: boolean)
     }),
     Effect.raceFirst(
       Effect.andThen(
-        Patience.untilIdle(state, quiet),
+        StartupWait.untilIdle(state, quiet),
         Effect.fail(
           new VerbFailed({
             message: `The daemon was started but does not answer at ${socket}.`,
@@ -98,14 +98,14 @@ const untilItEnds = (how: How) =>
  * ended. Fails if the daemon makes no progress.
  */
 export const comesBack = Effect.fnUntraced(function* ({ socket, state }: Paths, quiet: boolean) {
-  const pid = StoreHolder.here(state)
+  const pid = StoreOwner.here(state)
   if (pid === undefined) return undefined
   if (!quiet) yield* Console.error(`${cutOff(socket, pid).message} Waiting for it …`)
   const ended: Effect.Effect<undefined> = Effect.suspend(() =>
-    StoreHolder.here(state) === undefined ? Effect.succeed(undefined) : Effect.andThen(Effect.sleep(POLL), ended)
+    StoreOwner.here(state) === undefined ? Effect.succeed(undefined) : Effect.andThen(Effect.sleep(POLL), ended)
   )
   const answers = Effect.retry(status(socket), Backoff.waits(Backoff.constant(POLL)))
-  const given = Effect.andThen(Patience.untilIdle(state, true), Effect.fail(cutOff(socket, pid)))
+  const given = Effect.andThen(StartupWait.untilIdle(state, true), Effect.fail(cutOff(socket, pid)))
   return yield* Effect.raceAllFirst([answers, ended, given])
 })
 

@@ -8,13 +8,13 @@
 import { Clock, Effect, FileSystem, HashMap } from "effect"
 import { join } from "node:path"
 import * as DaemonLog from "../../app/DaemonLog.ts"
-import { folds } from "../../app/Folds.ts"
+import { folds } from "../../app/FeatureFolds.ts"
 import { StorageError } from "../../core/event-log/EventLog.ts"
-import type { Beginning } from "../../core/event-log/Beginning.ts"
+import type { BaselineFile } from "../../core/event-log/BaselineFile.ts"
 import * as RepairStore from "../../core/event-log/Repair.ts"
 import type { Cut, Cuts } from "../../core/event-log/Cuts.ts"
 import type { RuneRow } from "../../core/event-log/RuneRow.ts"
-import { firstState } from "../../core/event-log/FirstState.ts"
+import { firstState } from "../../core/event-log/InitialState.ts"
 import * as StoreLock from "../../core/event-log/StoreLock.ts"
 import { confirm } from "../parse/Confirm.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
@@ -112,7 +112,7 @@ const brokenIn = (state: unknown): string | undefined => {
 /**
  * Makes a function that folds a conversation's runes in their order. It returns why a rune does not fold, or undefined.
  */
-const foldsOf = (conversation: string) => (beginning: Beginning | undefined) => {
+const foldsOf = (conversation: string) => (beginning: BaselineFile | undefined) => {
   const own = folds.filter((fold) => fold.of?.(conversation) ?? true)
   const states = new Map(own.map((fold) => [fold, firstState(beginning, conversation, fold)]))
   return (row: RuneRow): string | undefined => {

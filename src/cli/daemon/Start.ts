@@ -5,13 +5,13 @@ import { call } from "../../api/rpc/ControlClient.ts"
 import type { ProjectInfo } from "../../domain/Messages.ts"
 import { load } from "../../config/ConfigFile.ts"
 import { distinguished } from "../../config/ProjectName.ts"
-import * as Checks from "../setup/Checks.ts"
+import * as DoctorChecks from "../setup/DoctorChecks.ts"
 import * as ConfigRows from "../projects/ConfigRows.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
 import { hint, Invocation, print, printLines } from "../parse/Invocation.ts"
-import { noProject, unregistered } from "../parse/NearName.ts"
+import { noProject, unregistered } from "../parse/MisnamedConfig.ts"
 import { plainLines } from "../render/Output.ts"
 import { checkName, rename } from "../projects/ProjectFile.ts"
 import * as Trust from "../projects/Trust.ts"
@@ -112,10 +112,10 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   const { config } = caller
   const project = config === null ? null : yield* begin(config)
   const over = project !== null && (yield* isOver(project))
-  const warned = (yield* Checks.configs(config, paths.userConfig)).filter(({ name }) => name === "notify")
+  const warned = (yield* DoctorChecks.configs(config, paths.userConfig)).filter(({ name }) => name === "notify")
   const lines = [
     launched ? `The daemon is ${verb} (pid ${pid}).` : `The daemon is already running (pid ${pid}).`,
-    ...Checks.reaped(pid).map(({ detail, remedy }) => `Warning: ${detail}. ${remedy}`),
+    ...DoctorChecks.reaped(pid).map(({ detail, remedy }) => `Warning: ${detail}. ${remedy}`),
     ...(status.daemon.zone?.doubt == null ? [] : [`${status.daemon.zone.doubt}.`]),
     ...(project === null ? [yield* unregistered] : over ? [] : [...projectLines(project), ...(yield* twinOf(project))]),
     ...warned.flatMap(({ detail }) => plainLines(`Warning: ${detail}`))

@@ -6,7 +6,7 @@ import * as Accounts from "./Accounts.ts"
 import * as ConfigRows from "../projects/ConfigRows.ts"
 import { declare, off, read, type World } from "../parse/DeclaredVerb.ts"
 import { shown as bytes } from "../../config/ByteCount.ts"
-import { LOOKS } from "../../domain/Words.ts"
+import { LOOKS } from "../../domain/StatusWords.ts"
 import { age, clock, type Colour, count, lookColour, paint, plain, plainLines } from "../render/Output.ts"
 
 const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: string, colour: Colour] } = {

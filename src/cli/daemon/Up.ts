@@ -11,8 +11,8 @@ import type { ConfigChangeInfo } from "../../domain/Messages.ts"
 import * as ConfigRows from "../projects/ConfigRows.ts"
 import { credentials } from "../setup/Credentials.ts"
 import { Entry, hint, Invocation, printLines } from "../parse/Invocation.ts"
-import { unregistered } from "../parse/NearName.ts"
-import { supported } from "../parse/Supported.ts"
+import { unregistered } from "../parse/MisnamedConfig.ts"
+import { supported } from "../parse/PlatformCheck.ts"
 
 export const run = Effect.fnUntraced(function* () {
   const { caller, colour, columns, interactive, paths } = yield* Invocation

@@ -7,10 +7,10 @@
  * marked. A call can be approved only where it is shown in full.
  */
 import type { Question } from "../../runs/Question.ts"
-import { visible } from "../../domain/Visible.ts"
+import { visible } from "../../domain/VisibleText.ts"
 import type { WaitingReply, WaitingRow } from "../../board/WaitingMessages.ts"
 import type { World } from "../parse/DeclaredVerb.ts"
-import { inWorld } from "../parse/Hint.ts"
+import { inWorld } from "../parse/HintCommand.ts"
 import { age, type Colour, paint, plain } from "../render/Output.ts"
 
 export const NOTHING: WaitingReply = { rows: [], more: 0 }

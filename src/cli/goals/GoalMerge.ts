@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import type { MergeReply } from "../../domain/GoalMessages.ts"
 import type { Caller } from "../../domain/Messages.ts"
-import * as PersonGit from "../../runs/git/PersonGit.ts"
+import * as UserGit from "../../runs/git/UserGit.ts"
 import { call } from "../../api/rpc/ControlClient.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
@@ -32,7 +32,7 @@ const finish = Effect.fnUntraced(function* (
 ) {
   const { paths } = yield* Invocation
   const git = (...args: ReadonlyArray<string>) =>
-    Effect.catchTag(PersonGit.run(folder, ...args), "GitUnavailable", ({ message, remedy }) => refuse(message, remedy))
+    Effect.catchTag(UserGit.run(folder, ...args), "GitUnavailable", ({ message, remedy }) => refuse(message, remedy))
   const { code, stderr, stdout } = yield* git("status", "--porcelain", "--untracked-files=no")
   if (code !== 0)
     return yield* refuse(

@@ -5,7 +5,7 @@
  * dependencies. The indentation has a limit.
  */
 import type { Finding, GoalInfo, GoalPage, TaskInfo } from "../../domain/GoalMessages.ts"
-import { LOOKS, predicate } from "../../domain/Words.ts"
+import { LOOKS, predicate } from "../../domain/StatusWords.ts"
 import { age, type Colour, count, cut, lookColour, paint, plain, table, type TableOptions } from "../render/Output.ts"
 
 const marks: { readonly [state in TaskInfo["state"]]: readonly [string, Colour | undefined] } = {

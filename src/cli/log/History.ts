@@ -10,12 +10,12 @@ import { csv } from "../render/Csv.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { definedOf, onSource, refused, type Source } from "./LogSource.ts"
 import { chosen } from "./LogsChoice.ts"
-import { atOf, type Moment } from "../parse/Moment.ts"
+import { atOf, type TimeExpression } from "../parse/TimeExpression.ts"
 
 export interface Input {
   readonly names: ReadonlyArray<string>
   readonly lines: number
-  readonly since: Moment | undefined
+  readonly since: TimeExpression | undefined
   readonly grep: RegExp | undefined
   readonly csv: boolean
 }

@@ -1,5 +1,5 @@
 /** `agentd log`: formats the rune log, one rune per line. */
-import { words } from "../../runs/FileWords.ts"
+import { words } from "../../runs/FileDescription.ts"
 import type { Caller } from "../../domain/Messages.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
 import type { LogSelection } from "../../board/DaemonMessages.ts"
@@ -14,8 +14,8 @@ import {
   options,
   readAll
 } from "../parse/DeclaredVerb.ts"
-import { atOf } from "../parse/Moment.ts"
-import { MARK } from "../../domain/HalfAnswer.ts"
+import { atOf } from "../parse/TimeExpression.ts"
+import { MARK } from "../../domain/TruncatedAnswer.ts"
 import { clock, cut, paint, plain, stateColour } from "../render/Output.ts"
 
 /** Number of runes that are printed by default. */

@@ -14,7 +14,7 @@ import { Invocation } from "../parse/Invocation.ts"
 import { definedOf, onSource, refused, type Source } from "./LogSource.ts"
 import { type Chosen, chosen } from "./LogsChoice.ts"
 import { type Entry, KINDS, lineOf, LogsView, Names, type Style, valueOf, type What } from "./LogsView.ts"
-import { atOf, type Moment } from "../parse/Moment.ts"
+import { atOf, type TimeExpression } from "../parse/TimeExpression.ts"
 import { plain } from "../render/Output.ts"
 import { READS, runNamed, runsOf } from "./Runs.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
@@ -24,8 +24,8 @@ export interface Input {
   readonly follow: boolean
   readonly lines: number | undefined
   readonly grep: RegExp | undefined
-  readonly since: Moment | undefined
-  readonly until: Moment | undefined
+  readonly since: TimeExpression | undefined
+  readonly until: TimeExpression | undefined
   readonly level: number | undefined
   readonly only: What | undefined
   readonly run: string | undefined

@@ -6,7 +6,7 @@
  */
 import type { ConversationInfo } from "../../domain/Messages.ts"
 import { isOf } from "../../config/ProjectName.ts"
-import { fits, isPattern } from "../sessions/Choose.ts"
+import { fits, isPattern } from "../sessions/RowFilter.ts"
 
 export type Home = Pick<ConversationInfo, "conversation" | "project" | "config" | "state" | "agents">
 

@@ -1,7 +1,7 @@
 /** `agentd log --runs`: lists the runs of agents, newest first: start, duration, turns, cost, and outcome. */
 import type { Rune } from "../../core/event-log/Rune.ts"
-import { ENDINGS } from "../../domain/Endings.ts"
-import { LOOKS, type Word } from "../../domain/Words.ts"
+import { ENDINGS } from "../../domain/EndReasons.ts"
+import { LOOKS, type Word } from "../../domain/StatusWords.ts"
 import { csv, type Field, moment as momentOf } from "../render/Csv.ts"
 import { all as asked, count, declare, map, off, read, readAll, words, type World } from "../parse/DeclaredVerb.ts"
 import { chosen } from "./LogsChoice.ts"

@@ -10,15 +10,15 @@ import { Clock, Effect, Random, Result, Schema, Stream } from "effect"
 import { agentKinds } from "../../agents/machines/AgentKinds.ts"
 import { after } from "../../domain/BoardRow.ts"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
-import * as Frame from "../../domain/Frame.ts"
+import * as MessageFrame from "../../domain/MessageFrame.ts"
 import * as ToolSchema from "../../runs/ToolSchema.ts"
 import type { Caller } from "../../domain/Messages.ts"
-import { predicate } from "../../domain/Words.ts"
+import { predicate } from "../../domain/StatusWords.ts"
 import { reader } from "../../core/event-log/EventKinds.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
 import { call, type Client, type DaemonUnreachable } from "../../api/rpc/ControlClient.ts"
 import { nameOf } from "../sessions/Board.ts"
-import { AIMS } from "../sessions/Choose.ts"
+import { AIMS } from "../sessions/RowFilter.ts"
 import { KINDS, LogsView } from "../log/LogsView.ts"
 import { BadInput } from "./McpTools.ts"
 import type { Tool } from "./McpServer.ts"
@@ -68,9 +68,9 @@ const agent = text('The agent\'s name in this project, or project/agent, as the 
 const count = (most: number, description: string) =>
   Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: most })).annotate({ description }))
 
-const framed = Effect.fnUntraced(function* (all: ReadonlyArray<Frame.Framed>) {
+const framed = Effect.fnUntraced(function* (all: ReadonlyArray<MessageFrame.Framed>) {
   const drawn = `${yield* Random.nextInt}/${yield* Random.nextInt}/${yield* Random.nextInt}`
-  return Frame.framed(drawn, all).join("\n\n")
+  return MessageFrame.framed(drawn, all).join("\n\n")
 })
 
 const cut = (value: unknown, most: number): string => {
@@ -106,14 +106,17 @@ const turns = reader({
   "turn.interrupted": agentKinds["turn.interrupted"]
 })
 
-const turnOf = (rune: Rune): Frame.Framed | undefined => {
+const turnOf = (rune: Rune): MessageFrame.Framed | undefined => {
   const read = turns(rune)
   const at = `at ${new Date(rune.at).toISOString()} (rune ${rune.eventId})`
   switch (read?.kind) {
     case "inbox.received": {
       const { event } = read.payload
       if (event._tag !== "Received") return undefined
-      return { about: `from ${Frame.sender(event.message.from)}, ${at}`, text: cut(event.message.text, MAX_INPUT) }
+      return {
+        about: `from ${MessageFrame.sender(event.message.from)}, ${at}`,
+        text: cut(event.message.text, MAX_INPUT)
+      }
     }
     case "turn.completed":
       return { about: `the agent answered, ${at}`, text: cut(read.payload.final_output, MAX_ANSWER) }

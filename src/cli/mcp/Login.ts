@@ -10,7 +10,7 @@ import { Clock, Console, Context, Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
 import { createHash, randomBytes } from "node:crypto"
 import { join } from "node:path"
-import * as McpGrant from "../../runs/model/McpGrant.ts"
+import * as McpTokens from "../../runs/model/McpTokens.ts"
 import { ModelHttp } from "../../runs/model/ModelHttp.ts"
 import * as OAuth from "../../runs/model/OAuth.ts"
 import { load } from "../../config/ConfigFile.ts"
@@ -157,9 +157,9 @@ const login = Effect.fnUntraced(function* (name: string, browser: boolean) {
           )
         : byBrowser(at, page)
   const { clientId, tokens } = yield* way
-  const grant = yield* McpGrant.ofTokens({ url: server.url, tokenEndpoint: issuer.token_endpoint, clientId }, tokens)
+  const grant = yield* McpTokens.ofTokens({ url: server.url, tokenEndpoint: issuer.token_endpoint, clientId }, tokens)
   const { paths } = yield* Invocation
-  yield* McpGrant.write(join(paths.state, "logins"), grant)
+  yield* McpTokens.write(join(paths.state, "logins"), grant)
   const { expiresAt = null, refreshToken } = grant
   yield* print({ server: name, url: server.url, expiresAt, renews: refreshToken !== undefined }, () => [
     plain(`Logged in to ${name} (${server.url}). Its agents use the login from their next attempt on.`)

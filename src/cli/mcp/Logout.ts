@@ -1,7 +1,7 @@
 /** `agentd logout SERVER`: deletes the stored login of a remote MCP server of this project. */
 import { Effect } from "effect"
 import { join } from "node:path"
-import * as McpGrant from "../../runs/model/McpGrant.ts"
+import * as McpTokens from "../../runs/model/McpTokens.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { serverOf } from "./Login.ts"
 import { plain } from "../render/Output.ts"
@@ -9,7 +9,7 @@ import { plain } from "../render/Output.ts"
 export const run = Effect.fnUntraced(function* ({ server: name }: { readonly server: string }) {
   const { url } = yield* serverOf(name)
   const { paths } = yield* Invocation
-  const forgotten = yield* McpGrant.remove(join(paths.state, "logins"), url)
+  const forgotten = yield* McpTokens.remove(join(paths.state, "logins"), url)
   yield* print({ server: name, url, forgotten }, () => [
     plain(forgotten ? `The login for ${name} (${url}) was deleted.` : `There was no login for ${name} (${url}).`)
   ])

@@ -11,7 +11,7 @@
  * only the protocol.
  */
 import { Effect, Schedule } from "effect"
-import { ASSISTANT } from "../../domain/Frame.ts"
+import { ASSISTANT } from "../../domain/MessageFrame.ts"
 import { call } from "../../api/rpc/ControlClient.ts"
 import { probe } from "../../api/rpc/Endpoint.ts"
 import * as Assistant from "./AssistantTools.ts"

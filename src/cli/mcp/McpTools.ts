@@ -5,9 +5,9 @@
  * Guarantees: invalid input is rejected with the name of the field before the daemon is called. Every error is a text
  * that says what to do next.
  */
-import { words } from "../../runs/FileWords.ts"
+import { words } from "../../runs/FileDescription.ts"
 import { Effect, Random, Result, Schema } from "effect"
-import * as Frame from "../../domain/Frame.ts"
+import * as MessageFrame from "../../domain/MessageFrame.ts"
 import * as ToolSchema from "../../runs/ToolSchema.ts"
 import { call, type Client, type DaemonUnreachable } from "../../api/rpc/ControlClient.ts"
 import type { Voice } from "../../config/AgentConfig.ts"
@@ -83,12 +83,14 @@ const inbox = tool({
     Effect.gen(function* () {
       const { messages, more } = yield* client.VoiceInbox({ runId })
       if (messages.length === 0) return "Your inbox is empty."
-      const told = messages.map(({ at, carried, files = [], from, messageId, text }): Frame.Framed => ({
-        about: `from ${Frame.sender(from)} at ${new Date(at).toISOString()} (${messageId}${carried ? "; your current task" : ""})${files.length === 0 ? "" : ` with ${files.map(words).join("; ")}`}`,
+      const told = messages.map(({ at, carried, files = [], from, messageId, text }): MessageFrame.Framed => ({
+        about: `from ${MessageFrame.sender(from)} at ${new Date(at).toISOString()} (${messageId}${carried ? "; your current task" : ""})${files.length === 0 ? "" : ` with ${files.map(words).join("; ")}`}`,
         text
       }))
       const drawn = `${yield* Random.nextInt}/${yield* Random.nextInt}/${yield* Random.nextInt}`
-      return [...Frame.framed(drawn, told), ...(more === 0 ? [] : [`… and ${more} more after these.`])].join("\n\n")
+      return [...MessageFrame.framed(drawn, told), ...(more === 0 ? [] : [`… and ${more} more after these.`])].join(
+        "\n\n"
+      )
     })
 })
 

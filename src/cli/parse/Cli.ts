@@ -11,17 +11,17 @@ import * as AgentVerbs from "../agents/AgentVerbs.ts"
 import * as ChannelVerbs from "../channels/ChannelVerbs.ts"
 import { commandOf, commandsOf } from "./DeclaredCommand.ts"
 import * as Declared from "./DeclaredVerbs.ts"
-import { behind } from "../render/DoorConsole.ts"
+import { behind } from "../render/ProgramConsole.ts"
 import { ExitCode, meanings } from "./ExitCode.ts"
-import { told } from "../render/Explanation.ts"
+import { told } from "../render/ErrorText.ts"
 import * as GoalVerbs from "../goals/GoalVerbs.ts"
-import * as Habits from "./Habits.ts"
+import * as VerbAliases from "./VerbAliases.ts"
 import { AGENTS, ROLES } from "../setup/InitChoices.ts"
 import { worldOf } from "../../config/Places.ts"
 import * as Paths from "./Paths.ts"
 import { project } from "../projects/ProjectVerbs.ts"
 import * as Renamed from "./Renamed.ts"
-import { reported } from "./Reported.ts"
+import { reported } from "./FailureOutput.ts"
 import { service } from "../setup/ServiceVerbs.ts"
 import * as ScheduleVerbs from "../agents/ScheduleVerbs.ts"
 import * as SessionVerbs from "../sessions/SessionVerbs.ts"
@@ -375,7 +375,7 @@ const exitCodes = meanings.map(([code, meaning]) => `${String(code).padStart(5)}
 const agentd = Command.make(
   "agentd",
   {},
-  verb(() => import("./Alone.ts"))
+  verb(() => import("./NoCommand.ts"))
 ).pipe(
   Command.withDescription(
     `Runs AI coding agents unattended, and keeps them under control.\n\n  Exit codes:\n${exitCodes}`
@@ -434,7 +434,7 @@ type Wrong = Extract<Parameters<CliOutput.Presenter["present"]>[0], { readonly _
 const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
   const [first] = errors
   const habit =
-    first?._tag === "UnknownSubcommand" && commandPath.length === 1 ? Habits.meant(first.subcommand) : undefined
+    first?._tag === "UnknownSubcommand" && commandPath.length === 1 ? VerbAliases.meant(first.subcommand) : undefined
   return {
     tag: first?._tag ?? "InvalidInvocation",
     code: "invalid" as const,
@@ -484,7 +484,7 @@ const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
 
 /** Runs one command line, and returns its exit code. The effect fails only if it is interrupted. */
 export const run = (given: ReadonlyArray<string>) => {
-  const { args: present, note } = Renamed.present(Habits.asFlags(given))
+  const { args: present, note } = Renamed.present(VerbAliases.asFlags(given))
   const args = withProgram(Renamed.asOneWord(present))
   const options = args.includes("--") ? args.slice(0, args.indexOf("--")) : args
   return (note === undefined || options.includes("--json") ? Effect.void : Console.error(note)).pipe(

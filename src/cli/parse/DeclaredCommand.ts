@@ -136,7 +136,7 @@ const carriedOut = (verb: DeclaredVerb) =>
       if (kind === "text") input[field] = yield* textOf(given[field] as string | undefined)
     }
     if (verb.several !== undefined && (!isOne(input) || doesOutside(verb.several, input, caller) !== undefined)) {
-      const { agreed, run } = yield* Effect.promise(() => import("./Several.ts"))
+      const { agreed, run } = yield* Effect.promise(() => import("./BatchVerb.ts"))
       if (!isOne(input)) return yield* run(verb, verb.several, input)
       const [{ called }] = yield* agreed(verb.several, input)
       Object.assign(input, { name: called, names: [called] })

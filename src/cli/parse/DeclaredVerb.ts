@@ -11,9 +11,9 @@
  */
 import type { Caller, Done } from "../../domain/Messages.ts"
 import type { PayloadOf, PlainTag, Reply, Tag } from "../../api/rpc/ProcedureTypes.ts"
-import type { Moment } from "./Moment.ts"
-import { isPattern } from "../sessions/Choose.ts"
-import { inWorld } from "./Hint.ts"
+import type { TimeExpression } from "./TimeExpression.ts"
+import { isPattern } from "../sessions/RowFilter.ts"
+import { inWorld } from "./HintCommand.ts"
 import { plain } from "../render/Output.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
 
@@ -108,7 +108,7 @@ export const choice = <const A extends string>(of: ReadonlyArray<A>, fallback: A
   description
 })
 /** Declares a flag for a past point in time: `10m` (ago), or a date. */
-export const moment = (metavar: string, description: string): Arg<Moment | undefined> => ({
+export const moment = (metavar: string, description: string): Arg<TimeExpression | undefined> => ({
   kind: "moment",
   metavar,
   description

@@ -35,7 +35,7 @@ import * as Set from "../agents/Set.ts"
 import * as Spawn from "../agents/Spawn.ts"
 import * as Status from "../daemon/Status.ts"
 import * as Tree from "../daemon/Tree.ts"
-import * as Waits from "../daemon/Waits.ts"
+import * as WaitingRows from "../daemon/WaitingRows.ts"
 import * as Why from "../agents/Why.ts"
 
 interface Exports {
@@ -57,7 +57,7 @@ const goal = verbsOf(Goal)
 export const goals = verbsOf(GoalList, GoalLife)
 export const at = verbsOf(At)
 export const schedules = verbsOf(Schedule)
-export const sessions = verbsOf(Waits, Answer, Forget)
+export const sessions = verbsOf(WaitingRows, Answer, Forget)
 export const alerts = verbsOf(Alerts, Notify, AlertTest)
 export const configs = verbsOf(ConfigDiff)
 export const access = verbsOf(AccessVerbs)

@@ -6,7 +6,7 @@ import { Console, Context, Effect, Option, Schema, Stdio, Terminal } from "effec
 import { TerminalCapabilities } from "effect/cli"
 import { userInfo } from "node:os"
 import type { Caller, ConfigChangeInfo } from "../../domain/Messages.ts"
-import * as Hint from "./Hint.ts"
+import * as HintCommand from "./HintCommand.ts"
 import * as Paths from "./Paths.ts"
 import { worldOf } from "../../config/Places.ts"
 import { json as jsonOf } from "../render/TerminalDoor.ts"
@@ -97,7 +97,7 @@ export const make = Effect.fnUntraced(function* (flags: {
 })
 
 /** Adds `--state` to the commands in a hint if this state directory is not the default one. */
-export const hint = (text: string) => Effect.map(Invocation, ({ paths }) => Hint.inWorld(text, worldOf(paths)))
+export const hint = (text: string) => Effect.map(Invocation, ({ paths }) => HintCommand.inWorld(text, worldOf(paths)))
 
 export const printLines = (lines: ReadonlyArray<string>) =>
   Effect.forEach(lines, (line) => Console.log(line), { discard: true })
@@ -105,5 +105,5 @@ export const printLines = (lines: ReadonlyArray<string>) =>
 /** Prints `value` as JSON with --json. Otherwise prints the lines, with `--state` in their commands if needed. */
 export const print = (value: unknown, lines: () => ReadonlyArray<string>) =>
   Effect.flatMap(Invocation, ({ json, paths }) =>
-    printLines(json ? [jsonOf(value)] : lines().map((line) => Hint.inWorld(line, worldOf(paths))))
+    printLines(json ? [jsonOf(value)] : lines().map((line) => HintCommand.inWorld(line, worldOf(paths))))
   )

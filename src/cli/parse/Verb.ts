@@ -4,7 +4,7 @@
  */
 import { Effect, Option } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
-import * as StoreHolder from "../../core/event-log/StoreHolder.ts"
+import * as StoreOwner from "../../core/event-log/StoreOwner.ts"
 import * as Invocation from "./Invocation.ts"
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
@@ -36,7 +36,7 @@ export const verb =
       const { run } = yield* Effect.promise(load)
       return yield* run(input).pipe(
         Effect.provideService(Invocation.Invocation, invocation),
-        Effect.provideService(StoreHolder.Here, () => StoreHolder.here(invocation.paths.state))
+        Effect.provideService(StoreOwner.Here, () => StoreOwner.here(invocation.paths.state))
       )
     })
 

@@ -3,7 +3,7 @@
  * Pure.
  */
 import type { ConfigChangeInfo, ProjectInfo } from "../../domain/Messages.ts"
-import { visible } from "../../domain/Visible.ts"
+import { visible } from "../../domain/VisibleText.ts"
 import { age, type Colour, paint, plain } from "../render/Output.ts"
 
 /** The projects whose config needs the user: it is invalid, or a change waits for approval. */

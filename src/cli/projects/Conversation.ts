@@ -2,7 +2,7 @@
 import type { ConversationInfo, Spending } from "../../domain/Messages.ts"
 import { declare, read, send, word, words } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
-import { LOOKS, predicate } from "../../domain/Words.ts"
+import { LOOKS, predicate } from "../../domain/StatusWords.ts"
 import { age, clock, count, lookColour, paint, plain, table, type TableOptions } from "../render/Output.ts"
 
 const units: {

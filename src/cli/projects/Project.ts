@@ -2,7 +2,7 @@
 import { dirname } from "node:path"
 import type { Board, BoardRow } from "../../domain/BoardMessages.ts"
 import type { ConversationInfo, ProjectInfo } from "../../domain/Messages.ts"
-import { LOOKS, rankOf, type Word, WORDS } from "../../domain/Words.ts"
+import { LOOKS, rankOf, type Word, WORDS } from "../../domain/StatusWords.ts"
 import { isOver, list } from "./Conversation.ts"
 import { spentOf } from "../sessions/Board.ts"
 import { act, all, declare, map, off, oneOf, option, read, send, words, type World } from "../parse/DeclaredVerb.ts"

@@ -7,14 +7,14 @@
 import { Effect, Stream } from "effect"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { after } from "../../domain/BoardRow.ts"
-import { isOver, predicate } from "../../domain/Words.ts"
+import { isOver, predicate } from "../../domain/StatusWords.ts"
 import { call } from "../../api/rpc/ControlClient.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { age } from "../render/Output.ts"
 import { ask, find } from "./ProjectLife.ts"
-import { each } from "../parse/Several.ts"
+import { each } from "../parse/BatchVerb.ts"
 
 export interface Input {
   readonly name: string | undefined

@@ -4,7 +4,7 @@
  * Guarantees: a symbol and its replacement are both one cell wide, so that columns do not move. Other text of agents
  * and users is unchanged.
  */
-import { LOOKS } from "../../domain/Words.ts"
+import { LOOKS } from "../../domain/StatusWords.ts"
 
 const MARKS: ReadonlyMap<string, string> = new Map<string, string>([
   ...Object.values(LOOKS).map(({ ascii, glyph }) => [glyph, ascii] as const),

@@ -6,7 +6,7 @@
  */
 import { Duration, Option, Schema } from "effect"
 import { Span } from "../../config/Span.ts"
-import type { Moment } from "../parse/Moment.ts"
+import type { TimeExpression } from "../parse/TimeExpression.ts"
 
 export const FORM = '"10m", "2 hours ago", 14:00, yesterday, or a date such as 2026-11-21T09:00'
 
@@ -25,7 +25,7 @@ const clockOf = (text: string): number | undefined => {
 const agoOf = (text: string): string => (/\sago$/.test(text) ? text.slice(0, -"ago".length).trimEnd() : text)
 
 /** Parses a point in time; undefined if the text has none of the known forms. */
-export const parse = (given: string): Moment | undefined => {
+export const parse = (given: string): TimeExpression | undefined => {
   const text = given.trim().toLowerCase()
   if (text === "now") return { _tag: "Ago", millis: 0 }
   if (Object.hasOwn(DAYS, text)) return { _tag: "Day", back: DAYS[text]! }

@@ -4,7 +4,7 @@
  * Guarantees: columns line up, whatever their cells contain. No text of an agent reaches the terminal as a control
  * sequence.
  */
-import type { Look } from "../../domain/Words.ts"
+import type { Look } from "../../domain/StatusWords.ts"
 import { displayWidth } from "./Width.ts"
 
 export type Colour = "red" | "green" | "yellow" | "cyan" | "blue" | "magenta" | "dim" | "bold"

@@ -6,8 +6,8 @@
  */
 import { isNear, warning } from "../../domain/ErrorLimit.ts"
 import type { Board, BoardRow } from "../../domain/BoardMessages.ts"
-import { GROUPS, LOOKS, phrase, type Word } from "../../domain/Words.ts"
-import { inWorld } from "../parse/Hint.ts"
+import { GROUPS, LOOKS, phrase, type Word } from "../../domain/StatusWords.ts"
+import { inWorld } from "../parse/HintCommand.ts"
 import { age, type Cell, cut, lookColour, paint, plain, table, type TableOptions } from "../render/Output.ts"
 import { displayWidth } from "../render/Width.ts"
 

@@ -3,10 +3,10 @@
  * updates the list.
  */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
-import { WORDS } from "../../domain/Words.ts"
+import { WORDS } from "../../domain/StatusWords.ts"
 import { ascii } from "../render/Ascii.ts"
 import { BY, render } from "./Board.ts"
-import { chosen } from "./Choose.ts"
+import { chosen } from "./RowFilter.ts"
 import { csv, type Field, moment } from "../render/Csv.ts"
 import { choice, declare, map, off, option, options, read, words } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"

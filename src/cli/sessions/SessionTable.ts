@@ -4,8 +4,8 @@
  */
 import * as NodePath from "node:path"
 import type { PlateInfo } from "../../domain/Messages.ts"
-import { LOOKS } from "../../domain/Words.ts"
-import { inWorld } from "../parse/Hint.ts"
+import { LOOKS } from "../../domain/StatusWords.ts"
+import { inWorld } from "../parse/HintCommand.ts"
 import { age, type Cell, cut, lookColour, plain, table, type TableOptions } from "../render/Output.ts"
 
 export const waits = ({ status }: PlateInfo): boolean => status === "AwaitingInput" || status === "AwaitingApproval"

@@ -13,7 +13,7 @@ import * as fs from "node:fs"
 import { tmpdir, userInfo } from "node:os"
 import { join } from "node:path"
 import { acquire, type StoreInUse } from "../../core/event-log/StoreLock.ts"
-import * as PersonGit from "../../runs/git/PersonGit.ts"
+import * as UserGit from "../../runs/git/UserGit.ts"
 import { probe } from "../../api/rpc/Endpoint.ts"
 import * as DemoShop from "./DemoShop.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
@@ -127,7 +127,7 @@ const laidOut = Effect.fnUntraced(function* (at: Places) {
     ["init", "-q", "-b", "main", "--template="],
     [...DemoShop.PLAIN_GIT, ...who, "commit", "-q", "--allow-empty", "-m", "first"]
   ]) {
-    const { code, stderr } = yield* PersonGit.run(at.project, ...words)
+    const { code, stderr } = yield* UserGit.run(at.project, ...words)
     if (code !== 0)
       return yield* failed(`git ${words.at(0)}: ${plain(stderr)}`, "Check that git works, then run: agentd demo")
   }

@@ -7,11 +7,11 @@ import * as MailCheck from "../../alerts/MailCheck.ts"
 import * as Readiness from "../../board/Readiness.ts"
 import { VERSION } from "../../api/rpc/Version.ts"
 import { load, loadUser } from "../../config/ConfigFile.ts"
-import * as Checks from "./Checks.ts"
+import * as DoctorChecks from "./DoctorChecks.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import * as Hooks from "./Hooks.ts"
 import { VerbFailed } from "../parse/Failure.ts"
-import * as Hint from "../parse/Hint.ts"
+import * as HintCommand from "../parse/HintCommand.ts"
 import { Entry, Invocation, print } from "../parse/Invocation.ts"
 import { worldOf } from "../../config/Places.ts"
 import * as Security from "./Security.ts"
@@ -46,7 +46,7 @@ const fromDaemon = (socket: string) =>
         detail: same ? VERSION : `the daemon has version ${daemon.version}, this command has ${VERSION}`,
         remedy: same ? null : "Run: agentd restart"
       }
-      return [version, ...Checks.reaped(daemon.pid), ...(yield* client.Doctor())]
+      return [version, ...DoctorChecks.reaped(daemon.pid), ...(yield* client.Doctor())]
     })
   ).pipe(
     Effect.catchTag("DaemonUnreachable", ({ message, pid, reason, remedy }) =>
@@ -76,14 +76,14 @@ const linesOf = ({ detail, level, name, remedy }: Check, width: number, colour: 
 const checked = Effect.gen(function* () {
   const { caller, colour, paths } = yield* Invocation
   const ours = [
-    ...(yield* Checks.all(paths, caller.config, caller.by)),
-    Checks.zone((yield* Entry).env["TZ"]),
+    ...(yield* DoctorChecks.all(paths, caller.config, caller.by)),
+    DoctorChecks.zone((yield* Entry).env["TZ"]),
     ...(yield* Hooks.checks)
   ]
   const found = apart(ours, yield* fromDaemon(paths.socket))
   const checks = found.map((check) => ({
     ...check,
-    remedy: check.remedy === null ? null : Hint.inWorld(check.remedy, worldOf(paths))
+    remedy: check.remedy === null ? null : HintCommand.inWorld(check.remedy, worldOf(paths))
   }))
   const width = Math.max(...checks.map(({ name }) => name.length)) + 2
   yield* print(checks, () => checks.flatMap((check) => linesOf(check, width, colour)))

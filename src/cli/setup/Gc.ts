@@ -5,7 +5,7 @@
  * not removed, and the output says so.
  */
 import { Clock, Duration, Effect, Result } from "effect"
-import * as Holding from "../../runs/Holding.ts"
+import * as ToolSandbox from "../../runs/ToolSandbox.ts"
 import { call } from "../../api/rpc/ControlClient.ts"
 import { probe } from "../../api/rpc/Endpoint.ts"
 import { sizeOf } from "../daemon/Backup.ts"
@@ -15,7 +15,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { Entry, Invocation, print, printLines } from "../parse/Invocation.ts"
 import { loadUser } from "../../config/ConfigFile.ts"
 import * as KeptLog from "./KeptLog.ts"
-import * as Leftovers from "./Leftovers.ts"
+import * as UnusedFiles from "./UnusedFiles.ts"
 import { age, count, plain, table } from "../render/Output.ts"
 
 interface Input {
@@ -30,7 +30,7 @@ const agentsThere = Effect.gen(function* () {
   return yield* call(paths.socket, (client) => client.Agents())
 })
 
-const rowsOf = (found: ReadonlyArray<Leftovers.Leftover>, now: number) =>
+const rowsOf = (found: ReadonlyArray<UnusedFiles.Leftover>, now: number) =>
   found.map(({ at, bytes, kind, path, why }) => [
     { text: kind },
     { text: sizeOf(bytes), right: true },
@@ -38,14 +38,14 @@ const rowsOf = (found: ReadonlyArray<Leftovers.Leftover>, now: number) =>
     { text: plain(`${path}: ${why}`) }
   ])
 
-const publicly = ({ at, bytes, kind, path, why }: Leftovers.Leftover) => ({ kind, path, bytes, at, why })
+const publicly = ({ at, bytes, kind, path, why }: UnusedFiles.Leftover) => ({ kind, path, bytes, at, why })
 
 const collecting = Effect.fnUntraced(function* ({ days, dryRun, yes }: Input) {
   const { colour, columns, json, paths } = yield* Invocation
   const now = yield* Clock.currentTimeMillis
   const agents = yield* agentsThere
   const before = now - Duration.toMillis(Duration.days(days))
-  const { kept, leftovers } = yield* Leftovers.find({ state: paths.state, before, agents })
+  const { kept, leftovers } = yield* UnusedFiles.find({ state: paths.state, before, agents })
   const { keepLog } = yield* loadUser(paths.userConfig)
   const log = yield* Effect.result(KeptLog.look(paths.store, keepLog))
   const segments = Result.getOrElse(log, () => [])
@@ -69,7 +69,7 @@ const collecting = Effect.fnUntraced(function* ({ days, dryRun, yes }: Input) {
     "Remove them?"
   )
   const done = yield* Effect.forEach(leftovers, (one) =>
-    Effect.map(Leftovers.remove(one, paths.state), (left) => ({ ...publicly(one), left: left ?? null }))
+    Effect.map(UnusedFiles.remove(one, paths.state), (left) => ({ ...publicly(one), left: left ?? null }))
   )
   const gone = done.filter(({ left }) => left === null)
   const freed = gone.reduce((sum, one) => sum + one.bytes, 0)
@@ -90,5 +90,5 @@ export const run = Effect.fnUntraced(function* (input: Input) {
       exitCode: ExitCode.usage
     })
   }
-  yield* Effect.provide(collecting(input), Holding.layer({ environment: env, hidden: [paths.state] }))
+  yield* Effect.provide(collecting(input), ToolSandbox.layer({ environment: env, hidden: [paths.state] }))
 })

@@ -11,7 +11,7 @@ import * as NodePath from "node:path"
 import { call } from "../../api/rpc/ControlClient.ts"
 import type { Check } from "../../board/DaemonMessages.ts"
 import { portOf, type UserConfig } from "../../config/Config.ts"
-import * as PersonGit from "../../runs/git/PersonGit.ts"
+import * as UserGit from "../../runs/git/UserGit.ts"
 import * as StateFolder from "../../core/event-log/StateFolder.ts"
 import { loadUser } from "../../config/ConfigFile.ts"
 import type { PlateInfo } from "../../domain/Messages.ts"
@@ -62,7 +62,7 @@ export const takeOut = SettingsFile.uninstall
 const projectFile = NodePath.resolve(".claude", "settings.local.json")
 
 const git = (...args: ReadonlyArray<string>) =>
-  PersonGit.run(".", ...args).pipe(
+  UserGit.run(".", ...args).pipe(
     Effect.map(({ code }) => code),
     // if git cannot run, treat the folder as if it were in no repository
     Effect.orElseSucceed(() => 128)

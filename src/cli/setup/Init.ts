@@ -9,7 +9,7 @@ import { Prompt } from "effect/cli"
 import * as NodePath from "node:path"
 import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
 import { CONFIG_NAME } from "../../config/Places.ts"
-import * as PersonGit from "../../runs/git/PersonGit.ts"
+import * as UserGit from "../../runs/git/UserGit.ts"
 import { find, type Found } from "./AgentPrograms.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
@@ -69,7 +69,7 @@ const rolesOf = Effect.fnUntraced(function* (given: ReadonlyArray<Role>, asks: b
 })
 
 /** Whether the folder is in a git repository with a commit. Only then can an agent get its own repository. */
-const isRepository = PersonGit.run(".", "rev-parse", "--verify", "--quiet", "HEAD").pipe(
+const isRepository = UserGit.run(".", "rev-parse", "--verify", "--quiet", "HEAD").pipe(
   Effect.timeout("10 seconds"),
   Effect.map(({ code }) => code === 0),
   Effect.orElseSucceed(() => false)

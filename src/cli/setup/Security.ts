@@ -9,7 +9,7 @@ import * as ByteCount from "../../config/ByteCount.ts"
 import { Duration, Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
 import type { AgentReach } from "../../board/ReachMessages.ts"
-import * as Reaches from "../../board/Reaches.ts"
+import * as ReachReport from "../../board/ReachReport.ts"
 import { load } from "../../config/ConfigFile.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
@@ -29,7 +29,7 @@ const fromHere = Effect.gen(function* () {
     })
   }
   const { socket, state } = paths
-  return yield* Reaches.of([yield* load(caller.config)], { command, environment: env, state, socket })
+  return yield* ReachReport.of([yield* load(caller.config)], { command, environment: env, state, socket })
 })
 
 const found = Effect.gen(function* () {

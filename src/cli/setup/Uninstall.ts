@@ -8,7 +8,7 @@
 import { Effect, Option } from "effect"
 import * as fs from "node:fs"
 import { dirname, join } from "node:path"
-import * as Holding from "../../runs/Holding.ts"
+import * as ToolSandbox from "../../runs/ToolSandbox.ts"
 import { storageError } from "../../core/event-log/StorageFailure.ts"
 import * as StoreLock from "../../core/event-log/StoreLock.ts"
 import { probe } from "../../api/rpc/Endpoint.ts"
@@ -23,7 +23,7 @@ import * as Hooks from "./Hooks.ts"
 import * as Installed from "./Installed.ts"
 import { Entry, Invocation, print, printLines } from "../parse/Invocation.ts"
 import * as Service from "./Service.ts"
-import * as Leftovers from "./Leftovers.ts"
+import * as UnusedFiles from "./UnusedFiles.ts"
 import { count, plain } from "../render/Output.ts"
 
 interface Input {
@@ -56,7 +56,7 @@ const looked = Effect.gen(function* () {
       exitCode: ExitCode.failed
     })
   }
-  const { kept } = yield* Leftovers.find({ state, before: Number.MAX_SAFE_INTEGER, agents: [] })
+  const { kept } = yield* UnusedFiles.find({ state, before: Number.MAX_SAFE_INTEGER, agents: [] })
   const ours = names.filter((name) => OURS.test(name)).map((name) => join(state, name))
   const hooks = yield* Hooks.installedFor(state)
   return {
@@ -177,5 +177,5 @@ const uninstalling = Effect.fnUntraced(function* ({ dryRun, yes }: Input) {
 export const run = Effect.fnUntraced(function* (input: Input) {
   const { paths } = yield* Invocation
   const { env } = yield* Entry
-  yield* Effect.provide(uninstalling(input), Holding.layer({ environment: env, hidden: [paths.state] }))
+  yield* Effect.provide(uninstalling(input), ToolSandbox.layer({ environment: env, hidden: [paths.state] }))
 })

@@ -10,11 +10,11 @@ import { Console, Effect, Stdio, Stream, Terminal } from "effect"
 import { beginsTurn, endsTurn, KEPT, SHOWN } from "../../board/ConversationView.ts"
 import { call, type Client } from "../../api/rpc/ControlClient.ts"
 import type { AgentInfo } from "../../domain/Messages.ts"
-import { predicate } from "../../domain/Words.ts"
+import { predicate } from "../../domain/StatusWords.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
 import * as ApprovalView from "../agents/ApprovalView.ts"
 import { answered, type Asked, chosen, HELP, parse } from "./AttachInput.ts"
-import * as AttachKept from "./AttachKept.ts"
+import * as AttachQueue from "./AttachQueue.ts"
 import { AttachView, type Line } from "./AttachView.ts"
 import { following } from "../log/Following.ts"
 import { Invocation } from "../parse/Invocation.ts"
@@ -239,7 +239,7 @@ const talking = Effect.fnUntraced(function* (input: Input, columns: number | nul
     yield* notice("Type a text to send it; /help lists the commands; /quit leaves.", "dim")
   yield* Effect.forEach(shown, take, { discard: true })
   const print = (lines: ReadonlyArray<Line>) => (lines.length > 0 ? place.print(lines, view.partial) : Effect.void)
-  const kept = yield* AttachKept.make(
+  const kept = yield* AttachQueue.make(
     (asked) => Effect.provideService(act(asked, agent, seen), Invocation, invocation),
     print
   )

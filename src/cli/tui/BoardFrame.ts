@@ -7,11 +7,11 @@
  */
 import * as ApprovalView from "../agents/ApprovalView.ts"
 import { nameOf, spentOf } from "../sessions/Board.ts"
-import { inWorld } from "../parse/Hint.ts"
+import { inWorld } from "../parse/HintCommand.ts"
 import { age, plain } from "../render/Output.ts"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { isNear } from "../../domain/ErrorLimit.ts"
-import { isOver, LOOKS, phrase, type Word } from "../../domain/Words.ts"
+import { isOver, LOOKS, phrase, type Word } from "../../domain/StatusWords.ts"
 import { PANES, type PaneLine, STORIES } from "./BoardPane.ts"
 import { type Item, labelsOf } from "./BoardItems.ts"
 import { type BoardState, NOTE } from "./BoardState.ts"

@@ -6,7 +6,7 @@
  */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { order } from "../../domain/BoardRow.ts"
-import { type Group, GROUPS, LOOKS } from "../../domain/Words.ts"
+import { type Group, GROUPS, LOOKS } from "../../domain/StatusWords.ts"
 import { nameOf } from "../sessions/Board.ts"
 
 export type Item =

@@ -1,6 +1,6 @@
 /** BoardPalette: the entries of the board's Ctrl+K palette, and the search in them. Pure. */
 import type { BoardRow } from "../../domain/BoardMessages.ts"
-import { isOver } from "../../domain/Words.ts"
+import { isOver } from "../../domain/StatusWords.ts"
 import { nameOf } from "../sessions/Board.ts"
 import type { Pane } from "./BoardPane.ts"
 

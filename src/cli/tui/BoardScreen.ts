@@ -19,7 +19,7 @@ import * as RawTerminal from "./RawTerminal.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { VerbFailed } from "../parse/Failure.ts"
 import * as Focus from "../sessions/Focus.ts"
-import * as Hint from "../parse/Hint.ts"
+import * as HintCommand from "../parse/HintCommand.ts"
 import { Entry, Invocation } from "../parse/Invocation.ts"
 import { isAsciiOnly } from "../render/Ascii.ts"
 import { plain } from "../render/Output.ts"
@@ -118,7 +118,7 @@ const drawing = (place: Place) =>
 const told = (place: Place, message: string) =>
   Effect.gen(function* () {
     const { paths } = yield* Invocation
-    place.state.say(Hint.inWorld(message, worldOf(paths)), yield* Clock.currentTimeMillis)
+    place.state.say(HintCommand.inWorld(message, worldOf(paths)), yield* Clock.currentTimeMillis)
     yield* dirty(place)
   })
 
@@ -146,7 +146,7 @@ const hearing = (place: Place) =>
       onSuccess: () => "The daemon has ended.",
       onFailure: (error) => error.message
     })
-    place.state.lose(Hint.inWorld(plain(message), worldOf(paths)), yield* Clock.currentTimeMillis)
+    place.state.lose(HintCommand.inWorld(plain(message), worldOf(paths)), yield* Clock.currentTimeMillis)
     yield* dirty(place)
     yield* Effect.sleep(AGAIN)
   }).pipe(Effect.forever)

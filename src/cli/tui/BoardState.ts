@@ -9,7 +9,7 @@
 import type { BoardHead, BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
 import { after, order } from "../../domain/BoardRow.ts"
 import type { AskedCall } from "../../domain/Messages.ts"
-import { type Group, isOver, LOOKS } from "../../domain/Words.ts"
+import { type Group, isOver, LOOKS } from "../../domain/StatusWords.ts"
 import { nameOf } from "../sessions/Board.ts"
 import * as BoardItems from "./BoardItems.ts"
 import * as BoardPalette from "./BoardPalette.ts"

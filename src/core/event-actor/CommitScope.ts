@@ -28,11 +28,11 @@ import { refusalOf } from "./Macrostep.ts"
 import { Ask, Mail } from "./Mail.ts"
 import { MailQueue } from "./MailQueue.ts"
 import { Member } from "./Member.ts"
-import { RoomQueue } from "./RoomQueue.ts"
-import { ScopeLife } from "./ScopeLife.ts"
-import { added, type ScopeUnit } from "./ScopeUnit.ts"
+import { SenderQueue } from "./SenderQueue.ts"
+import { ScopeLifecycle } from "./ScopeLifecycle.ts"
+import { added, type ScopeCommit } from "./ScopeCommit.ts"
 import type { Turn } from "./TurnScheduler.ts"
-import { Undone } from "./Undone.ts"
+import { Rollback } from "./Rollback.ts"
 
 /** Number of crashes caused by one message after which the message is dead-lettered. */
 export const POISON_AFTER = 3
@@ -43,16 +43,16 @@ const NONE: ReadonlyArray<never> = []
 
 /** Fields that few scopes need, allocated on first use. */
 class Rare {
-  room: RoomQueue<Member> | undefined = undefined
+  room: SenderQueue<Member> | undefined = undefined
   /** Macrosteps without runes that wait until earlier macrosteps are durable. */
-  silent: Array<ScopeUnit> = []
-  undone: Undone | undefined = undefined
+  silent: Array<ScopeCommit> = []
+  undone: Rollback | undefined = undefined
   actions: ActionQueue | undefined = undefined
   /** Activities of removed actors that have not ended yet, by the actor's name. */
   leftovers: Map<string, Activities> | undefined = undefined
 }
 
-export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner {
+export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, Owner {
   /** The first actor. It is not in a list, because most scopes have only one actor. */
   private first: Member | undefined = undefined
   private others: ReadonlyArray<Member> = NONE
@@ -195,7 +195,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
    * function ends the wait.
    */
   waitForRoom(member: Member, item: unknown, resume: () => void): () => void {
-    const leave = (this.the.room ??= new RoomQueue<Member>()).wait(member, {
+    const leave = (this.the.room ??= new SenderQueue<Member>()).wait(member, {
       item,
       taken: (ok) => {
         if (!ok) this.bury(member, item, "closed")
@@ -263,7 +263,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   /** Handles a message, and all messages between siblings that it causes. */
   private macrostep(member: Member, item: unknown): void {
     const { log, macrostep, metrics } = this.system
-    let unit: ScopeUnit | undefined
+    let unit: ScopeCommit | undefined
     let isDurable = false
     try {
       if (item instanceof Mail && item.isVoid(member)) {
@@ -294,7 +294,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   /**
    * Accepts a macrostep whose runes were passed to the log. Its message counts as handled when the runes are durable.
    */
-  private stand(unit: ScopeUnit, isDurable: boolean, log: Log): void {
+  private stand(unit: ScopeCommit, isDurable: boolean, log: Log): void {
     const { item, kept, outbox, touched } = unit
     if (touched !== undefined || kept !== undefined) this.recall(unit)
     const count = unit.runes.length
@@ -321,7 +321,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
    * Calls `stepped` of all actors that changed. If the change allows a retry, puts their postponed mail in front of the
    * queue, including mail that this macrostep postponed.
    */
-  private recall({ kept, touched }: ScopeUnit): void {
+  private recall({ kept, touched }: ScopeCommit): void {
     let back: Array<unknown> | undefined
     for (const { after, before, member } of touched ?? []) {
       try {
@@ -359,7 +359,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
 
   // --- completing durable macrosteps
 
-  durable(unit: ScopeUnit): void {
+  durable(unit: ScopeCommit): void {
     this.system.scheduler.alone(() => this.landed(unit))
   }
 
@@ -367,7 +367,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
    * Completes a macrostep whose runes are durable: sends the replies, performs the actions, then sets timers and
    * activities. Called in the order of the eventIds.
    */
-  private landed(unit: ScopeUnit): void {
+  private landed(unit: ScopeCommit): void {
     const count = unit.runes.length
     if (count > 0) {
       this.runesAhead -= count
@@ -400,7 +400,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
    * Sends the macrostep's mail to other scopes, before the macrostep is durable. The order in the log is still correct,
    * because the receivers append their runes later to the same log.
    */
-  private send(unit: ScopeUnit): void {
+  private send(unit: ScopeCommit): void {
     for (const { cause, tell } of unit.outbox!) {
       const target = tell.to as Member
       const mail = new Mail(tell.message, cause)
@@ -411,7 +411,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     }
   }
 
-  private answer(unit: ScopeUnit, ask: Ask<Member>): void {
+  private answer(unit: ScopeCommit, ask: Ask<Member>): void {
     if (unit.isRefused) {
       this.system.metrics.refused += 1
       ask.fail(unit.refused)
@@ -428,7 +428,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     }
   }
 
-  private refused({ item, member, refused, why }: ScopeUnit): void {
+  private refused({ item, member, refused, why }: ScopeCommit): void {
     if (why === "stale") return this.system.stale(member, item)
     this.system.metrics.refused += 1
     this.bury(member, item, why, refused)
@@ -470,8 +470,8 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
    * Called when the log could not append the unit's runes. Its message will be handled again; `refold` resets the
    * states.
    */
-  failed(unit: ScopeUnit, error: unknown, culprit: boolean): void {
-    const undone = (this.the.undone ??= new Undone())
+  failed(unit: ScopeCommit, error: unknown, culprit: boolean): void {
+    const undone = (this.the.undone ??= new Rollback())
     this.runesAhead -= unit.runes.length
     undone.add(unit, unit.runes.at(-1)!.eventId)
     if (culprit) undone.blame(unit, error)
@@ -482,7 +482,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   }
 
   private undo(rare: Rare): void {
-    const { silent, undone = new Undone() } = rare
+    const { silent, undone = new Rollback() } = rare
     for (const unit of silent) undone.add(unit, unit.behind)
     rare.silent = []
     rare.undone = undefined
@@ -537,7 +537,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     })
   }
 
-  // --- implementation of ScopeLife
+  // --- implementation of ScopeLifecycle
 
   protected override begun(): void {
     this.system.scheduler.alone(() => {

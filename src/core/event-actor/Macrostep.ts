@@ -16,9 +16,9 @@ import type { Ref } from "./ActorHandle.ts"
 import { type Context, type Decision, type Draft, type Following, LATER, Refuse } from "./EventSourcedActor.ts"
 import { Ask, Due, Mail } from "./Mail.ts"
 import type { Member } from "./Member.ts"
-import { compare, freeze } from "./PlainState.ts"
+import { compare, freeze } from "./PlainDataCheck.ts"
 import { plainRefusal, type Refused } from "./Refused.ts"
-import { added, ScopeUnit } from "./ScopeUnit.ts"
+import { added, ScopeCommit } from "./ScopeCommit.ts"
 
 export interface Stepped extends Owner {
   readonly stream: string
@@ -57,7 +57,7 @@ export const refusalOf = (member: Member, message: unknown, why: Refused["why"])
 export class Macrostep implements Context {
   private readonly system: Stepping
   private scope: Stepped = undefined as never
-  private unit: ScopeUnit = undefined as never
+  private unit: ScopeCommit = undefined as never
   private inner: Array<Told> = []
   private steps = 0
   /** eventId and sequence number of the first rune of this macrostep. */
@@ -86,8 +86,8 @@ export class Macrostep implements Context {
    * Handles a message. Returns undefined if the message came too early and must be postponed. If it throws, the
    * macrostep has been undone.
    */
-  run(scope: Stepped, member: Member, item: unknown): ScopeUnit | undefined {
-    const unit = new ScopeUnit(scope, member, item)
+  run(scope: Stepped, member: Member, item: unknown): ScopeCommit | undefined {
+    const unit = new ScopeCommit(scope, member, item)
     const { log } = this.system
     const isMail = item instanceof Mail
     this.scope = scope

@@ -58,7 +58,7 @@ export class ScopeIncarnation implements ChildHandle {
     return { _tag: "Parts", parts: this.of.parts }
   }
 
-  // --- methods that CommitScope and ScopeLife call
+  // --- methods that CommitScope and ScopeLifecycle call
 
   /** Starts an activity as a fiber. When the incarnation ends, the fiber is interrupted. */
   run(effect: Effect.Effect<void, unknown>): Fiber.Fiber<void, unknown> {

@@ -7,7 +7,7 @@
  * rune that they name. Entries of runes that a user's setting has deleted are removed in steps. If the tables cannot be
  * trusted, they are emptied and filled again. While another connection has locked the file, filling waits.
  */
-import { type Chore, STEP } from "./Chore.ts"
+import { type BackgroundTask, STEP } from "./BackgroundTask.ts"
 import { isLocked } from "./GroupCommit.ts"
 import { listedIn, Segments } from "./Segments.ts"
 import { FILED_VERSION, type SideFile } from "./SideFile.ts"
@@ -111,7 +111,7 @@ interface Opened {
   readonly close: Statement
 }
 
-export class ActorIndex implements Chore {
+export class ActorIndex implements BackgroundTask {
   readonly chore = "the file that says which runes an actor has"
   private readonly side: SideFile
   private readonly store: SqliteStore

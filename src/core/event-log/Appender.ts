@@ -12,7 +12,7 @@ import { RuneRefused, StorageError } from "./EventLog.ts"
 import { type Lazy, LazyBuffer } from "./LazyBuffer.ts"
 import type { Owner, Prepared, Unit } from "./Log.ts"
 import { type Rules, violation } from "./LogRules.ts"
-import type { Soon } from "./Soon.ts"
+import type { NextTick } from "./NextTick.ts"
 import { causeOf, FORMAT, type Rune, type RuneDraft } from "./Rune.ts"
 
 export interface Options {
@@ -35,7 +35,7 @@ export const defaultOptions: Options = { maxWaiting: 1024, maxLazyAhead: 512, ma
 export interface Parts {
   readonly log: AdmittingLog
   readonly failure: () => StorageError | undefined
-  readonly soon: Soon
+  readonly soon: NextTick
   /** Reads a stream whose guard states are not known yet. */
   readonly read: (stream: string) => Effect.Effect<void, StorageError>
 }
@@ -65,7 +65,7 @@ export class Appender implements Owner {
   private readonly rules: Rules
   private readonly options: Options
   private readonly failure: () => StorageError | undefined
-  private readonly soon: Soon
+  private readonly soon: NextTick
   private readonly read: (stream: string) => Effect.Effect<void, StorageError>
   private readonly lazies: LazyBuffer
   /** For a log in memory: appends that wait until the writer fiber runs. */

@@ -7,13 +7,13 @@
  */
 import type { ActorIndex } from "./ActorIndex.ts"
 import { ChainWalk } from "./ChainWalk.ts"
-import { type Chore, STEP } from "./Chore.ts"
+import { type BackgroundTask, STEP } from "./BackgroundTask.ts"
 import type { Problem } from "./EventLog.ts"
 import { fromRow, type RuneRow } from "./RuneRow.ts"
 import type { Statement } from "./Sqlite.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
 
-export class ChainCheck implements Chore {
+export class ChainCheck implements BackgroundTask {
   readonly chore = "the check of the chains"
   private readonly store: SqliteStore
   private readonly told: (problem: Problem) => void

@@ -6,7 +6,7 @@
  */
 import { DatabaseSync } from "node:sqlite"
 import { parentPort, workerData } from "node:worker_threads"
-import * as OpenMark from "./OpenMark.ts"
+import * as WalMark from "./WalMark.ts"
 import { type Failure, failureOf } from "./GroupCommit.ts"
 
 export interface CopyData {
@@ -34,7 +34,7 @@ const copy = ({ file, into }: CopyData): void => {
   const made = new DatabaseSync(into)
   try {
     made.exec("PRAGMA journal_mode = WAL")
-    OpenMark.clear(made)
+    WalMark.clear(made)
   } finally {
     made.close()
   }

@@ -4,11 +4,11 @@
  */
 import { ActorIndex } from "./ActorIndex.ts"
 import { ChainCheck } from "./ChainCheck.ts"
-import { type Chore, Chores } from "./Chore.ts"
+import { type BackgroundTask, Chores } from "./BackgroundTask.ts"
 import type { Erasing } from "./Erasure.ts"
 import type { Problem, Sealing } from "./EventLog.ts"
 import * as GroupCommit from "./GroupCommit.ts"
-import { anchorIn, behind, HeadAnchor } from "./HeadAnchor.ts"
+import { anchorIn, behind, HeadFile } from "./HeadFile.ts"
 import type { Row } from "./Row.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import { nodeSqlite } from "./Sqlite.ts"
@@ -53,7 +53,7 @@ export type Order =
   | { readonly _tag: "Reindex" }
 
 /** Shrinks the write-ahead log. Retried until the reader that made it grow has ended. */
-const shrinking = (store: SqliteStore): Chore => ({
+const shrinking = (store: SqliteStore): BackgroundTask => ({
   chore: "giving back the room of the write-ahead log",
   get isDone() {
     return !store.isSwollen
@@ -68,7 +68,7 @@ export class LogStore {
   private readonly actors: ActorIndex
   private readonly sealer: Sealer
   private readonly chores: Chores
-  private readonly anchor: HeadAnchor | undefined
+  private readonly anchor: HeadFile | undefined
   private readonly place: StorePlace | undefined
   readonly opened: Opened
   /** Called with each problem that is found in older runes. */
@@ -97,7 +97,7 @@ export class LogStore {
       this.sealer = new Sealer(this.store, folder)
       const check = new ChainCheck(this.store, (problem) => this.onDamage(problem), this.actors)
       this.chores = new Chores([shrinking(this.store), this.sealer, this.actors, check], now)
-      this.anchor = sqlite === nodeSqlite ? new HeadAnchor(options.file) : undefined
+      this.anchor = sqlite === nodeSqlite ? new HeadFile(options.file) : undefined
       this.place = sqlite === nodeSqlite ? new StorePlace(options.file) : undefined
     } catch (error) {
       // close all files, so that the store can be opened again when the disk works

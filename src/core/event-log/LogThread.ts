@@ -12,7 +12,7 @@ import type { Problem, Sealing } from "./EventLog.ts"
 import { type Failure, failureOf, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
 import { BELL, DONE, EPOCH, STOP } from "./LogControl.ts"
 import { type Change, LogStore, type Opened, type Order } from "./LogStore.ts"
-import { Pace } from "./Pace.ts"
+import { IdleScheduler } from "./IdleScheduler.ts"
 import type { Row } from "./Row.ts"
 import type { Sealed } from "./Sealer.ts"
 import { nodeSqlite } from "./Sqlite.ts"
@@ -69,7 +69,7 @@ class LogThread {
   private readonly orders: Array<Asked> = []
   private appends: Array<ReadonlyArray<Row>> = []
   private readonly nothing = new Int32Array(new SharedArrayBuffer(4))
-  private readonly pace = new Pace(performance.now())
+  private readonly pace = new IdleScheduler(performance.now())
   private hasFailed = false
 
   constructor({ giveUpAfter, store }: Open, control: Int32Array, port: NonNullable<typeof parentPort>) {

@@ -4,7 +4,7 @@
  *
  * A store that a newer agentd has written is refused rather than misread.
  */
-import { type Definition, definitionsIn } from "./Definitions.ts"
+import { type Definition, definitionsIn } from "./SchemaRepair.ts"
 import { StorageError } from "./EventLog.ts"
 import { isPassing } from "./GroupCommit.ts"
 import { type Database, openStore, using } from "./Sqlite.ts"

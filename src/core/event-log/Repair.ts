@@ -10,13 +10,13 @@
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import { basename, dirname, join } from "node:path"
-import { type Beginning, isBeginning } from "./Beginning.ts"
+import { type BaselineFile, isBeginning } from "./BaselineFile.ts"
 import type { Link } from "./ChainWalk.ts"
 import { Cuts, erasuresIn, headOf, inSegments, type Options, type Place, placesIn } from "./Cuts.ts"
-import { type Definition, isDefined, mended } from "./Definitions.ts"
+import { type Definition, isDefined, mended } from "./SchemaRepair.ts"
 import { StorageError } from "./EventLog.ts"
 import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
-import { anchorFileOf, anchorIn, behind } from "./HeadAnchor.ts"
+import { anchorFileOf, anchorIn, behind } from "./HeadFile.ts"
 import type { Rules } from "./LogRules.ts"
 import * as Migrations from "./Migrations.ts"
 import type { Rune } from "./Rune.ts"
@@ -45,7 +45,7 @@ export interface Input {
    * Creates the function that returns why a rune cannot be folded. The argument is the beginning of the log, if older
    * runes were deleted.
    */
-  readonly folds?: (beginning: Beginning | undefined) => NonNullable<Options["folds"]>
+  readonly folds?: (beginning: BaselineFile | undefined) => NonNullable<Options["folds"]>
   /** Called with each lost rune that is still readable. */
   readonly onLost: (row: RuneRow) => void
 }

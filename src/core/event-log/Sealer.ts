@@ -8,7 +8,7 @@
  * or release of space continues.
  */
 import { ChainWalk } from "./ChainWalk.ts"
-import { type Chore, STEP } from "./Chore.ts"
+import { type BackgroundTask, STEP } from "./BackgroundTask.ts"
 import type { Sealing } from "./EventLog.ts"
 import { type Failure, failureOf } from "./GroupCommit.ts"
 import { fromRow, type RuneRow } from "./RuneRow.ts"
@@ -31,7 +31,7 @@ interface Job extends Sealing {
   readonly done: (sealed: Sealed) => void
 }
 
-export class Sealer implements Chore {
+export class Sealer implements BackgroundTask {
   readonly chore = "the moving of the oldest runes into a segment"
   private readonly store: SqliteStore
   private readonly folder: string

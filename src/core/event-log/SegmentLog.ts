@@ -17,8 +17,8 @@ import { type Erasing, without } from "./Erasure.ts"
 import type { RuneRefused, Sealing, StorageError } from "./EventLog.ts"
 import { hashPayload } from "./HashChain.ts"
 import type { Rune } from "./Rune.ts"
-import { isBeginning } from "./Beginning.ts"
-import * as Forgetting from "./Forgetting.ts"
+import { isBeginning } from "./BaselineFile.ts"
+import * as Retention from "./Retention.ts"
 import { filesIn, type Made, SegmentFile, type SegmentHead, SegmentWriter } from "./SegmentFile.ts"
 import type { RuneRow } from "./RuneRow.ts"
 import type { Listed, Segments } from "./Segments.ts"
@@ -33,7 +33,7 @@ const MAX_HEADS = 500
 /** SQLite's result code for a damaged file. */
 const CORRUPT = 11
 
-export interface Parts extends Forgetting.Parts {
+export interface Parts extends Retention.Parts {
   readonly seal: (sealing: Sealing) => Effect.Effect<Made | undefined, StorageError>
 }
 
@@ -90,14 +90,14 @@ export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
     for (const made of [...told.values()].toSorted((a, b) => a.first - b.first)) {
       const isListed = segments.listed.some(({ file, first }) => first === made.first && file === made.file)
       if (isBeginning(made.file)) {
-        if (!isListed) yield* Forgetting.finish(parts, made)
+        if (!isListed) yield* Retention.finish(parts, made)
         continue
       }
       if (isListed) continue
       segments.list([...segments.listed, made])
       yield* change({ _tag: "Leave", made })
     }
-    yield* Forgetting.swept(parts)
+    yield* Retention.swept(parts)
   })
 
 /** Parts of the log that are needed to rewrite a segment. */

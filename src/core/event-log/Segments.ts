@@ -6,7 +6,7 @@
  * load it.
  */
 import { join } from "node:path"
-import { Beginning, isBeginning } from "./Beginning.ts"
+import { BaselineFile, isBeginning } from "./BaselineFile.ts"
 import type { RuneRow } from "./RuneRow.ts"
 import { fromRow } from "./RuneRow.ts"
 import { SegmentFile, type SegmentHead } from "./SegmentFile.ts"
@@ -70,7 +70,7 @@ export class Segments {
   private all: ReadonlyArray<Open> = []
   /** Segments that still contain runes, without the file that replaces deleted segments. */
   private there: ReadonlyArray<Open> = []
-  private known: Beginning | undefined
+  private known: BaselineFile | undefined
   private readonly blocks = new Map<string, ReadonlyArray<RuneRow>>()
 
   constructor(folder: string, listed: ReadonlyArray<Listed>) {
@@ -94,9 +94,9 @@ export class Segments {
   /**
    * The file that replaces the deleted runes; undefined if no runes were deleted. Throws if the file cannot be read.
    */
-  get beginning(): Beginning | undefined {
+  get beginning(): BaselineFile | undefined {
     const listed = this.all.find((one) => !isThere(one))
-    return listed && (this.known ??= new Beginning(listed.content, listed.sha256))
+    return listed && (this.known ??= new BaselineFile(listed.content, listed.sha256))
   }
 
   get listed(): ReadonlyArray<Listed> {

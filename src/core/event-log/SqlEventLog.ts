@@ -21,9 +21,9 @@ import { LogRules, type Rules } from "./LogRules.ts"
 import type { Change, Opened } from "./LogStore.ts"
 import * as Migrations from "./Migrations.ts"
 import { readOwn } from "./OwnKinds.ts"
-import * as OpenMark from "./OpenMark.ts"
+import * as WalMark from "./WalMark.ts"
 import { Redact } from "./Redact.ts"
-import { Soon } from "./Soon.ts"
+import { NextTick } from "./NextTick.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import {
   type InlineDisk,
@@ -46,7 +46,7 @@ import { syncFolder } from "./SyncFolder.ts"
 import { snapshotOf, type StreamFold } from "./StreamFold.ts"
 import { actorFileOf, sideFileOf } from "./SideFile.ts"
 import { noSnapshots, nothingRecent, recover, type Snapshots, WORTH_KEEPING } from "./StreamReader.ts"
-import * as ToldSegments from "./ToldSegments.ts"
+import * as ReportedSegments from "./ReportedSegments.ts"
 import { type Walk, walkHere, walkThere } from "./Verify.ts"
 import * as WholeCheck from "./WholeCheck.ts"
 
@@ -89,7 +89,7 @@ const attempt = <A>(file: string, work: () => A): Effect.Effect<A, StorageError>
 /** Fails if the file was copied without its write-ahead log, and therefore lacks the newest runes. */
 const checkWhole = (file: string): Effect.Effect<void, StorageError> =>
   attempt(file, () => {
-    if (OpenMark.isBare(file)) throw new StorageError(OpenMark.refusal(file))
+    if (WalMark.isBare(file)) throw new StorageError(WalMark.refusal(file))
   })
 
 /** State of a fold over the home stream: the archived streams, the segments, and the unfinished erasures. */
@@ -116,7 +116,7 @@ const movedFold = ({ archives }: Rules): StreamFold<Moved> => ({
     const own = readOwn(rune)
     if (own?.kind === "rune.erasing") return { ...moved, unfinished: [...moved.unfinished, own.payload] }
     const told = toldOf(moved)
-    if (ToldSegments.note(told, own)) return { ...moved, segments: [...told.values()] }
+    if (ReportedSegments.note(told, own)) return { ...moved, segments: [...told.values()] }
     if (own?.kind !== "rune.erased") return moved
     const { eventId } = own.payload
     return { ...moved, unfinished: moved.unfinished.filter((erasing) => erasing.eventId !== eventId) }
@@ -242,7 +242,7 @@ const keepStates = (
   log: SqliteLog,
   rules: Rules,
   { archived, newest, told, unfinished, ...restored }: Restored,
-  soon: Soon
+  soon: NextTick
 ): Effect.Effect<void> => {
   const { archives, home } = rules
   const guardedKinds = new Set(rules.guard.kinds)
@@ -268,7 +268,7 @@ const keepStates = (
             const own = readOwn(rune)
             if (own?.kind === "rune.erasing") unfinished.set(own.payload.eventId, own.payload)
             else if (own?.kind === "rune.erased") unfinished.delete(own.payload.eventId)
-            else ToldSegments.note(told, own)
+            else ReportedSegments.note(told, own)
           }
           if (stream === home && kind === archives.kind) archived.add(archives.streamOf({ actor }))
           if (!guardedKinds.has(kind)) continue
@@ -378,7 +378,7 @@ const writable = (
     const { log: logOver, opened } = yield* untilItPasses(giveUpAfter)(
       open({ store, giveUpAfter: Duration.toMillis(giveUpAfter) })
     )
-    yield* Effect.sync(() => OpenMark.accepted(file))
+    yield* Effect.sync(() => WalMark.accepted(file))
     const folder = segmentsOf(file)
     const segments = yield* attempt(file, () => new Segments(folder, listed(file)))
     const reader = new SegmentReader(SqlReader.make(yield* reading(file), { file, giveUpAfter }), () => segments)
@@ -394,7 +394,7 @@ const writable = (
       maxDrafts: options.maxDrafts ?? defaultLimits.maxDrafts
     }
     const drafts = new EventDraft(rules.kinds, redact.json, limits)
-    const soon = yield* Soon
+    const soon = yield* NextTick
     const log = yield* logOver({ admission: restored.admission, drafts, soon })
     damaged = () => log.reindex()
     for (const order of restored.worth) log.keep(order)

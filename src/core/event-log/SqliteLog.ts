@@ -19,7 +19,7 @@ import { LogWorker } from "./LogWorker.ts"
 import { rowOf } from "./Row.ts"
 import type { Sealed } from "./Sealer.ts"
 import type { Made } from "./SegmentFile.ts"
-import type { Soon } from "./Soon.ts"
+import type { NextTick } from "./NextTick.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import type { StoreOptions } from "./SqliteStore.ts"
 import { storageError } from "./StorageFailure.ts"
@@ -28,7 +28,7 @@ import { logThread } from "./ThreadFile.ts"
 export interface Parts {
   readonly admission: AdmissionState
   readonly drafts: EventDraft
-  readonly soon: Soon
+  readonly soon: NextTick
 }
 
 export interface Options {
@@ -55,7 +55,7 @@ export abstract class SqliteLog extends AdmittingLog {
   /** Called with a message when background work (a chore) fails; the work is retried later. */
   onTrouble: (message: string) => void = () => {}
   protected readonly file: string
-  private readonly soon: Soon
+  private readonly soon: NextTick
   private idlers: Array<() => void> = []
   private isFlushing = false
   private readonly flushes = (): void => {

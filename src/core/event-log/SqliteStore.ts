@@ -10,7 +10,7 @@ import { dirname, join } from "node:path"
 import { type Erasing, without } from "./Erasure.ts"
 import { chain, GENESIS, hashPayload } from "./HashChain.ts"
 import type { Row } from "./Row.ts"
-import * as OpenMark from "./OpenMark.ts"
+import * as WalMark from "./WalMark.ts"
 import { COLUMNS as ALL_COLUMNS, type RuneRow } from "./RuneRow.ts"
 import { type Head, type Made, SegmentFile, type SegmentHead, SEGMENTS } from "./SegmentFile.ts"
 import { leftHeadsIn, list } from "./Segments.ts"
@@ -98,7 +98,7 @@ export class SqliteStore {
     this.database = openStore({ file, maxBytes }, sqlite)
     try {
       this.database.exec("PRAGMA secure_delete=ON")
-      OpenMark.set(this.database, this.file)
+      WalMark.set(this.database, this.file)
       const insert = (rows: number) =>
         this.database.prepare(
           `INSERT INTO runes (${COLUMNS.join(",")}) VALUES ${Array.from({ length: rows }, () => HOLES).join(",")}`
@@ -295,11 +295,11 @@ export class SqliteStore {
         throw error
       }
     }
-    OpenMark.clear(this.database)
+    WalMark.clear(this.database)
     try {
       emptyWal(this.database)
     } finally {
-      OpenMark.set(this.database, this.file)
+      WalMark.set(this.database, this.file)
     }
     this.bytes = 0
   }
@@ -326,7 +326,7 @@ export class SqliteStore {
 
   close(): void {
     try {
-      OpenMark.clear(this.database)
+      WalMark.clear(this.database)
     } catch {
       // the disk accepts no writes, so the write-ahead log also stays next to the file
     }

@@ -3,7 +3,7 @@
  * A subscription combines both.
  */
 import { Effect, Fiber, Option, Queue, Semaphore, Stream } from "effect"
-import { Aside } from "./Aside.ts"
+import { UnreadableParts } from "./UnreadableParts.ts"
 import type { AdmissionState, Stop } from "./AdmissionState.ts"
 import type { AdmittingLog } from "./AdmittingLog.ts"
 import type { ActorLookup } from "./ActorLookup.ts"
@@ -20,7 +20,7 @@ import {
   type StreamHead
 } from "./EventLog.ts"
 import { hashPayload } from "./HashChain.ts"
-import * as Forgetting from "./Forgetting.ts"
+import * as Retention from "./Retention.ts"
 import { foldOf } from "./InvariantGuard.ts"
 import type { Change } from "./LogStore.ts"
 import { LogQueries } from "./LogQueries.ts"
@@ -34,7 +34,7 @@ import type { Segments } from "./Segments.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import { parsePayload } from "./StoredRune.ts"
 import * as SegmentLog from "./SegmentLog.ts"
-import { Soon } from "./Soon.ts"
+import { NextTick } from "./NextTick.ts"
 import { SnapshotKeeper } from "./SnapshotKeeper.ts"
 import { type Folds, type RecoveredAll, snapshotOf, type StreamFold } from "./StreamFold.ts"
 import type { Snapshots } from "./StreamReader.ts"
@@ -332,7 +332,7 @@ const sealingOf = (
   const folds = [...rules.folds, segments.moved, foldOf(rules.guard)]
   const isArchived = (stream: string) => archives.streams.has(stream)
   const seal = SegmentLog.seal(segments, append, rules.home)
-  const forget = Forgetting.forget(segments, { append, rules, folds, isArchived })
+  const forget = Retention.forget(segments, { append, rules, folds, isArchived })
   return {
     seal: (sealing) => lock.withPermit(seal(sealing)),
     sealed: Effect.sync(() => ({ last: all.last, bytes: all.bytes, deleted: all.deleted })),
@@ -354,7 +354,7 @@ const healthOf = (
   files: Semaphore.Semaphore
 ): Pick<EventLog["Service"], "verify" | "scrub" | "checked" | "reading" | "setAside"> => {
   const whole = new WholeCheck(rules, append, checked)
-  const aside = new Aside(rules, append, tail)
+  const aside = new UnreadableParts(rules, append, tail)
   return {
     verify: whole.noting(files.withPermit(verify)),
     scrub: whole.telling(files.withPermit(verifyIdly)),
@@ -369,7 +369,7 @@ const healthOf = (
 
 export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, options: Options = defaultOptions) {
   const { failed, failure, keep, log, newest, settled } = of
-  const soon = yield* Soon
+  const soon = yield* NextTick
   const read = (stream: string) => Effect.asVoid(recover(stream, {}))
   const appender = new Appender({ log, failure, read, soon }, rules, options)
   const recent = new RecentEvents(log.head)

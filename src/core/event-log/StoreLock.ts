@@ -2,7 +2,7 @@
  * StoreLock: ensures that only one daemon uses a store. The daemon holds an exclusive lock on `lock.db` in the state
  * directory until it ends. The kernel releases the lock however the process ends, so there is no stale lock. The lock
  * alone is not sufficient: its file can be deleted, and some file systems (network mounts) do not support locks.
- * `StoreHolder` describes the other checks.
+ * `StoreOwner` describes the other checks.
  *
  * Guarantees: a daemon that finds another holder has changed nothing, and reports the holder and a remedy. The
  * directory is checked before it is touched.
@@ -22,7 +22,7 @@ import {
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import type { StorageError } from "./EventLog.ts"
-import * as StoreHolder from "./StoreHolder.ts"
+import * as StoreOwner from "./StoreOwner.ts"
 import * as StateFolder from "./StateFolder.ts"
 import { storageError } from "./StorageFailure.ts"
 import { errorOf } from "./GroupCommit.ts"
@@ -50,22 +50,22 @@ export interface Options {
 const SETTLE = 250
 
 /** Name of the store's database, and name of the lock file. */
-const [STORE, LOCK] = [StoreHolder.STORE, "lock.db"] as const
+const [STORE, LOCK] = [StoreOwner.STORE, "lock.db"] as const
 
 /** The holder of the store according to its note. */
-export const holderOf = StoreHolder.noted
+export const holderOf = StoreOwner.noted
 
-export const seen = (folder: string): StoreHolder.Holder | undefined => StoreHolder.found(folder, STORE)
+export const seen = (folder: string): StoreOwner.Holder | undefined => StoreOwner.found(folder, STORE)
 
 const writeHolder = ({ folder, socket }: Options): void => {
-  const file = StoreHolder.noteFile(folder)
+  const file = StoreOwner.noteFile(folder)
   const fresh = `${file}.new`
-  writeFileSync(fresh, JSON.stringify(StoreHolder.self(socket)), { mode: 0o600 })
+  writeFileSync(fresh, JSON.stringify(StoreOwner.self(socket)), { mode: 0o600 })
   renameSync(fresh, file)
 }
 
-export const inUse = (folder: string, holder: StoreHolder.Holder | undefined): StoreInUse => {
-  const elsewhere = holder !== undefined && StoreHolder.isElsewhere(holder) ? holder.host! : null
+export const inUse = (folder: string, holder: StoreOwner.Holder | undefined): StoreInUse => {
+  const elsewhere = holder !== undefined && StoreOwner.isElsewhere(holder) ? holder.host! : null
   const by =
     elsewhere !== null
       ? ` on the host ${elsewhere} (pid ${holder!.pid})`
@@ -81,7 +81,7 @@ export const inUse = (folder: string, holder: StoreHolder.Holder | undefined): S
     remedy:
       elsewhere === null
         ? "Talk to that one, stop it with `agentd stop --daemon`, or name another state folder with --state."
-        : `Stop it on ${elsewhere}: agentd stop --daemon. Or keep a folder of this host's own with --state. Only if that process is gone for good, and could not say so: rm '${StoreHolder.noteFile(folder)}'`
+        : `Stop it on ${elsewhere}: agentd stop --daemon. Or keep a folder of this host's own with --state. Only if that process is gone for good, and could not say so: rm '${StoreOwner.noteFile(folder)}'`
   })
 }
 
@@ -123,7 +123,7 @@ const lock = (options: Options): DatabaseSync => {
 }
 
 const unlock = (folder: string, database: DatabaseSync): void => {
-  if (holderOf(folder)?.pid === process.pid) rmSync(StoreHolder.noteFile(folder), { force: true })
+  if (holderOf(folder)?.pid === process.pid) rmSync(StoreOwner.noteFile(folder), { force: true })
   database.close()
 }
 

@@ -5,7 +5,7 @@
  * itself. A fold that finds its own state in a checkpoint continues from that state.
  */
 import { readOwn } from "./OwnKinds.ts"
-import * as PlainState from "./PlainState.ts"
+import * as StateJson from "./StateJson.ts"
 import type { Rune, RuneDraft } from "./Rune.ts"
 import { sealOf, type SnapshotOrder, type SnapshotRow } from "./Snapshot.ts"
 
@@ -48,11 +48,11 @@ export const CHECKPOINT = "stream.checkpoint"
 
 /** Converts a state to JSON. */
 export const plainOf = (fold: AnyFold, state: unknown): unknown =>
-  fold.toPlain === undefined ? PlainState.encode(state) : fold.toPlain(state)
+  fold.toPlain === undefined ? StateJson.encode(state) : fold.toPlain(state)
 
 /** Converts JSON back to a state. */
 export const stateOf = (fold: AnyFold, plain: unknown): unknown =>
-  fold.fromPlain === undefined ? PlainState.decode(plain) : fold.fromPlain(plain)
+  fold.fromPlain === undefined ? StateJson.decode(plain) : fold.fromPlain(plain)
 
 export const snapshotOf = <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number): SnapshotOrder => ({
   stream,

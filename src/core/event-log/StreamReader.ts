@@ -10,8 +10,8 @@
 import { Effect, Semaphore } from "effect"
 import * as Monotonic from "../supervision/Monotonic.ts"
 import { type Reading, StorageError } from "./EventLog.ts"
-import type { Beginning } from "./Beginning.ts"
-import { firstState } from "./FirstState.ts"
+import type { BaselineFile } from "./BaselineFile.ts"
+import { firstState } from "./InitialState.ts"
 import { pieces } from "./JsonPieces.ts"
 import type { LogReader } from "./LogReader.ts"
 import type { Rune } from "./Rune.ts"
@@ -69,7 +69,7 @@ export interface Source {
    * The file that replaces the runes that a user's setting has deleted; undefined if there is none. Throws if the file
    * cannot be read.
    */
-  readonly beginning?: () => Beginning | undefined
+  readonly beginning?: () => BaselineFile | undefined
 }
 
 export const nothingRecent = (): undefined => undefined
@@ -105,7 +105,7 @@ const unreadable = (cause: unknown): StorageError =>
     remedy: "Put the file back from a backup: `agentd restore FILE` takes the whole store."
   })
 
-const firstOf = (begins: Beginning | undefined, stream: string, fold: AnyFold): Progress => {
+const firstOf = (begins: BaselineFile | undefined, stream: string, fold: AnyFold): Progress => {
   try {
     const eventId = begins?.head(stream)?.eventId ?? 0
     const at = { state: firstState(begins, stream, fold), eventId, read: 0 }

@@ -6,8 +6,8 @@
  * loads it.
  */
 import { closeSync, openSync, readSync } from "node:fs"
-import { definitionsIn, textOf } from "./Definitions.ts"
-import { anchorIn, behind } from "./HeadAnchor.ts"
+import { definitionsIn, textOf } from "./SchemaRepair.ts"
+import { anchorIn, behind } from "./HeadFile.ts"
 import type { Head } from "./SegmentFile.ts"
 import { leftHeadsIn, type Listed, listedIn } from "./Segments.ts"
 import { SideFileCheck } from "./SideFileCheck.ts"

@@ -6,24 +6,24 @@
 import { Effect } from "effect"
 import { Worker } from "node:worker_threads"
 import type { Begins, Problem, StorageError, Verdict } from "./EventLog.ts"
-import { textOf } from "./Definitions.ts"
+import { textOf } from "./SchemaRepair.ts"
 import { errorOf } from "./GroupCommit.ts"
 import { foldOf, type InvariantGuard, type States } from "./InvariantGuard.ts"
 import * as OldArchives from "./OldArchives.ts"
 import { readOwn } from "./OwnKinds.ts"
-import type { Beginning } from "./Beginning.ts"
+import type { BaselineFile } from "./BaselineFile.ts"
 import type { Made } from "./SegmentFile.ts"
 import type { Listed, Segments } from "./Segments.ts"
 import { definitions } from "./Migrations.ts"
 import { nodeSqlite } from "./Sqlite.ts"
 import type { LogReader } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
-import { firstState } from "./FirstState.ts"
+import { firstState } from "./InitialState.ts"
 import { parsePayload, type StoredRune } from "./StoredRune.ts"
 import { storageError } from "./StorageFailure.ts"
-import { type Looked, type Marks, StoreWalk, type Walked } from "./StoreWalk.ts"
+import { type Looked, type Marks, StoreScan, type Walked } from "./StoreScan.ts"
 import { TableCheck, type Tables } from "./TableCheck.ts"
-import * as ToldSegments from "./ToldSegments.ts"
+import * as ReportedSegments from "./ReportedSegments.ts"
 import { verifyThread } from "./ThreadFile.ts"
 import type { FromVerify, VerifyData } from "./VerifyThread.ts"
 
@@ -43,7 +43,7 @@ export const walkHere =
   (relevant, marks, each) =>
     Effect.scoped(
       Effect.gen(function* () {
-        const walk = new StoreWalk(relevant, marks)
+        const walk = new StoreScan(relevant, marks)
         const tables = file === undefined ? undefined : yield* tablesOf(file)
         if (segments !== undefined) walk.files(segments)
         for (;;) {
@@ -103,9 +103,9 @@ class Look {
   begins: Begins | undefined
   private readonly states = new Map<string, States>()
   private readonly rules: Rules
-  private readonly beginning: Beginning | undefined
+  private readonly beginning: BaselineFile | undefined
 
-  constructor(rules: Rules, beginning?: Beginning) {
+  constructor(rules: Rules, beginning?: BaselineFile) {
     this.rules = rules
     this.beginning = beginning
   }
@@ -114,7 +114,7 @@ class Look {
     const { archives, guard, home } = this.rules
     if (looked.kind === archives.kind && looked.stream === home) this.archived.add(archives.streamOf(looked))
     const own = looked.stream === home ? readOwn({ kind: looked.kind, payload: payloadOf(looked) }) : undefined
-    ToldSegments.note(this.segments, own)
+    ReportedSegments.note(this.segments, own)
     if (own?.kind === "log.begins") {
       this.begins = { eventId: own.payload.last + 1, at: own.payload.at, by: own.payload.by }
     }
@@ -163,7 +163,7 @@ const isAs = (told: Listed | undefined, { bytes, file, last, sha256 }: Listed): 
  * The file that replaces deleted runes; undefined if there is none. Also undefined if the file cannot be read, because
  * the walk reports that.
  */
-const beginningOf = (segments: Segments | undefined): Beginning | undefined => {
+const beginningOf = (segments: Segments | undefined): BaselineFile | undefined => {
   try {
     return segments?.beginning
   } catch {

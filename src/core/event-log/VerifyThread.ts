@@ -10,7 +10,7 @@ import { type Failure, failureOf } from "./GroupCommit.ts"
 import { fromRow, type RuneRow } from "./RuneRow.ts"
 import { SEGMENTS } from "./SegmentFile.ts"
 import { listedIn, Segments } from "./Segments.ts"
-import { type Looked, type Marks, StoreWalk, type Walked } from "./StoreWalk.ts"
+import { type Looked, type Marks, StoreScan, type Walked } from "./StoreScan.ts"
 import type { StoredRune } from "./StoredRune.ts"
 import { TableCheck } from "./TableCheck.ts"
 
@@ -35,7 +35,7 @@ const walk = (data: VerifyData, say: (message: FromVerify) => void): (() => void
   database.exec("PRAGMA query_only=ON")
   const tables = new TableCheck(database, data.file)
   const page = database.prepare(`SELECT * FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${BATCH}`)
-  const store = new StoreWalk(data.relevant, data)
+  const store = new StoreScan(data.relevant, data)
   const segments = new Segments(join(dirname(data.file), SEGMENTS), listedIn(database))
   store.files(segments)
   const stored = (after: number) => (page.all(after) as unknown as ReadonlyArray<RuneRow>).map(fromRow)

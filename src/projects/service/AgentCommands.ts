@@ -15,20 +15,20 @@ import * as AgentChoice from "../../agents/actors/AgentChoice.ts"
 import * as Backlog from "./Backlog.ts"
 import * as Inbox from "../../agents/machines/Inbox.ts"
 import { QUEUED } from "../../agents/run/AgentView.ts"
-import { AgentsPlace } from "../AgentsPlace.ts"
-import { sizeInWords } from "../../runs/FileWords.ts"
-import { MAX_MESSAGE } from "../../runs/GivenFile.ts"
+import { AgentsEnvironment } from "../AgentsEnvironment.ts"
+import { sizeInWords } from "../../runs/FileDescription.ts"
+import { MAX_MESSAGE } from "../../runs/AttachedFile.ts"
 import * as MessageFiles from "../../agents/prompt/MessageFiles.ts"
-import * as NeededFiles from "./NeededFiles.ts"
+import * as RetainedFiles from "./RetainedFiles.ts"
 import * as WaitingInputs from "../../agents/run/WaitingInputs.ts"
 import { Bus, layer as busLayer } from "./Bus.ts"
 import * as ConversationCommands from "../ConversationCommands.ts"
-import * as Finder from "./Finder.ts"
+import * as NameLookup from "./NameLookup.ts"
 import { Agents } from "./Agents.ts"
 import { Projects } from "../Projects.ts"
 import type { Project } from "../Project.ts"
 import * as Expiry from "../Expiry.ts"
-import { openSince } from "./OpenSince.ts"
+import { openSince } from "./OldestOpenWork.ts"
 import * as AgentApi from "./AgentApi.ts"
 import * as LiveAgentPort from "./LiveAgentPort.ts"
 import * as LiveConversations from "../LiveConversations.ts"
@@ -76,10 +76,14 @@ const conversations = (
   const on = <A, E>(
     name: string,
     caller: Caller,
-    act: (entry: Finder.Entry) => Effect.Effect<A, E>,
+    act: (entry: NameLookup.Entry) => Effect.Effect<A, E>,
     kind?: "project"
   ) =>
-    onFound(ready, (): Finder.Entry | CommandRefused => Finder.conversation(projects.entries, name, caller, kind), act)
+    onFound(
+      ready,
+      (): NameLookup.Entry | CommandRefused => NameLookup.conversation(projects.entries, name, caller, kind),
+      act
+    )
   const onProject = <A, E>(name: string, caller: Caller, act: (project: Project) => Effect.Effect<A, E>) =>
     on(name, caller, (entry) => Effect.flatMap(ConversationCommands.opened(entry), act), "project")
   return {
@@ -104,7 +108,7 @@ const conversations = (
 }
 
 /** Starts the agent, and reports limits that cannot be enforced. An agent that waits for a free slot remains queued. */
-const inItsPlace = <E>(project: Project, agentScope: Finder.Found["agentScope"], begin: Effect.Effect<Done, E>) =>
+const inItsPlace = <E>(project: Project, agentScope: NameLookup.Found["agentScope"], begin: Effect.Effect<Done, E>) =>
   Effect.suspend(() => {
     const { registry, name } = project
     const { subAgentTree } = registry
@@ -123,7 +127,10 @@ const inItsPlace = <E>(project: Project, agentScope: Finder.Found["agentScope"],
 /**
  * Rejects a second restart of an agent by the same run in one turn, because each restart would start the turn again.
  */
-const mayRestart = (agentScope: Finder.Found["agentScope"], { by }: Caller): Effect.Effect<void, CommandRefused> => {
+const mayRestart = (
+  agentScope: NameLookup.Found["agentScope"],
+  { by }: Caller
+): Effect.Effect<void, CommandRefused> => {
   const { actors, fullName, setting } = agentScope
   // excludes the parent, which starts its sub-agents
   const isRun = by.startsWith("agent:") && by !== `agent:${setting.parent}`
@@ -137,7 +144,7 @@ const mayRestart = (agentScope: Finder.Found["agentScope"], { by }: Caller): Eff
   )
 }
 
-const again = ({ registry }: Project, agentScope: Finder.Found["agentScope"], caller: Caller) =>
+const again = ({ registry }: Project, agentScope: NameLookup.Found["agentScope"], caller: Caller) =>
   Effect.suspend(() => mayRestart(agentScope, caller)).pipe(
     Effect.andThen(registry.subAgentTree.stop(agentScope, caller, "restart")),
     Effect.andThen(agentScope.start(caller))
@@ -147,7 +154,7 @@ const again = ({ registry }: Project, agentScope: Finder.Found["agentScope"], ca
 const hopsOf = (projects: Projects, caller: Caller): number | undefined => {
   const [, name] = /^agent:(.*)$/.exec(caller.by) ?? []
   if (name === undefined) return undefined
-  const found = Finder.agent(projects.entries, name, caller)
+  const found = NameLookup.agent(projects.entries, name, caller)
   return found instanceof CommandRefused ? 1 : Inbox.hopsOf(found.agentScope.inbox().data)
 }
 
@@ -155,7 +162,7 @@ const hopsOf = (projects: Projects, caller: Caller): number | undefined => {
 type OnAgent = <A, E>(
   name: string,
   caller: Caller,
-  act: (found: Finder.Found) => Effect.Effect<A, E>,
+  act: (found: NameLookup.Found) => Effect.Effect<A, E>,
   changes?: true
 ) => Effect.Effect<A, E | CommandRefused | StorageError>
 
@@ -180,7 +187,7 @@ const contentsOf = (
   files: MessageFiles.MessageFiles,
   recovered: Effect.Effect<void, StorageError>
 ): Pick<Agents["Service"], "addFile" | "forgetFiles"> => {
-  const sweep = NeededFiles.sweep(projects, log, files)
+  const sweep = RetainedFiles.sweep(projects, log, files)
   // before the log is folded, it is unknown which contents are needed
   const sweepOnce = Effect.matchEffect(recovered, { onFailure: () => Effect.void, onSuccess: () => sweep })
   return {
@@ -286,7 +293,7 @@ export const make = (projects: Projects, ready: Ready) =>
   Effect.gen(function* () {
     const bus = yield* Bus
     const log = yield* EventLog
-    const { files, waiting } = yield* AgentsPlace
+    const { files, waiting } = yield* AgentsEnvironment
     const recovered = Deferred.await(ready)
     const voices = AgentApi.make({
       log,
@@ -297,7 +304,7 @@ export const make = (projects: Projects, ready: Ready) =>
       report: bus.report
     })
     const onAgent: OnAgent = (name, caller, act, changes) =>
-      onFound(ready, () => Finder.agent(projects.entries, name, caller, changes), act)
+      onFound(ready, () => NameLookup.agent(projects.entries, name, caller, changes), act)
     return Agents.of({
       ...voices,
       ...conversations(projects, ready, log),
@@ -311,7 +318,7 @@ export const make = (projects: Projects, ready: Ready) =>
         spoken(
           onFound(
             ready,
-            (): Finder.Entry | CommandRefused => Finder.conversation(projects.entries, name, caller, "project"),
+            (): NameLookup.Entry | CommandRefused => NameLookup.conversation(projects.entries, name, caller, "project"),
             projects.configChange
           )
         ),
@@ -352,7 +359,7 @@ export interface Options {
   /** Ends processes that an earlier daemon left running. Runs before any agent is restored. */
   readonly sweep: Effect.Effect<void, never, ProcessTree>
   /** agentd's own MCP servers for a run. */
-  readonly mcp: AgentsPlace["Service"]["mcp"]
+  readonly mcp: AgentsEnvironment["Service"]["mcp"]
   /** File of a project to register at the start, before `ready`. If it is refused, only a warning is logged. */
   readonly project?: string | undefined
 }
@@ -426,7 +433,7 @@ export const layer = (options: Options) =>
   ).pipe(
     Layer.provide(
       Layer.effect(
-        AgentsPlace,
+        AgentsEnvironment,
         Effect.gen(function* () {
           const log = yield* EventLog
           const { configs, mcp, stores, worktrees } = options

@@ -12,7 +12,7 @@ import type { StorageError } from "../../core/event-log/EventLog.ts"
 import type { AgentScope } from "../../agents/actors/AgentScope.ts"
 import { isActive } from "../../agents/machines/AgentStates.ts"
 import * as Inbox from "../../agents/machines/Inbox.ts"
-import { words } from "../../runs/FileWords.ts"
+import { words } from "../../runs/FileDescription.ts"
 import type { Settled } from "../../agents/actors/InboxActor.ts"
 import * as ProjectStop from "../../agents/machines/ProjectStop.ts"
 

@@ -5,7 +5,7 @@
  * last success or start, the last turn, budgets, and requests to the user. It omits transitions without information. If
  * the explanation is too long, its oldest sentences are omitted, and a line says so.
  */
-import { ENDINGS } from "../../domain/Endings.ts"
+import { ENDINGS } from "../../domain/EndReasons.ts"
 import { counted, isNear, warning } from "../../domain/ErrorLimit.ts"
 import type { AgentInfo, WhyLine } from "../../domain/Messages.ts"
 import type { Outcome } from "../../runs/Outcome.ts"
@@ -15,7 +15,7 @@ import { workerKinds } from "../../agents/machines/AgentKinds.ts"
 import * as WorkerMachine from "../../agents/machines/WorkerMachine.ts"
 import { inboxName, lifeName, turnName, workerName } from "../../agents/machines/AgentStates.ts"
 import { QUEUED } from "../../agents/run/AgentView.ts"
-import * as WhyBounds from "./WhyBounds.ts"
+import * as WhyLimits from "./WhyLimits.ts"
 import * as WhyTurn from "./WhyTurn.ts"
 import * as ProjectStop from "../../agents/machines/ProjectStop.ts"
 
@@ -26,7 +26,7 @@ const LONGEST = 24
 export const kinds: ReadonlyArray<string> = [
   ...Object.keys(workerKinds),
   ...WhyTurn.kinds,
-  ...Object.keys(WhyBounds.boundKinds)
+  ...Object.keys(WhyLimits.boundKinds)
 ]
 export const actorsOf = (agent: string): ReadonlyArray<string> => [
   workerName(agent),
@@ -231,7 +231,7 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now, ex
 /** `runes`: the newest runes of the agent's actors, oldest first: all of them, or some hundred. */
 export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.Now = {}): Why => {
   const isTurns = ({ kind }: Rune): boolean => WhyTurn.kinds.some((other) => other === kind)
-  const bounds = runes.filter(({ kind }) => Object.hasOwn(WhyBounds.boundKinds, kind))
+  const bounds = runes.filter(({ kind }) => Object.hasOwn(WhyLimits.boundKinds, kind))
   // a turn that starts or ends together with its run also moves the worker
   const moves = runes
     .filter(({ kind }) => kind !== "run.notice")
@@ -241,8 +241,8 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
   const chain = moves.slice(beginning(moves))
   const start = moves.findLast(({ kind }) => kind === "worker.started")?.eventId ?? 0
   const lines: Array<WhyLine> = [
-    ...WhyTurn.past(runes.filter(isTurns), agent, start, WhyBounds.expiredIn(bounds)),
-    ...WhyBounds.past(bounds.filter(({ eventId }) => eventId >= start))
+    ...WhyTurn.past(runes.filter(isTurns), agent, start, WhyLimits.expiredIn(bounds)),
+    ...WhyLimits.past(bounds.filter(({ eventId }) => eventId >= start))
   ]
   for (const [index, rune] of chain.entries()) {
     const next = chain[index + 1]
@@ -272,6 +272,6 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
     told.push({ eventId: 0, at, text: `now: ${agent.detail}` })
   }
   // an expired call is settled by any later action of the user
-  const isOpen = WhyBounds.expiredIn(bounds).at(-1) === bounds.at(-1) && bounds.length > 0
+  const isOpen = WhyLimits.expiredIn(bounds).at(-1) === bounds.at(-1) && bounds.length > 0
   return { lines: told, advice: adviceOf(chain.at(-1), agent, now, isOpen) }
 }

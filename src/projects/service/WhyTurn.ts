@@ -5,13 +5,13 @@
  * Guarantees: Each sentence names the rune on which it is based. Texts of turns and calls are limited in length.
  */
 import type { AgentInfo, CallInfo, ConversationInfo, WhyLine } from "../../domain/Messages.ts"
-import { named, telling } from "../../domain/CallWords.ts"
+import { named, telling } from "../../domain/CallSummary.ts"
 import * as Schedule from "../../domain/ScheduleKey.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
 import { checkedReader, type RuneOf } from "../../core/event-log/EventKinds.ts"
 import { forgottenKinds, lifeKinds, memoryKinds, noticeKinds } from "../../agents/machines/AgentKinds.ts"
 import { turnKinds } from "../../agents/machines/TurnKinds.ts"
-import { cut, LONG } from "./WhyBounds.ts"
+import { cut, LONG } from "./WhyLimits.ts"
 
 export const kinds = [
   "run.memory_lost",

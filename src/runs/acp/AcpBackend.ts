@@ -20,7 +20,7 @@ import { SessionCosts } from "./AcpUsage.ts"
 import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
 import type { Host } from "../Host.ts"
-import * as LeftRuns from "../LeftRuns.ts"
+import * as OrphanRuns from "../OrphanRuns.ts"
 import { Keeper } from "../keeper/Keeper.ts"
 import * as KeptProcess from "../process/KeptProcess.ts"
 import type { Mark, ProcessTree } from "../process/ProcessTree.ts"
@@ -32,8 +32,8 @@ import * as HiddenPaths from "../HiddenPaths.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as Workspace from "../model/Workspace.ts"
-import * as Enclosure from "../sandbox/Enclosure.ts"
-import { services } from "../Services.ts"
+import * as ConfinedSpawn from "../sandbox/ConfinedSpawn.ts"
+import { services } from "../CapturedServices.ts"
 
 interface Held {
   readonly config: Config.AcpBackend
@@ -62,13 +62,13 @@ const confineBy =
       return yield* mechanism.wrap(rules, cwd, argv)
     })
 
-export const outlined = Enclosure.outlined
+export const outlined = ConfinedSpawn.outlined
 
 /** Starts the agent's process, or resumes the process that an earlier daemon left. */
 const programOf = Effect.fnUntraced(function* (
   config: Config.AcpBackend,
   spec: RunSpec,
-  { env, start }: Pick<Enclosure.Enclosure, "env" | "start">,
+  { env, start }: Pick<ConfinedSpawn.ConfinedSpawn, "env" | "start">,
   { cwd, ...mark }: Mark & { readonly cwd: string }
 ) {
   const home = env["GEMINI_CLI_HOME"] ?? env["HOME"]
@@ -98,7 +98,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   // A confined agent sees only the files that exist when it starts, so the folder must exist now.
   const folder = config.sandbox === "off" ? undefined : yield* FileContents.folderOf(host, spec)
   const files = folder === undefined ? [] : [folder.path]
-  const enclosure = yield* Enclosure.make({ ...outlined(config, host, spec).options, files })
+  const enclosure = yield* ConfinedSpawn.make({ ...outlined(config, host, spec).options, files })
   const { env } = enclosure
   const shown = enclosure.confined
     ? env
@@ -163,7 +163,7 @@ export const make = Effect.fnUntraced(function* (
     name: "acp",
     turns: true,
     holds: (runId) => Effect.provideContext(AcpHistory.isHeld(runId), context),
-    drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
+    drop: (runId) => Effect.provideContext(OrphanRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
     start: (spec) => start(config, host, spec, costs).pipe(Effect.provideContext(context))
   }

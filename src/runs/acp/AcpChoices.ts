@@ -10,7 +10,7 @@
 import type { SetSessionConfigOptionRequest, SetSessionModeRequest } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
 import type { RunSpec } from "../Backend.ts"
-import * as Offers from "../Offers.ts"
+import * as AgentOptions from "../AgentOptions.ts"
 import * as AcpFault from "./AcpFault.ts"
 import * as Messages from "./AcpMessages.ts"
 import type { Refusal, Wire } from "./AcpWire.ts"
@@ -18,7 +18,7 @@ import type { Refusal, Wire } from "./AcpWire.ts"
 export type Kind = "model" | "mode"
 
 /** `about`: the agent's description of the offer. */
-type Offer = Offers.Offer & { readonly about?: string }
+type Offer = AgentOptions.Offer & { readonly about?: string }
 
 interface Option {
   readonly id: string
@@ -147,10 +147,10 @@ export const leaveOf = ({ letsAll, mode }: Choices): Leave => {
   return { mode: current, asks: asks ?? (letsAll === undefined ? undefined : true) }
 }
 
-export const offersOf = (choices: Choices): Offers.Offers => {
+export const offersOf = (choices: Choices): AgentOptions.AgentOptions => {
   const { asks, mode } = leaveOf(choices)
   const now = mode === "" ? {} : { mode: { id: mode.split("#").at(-1)!, isUnasked: asks === false } }
-  return Offers.bounded({ models: offered(choices.model), modes: offered(choices.mode), ...now })
+  return AgentOptions.bounded({ models: offered(choices.model), modes: offered(choices.mode), ...now })
 }
 
 /** Returns the model in use according to the option. Empty: there is no such option. */
@@ -183,10 +183,14 @@ export const choose = Effect.fnUntraced(function* (
 ) {
   const choice = choices[kind]
   const known = offered(choice)
-  const found = known.length === 0 ? { id: name, name } : Offers.find(known, name)
+  const found = known.length === 0 ? { id: name, name } : AgentOptions.find(known, name)
   if (found === undefined)
     return yield* Effect.fail(
-      AcpFault.fatal(kind, `${agent.name} has no ${kind} "${name}"`, `set ${kind} to one of: ${Offers.listed(known)}`)
+      AcpFault.fatal(
+        kind,
+        `${agent.name} has no ${kind} "${name}"`,
+        `set ${kind} to one of: ${AgentOptions.listed(known)}`
+      )
     )
   const { id } = found
   const { listed, option } = choice

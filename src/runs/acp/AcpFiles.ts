@@ -1,13 +1,13 @@
 /**
  * AcpFiles: the files that an agent reads and writes through agentd.
  *
- * Guarantees: each access is a call of the agent that was emitted and allowed (AcpDeeds). Only regular files of the
+ * Guarantees: each access is a call of the agent that was emitted and allowed (AcpClientMethods). Only regular files of the
  * workspace are accessed, checked by the location of the open file (see Workspace). The agent gets the reason of each
  * refusal. The user gets a notice about each path outside the workspace. The size of a read is limited.
  */
 import type { ReadTextFileResponse } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
-import type { AcpDeeds } from "./AcpDeeds.ts"
+import type { AcpClientMethods } from "./AcpClientMethods.ts"
 import * as Messages from "./AcpMessages.ts"
 import { INTERNAL_ERROR, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
 import { NOT_FOUND } from "./AcpFault.ts"
@@ -29,7 +29,7 @@ const malformed = (method: string): Refusal => ({
 })
 
 /** `notice` sends a notice to the user. */
-export const make = (workspace: Workspace, deeds: AcpDeeds, notice: (text: string) => Effect.Effect<void>) => {
+export const make = (workspace: Workspace, deeds: AcpClientMethods, notice: (text: string) => Effect.Effect<void>) => {
   const refused = (verb: string) => (error: WorkspaceError) =>
     Effect.andThen(
       error._tag === "WorkspaceViolation"

@@ -8,10 +8,10 @@
  * Guarantees: a note contains no text written by the user. A command that agentd runs for the agent is noted before it
  * begins.
  */
-import type { Input } from "../keeper/HeldProgram.ts"
+import type { Input } from "../keeper/KeeperProgram.ts"
 import type { Before } from "../process/KeptProcess.ts"
 import * as KeptProcess from "../process/KeptProcess.ts"
-import * as RestPoint from "../process/RestPoint.ts"
+import * as Checkpoint from "../process/Checkpoint.ts"
 import type { AcpSession } from "./AcpSession.ts"
 import type { KnownUpdates } from "./AcpUpdates.ts"
 import type { KnownWire } from "./AcpWire.ts"
@@ -64,7 +64,7 @@ export const isHeld = (runId: string) =>
   KeptProcess.isHeldWith(runId, (inputs, point) => {
     const notes = inputs.flatMap((input) => parse(input) ?? [])
     const says = new Set(notes.map(({ say }) => say))
-    const { isBound = false } = RestPoint.of<Rest>({ before: { point } })?.state ?? {}
+    const { isBound = false } = Checkpoint.of<Rest>({ before: { point } })?.state ?? {}
     const isBegun = point !== undefined || (says.has("session") && says.has("prompt"))
     const isLost = isBound || notes.some((note) => note.say === "terminal" && note.number === undefined)
     return isBegun && !isLost

@@ -9,7 +9,7 @@ import { Effect, type Scope } from "effect"
 import * as AcpChoices from "./AcpChoices.ts"
 import * as AcpFault from "./AcpFault.ts"
 import type { AcpSession } from "./AcpSession.ts"
-import type { AcpTelling } from "./AcpTelling.ts"
+import type { AcpEvents } from "./AcpEvents.ts"
 import type { AcpUpdates, Unasked } from "./AcpUpdates.ts"
 import type { AcpBackend } from "../../config/BackendConfig.ts"
 import type { RunSpec } from "../Backend.ts"
@@ -19,7 +19,7 @@ export interface Of {
   readonly spec: RunSpec
   readonly scope: Scope.Scope
   readonly updates: AcpUpdates
-  readonly telling: AcpTelling
+  readonly telling: AcpEvents
   readonly session: () => AcpSession | undefined
   readonly isRecalling: () => boolean
   /** Number of lines that the agent has sent. */

@@ -16,7 +16,7 @@ import type { AcpBackend } from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
 import * as AcpChoices from "./AcpChoices.ts"
 import { AcpChoosing } from "./AcpChoosing.ts"
-import * as AcpDeeds from "./AcpDeeds.ts"
+import * as AcpClientMethods from "./AcpClientMethods.ts"
 import * as AcpFault from "./AcpFault.ts"
 import * as AcpFiles from "./AcpFiles.ts"
 import * as AcpHistory from "./AcpHistory.ts"
@@ -25,15 +25,15 @@ import * as Messages from "./AcpMessages.ts"
 import { AcpPermissions } from "./AcpPermissions.ts"
 import * as AcpPrompt from "./AcpPrompt.ts"
 import * as AcpSession from "./AcpSession.ts"
-import { AcpRecall, type Left } from "./AcpRecall.ts"
+import { AcpAdoption, type Left } from "./AcpAdoption.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
-import { AcpTelling, type Events } from "./AcpTelling.ts"
+import { AcpEvents, type Events } from "./AcpEvents.ts"
 import { AcpUpdates, type End } from "./AcpUpdates.ts"
 import type { SessionCosts } from "./AcpUsage.ts"
 import * as AcpWire from "./AcpWire.ts"
 import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
 import type { Line } from "../process/LineSplitter.ts"
-import * as RestPoint from "../process/RestPoint.ts"
+import * as Checkpoint from "../process/Checkpoint.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import type { Workspace } from "../model/Workspace.ts"
 
@@ -89,11 +89,11 @@ class AcpRun {
   private readonly options: Options
   private readonly queue: Events
   private readonly scope: Scope.Scope
-  readonly telling: AcpTelling
+  readonly telling: AcpEvents
   private readonly choosing: AcpChoosing
   private readonly updates: AcpUpdates
   private readonly permissions: AcpPermissions
-  readonly deeds: AcpDeeds.AcpDeeds
+  readonly deeds: AcpClientMethods.AcpClientMethods
   private readonly files: ReturnType<typeof AcpFiles.make> | undefined
   private readonly inner: Scope.Closeable
   private readonly wire: AcpWire.Wire
@@ -114,7 +114,7 @@ class AcpRun {
   private lines = 0
   private said = ""
   /** Notes of an earlier daemon, until all of them have been replayed. */
-  private recall: AcpRecall | undefined
+  private recall: AcpAdoption | undefined
   /** True if an earlier daemon has sent a further prompt of the same turn. */
   private goesOn = false
   /** Number of handled bytes of standard error, up to the end of a line. */
@@ -127,8 +127,8 @@ class AcpRun {
     this.inner = inner
     this.terminals = terminals
     this.wire = wire
-    const rest = RestPoint.of<AcpHistory.Rest>(options.program)?.state
-    this.telling = new AcpTelling(queue, wire, options.program, rest?.place)
+    const rest = Checkpoint.of<AcpHistory.Rest>(options.program)?.state
+    this.telling = new AcpEvents(queue, wire, options.program, rest?.place)
     const { remark: notice } = this
     const { hear, noted, tell } = this.telling
     const updates = new AcpUpdates(options.config.trustKinds, rest?.updates)
@@ -137,7 +137,7 @@ class AcpRun {
     if (rest !== undefined) updates.spending.opens(rest.session, undefined, options.costs)
     this.errorsTaken = options.program.stderr.from ?? 0
     const history = AcpHistory.of(options.program.before)
-    this.recall = history === undefined ? undefined : new AcpRecall(history, updates)
+    this.recall = history === undefined ? undefined : new AcpAdoption(history, updates)
     this.permissions = new AcpPermissions({
       updates,
       tell,
@@ -162,7 +162,7 @@ class AcpRun {
       fail: (fault) => this.fail(fault),
       rested: Effect.suspend(() => this.rested)
     })
-    this.deeds = AcpDeeds.make({ updates, permissions: this.permissions, tell, noted, notice })
+    this.deeds = AcpClientMethods.make({ updates, permissions: this.permissions, tell, noted, notice })
     this.choosing = new AcpChoosing(wire, {
       session: () => this.session,
       became: (session) => void (this.session = session),
@@ -174,7 +174,7 @@ class AcpRun {
   readonly start = Effect.fnUntraced({ self: this }, function* (this: AcpRun) {
     const { program } = this.options
     const isNew = this.recall === undefined
-    yield* this.telling.aside(() => RestPoint.again(program, this.session?.sessionId))
+    yield* this.telling.aside(() => Checkpoint.again(program, this.session?.sessionId))
     const pumps = [yield* Effect.forkScoped(this.wire.listen), yield* Effect.forkScoped(this.errors)]
     if (isNew) yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
     yield* Effect.forkScoped(this.watchSilence)
@@ -453,7 +453,7 @@ class AcpRun {
     })
   }
 
-  private did(note: AcpHistory.Note, recall: AcpRecall, left: Array<Left>): ReadonlyArray<RunEvent> {
+  private did(note: AcpHistory.Note, recall: AcpAdoption, left: Array<Left>): ReadonlyArray<RunEvent> {
     switch (note.say) {
       case "session":
         return this.opens(note.session)
@@ -647,7 +647,7 @@ class AcpRun {
           this.choosing.choose(choice),
           this.telling.aside(() => this.offers)
         ),
-      keep: (point, heard) => RestPoint.keep(program, point, heard),
+      keep: (point, heard) => Checkpoint.keep(program, point, heard),
       outlives: () => program.isKept,
       interruptTurn: this.interruptTurn,
       endBegun: program.endBegun,
@@ -662,7 +662,7 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const inner = yield* Scope.fork(scope)
-  const rest = RestPoint.of<AcpHistory.Rest>(options.program)?.state
+  const rest = Checkpoint.of<AcpHistory.Rest>(options.program)?.state
   const terminals = yield* options
     .terminals({
       deeds: {

@@ -1,7 +1,7 @@
 /**
  * AcpTerminals: the commands that agentd runs for an agent.
  *
- * Guarantees: each command is a call of the agent that was emitted and allowed (AcpDeeds). It runs in the sandbox, if
+ * Guarantees: each command is a call of the agent that was emitted and allowed (AcpClientMethods). It runs in the sandbox, if
  * the machine has one, without variables that look like secrets. Variables that the agent sets reach only the command.
  * It is a process of the run, with the run's mark, and ends with the run. It starts in the workspace. At most
  * `MAX_TERMINALS` are open. The newest output is stored, up to the size that the agent requests and at most
@@ -10,8 +10,8 @@
  */
 import type { TerminalExitStatus, TerminalOutputResponse } from "@agentclientprotocol/sdk"
 import { type Duration, Effect, Exit, Fiber, Latch, Scope } from "effect"
-import type { AcpDeeds } from "./AcpDeeds.ts"
-import type { Left } from "./AcpRecall.ts"
+import type { AcpClientMethods } from "./AcpClientMethods.ts"
+import type { Left } from "./AcpAdoption.ts"
 import type { BackendError } from "../Backend.ts"
 import * as Messages from "./AcpMessages.ts"
 import { INTERNAL_ERROR, INVALID_PARAMS, type Refusal, type Wire } from "./AcpWire.ts"
@@ -24,7 +24,7 @@ import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import type { Argv } from "../Host.ts"
 import type { Workspace } from "../model/Workspace.ts"
-import { services } from "../Services.ts"
+import { services } from "../CapturedServices.ts"
 
 export interface Options extends Mark {
   readonly cwd: string
@@ -37,7 +37,7 @@ export interface Options extends Mark {
     cwd: string,
     argv: Argv
   ) => Effect.Effect<Pick<RunProcess.RunProcessSpec, "argv" | "handed">, MountRefused | BackendError>
-  readonly deeds: AcpDeeds
+  readonly deeds: AcpClientMethods
   /** Number of commands that earlier daemons started; all of them have ended. */
   readonly begun: number
   readonly opened: (callId: string, terminalId: string) => void

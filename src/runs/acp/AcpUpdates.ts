@@ -17,7 +17,7 @@
  */
 import type { RunEvent, ToolStatus } from "../Backend.ts"
 import { isSame } from "../CanonicalJson.ts"
-import * as Offers from "../Offers.ts"
+import * as AgentOptions from "../AgentOptions.ts"
 import * as Messages from "./AcpMessages.ts"
 import { AcpUsage, type KnownUsage } from "./AcpUsage.ts"
 
@@ -223,7 +223,7 @@ const commandsOf = (update: unknown): ReadonlyArray<RunEvent> => {
     description: description ?? "",
     hint: input?.hint ?? ""
   }))
-  return [{ _tag: "Offers", ...Offers.bounded({ commands }) }]
+  return [{ _tag: "Offers", ...AgentOptions.bounded({ commands }) }]
 }
 
 export class AcpUpdates {

@@ -13,11 +13,11 @@ import * as FileContents from "../FileContents.ts"
 import * as ClaudeRun from "./ClaudeRun.ts"
 import * as ClaudeSessions from "./ClaudeSessions.ts"
 import type { Host } from "../Host.ts"
-import * as LeftRuns from "../LeftRuns.ts"
+import * as OrphanRuns from "../OrphanRuns.ts"
 import * as KeptProcess from "../process/KeptProcess.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
-import { services } from "../Services.ts"
+import { services } from "../CapturedServices.ts"
 
 export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, host: Host) {
   const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem>()
@@ -27,7 +27,7 @@ export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, h
     turns: true,
     // A run that has not received its first input is not resumed but started again.
     holds: (runId) => Effect.provideContext(KeptProcess.isHeld(runId, { given: true }), context),
-    drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
+    drop: (runId) => Effect.provideContext(OrphanRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
     start: (spec) =>
       Effect.gen(function* () {

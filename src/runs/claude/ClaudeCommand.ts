@@ -13,7 +13,7 @@ import type { Host } from "../Host.ts"
 import * as RunFolder from "../RunFolder.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import type * as RunProcess from "../process/RunProcess.ts"
-import * as Enclosure from "../sandbox/Enclosure.ts"
+import * as ConfinedSpawn from "../sandbox/ConfinedSpawn.ts"
 
 export type Session =
   | { readonly _tag: "New"; readonly id: string }
@@ -76,7 +76,7 @@ const CONFINED = {
 
 /** Returns the enclosure that a run would get, for a preview. */
 export const outlined = (config: ClaudeBackend, host: Host, spec: RunSpec) => {
-  const options: Enclosure.EnclosureOptions = {
+  const options: ConfinedSpawn.EnclosureOptions = {
     config,
     provider: { api: "anthropic", login: true, ...config.provider },
     host,
@@ -99,7 +99,7 @@ export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host:
   const isAlone = Object.keys(spec.mcp).length === 0
   const servers = isAlone ? undefined : yield* RunFolder.file(host, spec, "mcp.json", serversOf(spec.mcp))
   const { options } = outlined(config, host, spec)
-  const enclosure = yield* Enclosure.make({ ...options, files: servers === undefined ? [] : [servers] })
+  const enclosure = yield* ConfinedSpawn.make({ ...options, files: servers === undefined ? [] : [servers] })
   const { env } = enclosure
   const command = (session: Session): Effect.Effect<RunProcess.RunProcessSpec, BackendError> =>
     Effect.map(

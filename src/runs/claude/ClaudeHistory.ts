@@ -8,7 +8,7 @@
  * the earlier daemon had not sent yet, are kept in order.
  */
 import type { RunEvent } from "../Backend.ts"
-import * as InputNotes from "../process/InputNotes.ts"
+import * as InputRecords from "../process/InputRecords.ts"
 import type { Before } from "../process/KeptProcess.ts"
 import type { ClaudeRecord } from "./ClaudeRecord.ts"
 import type { ClaudeStream, Note } from "./ClaudeStream.ts"
@@ -17,7 +17,7 @@ export class ClaudeHistory {
   /** Bytes of output that existed when the process was resumed. */
   readonly size: number
   private readonly stream: ClaudeStream
-  private readonly notes: Array<InputNotes.Noted<Note>>
+  private readonly notes: Array<InputRecords.Noted<Note>>
   private replies: number
   private readonly left: Array<ClaudeRecord> = []
   /** Id of the session that the process was started with. */
@@ -26,14 +26,14 @@ export class ClaudeHistory {
   constructor({ inputs, out }: Pick<Before, "inputs" | "out">, stream: ClaudeStream) {
     this.size = out
     this.stream = stream
-    this.notes = InputNotes.notesOf<Note>(inputs)
+    this.notes = InputRecords.notesOf<Note>(inputs)
     this.replies = this.notes.filter(({ say }) => say === "reply").length
     this.session = this.notes.find((note) => note.say === "turn")?.session
   }
 
   /** Builds the note for an input. `at`: number of output bytes that had been handled. */
   static noteOf(note: Note, at: number): string {
-    return InputNotes.noteOf(note, at)
+    return InputRecords.noteOf(note, at)
   }
 
   /** Replays the notes that were written before the output up to `end` had been handled. */

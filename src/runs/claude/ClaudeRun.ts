@@ -34,7 +34,7 @@ import { ClaudeStream, type KnownStream, type Note, type Wait } from "./ClaudeSt
 import { CONTINUED, type Line } from "../process/LineSplitter.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
-import * as RestPoint from "../process/RestPoint.ts"
+import * as Checkpoint from "../process/Checkpoint.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
 export interface Options {
@@ -134,7 +134,7 @@ const attemptOf = Effect.fnUntraced(function* ({ command, spec }: Options, sessi
   const input = yield* Queue.dropping<readonly [string, string] | null>(INPUTS)
   const { before } = program
   const { err = 0, out = 0 } = before?.point ?? {}
-  const { state } = RestPoint.of<Rest>(program) ?? {}
+  const { state } = Checkpoint.of<Rest>(program) ?? {}
   const stream = new ClaudeStream(program.pid, Object.keys(spec.mcp), state?.stream)
   const history = before === undefined ? undefined : new ClaudeHistory(before, stream)
   const attempt: Attempt = {
@@ -267,7 +267,7 @@ class ClaudeRun {
         return Effect.andThen(this.tell(all), this.turned)
       })
     const first = Effect.andThen(
-      this.tell(() => [...RestPoint.again(program, stream.session), ...this.caughtUp(attempt, attempt.taken)]),
+      this.tell(() => [...Checkpoint.again(program, stream.session), ...this.caughtUp(attempt, attempt.taken)]),
       this.turned
     )
     return Effect.andThen(first, RunProcess.drainPlaced(program.stdout, program.ended, MAX_RECORD, take))
@@ -523,7 +523,7 @@ class ClaudeRun {
           model === null ? Effect.void : this.choose("model", model),
           mode === null ? Effect.void : this.choose("mode", mode)
         ),
-      keep: (point, heard) => RestPoint.keep(this.attempt.program, point, heard),
+      keep: (point, heard) => Checkpoint.keep(this.attempt.program, point, heard),
       outlives: () => this.attempt.program.isKept,
       interruptTurn: this.interruptTurn,
       endBegun: (ms) => this.attempt.program.endBegun(ms),

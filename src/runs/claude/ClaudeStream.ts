@@ -15,7 +15,7 @@ import { ClaudeCalls, type KnownCalls, refusalOf } from "./ClaudeCalls.ts"
 import { epoch } from "../gateway/LimitHeaders.ts"
 import * as ClaudeFault from "./ClaudeFault.ts"
 import { type ClaudeRecord, inner, list, number, oneLine, text, texts } from "./ClaudeRecord.ts"
-import * as Offers from "../Offers.ts"
+import * as AgentOptions from "../AgentOptions.ts"
 import { ClaudeUsage, type KnownUsage } from "./ClaudeUsage.ts"
 import * as ClaudeWindows from "./ClaudeWindows.ts"
 
@@ -382,7 +382,7 @@ export class ClaudeStream {
     if (told === this.commands) return
     this.commands = told
     const commands = names.map((name) => ({ name, description: "", hint: "" }))
-    this.tell({ _tag: "Offers", ...Offers.bounded({ commands }) })
+    this.tell({ _tag: "Offers", ...AgentOptions.bounded({ commands }) })
   }
 
   /** Emits a change to a mode in which calls run without approval, and the changes after it. */

@@ -17,7 +17,7 @@ import type * as Config from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
 import { type Backend, BackendError, type Place, type Run, type RunEvent, type RunSpec } from "../Backend.ts"
 import type { Argv, Host } from "../Host.ts"
-import * as LeftRuns from "../LeftRuns.ts"
+import * as OrphanRuns from "../OrphanRuns.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import type { ExitStatus } from "../process/ChildProcess.ts"
@@ -25,12 +25,12 @@ import * as KeptProcess from "../process/KeptProcess.ts"
 import * as FileContents from "../FileContents.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import type { Line } from "../process/LineSplitter.ts"
-import * as RestPoint from "../process/RestPoint.ts"
+import * as Checkpoint from "../process/Checkpoint.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as RunFolder from "../RunFolder.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
-import * as Enclosure from "../sandbox/Enclosure.ts"
-import { services } from "../Services.ts"
+import * as ConfinedSpawn from "../sandbox/ConfinedSpawn.ts"
+import { services } from "../CapturedServices.ts"
 
 /** Meanings of an exit code besides success and error. */
 export type ExitClass = "quota" | "overflow" | "held" | "auth"
@@ -85,7 +85,7 @@ const enclosed = (
     folder: undefined,
     paths: []
   }
-): Enclosure.EnclosureOptions => ({
+): ConfinedSpawn.EnclosureOptions => ({
   config: command,
   provider: command.provider,
   host,
@@ -128,7 +128,7 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
       : [isLong ? `The prompt is too long for an argument: read all of it in the file ${file}` : file]
   const argv = argvOf(command, last)
   if (argv === undefined) return yield* config("argv is empty", "name a program in argv, or a line in shell")
-  const enclosure = yield* Enclosure.make(enclosed(command, host, spec, argv, file, files))
+  const enclosure = yield* ConfinedSpawn.make(enclosed(command, host, spec, argv, file, files))
   const program = yield* RunProcess.make({
     store: host.store,
     runId: spec.runId,
@@ -175,7 +175,7 @@ const output = Effect.fnUntraced(function* (
 ) {
   const { before, ended, isKept } = program
   const { err = 0, out = 0 } = before?.point ?? {}
-  let said = RestPoint.of<string>(program)?.state ?? ""
+  let said = Checkpoint.of<string>(program)?.state ?? ""
   /** Bytes that the program had written before it was resumed, and that are not reported again yet. */
   const left = { out: before === undefined || before.out === out ? 0 : before.out, err: 0 }
   if (before !== undefined && before.err !== err) left.err = before.err
@@ -218,7 +218,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
   // registered first, so that it runs last when the scope closes and a reader always sees an end
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const { program, passed } = yield* launch(command, host, spec)
-  const again = RestPoint.again(program)
+  const again = Checkpoint.again(program)
   if (again.length > 0) yield* Queue.offerAll(queue, again)
   else if (spec.adopt?.isUp === true) yield* Queue.offer(queue, { _tag: "Started", pid: program.pid })
   let silent = spec.adopt?.isUp === true
@@ -259,7 +259,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     send: () => Effect.fail(refused),
     answer: () => Effect.void,
     cancelCall: () => Effect.void,
-    keep: (point, heard) => RestPoint.keep(program, point, heard),
+    keep: (point, heard) => Checkpoint.keep(program, point, heard),
     outlives: () => program.isKept,
     interruptTurn: end,
     end,
@@ -274,7 +274,7 @@ export const make = Effect.fnUntraced(function* (command: CommandConfig, host: H
     name: "command",
     turns: false,
     holds: (runId) => Effect.provideContext(KeptProcess.isHeld(runId, { given: false }), context),
-    drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
+    drop: (runId) => Effect.provideContext(OrphanRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
     start: (spec) => start(command, host, spec).pipe(Effect.provideContext(context))
   }

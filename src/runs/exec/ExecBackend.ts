@@ -13,13 +13,13 @@ import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
 import * as FileContents from "../FileContents.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
 import type { Host } from "../Host.ts"
-import * as LeftRuns from "../LeftRuns.ts"
+import * as OrphanRuns from "../OrphanRuns.ts"
 import * as KeptProcess from "../process/KeptProcess.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import * as RunProcess from "../process/RunProcess.ts"
-import * as Enclosure from "../sandbox/Enclosure.ts"
-import { services } from "../Services.ts"
+import * as ConfinedSpawn from "../sandbox/ConfinedSpawn.ts"
+import { services } from "../CapturedServices.ts"
 import * as ExecRun from "./ExecRun.ts"
 
 const start = Effect.fnUntraced(function* (config: Config.ExecBackend, host: Host, spec: RunSpec) {
@@ -27,10 +27,10 @@ const start = Effect.fnUntraced(function* (config: Config.ExecBackend, host: Hos
     return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
   // The queue is acquired first, so that it is released last when the scope closes.
   const queue = yield* ExecRun.queue
-  const { argv, options } = Enclosure.outlined(config, host, spec)
+  const { argv, options } = ConfinedSpawn.outlined(config, host, spec)
   // The folder must exist now, because a confined program sees only files that exist when it starts.
   const folder = yield* FileContents.folderOf(host, spec)
-  const enclosure = yield* Enclosure.make({ ...options, files: [folder.path] })
+  const enclosure = yield* ConfinedSpawn.make({ ...options, files: [folder.path] })
   const program = yield* RunProcess.make({
     store: host.store,
     runId: spec.runId,
@@ -58,7 +58,7 @@ export const make = Effect.fnUntraced(function* (config: Config.ExecBackend, hos
     turns: true,
     // a program that was not sent its first input is not resumed, but started again
     holds: (runId) => Effect.provideContext(isBegun(runId), context),
-    drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
+    drop: (runId) => Effect.provideContext(OrphanRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
     start: (spec) => start(config, host, spec).pipe(Effect.provideContext(context))
   }

@@ -6,7 +6,7 @@
  * outputs in their original order.
  */
 import type { RunEvent } from "../Backend.ts"
-import * as InputNotes from "../process/InputNotes.ts"
+import * as InputRecords from "../process/InputRecords.ts"
 import type { Before } from "../process/KeptProcess.ts"
 import type { ExecStream } from "./ExecStream.ts"
 
@@ -19,16 +19,16 @@ export class ExecHistory {
   /** Bytes of output that existed when the program was resumed. */
   readonly size: number
   private readonly stream: ExecStream
-  private readonly notes: Array<InputNotes.Noted<Note>>
+  private readonly notes: Array<InputRecords.Noted<Note>>
 
   constructor({ inputs, out }: Pick<Before, "inputs" | "out">, stream: ExecStream) {
     this.size = out
     this.stream = stream
-    this.notes = InputNotes.notesOf<Note>(inputs)
+    this.notes = InputRecords.notesOf<Note>(inputs)
   }
 
   static noteOf(note: Note, at: number): string {
-    return InputNotes.noteOf(note, at)
+    return InputRecords.noteOf(note, at)
   }
 
   /** Applies the inputs to the stream that were sent before the output up to `end` was processed. */

@@ -15,7 +15,7 @@ import { outcomeOf } from "../command/CommandBackend.ts"
 import * as FileContents from "../FileContents.ts"
 import type { Outcome } from "../Outcome.ts"
 import { CONTINUED, type Line } from "../process/LineSplitter.ts"
-import * as RestPoint from "../process/RestPoint.ts"
+import * as Checkpoint from "../process/Checkpoint.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import { ExecHistory, type Note } from "./ExecHistory.ts"
 import * as ExecRecord from "./ExecRecord.ts"
@@ -83,7 +83,7 @@ class ExecRun {
   constructor(options: Options, parts: Parts) {
     const { config, program, spec } = options
     const { before } = program
-    const state = RestPoint.of<Rest>(program)?.state
+    const state = Checkpoint.of<Rest>(program)?.state
     const resumes = config.resume && spec.resume?.fork !== true ? spec.resume?.sessionId : undefined
     this.options = options
     this.parts = parts
@@ -153,7 +153,7 @@ class ExecRun {
         const all = () => [...lines.flatMap(eventsAt), ...this.caughtUp(size)]
         return Effect.andThen(this.tell(all), this.turned)
       })
-    return this.tell(() => [...RestPoint.again(program, this.stream.session), ...this.caughtUp(this.taken)]).pipe(
+    return this.tell(() => [...Checkpoint.again(program, this.stream.session), ...this.caughtUp(this.taken)]).pipe(
       Effect.andThen(this.turned),
       Effect.andThen(RunProcess.drainPlaced(program.stdout, program.ended, MAX_RECORD, take))
     )
@@ -338,7 +338,7 @@ class ExecRun {
       send: this.send,
       answer: this.answer,
       cancelCall: this.cancelCall,
-      keep: (point, heard) => RestPoint.keep(program, point, heard),
+      keep: (point, heard) => Checkpoint.keep(program, point, heard),
       outlives: () => program.isKept,
       interruptTurn: this.interruptTurn,
       endBegun: program.endBegun,

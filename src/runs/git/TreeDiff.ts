@@ -7,7 +7,7 @@
 import { Effect, type FileSystem } from "effect"
 import * as path from "node:path"
 import { OUTPUT_LIMIT } from "./Git.ts"
-import * as OwnRepository from "./OwnRepository.ts"
+import * as AgentRepository from "./AgentRepository.ts"
 import * as Repository from "./Repository.ts"
 import {
   ask,
@@ -17,11 +17,11 @@ import {
   put,
   refOf,
   status,
-  type Store,
+  type GitStore,
   takeOver,
   type Trouble,
   unwritable
-} from "./Store.ts"
+} from "./GitStore.ts"
 
 /** A file that differs from the commit. */
 export interface ChangedFile {
@@ -57,8 +57,8 @@ const emptyOf = (commit: string): string =>
 /**
  * Returns the commit at which the agent's work began: the merge base with the user's checkout, or the current commit.
  */
-export const baseOf = Effect.fnUntraced(function* (store: Store, stores: string, top: string, head: string) {
-  if ((yield* OwnRepository.read(stores, top)) === undefined) return head
+export const baseOf = Effect.fnUntraced(function* (store: GitStore, stores: string, top: string, head: string) {
+  if ((yield* AgentRepository.read(stores, top)) === undefined) return head
   const person = yield* refOf(store, "HEAD")
   if (person === undefined) return head
   const answer = yield* ask({ gitDir: store.gitDir, command: "merge-base", names: [person.commit, head] })
@@ -121,7 +121,7 @@ const withNew = <A>(
  * Compares a checkout with its base commit. Changes the index, so it must not run concurrently for one checkout.
  * Undefined: the folder is not a checkout or has no commit yet.
  */
-export const diff = Effect.fnUntraced(function* (store: Store, stores: string, folder: string) {
+export const diff = Effect.fnUntraced(function* (store: GitStore, stores: string, folder: string) {
   const found = yield* Repository.find(folder)
   const head = yield* takeOver(store, folder)
   if (found === undefined || head === undefined) return undefined

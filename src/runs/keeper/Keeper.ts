@@ -15,12 +15,12 @@ import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import * as Backoff from "../../core/supervision/Backoff.ts"
-import { HeldProgram } from "./HeldProgram.ts"
+import { KeeperProgram } from "./KeeperProgram.ts"
 import * as KeeperFile from "./KeeperFile.ts"
 import { connect, type KeeperLink } from "./KeeperLink.ts"
 import * as Proof from "./Proof.ts"
 import { type Listed, type Tale, VERSION } from "./Protocol.ts"
-import * as RecordedPrograms from "./RecordedPrograms.ts"
+import * as EndedPrograms from "./EndedPrograms.ts"
 import * as SpawnScript from "./SpawnScript.ts"
 
 /**
@@ -72,11 +72,11 @@ export interface Keeper {
   readonly lease: Duration.Duration
   /** Whether there is a keeper. If false, programs are started without one. */
   readonly isThere: Effect.Effect<boolean>
-  readonly spawn: (wanted: Wanted) => Effect.Effect<HeldProgram, NotHeld>
+  readonly spawn: (wanted: Wanted) => Effect.Effect<KeeperProgram, NotHeld>
   /** Takes the program, if a keeper holds it and nobody has taken it since the daemon started. */
-  readonly take: (name: string) => Effect.Effect<HeldProgram | undefined>
+  readonly take: (name: string) => Effect.Effect<KeeperProgram | undefined>
   /** Programs that an earlier daemon left and nobody has taken. */
-  readonly left: Effect.Effect<ReadonlyArray<HeldProgram>>
+  readonly left: Effect.Effect<ReadonlyArray<KeeperProgram>>
   /** Opened once unwanted programs of an earlier daemon are gone. No program is started before that. */
   readonly settled: Latch.Latch
   /** Discards these programs once they have ended. Does not end a live one. */
@@ -145,7 +145,7 @@ const contentOf = (file: string): string => {
 }
 
 /** Whether the program is alive. True if the system cannot tell. */
-const lives = ({ pid, start }: Pick<HeldProgram, "pid" | "start">): boolean => {
+const lives = ({ pid, start }: Pick<KeeperProgram, "pid" | "start">): boolean => {
   const stat = contentOf(`/proc/${pid}/stat`)
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   return contentOf("/proc/self/stat") === "" || (fields[0] !== "Z" && Number(fields[19]) === start)
@@ -235,7 +235,7 @@ class Home {
   readonly up = Latch.makeUnsafe(false)
   /** Completes when the keeper's programs have been listed once, or when the keeper could not be reached. */
   readonly known = Deferred.makeUnsafe<void>()
-  readonly programs = new Map<string, HeldProgram>()
+  readonly programs = new Map<string, KeeperProgram>()
   private readonly options: KeeperOptions
   private readonly machinery: Machinery
   keeper: number | undefined = undefined
@@ -286,7 +286,7 @@ class Home {
     this.awaited = { name, tales: [] }
   }
 
-  begun(held: HeldProgram): void {
+  begun(held: KeeperProgram): void {
     held.isTaken = true
     this.programs.set(held.name, held)
     for (const tale of this.awaited?.tales ?? []) held.heard(tale)
@@ -392,7 +392,7 @@ class Home {
   })
 
   private take(link: KeeperLink, held: ReadonlyArray<Listed>): void {
-    const recorded = RecordedPrograms.of(this.folder, new Set(held.map(({ run }) => run)))
+    const recorded = EndedPrograms.of(this.folder, new Set(held.map(({ run }) => run)))
     for (const { run } of recorded) this.recorded.add(run)
     for (const run of this.forgotten) this.letGo(link, run)
     const listed = [...held, ...recorded].filter(({ run }) => !this.forgotten.has(run))
@@ -400,7 +400,7 @@ class Home {
     const names = new Set(listed.map(({ run }) => run))
     for (const one of listed) {
       const known = this.programs.get(one.run)
-      if (known === undefined) this.programs.set(one.run, new HeldProgram(this, this.folderOf(one.run), one))
+      if (known === undefined) this.programs.set(one.run, new KeeperProgram(this, this.folderOf(one.run), one))
       else {
         known.listed(one)
         known.mark(link)
@@ -468,17 +468,17 @@ class Home {
   })
 
   private letGo(link: KeeperLink, run: string): void {
-    if (this.recorded.delete(run)) RecordedPrograms.clear(this.folder, run)
+    if (this.recorded.delete(run)) EndedPrograms.clear(this.folder, run)
     else link.tell({ op: "forget", run })
   }
 
   /** Discards a program. If no keeper is connected now, the next keeper is told. */
-  forget(held: HeldProgram): void {
+  forget(held: KeeperProgram): void {
     held.close()
     this.programs.delete(held.name)
     if (this.isPast) {
       if (this.programs.size === 0) fs.rmSync(this.folder, { recursive: true, force: true })
-      else RecordedPrograms.clear(this.folder, held.name)
+      else EndedPrograms.clear(this.folder, held.name)
     } else if (this.current === undefined) this.forgotten.add(held.name)
     else this.letGo(this.current, held.name)
   }
@@ -564,7 +564,7 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
     }
     const known = { ...(anchor === undefined ? {} : { anchor }), ...(births === undefined ? {} : { births }) }
     const listed = { run: name, pid, start, ...known, seq: 0, out: 0, err: 0, ended: false }
-    const held = new HeldProgram(active, active.folderOf(name), listed)
+    const held = new KeeperProgram(active, active.folderOf(name), listed)
     active.begun(held)
     return held
   })

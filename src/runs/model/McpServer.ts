@@ -18,9 +18,9 @@ import type { Reaper } from "../process/Reaper.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as McpConnection from "./McpConnection.ts"
 import * as McpEnvironment from "./McpEnvironment.ts"
-import * as McpGrant from "./McpGrant.ts"
+import * as McpTokens from "./McpTokens.ts"
 import * as McpHttp from "./McpHttp.ts"
-import { KnownSecrets } from "../KnownSecrets.ts"
+import { LearnedSecrets } from "../LearnedSecrets.ts"
 import { ModelHttp } from "./ModelHttp.ts"
 
 /** A server of a config, or one that agentd provides to the run. */
@@ -132,11 +132,11 @@ const byHttp = Effect.fnUntraced(function* (name: string, url: string, config: S
   const given = config.bearerEnv === undefined ? undefined : host.environment[config.bearerEnv]
   if (config.bearerEnv !== undefined && (given === undefined || given === ""))
     return yield* unusable(name, `there is no variable ${config.bearerEnv} where the daemon was started`)
-  if (given !== undefined) yield* (yield* KnownSecrets)([given])
+  if (given !== undefined) yield* (yield* LearnedSecrets)([given])
   const token = (refused: string | undefined) => {
     if (given !== undefined) return Effect.succeed(given)
     if (host.logins === undefined) return Effect.undefined
-    return McpGrant.token(client, host.logins, url, refused).pipe(
+    return McpTokens.token(client, host.logins, url, refused).pipe(
       Effect.provideService(FileSystem.FileSystem, files),
       Effect.mapError((error) => unusable(name, `its login could not be renewed: ${error.message}: ${login}`))
     )

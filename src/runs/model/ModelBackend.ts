@@ -26,7 +26,7 @@ import * as FileContents from "../FileContents.ts"
 import * as AnthropicProvider from "./AnthropicProvider.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
 import type { Host } from "../Host.ts"
-import type { TurnEnd } from "./ModelEnd.ts"
+import type { TurnEnd } from "./ModelOutcome.ts"
 import { ModelHttp } from "./ModelHttp.ts"
 import { ModelMemory } from "./ModelMemory.ts"
 import * as ModelSession from "./ModelSession.ts"
@@ -34,7 +34,7 @@ import { ModelTurn, type TurnOptions } from "./ModelTurn.ts"
 import * as OpenAiProvider from "./OpenAiProvider.ts"
 import * as ProviderKey from "../ProviderKey.ts"
 import type { Toolbox, ToolboxOptions } from "./Tools.ts"
-import { services } from "../Services.ts"
+import { services } from "../CapturedServices.ts"
 
 export interface ModelConfig extends Config.ModelBackend {
   /** Delay before the first retry of a request; it doubles with each retry. Default 1 s. */

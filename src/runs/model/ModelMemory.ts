@@ -8,9 +8,9 @@
  */
 import { Effect } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
-import { HistoryReplay } from "../HistoryReplay.ts"
+import { ReplayFilter } from "../ReplayFilter.ts"
 import type { RunEvent } from "../Backend.ts"
-import { type Answer, ask, type AskOptions } from "./ModelAsk.ts"
+import { type Answer, ask, type AskOptions } from "./ProviderRequest.ts"
 import * as Compaction from "./ModelCompaction.ts"
 import type { ModelSession } from "./ModelSession.ts"
 import { type Message, ProviderError } from "./Provider.ts"
@@ -172,7 +172,7 @@ export class ModelMemory {
       if (request === undefined) return undefined
       // The text of the summary is not part of the turn's answer.
       const heard = (event: RunEvent) => (event._tag === "Delta" ? Effect.void : emit(event))
-      const answer = yield* ask({ ...rest, emit: heard, request, retelling: new HistoryReplay() })
+      const answer = yield* ask({ ...rest, emit: heard, request, retelling: new ReplayFilter() })
       yield* Effect.forEach(answer.usage, emit, { discard: true })
       const text = answer.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
       if (answer.stop === "refusal" || answer.stop === "filter") return yield* unsummarised("the model refused")

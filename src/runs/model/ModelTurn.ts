@@ -10,14 +10,14 @@ import { Cause, Clock, Deferred, type Duration, Effect, Exit } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
 import type { RunEvent, TurnInput } from "../Backend.ts"
 import * as FileContents from "../FileContents.ts"
-import { type Answer, ask } from "./ModelAsk.ts"
+import { type Answer, ask } from "./ProviderRequest.ts"
 import { ModelCalls, plan, type Planned } from "./ModelCalls.ts"
-import { ended, endOf, failed, type TurnEnd } from "./ModelEnd.ts"
+import { ended, endOf, failed, type TurnEnd } from "./ModelOutcome.ts"
 import { callsIn, SILENT, speaks, unanswered } from "./ModelHistory.ts"
 import type { ModelMemory } from "./ModelMemory.ts"
 import type { ModelSession } from "./ModelSession.ts"
 import type { CallPart, Message, Part, Provider, ProviderError } from "./Provider.ts"
-import { HistoryReplay } from "../HistoryReplay.ts"
+import { ReplayFilter } from "../ReplayFilter.ts"
 import { definitionsOf, type Tool } from "./Tool.ts"
 
 export interface TurnOptions {
@@ -93,7 +93,7 @@ export class ModelTurn {
   /** Ids of the calls in the conversation. */
   private readonly taken: Set<string>
   /** Text of the current answer, or of the last one. */
-  private retelling = new HistoryReplay()
+  private retelling = new ReplayFilter()
   /** True while the partial answer is not in the history yet. */
   private coming = false
   /** True if calls in the history wait for their results. */
@@ -168,7 +168,7 @@ export class ModelTurn {
     return Effect.suspend(() => {
       const { config, memory, session, system, tools, ...rest } = this.options
       const { maxOutputTokens, model, price, retries } = config
-      this.retelling = new HistoryReplay()
+      this.retelling = new ReplayFilter()
       this.coming = true
       const messages = session.history()
       const request = { system, messages, tools: definitionsOf(tools()), maxOutputTokens }

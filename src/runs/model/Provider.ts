@@ -6,7 +6,7 @@
  */
 import { Schema, type Stream } from "effect"
 import { attempt } from "../../config/Attempt.ts"
-import { MEDIA_TYPES } from "../GivenFile.ts"
+import { MEDIA_TYPES } from "../AttachedFile.ts"
 import type { ToldWindows } from "../gateway/LimitHeaders.ts"
 
 const JsonObject = Schema.Record(Schema.String, Schema.Unknown)

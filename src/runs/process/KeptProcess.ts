@@ -7,7 +7,7 @@
  * inputs since then are known.
  */
 import { Effect } from "effect"
-import type { HeldProgram, Input, Point } from "../keeper/HeldProgram.ts"
+import type { KeeperProgram, Input, Point } from "../keeper/KeeperProgram.ts"
 import { Keeper } from "../keeper/Keeper.ts"
 import type { BackendError } from "../Backend.ts"
 import { type ChildProcess, type Program, spawnError } from "./ChildProcess.ts"
@@ -41,7 +41,7 @@ export const prefixOf = (runId: string): string => `${runId.replaceAll(/[^\w.-]/
 /** Name of a run's program. `count` is 1 for its first program. */
 export const nameOf = (runId: string, count: number): string => `${prefixOf(runId)}${count}`
 
-const kept = (held: HeldProgram, before: Before | undefined): Kept => ({
+const kept = (held: KeeperProgram, before: Before | undefined): Kept => ({
   before,
   starter: held.keeper,
   births: held.births,

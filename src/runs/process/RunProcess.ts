@@ -10,7 +10,7 @@
  * fail. Exception: a daemon that leaves its runs to the next daemon does not end them.
  */
 import { Deferred, type Duration, Effect, Fiber, type Scope } from "effect"
-import type { Point } from "../keeper/HeldProgram.ts"
+import type { Point } from "../keeper/KeeperProgram.ts"
 import { Keeper } from "../keeper/Keeper.ts"
 import { BackendError, type Place, type RunEvent } from "../Backend.ts"
 import type { Outcome } from "../Outcome.ts"

@@ -15,7 +15,7 @@
 import { Deferred, Effect, Fiber, Latch, Layer, type Scope } from "effect"
 import * as os from "node:os"
 import type { LimitsConfig } from "../../config/LimitsConfig.ts"
-import { homeIn } from "../sandbox/Enclosure.ts"
+import { homeIn } from "../sandbox/ConfinedSpawn.ts"
 import { within } from "../sandbox/PathContainment.ts"
 import * as ProcessTable from "./ProcessTable.ts"
 import type { Process } from "./ProcessTable.ts"

@@ -10,21 +10,21 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
 import type { CostRow } from "../../board/CostMessages.ts"
-import * as Acts from "../Acts.ts"
+import * as PageActions from "../PageActions.ts"
 import * as Api from "../Api.ts"
 import { Changes } from "../Changes.tsx"
 import { Chat } from "../Chat.tsx"
-import { useKeys } from "../Keys.ts"
+import { useKeys } from "../KeyMap.ts"
 import { Machine } from "../Machine.tsx"
 import type { PageProps } from "../Pages.ts"
-import { useAnswer } from "../Reading.ts"
+import { useAnswer } from "../VerbQuery.ts"
 import { go, hrefTo } from "../Router.ts"
 import { focusSend, Send } from "../Send.tsx"
-import { mayAct, rowNamed } from "../Store.ts"
-import { Remedies, Story } from "../Story.tsx"
-import { type Item, KINDS, type RunOf, type Said, Talk } from "../Talk.ts"
+import { mayAct, rowNamed } from "../BoardStore.ts"
+import { Remedies, WhyStory } from "../WhyStory.tsx"
+import { type Item, KINDS, type RunOf, type Said, ChatItems } from "../ChatItems.ts"
 import { now } from "../Time.ts"
-import { span } from "../../domain/Words.ts"
+import { span } from "../../domain/StatusWords.ts"
 import {
   Bar,
   big,
@@ -59,7 +59,7 @@ interface Heard {
 const useTalk = (name: string, tail: number): Heard => {
   const heard = useSignal<Heard>({ items: [], runs: [], isThere: false, count: 0 })
   useEffect(() => {
-    const talk = new Talk()
+    const talk = new ChatItems()
     const abort = new AbortController()
     let isDue = false
     let count = 0
@@ -205,9 +205,9 @@ const Ends = ({ row }: { readonly row: BoardRow }) =>
   !mayAct.value ? null : (
     <span class="acts">
       {(["interrupt", "restart", "stop"] as const).map((what) => (
-        <button key={what} type="button" class="btn quiet-btn" onClick={() => void Acts.end(what, row)}>
+        <button key={what} type="button" class="btn quiet-btn" onClick={() => void PageActions.end(what, row)}>
           {what[0]!.toUpperCase() + what.slice(1)}
-          <Kbd>{Acts.ENDINGS[what].key}</Kbd>
+          <Kbd>{PageActions.ENDINGS[what].key}</Kbd>
         </button>
       ))}
     </span>
@@ -218,7 +218,7 @@ const Rail = ({ heard, row }: { readonly row: BoardRow; readonly heard: Heard })
   return (
     <aside class="rail" tabIndex={0} aria-label="Why and state">
       <Part title="Why">
-        <Story row={row} />
+        <WhyStory row={row} />
         <Remedies commands={row.asks.length > 0 ? [] : row.commands} />
       </Part>
       <Part title="State" note={`worker · ${row.state}`}>
@@ -381,7 +381,7 @@ const Shown = ({ row }: { readonly row: BoardRow }) => {
       case "interrupt":
       case "restart":
       case "stop":
-        return Acts.end(action.is, row)
+        return PageActions.end(action.is, row)
       default:
         return false
     }

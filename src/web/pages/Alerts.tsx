@@ -3,13 +3,13 @@
  * retried.
  */
 import type { AlertRow } from "../../domain/AlertMessages.ts"
-import { span } from "../../domain/Words.ts"
-import * as Acts from "../Acts.ts"
+import { span } from "../../domain/StatusWords.ts"
+import * as PageActions from "../PageActions.ts"
 import { useList } from "../List.ts"
-import { useNews } from "../News.ts"
-import { useAnswer } from "../Reading.ts"
+import { useNews } from "../RefreshTimer.ts"
+import { useAnswer } from "../VerbQuery.ts"
 import { go, hrefTo } from "../Router.ts"
-import { mayAct } from "../Store.ts"
+import { mayAct } from "../BoardStore.ts"
 import { now } from "../Time.ts"
 import { Command, Empty, Failed, Glyph, Loading, Since } from "../Ui.tsx"
 
@@ -97,7 +97,7 @@ export const Alerts = () => {
         {failed > 0 && <span class="c-failed num clip">{failed} not sent</span>}
         <span class="grow" />
         {mayAct.value && (
-          <button type="button" class="btn quiet-btn" onClick={() => void Acts.act("AlertTest", {})}>
+          <button type="button" class="btn quiet-btn" onClick={() => void PageActions.act("AlertTest", {})}>
             Send a test
           </button>
         )}

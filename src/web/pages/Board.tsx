@@ -8,14 +8,14 @@ import { useComputed } from "@preact/signals"
 import { Fragment } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
-import { type Group, LOOKS } from "../../domain/Words.ts"
-import * as Acts from "../Acts.ts"
+import { type Group, LOOKS } from "../../domain/StatusWords.ts"
+import * as PageActions from "../PageActions.ts"
 import { cursor, filter, fold, folded, type Item, items, moved } from "../Filter.ts"
-import { type Action, useKeys } from "../Keys.ts"
+import { type Action, useKeys } from "../KeyMap.ts"
 import { go, hrefOf, hrefTo } from "../Router.ts"
 import { focusSend, Send } from "../Send.tsx"
-import { counts, head, isWhole, loaded, mayAct, rows } from "../Store.ts"
-import { Remedies, Story } from "../Story.tsx"
+import { counts, head, isWhole, loaded, mayAct, rows } from "../BoardStore.ts"
+import { Remedies, WhyStory } from "../WhyStory.tsx"
 import {
   Command,
   Context,
@@ -183,13 +183,13 @@ const Peek = ({ id }: { readonly id: string }) => {
       {row.asks.length === 0 && <Remedies commands={row.commands} />}
       {row.word === "failed" && isAgent && mayAct.value && (
         <div class="line">
-          <button type="button" class="btn" onClick={() => void Acts.act("Start", { name: row.called })}>
+          <button type="button" class="btn" onClick={() => void PageActions.act("Start", { name: row.called })}>
             Start again
           </button>
         </div>
       )}
       {isAgent && <h3 class="label">Why</h3>}
-      {isAgent && <Story row={row} />}
+      {isAgent && <WhyStory row={row} />}
       <Facts row={row} />
       {isAgent && <Send name={row.called} />}
     </aside>
@@ -299,7 +299,7 @@ const onRow = (action: Action, row: BoardRow): boolean => {
     case "interrupt":
     case "restart":
     case "stop":
-      return Acts.end(action.is, row)
+      return PageActions.end(action.is, row)
     default:
       return false
   }

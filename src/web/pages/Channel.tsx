@@ -7,15 +7,15 @@
  */
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { ChannelInfo, ChannelPost, ChannelView, SeatInfo } from "../../domain/ChannelMessages.ts"
-import { span } from "../../domain/Words.ts"
-import * as Acts from "../Acts.ts"
-import { useKeys } from "../Keys.ts"
-import { useNews } from "../News.ts"
+import { span } from "../../domain/StatusWords.ts"
+import * as PageActions from "../PageActions.ts"
+import { useKeys } from "../KeyMap.ts"
+import { useNews } from "../RefreshTimer.ts"
 import type { PageProps } from "../Pages.ts"
-import { useAnswer } from "../Reading.ts"
+import { useAnswer } from "../VerbQuery.ts"
 import { focusSend } from "../Send.tsx"
 import { go, hrefTo } from "../Router.ts"
-import { mayAct, right } from "../Store.ts"
+import { mayAct, right } from "../BoardStore.ts"
 import { now } from "../Time.ts"
 import { Bare, Clock, Failed, Glyph, Kbd, Loading, rich } from "../Ui.tsx"
 
@@ -83,7 +83,7 @@ const Floor = ({ name, view: { channel, turnConfig } }: { readonly view: Channel
         </span>
       </p>
       {mayAct.value && seat !== undefined && (
-        <button type="button" class="btn quiet-btn" onClick={() => void Acts.act("SkipFloor", { name })}>
+        <button type="button" class="btn quiet-btn" onClick={() => void PageActions.act("SkipFloor", { name })}>
           Skip
         </button>
       )}
@@ -91,7 +91,7 @@ const Floor = ({ name, view: { channel, turnConfig } }: { readonly view: Channel
         <button
           type="button"
           class="btn quiet-btn"
-          onClick={() => void Acts.act("PauseChannel", { name, paused: !channel.paused })}
+          onClick={() => void PageActions.act("PauseChannel", { name, paused: !channel.paused })}
         >
           {channel.paused ? "Resume" : "Pause"}
         </button>
@@ -147,11 +147,11 @@ const Composer = ({ name, view: { channel, turnConfig } }: { readonly view: Chan
   const [text, setText] = useState("")
   const [isBusy, setBusy] = useState(false)
   if (channel.closed) return <p class="composer muted">The channel is closed.</p>
-  if (!mayAct.value) return right.value === "view" ? <p class="composer faint small">{Acts.VIEW_ONLY}</p> : null
+  if (!mayAct.value) return right.value === "view" ? <p class="composer faint small">{PageActions.VIEW_ONLY}</p> : null
   const post = async () => {
     if (text.trim() === "" || isBusy) return
     setBusy(true)
-    if (await Acts.act("PostToChannel", { name, text })) setText("")
+    if (await PageActions.act("PostToChannel", { name, text })) setText("")
     setBusy(false)
   }
   const mode = turnConfig.humanInterruptMode

@@ -1,9 +1,9 @@
 /** Channels: the channels in which agents take turns; those that need a user come first. */
 import type { ChannelInfo } from "../../domain/ChannelMessages.ts"
-import { rankOf } from "../../domain/Words.ts"
+import { rankOf } from "../../domain/StatusWords.ts"
 import { useList } from "../List.ts"
-import { useNews } from "../News.ts"
-import { useAnswer } from "../Reading.ts"
+import { useNews } from "../RefreshTimer.ts"
+import { useAnswer } from "../VerbQuery.ts"
 import { go, hrefTo } from "../Router.ts"
 import { Command, Empty, Failed, Glyph, Loading } from "../Ui.tsx"
 

@@ -2,9 +2,9 @@
 import { useRef, useState } from "preact/hooks"
 import type { Question } from "../../runs/Question.ts"
 import type { AskedCall } from "../../domain/Messages.ts"
-import { act, isReady } from "../Acts.ts"
-import { useKeys } from "../Keys.ts"
-import { mayAct } from "../Store.ts"
+import { act, isReady } from "../PageActions.ts"
+import { useKeys } from "../KeyMap.ts"
+import { mayAct } from "../BoardStore.ts"
 import { Kbd } from "../Ui.tsx"
 import type { Read } from "../Whole.tsx"
 

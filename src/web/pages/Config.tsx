@@ -6,13 +6,13 @@
  */
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { ConfigChangeInfo, ProjectInfo } from "../../domain/Messages.ts"
-import { span } from "../../domain/Words.ts"
-import * as Acts from "../Acts.ts"
-import { useKeys } from "../Keys.ts"
-import { useNews } from "../News.ts"
-import { useAnswer } from "../Reading.ts"
+import { span } from "../../domain/StatusWords.ts"
+import * as PageActions from "../PageActions.ts"
+import { useKeys } from "../KeyMap.ts"
+import { useNews } from "../RefreshTimer.ts"
+import { useAnswer } from "../VerbQuery.ts"
 import { go, hrefTo } from "../Router.ts"
-import { mayAct } from "../Store.ts"
+import { mayAct } from "../BoardStore.ts"
 import { now } from "../Time.ts"
 import { Approve, type Read, useWhole } from "../Whole.tsx"
 import { Command, Failed, Glyph, Kbd, Loading } from "../Ui.tsx"
@@ -21,12 +21,12 @@ import { Command, Failed, Glyph, Kbd, Loading } from "../Ui.tsx"
 const SEEN = 350
 
 const trust = async ({ config, hash, project }: ConfigChangeInfo): Promise<void> => {
-  if (hash !== null && (await Acts.ask<ProjectInfo>("Register", { config, trust: hash })) !== undefined)
-    Acts.say(`${project}: the file is trusted and in force.`)
+  if (hash !== null && (await PageActions.ask<ProjectInfo>("Register", { config, trust: hash })) !== undefined)
+    PageActions.say(`${project}: the file is trusted and in force.`)
 }
 
 const keep = ({ conversation, hash }: ConfigChangeInfo) =>
-  void Acts.act("ConfigKeep", { name: conversation, ...(hash === null ? {} : { hash }) })
+  void PageActions.act("ConfigKeep", { name: conversation, ...(hash === null ? {} : { hash }) })
 
 const signs: { readonly [sign: string]: string } = { "+": "add", "-": "del", "@": "hunk" }
 
@@ -71,7 +71,7 @@ const Decide = ({ read, value }: DecideProps) =>
       <code class="faint">sha256 {value.hash?.slice(0, 12)}</code>
     </div>
   ) : (
-    <p class="faint small">{Acts.VIEW_ONLY}</p>
+    <p class="faint small">{PageActions.VIEW_ONLY}</p>
   )
 
 interface WaitingProps extends DecideProps {

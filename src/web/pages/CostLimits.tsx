@@ -1,10 +1,10 @@
 /** CostLimits: how much of each limit is spent: limits of the configs, and usage windows of providers. */
 import { useState } from "preact/hooks"
 import { isOver, usedWords } from "../../domain/UsageWindow.ts"
-import { span } from "../../domain/Words.ts"
+import { span } from "../../domain/StatusWords.ts"
 import type { AccountRow } from "../../board/AccountMessages.ts"
 import type { LimitRow } from "../../board/CostMessages.ts"
-import { useAnswer } from "../Reading.ts"
+import { useAnswer } from "../VerbQuery.ts"
 import { now } from "../Time.ts"
 import { Bar, big, usd } from "../Ui.tsx"
 

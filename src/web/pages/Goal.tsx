@@ -9,15 +9,15 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { AskedPlan, GoalInfo, GoalPage, TaskInfo } from "../../domain/GoalMessages.ts"
 import type { ExplainReply } from "../../board/DaemonMessages.ts"
 import type { CostRow } from "../../board/CostMessages.ts"
-import type { Word } from "../../domain/Words.ts"
-import * as Acts from "../Acts.ts"
+import type { Word } from "../../domain/StatusWords.ts"
+import * as PageActions from "../PageActions.ts"
 import { bend, layout } from "../Graph.ts"
-import { useKeys } from "../Keys.ts"
-import { useNews } from "../News.ts"
+import { useKeys } from "../KeyMap.ts"
+import { useNews } from "../RefreshTimer.ts"
 import type { PageProps } from "../Pages.ts"
-import { useAnswer } from "../Reading.ts"
+import { useAnswer } from "../VerbQuery.ts"
 import { go, hrefTo } from "../Router.ts"
-import { mayAct } from "../Store.ts"
+import { mayAct } from "../BoardStore.ts"
 import { Bare, Clock, Command, Failed, Glyph, Kbd, Loading, Since, usd } from "../Ui.tsx"
 import { Approve, type Read, useWhole } from "../Whole.tsx"
 import { left } from "./Goals.tsx"
@@ -319,16 +319,16 @@ const Answers = ({
 const isOver = ({ state }: GoalInfo): boolean => state === "goal_met" || state === "stopped"
 
 const cancel = (name: string) =>
-  Acts.twice(
+  PageActions.twice(
     `x ${name}`,
     "Press again to cancel the goal: its tasks stop, their branches are kept.",
-    () => void Acts.act("GoalCancel", { name, reason: "" })
+    () => void PageActions.act("GoalCancel", { name, reason: "" })
   )
 const retry = (name: string) =>
-  Acts.twice(
+  PageActions.twice(
     `r ${name}`,
     "Press again to retry all failed tasks.",
-    () => void Acts.act("GoalRetry", { name, task: null })
+    () => void PageActions.act("GoalRetry", { name, task: null })
   )
 
 const Head = ({ goal, name }: { readonly goal: GoalInfo; readonly name: string }) => (
@@ -382,7 +382,7 @@ interface RailProps {
 }
 const Rail = ({ approve, asked: { plan, problem, read }, name, news, pick, task, value }: RailProps) => {
   const { findings, goal, named, tasks } = value
-  const reject = (reason: string) => void Acts.act("GoalReject", { name, reason })
+  const reject = (reason: string) => void PageActions.act("GoalReject", { name, reason })
   return (
     <aside class="rail" tabIndex={0} aria-label="Details">
       {problem !== undefined && <p class="part muted">{problem.error}</p>}
@@ -393,7 +393,7 @@ const Rail = ({ approve, asked: { plan, problem, read }, name, news, pick, task,
           {mayAct.value ? (
             <Answers plan={plan} read={read} approve={approve} reject={reject} />
           ) : (
-            <p class="faint small">{Acts.VIEW_ONLY}</p>
+            <p class="faint small">{PageActions.VIEW_ONLY}</p>
           )}
         </section>
       )}
@@ -439,7 +439,7 @@ export const Goal = ({ rest: name }: PageProps) => {
     const { hash } = asked.plan
     if (approved.current === hash) return
     approved.current = hash
-    void Acts.act("GoalApprove", { name, hash }).then((isDone) => {
+    void PageActions.act("GoalApprove", { name, hash }).then((isDone) => {
       if (!isDone) approved.current = ""
     })
   }

@@ -7,20 +7,20 @@
 import { computed } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { AskedCall } from "../../domain/Messages.ts"
-import { span } from "../../domain/Words.ts"
+import { span } from "../../domain/StatusWords.ts"
 import type { WaitingReply, WaitingRow } from "../../board/WaitingMessages.ts"
-import { act, VIEW_ONLY } from "../Acts.ts"
+import { act, VIEW_ONLY } from "../PageActions.ts"
 import { briefOf, Call } from "../Call.tsx"
-import { useKeys } from "../Keys.ts"
+import { useKeys } from "../KeyMap.ts"
 import type { PageProps } from "../Pages.ts"
-import { useAnswer } from "../Reading.ts"
+import { useAnswer } from "../VerbQuery.ts"
 import { go, hrefOf, hrefTo } from "../Router.ts"
-import { mayAct, ordered, right, rows } from "../Store.ts"
+import { mayAct, ordered, right, rows } from "../BoardStore.ts"
 import { now } from "../Time.ts"
 import { Empty, Failed, Glyph, Kbd, Loading, Since } from "../Ui.tsx"
 import { Approve, type Read, useWhole } from "../Whole.tsx"
 import { Choices } from "./Choices.tsx"
-import { Matter } from "./Matter.tsx"
+import { WaitingItem } from "./WaitingItem.tsx"
 import { Who } from "./Board.tsx"
 
 /** Time in ms during which a press is ignored, because it was meant for the previous call. */
@@ -213,7 +213,7 @@ const One = ({ next, row }: OneProps) => {
   return (
     <article class="one">
       <Head row={row} title={titleOf(row)} />
-      <Matter row={row} board={rowOf(row)} next={next} />
+      <WaitingItem row={row} board={rowOf(row)} next={next} />
     </article>
   )
 }

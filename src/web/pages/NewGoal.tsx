@@ -7,12 +7,12 @@
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { ConversationInfo, Done } from "../../domain/Messages.ts"
-import * as Acts from "../Acts.ts"
-import { useKeys } from "../Keys.ts"
-import { useNews } from "../News.ts"
-import { useAnswer } from "../Reading.ts"
+import * as PageActions from "../PageActions.ts"
+import { useKeys } from "../KeyMap.ts"
+import { useNews } from "../RefreshTimer.ts"
+import { useAnswer } from "../VerbQuery.ts"
 import { go, hrefTo } from "../Router.ts"
-import { mayAct, ordered, right, rows } from "../Store.ts"
+import { mayAct, ordered, right, rows } from "../BoardStore.ts"
 import { Failed, Kbd, Loading } from "../Ui.tsx"
 
 interface Draft {
@@ -121,10 +121,10 @@ const Form = ({ projects }: { readonly projects: ReadonlyArray<ConversationInfo>
     if (draft.peek().goal.trim() === "" || isBusy) return
     setBusy(true)
     const payload = { request: requestOf(draft.peek()), caller: { config: project.config } }
-    const done = await Acts.ask<Done & { readonly goalId: string }>("GoalSubmit", payload)
+    const done = await PageActions.ask<Done & { readonly goalId: string }>("GoalSubmit", payload)
     if (done !== undefined) {
       draft.value = BLANK
-      Acts.say(`${done.goalId} is submitted.`)
+      PageActions.say(`${done.goalId} is submitted.`)
       go(hrefTo("goal", `${project.project}/${done.goalId}`))
     }
     setBusy(false)
@@ -195,7 +195,7 @@ export const NewGoal = () => {
       </header>
       <section class="stage scroll" aria-label="New goal" tabIndex={0}>
         {right.value === "view" ? (
-          <p class="muted">{Acts.VIEW_ONLY}</p>
+          <p class="muted">{PageActions.VIEW_ONLY}</p>
         ) : value === undefined ? (
           problem === undefined ? (
             <Loading />

@@ -1,10 +1,10 @@
 /** Session: a user's own coding session, or a run of an agent, as far as its hooks and its transcript report it. */
-import { useKeys } from "../Keys.ts"
+import { useKeys } from "../KeyMap.ts"
 import { Machine } from "../Machine.tsx"
 import type { PageProps } from "../Pages.ts"
 import { go, hrefTo } from "../Router.ts"
-import { ordered, rows } from "../Store.ts"
-import { Remedies } from "../Story.tsx"
+import { ordered, rows } from "../BoardStore.ts"
+import { Remedies } from "../WhyStory.tsx"
 import { Kbd, NoRow, RowTitle, Since } from "../Ui.tsx"
 import { Facts } from "./Board.tsx"
 

@@ -7,13 +7,13 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { Causes, TimelinePage, TimelineRow } from "../../board/TimelineMessages.ts"
 import * as Api from "../Api.ts"
-import { useKeys } from "../Keys.ts"
-import { useNews } from "../News.ts"
+import { useKeys } from "../KeyMap.ts"
+import { useNews } from "../RefreshTimer.ts"
 import type { PageProps } from "../Pages.ts"
-import { Places, SIZE } from "../Places.ts"
-import { useAnswer } from "../Reading.ts"
+import { RowWindow, SIZE } from "../RowWindow.ts"
+import { useAnswer } from "../VerbQuery.ts"
 import { amend, go, hrefTo } from "../Router.ts"
-import { head } from "../Store.ts"
+import { head } from "../BoardStore.ts"
 import { stamp } from "../Time.ts"
 import { Empty, grouped, Kbd, useView } from "../Ui.tsx"
 import { type Range, TimeRange, useRange } from "./TimeRange.tsx"
@@ -62,7 +62,7 @@ const NOTHING: Known = { total: 0, more: false, density: undefined, problem: und
 /** The rows that match a filter, by position; requested when they come into sight. */
 const useRunes = (query: string, range: Range, news: number) => {
   const [known, setKnown] = useState<Known>(NOTHING)
-  const places = useRef(new Places<TimelineRow>())
+  const places = useRef(new RowWindow<TimelineRow>())
   const total = useRef(0)
   const ask = async (block: number | undefined): Promise<void> => {
     const own = places.current
@@ -88,7 +88,7 @@ const useRunes = (query: string, range: Range, news: number) => {
     next()
   }
   useEffect(() => {
-    places.current = new Places()
+    places.current = new RowWindow()
     total.current = 0
     setKnown(NOTHING)
     void ask(undefined)

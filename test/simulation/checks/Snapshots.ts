@@ -3,7 +3,7 @@
  * that it names, no more and no less.
  */
 import { isDeepStrictEqual } from "node:util"
-import { folds } from "../../../src/app/Folds.ts"
+import { folds } from "../../../src/app/FeatureFolds.ts"
 import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import type { SnapshotOrder } from "../../../src/core/event-log/Snapshot.ts"
 import { applyTo, plainOf, type Recovered, type StreamFold } from "../../../src/core/event-log/StreamFold.ts"

@@ -5,17 +5,17 @@
 import * as Prices from "../../../src/domain/Prices.ts"
 import { Clock, Effect, Schema } from "effect"
 import * as AgentAllowance from "../../../src/agents/actors/AgentAllowance.ts"
-import * as AgentWeather from "../../../src/agents/actors/AgentWeather.ts"
+import * as AgentProviders from "../../../src/agents/actors/AgentProviders.ts"
 import type { Backend, Decision, RunSpec } from "../../../src/runs/Backend.ts"
 import * as AgentActor from "../../../src/agents/actors/AgentActor.ts"
-import { AgentSetting } from "../../../src/agents/actors/AgentSetting.ts"
+import { AgentEnvironment } from "../../../src/agents/actors/AgentEnvironment.ts"
 import * as MessageFiles from "../../../src/agents/prompt/MessageFiles.ts"
 import * as WaitingInputs from "../../../src/agents/run/WaitingInputs.ts"
 import { inboxName, lifeName, toolsName, turnName, workerName } from "../../../src/agents/machines/AgentStates.ts"
 import * as InboxActor from "../../../src/agents/actors/InboxActor.ts"
-import { Gate } from "../../../src/agents/actors/Gate.ts"
+import { AgentLatch } from "../../../src/agents/actors/AgentLatch.ts"
 import { LiveRun } from "../../../src/agents/run/LiveRun.ts"
-import { RunPlace } from "../../../src/agents/actors/RunPlace.ts"
+import { CurrentRun } from "../../../src/agents/actors/CurrentRun.ts"
 import * as ToolCalls from "../../../src/agents/actors/ToolCalls.ts"
 import * as TurnActor from "../../../src/agents/actors/TurnActor.ts"
 import * as WorkerActor from "../../../src/agents/actors/WorkerActor.ts"
@@ -76,7 +76,7 @@ const idOf = (eventId: number): string => `n${String(eventId).padStart(7, "0")}`
 /** The agent's actors over one place; a new one for each life of the daemon, since they know where theirs begins. */
 export class AgentPlace {
   readonly live = new LiveRun()
-  readonly setting: AgentSetting["Service"]
+  readonly setting: AgentEnvironment["Service"]
   readonly definitions: { readonly [name: string]: AnyActor }
   /** The move that is being made. */
   step: Moving | undefined = undefined
@@ -93,7 +93,7 @@ export class AgentPlace {
       rest: () => ({ relays: 20, messages: 200 }),
       queued: () => false,
       priceOf: (model) => Prices.priceOf(model),
-      weather: AgentWeather.fair,
+      weather: AgentProviders.fair,
       allowance: AgentAllowance.free,
       config: () => config,
       backend: () => Effect.succeed(backend),
@@ -119,7 +119,7 @@ export class AgentPlace {
       report: nothing,
       mcp: () => ({})
     }
-    const place: RunPlace["Service"] = {
+    const place: CurrentRun["Service"] = {
       live: this.live,
       slot: {
         current: () => of().run?.spec.runId,
@@ -134,9 +134,9 @@ export class AgentPlace {
       newId: (_, eventId) => idOf(eventId),
       look: () => {},
       interrupt: (run) => run.interruptTurn,
-      over: new Gate(true),
-      idle: new Gate(true),
-      adopted: new Gate(true),
+      over: new AgentLatch(true),
+      idle: new AgentLatch(true),
+      adopted: new AgentLatch(true),
       now: () => of().states as never
     }
     const made = Effect.all({
@@ -146,8 +146,8 @@ export class AgentPlace {
       tools: ToolCalls.make,
       worker: WorkerActor.make
     }).pipe(
-      Effect.provideService(AgentSetting, this.setting),
-      Effect.provideService(RunPlace, place),
+      Effect.provideService(AgentEnvironment, this.setting),
+      Effect.provideService(CurrentRun, place),
       // one place is that of many states: its time is that of the move
       Effect.provideService(Clock.Clock, {
         ...still(0),

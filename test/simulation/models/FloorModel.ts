@@ -15,7 +15,7 @@ import { ChannelActor } from "../../../src/channels/ChannelActor.ts"
 import type { ChannelRegistry } from "../../../src/channels/ChannelRegistry.ts"
 import { type Channel, hasUnread, isResting, seatOf, seatsOf, unborn } from "../../../src/channels/ChannelState.ts"
 import type { Act } from "../../../src/channels/ChannelTransaction.ts"
-import type { Input } from "../../../src/channels/Input.ts"
+import type { FloorInput } from "../../../src/channels/FloorInput.ts"
 import { Presence } from "../../../src/channels/Presence.ts"
 import { settle } from "../../../src/channels/TurnRecovery.ts"
 import { decodeChannel } from "../../../src/config/ChannelConfig.ts"
@@ -31,7 +31,7 @@ const CONVERSATION = "web-1a2b3c4d"
 const NAME = "c"
 const T0 = Date.parse("2026-11-20T09:00:00Z")
 const FAR = 10 * 86_400_000
-export type Definition = EventSourcedActor<Channel, Input, Act, CommandRefused>
+export type Definition = EventSourcedActor<Channel, FloorInput, Act, CommandRefused>
 
 interface Waiting {
   readonly id: string
@@ -48,7 +48,7 @@ interface Agent {
 
 type Report =
   | { readonly _tag: "Started"; readonly agent: string; readonly ids: ReadonlyArray<string> }
-  | (Extract<Input, { _tag: "Ended" }> & { readonly died: boolean })
+  | (Extract<FloorInput, { _tag: "Ended" }> & { readonly died: boolean })
   | { readonly _tag: "Idle"; readonly agent: string }
   | { readonly _tag: "Online"; readonly agent: string }
   | { readonly _tag: "Offline"; readonly agent: string; readonly how: Departure }
@@ -213,7 +213,7 @@ class Step {
   }
 
   /** Steps the channel; false where it refuses. */
-  input(input: Input): boolean {
+  input(input: FloorInput): boolean {
     const { actor, channel, eventId } = this
     const definition = this.definitionOf(actor)
     const context: Context = {
@@ -268,8 +268,8 @@ class Step {
   perform(): void {
     const act = this.acts.shift()!
     const { actor, channel } = this
-    const told: Array<Input> = []
-    const self = { state: channel, tell: (input: Input) => Effect.sync(() => void told.push(input)) }
+    const told: Array<FloorInput> = []
+    const self = { state: channel, tell: (input: FloorInput) => Effect.sync(() => void told.push(input)) }
     const done = this.definitionOf(actor).perform!(act, { self: self as never, state: channel, cause: null })
     if (done !== undefined) run(done as Effect.Effect<void>)
     for (const input of told) this.input(input)
@@ -405,7 +405,7 @@ class Step {
     this.presence = new Watched()
     const { actor: first } = this
     // What recovery reads of the channel is as committed; the mail is stepped as it comes.
-    const tell = (input: Input) => Effect.sync(() => void this.input(input))
+    const tell = (input: FloorInput) => Effect.sync(() => void this.input(input))
     const current = () => this.channel
     const actor = {
       get channel() {
@@ -453,7 +453,7 @@ const same = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): boolean
 const wrongWith = (
   before: Channel,
   after: Channel,
-  { _tag }: Input,
+  { _tag }: FloorInput,
   presence: Presence,
   actor: ChannelActor,
   alone: ReadonlyArray<string>
@@ -590,7 +590,7 @@ const agentMoves = function* (state: State, options: Options): Generator<readonl
 
 const personMoves = function* ({ channel, eventId }: State, { agents, person, unread }: Options) {
   const by = "ada"
-  const inputs: Array<readonly [string, Input]> = []
+  const inputs: Array<readonly [string, FloorInput]> = []
   for (const what of person) {
     if (what === "post") {
       if (unreadOf(channel) >= unread || (channel.floor?.sent.length ?? 0) >= unread) continue

@@ -14,7 +14,7 @@ import { Cause, Clock, Effect, Exit } from "effect"
 import type { Backend, Decision, Run, RunEvent, RunSpec } from "../../../src/runs/Backend.ts"
 import type { Outcome } from "../../../src/runs/Outcome.ts"
 import type { TurnState } from "../../../src/agents/machines/AgentStates.ts"
-import { Gate } from "../../../src/agents/actors/Gate.ts"
+import { AgentLatch } from "../../../src/agents/actors/AgentLatch.ts"
 import { LiveRun } from "../../../src/agents/run/LiveRun.ts"
 import { RunEvents } from "../../../src/agents/run/RunEvents.ts"
 import { openCalls, type ToolsState, waits } from "../../../src/agents/machines/ToolsState.ts"
@@ -330,7 +330,7 @@ class Step implements Stepped {
     }
     const actors = { tools: of(NAMES.tools), worker: of(NAMES.worker) }
     const { live, setting } = this.place
-    return new RunEvents({ setting, log, redact, adopted: new Gate(true) }, live, () => actors as never)
+    return new RunEvents({ setting, log, redact, adopted: new AgentLatch(true) }, live, () => actors as never)
   }
 
   private get request() {

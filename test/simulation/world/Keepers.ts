@@ -3,7 +3,7 @@
  * outlive daemons, output in real files by position, inputs by rising numbers, records of exits, the lease.
  *
  * They die and hang as processes do; what they held goes on, and the next one of the folder finds it. The daemon's end
- * (Keeper, KeeperLink, HeldProgram) is the real one, over wires that are played.
+ * (Keeper, KeeperLink, KeeperProgram) is the real one, over wires that are played.
  */
 import { Duration, Effect, Schema } from "effect"
 import { EventEmitter } from "node:events"
@@ -23,7 +23,7 @@ import {
   type Tale,
   VERSION
 } from "../../../src/runs/keeper/Protocol.ts"
-import * as RecordedPrograms from "../../../src/runs/keeper/RecordedPrograms.ts"
+import * as EndedPrograms from "../../../src/runs/keeper/EndedPrograms.ts"
 import type { Program } from "../../../src/runs/keeper/SpawnScript.ts"
 import { Chance } from "../Chance.ts"
 import type { Life, Universe } from "../Universe.ts"
@@ -470,7 +470,7 @@ class Played {
         }
       })
       const { born, pid } = held.started.process
-      held.writes("meta", { pid, start: String(born), boot: RecordedPrograms.boot() })
+      held.writes("meta", { pid, start: String(born), boot: EndedPrograms.boot() })
       reply({ pid, start: String(born) })
     })
   }

@@ -8,7 +8,7 @@ import * as Anthropic from "../../../src/runs/model/AnthropicProvider.ts"
 import * as OpenAi from "../../../src/runs/model/OpenAiProvider.ts"
 import { ProviderError } from "../../../src/runs/model/Provider.ts"
 import { AttachView } from "../../../src/cli/tui/AttachView.ts"
-import { Talk } from "../../../src/web/Talk.ts"
+import { ChatItems } from "../../../src/web/ChatItems.ts"
 import { caller, make as makeWorld } from "../../agents/AgentWorld.ts"
 import * as Puppet from "../../agents/Puppet.ts"
 import { until } from "../../agents/World.ts"
@@ -135,7 +135,7 @@ describe("thoughts of a run", () => {
       assert.match(lines[0]!, /^ {2}┊ The key is /)
       assert.deepStrictEqual(lines.slice(1, 3), ["  ┊ nothing else.", "Done."])
 
-      const talk = new Talk()
+      const talk = new ChatItems()
       for (const rune of [...runes, done!]) talk.feed(rune)
       assert.deepStrictEqual(
         talk.items.map((item) => [item.is, "isOpen" in item && item.isOpen]),

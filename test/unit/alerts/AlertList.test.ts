@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as AlertList from "../../../src/alerts/AlertList.ts"
 import type { Alert } from "../../../src/alerts/Alert.ts"
 import * as Outbox from "../../../src/alerts/Outbox.ts"
-import type { Way } from "../../../src/alerts/Departure.ts"
+import type { Way } from "../../../src/alerts/SendTimes.ts"
 import { alerts } from "../../../src/cli/daemon/Alerts.ts"
 import type { RuneDraft } from "../../../src/core/event-log/Rune.ts"
 
@@ -126,7 +126,10 @@ describe("alerts", () => {
     const [row] = desk.list()
     assert.deepInclude(row, { agent: "shop/ann", state: "waiting", to, word: "failed", nextAt: NOW + 2_000, count: 1 })
     assert.match(desk.shown()[0]!, /✕ shop: ann stopped: 5 errors in a row$/)
-    assert.deepStrictEqual(desk.shown().slice(1), ["    will be sent to ada@example.org in 2s", "    agentd why shop/ann"])
+    assert.deepStrictEqual(desk.shown().slice(1), [
+      "    will be sent to ada@example.org in 2s",
+      "    agentd why shop/ann"
+    ])
   })
 
   it("equal troubles of one mail are one row; once it is sent, it says to whom and when", () => {

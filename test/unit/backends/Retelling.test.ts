@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { HistoryReplay, type Told } from "../../../src/runs/HistoryReplay.ts"
+import { ReplayFilter, type Told } from "../../../src/runs/ReplayFilter.ts"
 
 /** Few letters, so that answers begin alike. */
 const Piece = Schema.Literals(["a", "b", "ab"])
@@ -8,7 +8,7 @@ const Answer = Schema.Array(Piece).check(Schema.isMaxLength(4))
 
 /** The text that a person has read when only the last answer came to its end. */
 const read = (answers: ReadonlyArray<ReadonlyArray<string>>) => {
-  const retelling = new HistoryReplay()
+  const retelling = new ReplayFilter()
   const told: Array<Told> = []
   for (const answer of answers) {
     retelling.again()
@@ -20,7 +20,7 @@ const read = (answers: ReadonlyArray<ReadonlyArray<string>>) => {
   return { text: text.join(""), startsOver: told.filter(({ _tag }) => _tag === "StartsOver").length }
 }
 
-describe("HistoryReplay", () => {
+describe("ReplayFilter", () => {
   it.prop(
     "after the last note that it starts over, what was told is the answer that came to its end",
     { answers: Schema.Array(Answer).check(Schema.isMaxLength(4)), last: Answer },

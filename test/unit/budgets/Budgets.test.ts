@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import * as Budgets from "../../../src/budgets/Budgets.ts"
 import { newsOf } from "../../../src/alerts/AlertPolicy.ts"
 import type { BudgetConfig } from "../../../src/config/AgentConfig.ts"
-import { Allowance, type Allowances, type Reach } from "../../../src/domain/Allowance.ts"
+import { SpendingLimits, type Allowances, type Reach } from "../../../src/domain/SpendingLimits.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import { memoryLog, type TestLog } from "../../agents/TestLog.ts"
 import { actorSystem } from "../../agents/World.ts"
@@ -32,7 +32,7 @@ const open = Effect.fnUntraced(function* (log: TestLog, machine: BudgetConfig = 
       Budgets.layer({ machine }).pipe(Layer.provide(Layer.mergeAll(Layer.succeed(EventLog, log), actorSystem(log))))
     )
   )
-  const board = Context.get(context, Allowance)
+  const board = Context.get(context, SpendingLimits)
   return {
     board,
     agent: (name: string, limits: Limits = {}, conversation = SHOP) => make(board, log, name, limits, conversation)

@@ -1,7 +1,7 @@
 /** Tests of the rows that `ps` and the board show of agents, sessions, goals, channels and waiting things. */
 import { describe, expect, it } from "@effect/vitest"
 import { render } from "../../../src/cli/sessions/Board.ts"
-import { chosen, fits } from "../../../src/cli/sessions/Choose.ts"
+import { chosen, fits } from "../../../src/cli/sessions/RowFilter.ts"
 import type { BoardGiven } from "../../../src/board/BoardList.ts"
 import { plateInfo } from "../../http/PlatesDouble.ts"
 import { agentInfo, boardOf, callInfo, conversationInfo, T0 } from "../../rpc/World.ts"

@@ -1,7 +1,7 @@
 /** `agentd cost`: by what it was spent, for people, spreadsheets and scripts. */
 import { ESTIMATED } from "../../../src/runs/gateway/Estimated.ts"
 import { assert, describe, it } from "@effect/vitest"
-import type { Cost } from "../../../src/domain/Allowance.ts"
+import type { Cost } from "../../../src/domain/SpendingLimits.ts"
 import { cost } from "../../../src/cli/daemon/Cost.ts"
 import { type CostKey, grouped, MOST } from "../../../src/board/CostMessages.ts"
 

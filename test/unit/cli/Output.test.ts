@@ -1,9 +1,9 @@
 import { expect, it } from "@effect/vitest"
 import { shown as bytes } from "../../../src/config/ByteCount.ts"
 import { age, cut, paint, plain, table } from "../../../src/cli/render/Output.ts"
-import { atOf } from "../../../src/cli/parse/Moment.ts"
+import { atOf } from "../../../src/cli/parse/TimeExpression.ts"
 import { parse } from "../../../src/cli/render/MomentText.ts"
-import { node, reaped } from "../../../src/cli/setup/Checks.ts"
+import { node, reaped } from "../../../src/cli/setup/DoctorChecks.ts"
 
 it("columns line up whatever is in them", () => {
   const lines = table(

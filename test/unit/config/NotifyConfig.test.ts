@@ -5,7 +5,7 @@ import { ApprovalPolicy } from "../../../src/config/AgentConfig.ts"
 import * as ConfigFile from "../../../src/config/ConfigFile.ts"
 import * as Zone from "../../../src/config/Zone.ts"
 import * as CronTimes from "../../../src/config/CronTimes.ts"
-import { toldTooLate } from "../../../src/cli/setup/Checks.ts"
+import { toldTooLate } from "../../../src/cli/setup/DoctorChecks.ts"
 import { isQuiet } from "../../../src/alerts/Route.ts"
 
 const parse = (user: object) => ConfigFile.parseUser(JSON.stringify(user), "/home/ada/config.jsonc")

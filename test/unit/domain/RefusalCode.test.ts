@@ -8,7 +8,7 @@ import { forms } from "../../../src/api/rpc/VerbForms.ts"
 import { ourselves } from "../../../src/api/rpc/Version.ts"
 import { ExitCode } from "../../../src/cli/parse/ExitCode.ts"
 import { VerbFailed } from "../../../src/cli/parse/Failure.ts"
-import { exitCodes, explain } from "../../../src/cli/render/Explanation.ts"
+import { exitCodes, explain } from "../../../src/cli/render/ErrorText.ts"
 import { Code, CommandRefused, refuse, refusedBy } from "../../../src/domain/Messages.ts"
 import { codeOf, codesByTag, isRefusalCode, refusalCodes } from "../../../src/domain/RefusalCode.ts"
 

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, JsonSchema, Result, Schema, SchemaRepresentation } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import * as ApiWords from "../../../src/api/http/ApiWords.ts"
+import * as ApiDescriptions from "../../../src/api/http/ApiDescriptions.ts"
 import * as OpenApi from "../../../src/api/http/OpenApi.ts"
 import { Speaks } from "../../../src/api/rpc/Procedure.ts"
 import { procedures } from "../../../src/api/rpc/Protocol.ts"
@@ -66,20 +66,20 @@ describe("the description", () => {
     assert.deepStrictEqual(silent, [])
     const known = new Set(forms.map(({ name }) => name))
     assert.deepStrictEqual(
-      Object.keys(ApiWords.verbs).filter((name) => !known.has(name)),
+      Object.keys(ApiDescriptions.verbs).filter((name) => !known.has(name)),
       []
     )
     const used = new Set<string>()
     const wordless = walk(schemas, "").flatMap(([path, object]) => {
       const properties = path.endsWith("/properties") ? [] : Object.entries(object["properties"] ?? {})
       return properties.flatMap(([name, field]: [string, any]) => {
-        if (field.description === ApiWords.fields[name]) used.add(name)
+        if (field.description === ApiDescriptions.fields[name]) used.add(name)
         return typeof field.description === "string" && field.description !== "" ? [] : [`${path}/${name}`]
       })
     })
     assert.deepStrictEqual(wordless, [])
     assert.deepStrictEqual(
-      Object.keys(ApiWords.fields).filter((name) => !used.has(name)),
+      Object.keys(ApiDescriptions.fields).filter((name) => !used.has(name)),
       []
     )
     for (const [status, { description }] of Object.entries<{ readonly description: string }>(

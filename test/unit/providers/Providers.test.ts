@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Context, Effect, Fiber, Layer, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import * as DaemonLog from "../../../src/app/DaemonLog.ts"
-import { type Account, type News, Weather } from "../../../src/domain/Weather.ts"
+import { type Account, type News, ProviderStatus } from "../../../src/domain/ProviderStatus.ts"
 import * as ActorSystem from "../../../src/core/event-actor/ActorSystem.ts"
 import * as DeadLetters from "../../../src/core/event-actor/DeadLetters.ts"
 import * as EventLoop from "../../../src/core/event-actor/EventLoop.ts"
@@ -31,7 +31,7 @@ const begin = Effect.gen(function* () {
     )
   )
   yield* Effect.orDie(Supervisor.make({ name: "root", children: [supervisor.child] }))
-  const weather = Context.get(context, Weather)
+  const weather = Context.get(context, ProviderStatus)
   const woken: Array<string> = []
   const admits = (who: string) => weather.admits(account, who, () => void woken.push(who))
   // nobody may ask before the log is read

@@ -5,7 +5,7 @@ import { layerMemory } from "../../../src/app/DaemonLog.ts"
 import type { BoardNews } from "../../../src/domain/BoardMessages.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import * as LiveBoard from "../../../src/board/LiveBoard.ts"
-import type * as BoardParts from "../../../src/board/BoardParts.ts"
+import type * as BoardSections from "../../../src/board/BoardSections.ts"
 import type { Given } from "../../../src/board/WaitingList.ts"
 import { agentInfo, draft, factsOf, nothingWaits, T0 } from "../../rpc/World.ts"
 
@@ -23,8 +23,8 @@ const standing = Effect.fnUntraced(function* (every: Duration.Input) {
     })
   const allowances = { costs: () => Effect.succeed([cost]) } as never
   const read: Array<string> = []
-  const parts = ({ agents: some }: BoardParts.Parts) =>
-    Effect.sync((): BoardParts.News => {
+  const parts = ({ agents: some }: BoardSections.Parts) =>
+    Effect.sync((): BoardSections.News => {
       read.push(...some.keys())
       return { agents: [...some.values()].map((one) => factsOf({ agents, backlog: [], calls: [] }, one)) }
     })

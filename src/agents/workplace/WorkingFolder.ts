@@ -1,0 +1,149 @@
+/**
+ * WorkingFolder: the folder in which an agent works. It is the project's root, or the agent's own worktree.
+ *
+ * Guarantees: A worktree belongs to one agent of one project, and the agent's next conversation finds its unfinished
+ * work there. When the agent is removed, its worktree is deleted only if no work is lost. The log records the result.
+ */
+import { Effect, FileSystem } from "effect"
+import { join } from "node:path"
+import type { AgentConfig } from "../../config/AgentConfig.ts"
+import type * as ConfigFile from "../../config/ConfigFile.ts"
+import * as ProjectName from "../../config/ProjectName.ts"
+import { CommandRefused, refuse } from "../../domain/Messages.ts"
+import type { EventLog, StorageError } from "../../core/event-log/EventLog.ts"
+import * as GitStore from "../../runs/git/GitStore.ts"
+import * as TreeDiff from "../../runs/git/TreeDiff.ts"
+import * as Worktree from "./Worktree.ts"
+
+export interface WorkingFolder {
+  readonly agent: string
+  readonly config: AgentConfig
+  readonly project: ConfigFile.Project
+  /** The folder of all worktrees: `<state>/worktrees`. */
+  readonly worktrees: string
+  /** The folder of the daemon's own git repositories. */
+  readonly stores: string
+  readonly tell: Worktree.WorktreeSpec["tell"]
+}
+
+/** Path of the folder of all worktrees. `state`: the state directory. */
+export const worktreesIn = (state: string): string => join(state, "worktrees")
+
+const worktreeOf = (worktrees: string, project: ConfigFile.Project, agent: string): string =>
+  join(worktrees, ProjectName.conversationId(project.path), agent)
+
+/** The folder that the agent works in, even if it does not exist yet. */
+export const folderOf = (state: string, project: ConfigFile.Project, agent: string, config: AgentConfig): string =>
+  config.worktree === false ? project.root : worktreeOf(worktreesIn(state), project, agent)
+
+const specOf = ({
+  agent,
+  config,
+  project,
+  stores,
+  tell,
+  worktrees
+}: WorkingFolder): Worktree.WorktreeSpec | undefined => {
+  if (config.worktree === false) return undefined
+  return {
+    repository: project.root,
+    stores,
+    tell,
+    folder: worktreeOf(worktrees, project, agent),
+    agent,
+    base: config.worktree === true ? undefined : config.worktree.base
+  }
+}
+
+/** Fails with a clear message if the project's folder does not exist: git's own error would not say that. */
+const isThere = Effect.fnUntraced(function* ({ name, root }: ConfigFile.Project) {
+  const files = yield* FileSystem.FileSystem
+  if (yield* Effect.orElseSucceed(files.exists(root), () => true)) return
+  return yield* new Worktree.WorktreeError({
+    reason: "NotARepository",
+    message: `the folder ${root} of its project no longer exists`,
+    remedy: `restore it, or remove the project: agentd project remove ${name}`
+  })
+})
+
+export const prepare = (
+  of: WorkingFolder
+): Effect.Effect<
+  { readonly cwd: string; readonly branch: string | undefined },
+  Worktree.WorktreeError,
+  FileSystem.FileSystem
+> => {
+  const spec = specOf(of)
+  return spec === undefined
+    ? Effect.succeed({ cwd: of.project.root, branch: undefined })
+    : Effect.andThen(isThere(of.project), Worktree.prepare(spec))
+}
+
+/** Transfers the commits of the agent's own worktree to the user's repository. */
+export const handOver = (of: WorkingFolder): Effect.Effect<void, never, FileSystem.FileSystem> => {
+  const spec = specOf(of)
+  return spec === undefined ? Effect.void : Effect.ignore(Worktree.handOver(spec))
+}
+
+/** Compares the agent's folder with the commit at which the agent's work started. */
+export const diff = Effect.fnUntraced(
+  function* (of: WorkingFolder) {
+    const { agent, project, stores } = of
+    const folder = specOf(of)?.folder ?? project.root
+    const files = yield* FileSystem.FileSystem
+    if (!(yield* Effect.orElseSucceed(files.exists(folder), () => false)))
+      return yield* new CommandRefused(
+        folder === project.root
+          ? {
+              code: "not_found",
+              message: `The folder ${folder} does not exist.`,
+              remedy: "Restore it, or remove the project."
+            }
+          : {
+              code: "conflict",
+              message: `${agent} has no worktree yet: it is created for its first run.`,
+              remedy: `agentd start ${project.name}/${agent}`
+            }
+      )
+    const store = yield* GitStore.open(stores, project.root)
+    const found = store === undefined ? undefined : yield* TreeDiff.diff(store, stores, folder)
+    if (found !== undefined) return { folder, ...found }
+    return yield* refuse(
+      "conflict",
+      `${folder} is not in a git checkout with a commit: there is nothing to compare it with.`,
+      "Create one: git init, then a first commit."
+    )
+  },
+  Effect.catchTags({
+    GitFailed: ({ message, remedy }) => Effect.fail(refuse("unavailable", `${message}.`, `${remedy}.`)),
+    GitUnavailable: ({ message, remedy }) => Effect.fail(refuse("unavailable", `${message}.`, `${remedy}.`))
+  })
+)
+
+/** Removes the worktree of a deleted agent if no work is lost, and logs the result. */
+export const clear = Effect.fnUntraced(function* (
+  of: WorkingFolder,
+  conversation: string,
+  log: EventLog["Service"]
+): Effect.fn.Return<void, StorageError, FileSystem.FileSystem> {
+  const spec = specOf(of)
+  if (spec === undefined) return
+  const removal = yield* Effect.catch(Worktree.remove(spec), ({ message, reason }) =>
+    Effect.succeed({ _tag: "Kept", reason, detail: message } as const)
+  )
+  yield* log
+    .append([
+      {
+        stream: conversation,
+        kind: removal._tag === "Kept" ? "worktree.kept" : "worktree.removed",
+        actor: `worker/${of.agent}`,
+        trigger: "dismiss",
+        payload: {
+          path: spec.folder,
+          ...(removal._tag === "Kept" ? { reason: removal.reason, detail: removal.detail } : {})
+        }
+      }
+    ])
+    // if the log rejects this rune, that is a bug of agentd
+    .pipe(Effect.catchTag("RuneRefused", Effect.die))
+})

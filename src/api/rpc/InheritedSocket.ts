@@ -1,0 +1,141 @@
+/**
+ * InheritedSocket: a listening socket that systemd passed to this process. It survives a restart of this process, so that
+ * no client is refused in between.
+ *
+ * Guarantees: the handler of connections can come and go; a connection that arrives in between waits for the next
+ * handler, up to a limit. After the hand-over, new connections are left to the next process.
+ */
+import { createServer, type Server, type ServerOpts, type Socket } from "node:net"
+import { Effect, type Scope } from "effect"
+import { Limits } from "../../board/Limits.ts"
+
+/**
+ * Interval of the checks for open connections. Most answers take a few ms; a client that follows a stream is not waited
+ * for.
+ */
+const LOOK = "20 millis"
+const LOOKS = 50
+/** How long connections are refused: enough time for all that have arrived. */
+const TURNED_AWAY = "200 millis"
+/** Maximum length of an introduction, in characters. */
+const LONGEST = 4_096
+
+/** Why no daemon can be started. */
+export interface Why {
+  readonly message: string
+  readonly remedy: string
+}
+
+/** The answer to a connection's first line, if it introduces a client; other connections get no answer. Pure. */
+export const refusalOf = (line: string, { message, remedy }: Why): string => {
+  try {
+    const frame: unknown = JSON.parse(line)
+    if (typeof frame !== "object" || frame === null || !("tag" in frame && "id" in frame) || frame.tag !== "Hello")
+      return ""
+    const error = {
+      _tag: "CommandRefused",
+      code: "unavailable",
+      message: `The daemon cannot be started. ${message}`,
+      remedy
+    }
+    const exit = { _tag: "Failure", cause: [{ _tag: "Fail", error }] }
+    return `${JSON.stringify({ _tag: "Exit", requestId: frame.id, exit })}\n`
+  } catch {
+    return ""
+  }
+}
+
+const tell = (conn: Socket, why: Why): void => {
+  let said = ""
+  conn.on("error", () => {})
+  conn.setEncoding("utf8").on("data", (text: string) => {
+    said += text
+    const end = said.indexOf("\n")
+    if (end < 0 && said.length <= LONGEST) return
+    conn.removeAllListeners("data").resume()
+    conn.end(end < 0 ? "" : refusalOf(said.slice(0, end), why))
+  })
+}
+
+export class InheritedSocket {
+  /** The path or address that the socket is bound to. */
+  readonly path: string
+  private readonly descriptor: number
+  private readonly options: Pick<ServerOpts, "allowHalfOpen">
+  private server: Server | undefined = undefined
+  private take: ((conn: Socket) => void) | undefined = undefined
+  private readonly waiting = new Set<Socket>()
+  private readonly open = new Set<Socket>()
+  private isOver = false
+
+  constructor(path: string, descriptor: number, options: Pick<ServerOpts, "allowHalfOpen"> = {}) {
+    this.path = path
+    this.descriptor = descriptor
+    this.options = options
+  }
+
+  /** Passes each existing and later connection to `take`, while the scope is open. */
+  readonly answer = (take: (conn: Socket) => void): Effect.Effect<void, never, Scope.Scope> =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        this.take = take
+        for (const conn of this.waiting) this.pass(conn)
+        this.listen()
+      }),
+      () =>
+        Effect.sync(() => {
+          if (this.take === take) this.take = undefined
+        })
+    )
+
+  /** Stops accepting, because this process is about to end: new connections are left to the next process. */
+  readonly leave = Effect.sync(() => {
+    this.isOver = true
+    this.server?.close()
+  })
+
+  /** Stops accepting, then waits until the current connections are closed, for a limited time. */
+  readonly handOver = Effect.gen({ self: this }, function* () {
+    yield* this.leave
+    if (this.take === undefined) for (const conn of this.waiting) conn.destroy()
+    for (let looks = 0; this.open.size > 0 && looks < LOOKS; looks++) yield* Effect.sleep(LOOK)
+  })
+
+  /**
+   * Tells waiting clients why there is no daemon, and disconnects them: another start would not help. A client without
+   * an answer would try again, and cause one start after the other.
+   */
+  readonly turnAway = Effect.fnUntraced({ self: this }, function* (why: Why) {
+    if (this.isOver && this.server !== undefined) return
+    const conns = new Set<Socket>()
+    const server = createServer((conn) => {
+      conns.add(conn)
+      tell(conn, why)
+    })
+    server.listen({ fd: this.descriptor })
+    yield* Effect.sleep(TURNED_AWAY)
+    server.close()
+    for (const conn of conns) conn.destroy()
+  })
+
+  private listen(): void {
+    if (this.server !== undefined || this.isOver) return
+    this.server = createServer(this.options, (conn) => {
+      // pause the connection, so that no data is lost before it has a reader
+      conn.pause()
+      conn.on("error", () => {})
+      if (this.waiting.size === Limits.connections) return void conn.destroy()
+      this.waiting.add(conn)
+      this.open.add(conn)
+      conn.once("close", () => (this.waiting.delete(conn), this.open.delete(conn)))
+      this.pass(conn)
+    })
+    this.server.listen({ fd: this.descriptor })
+  }
+
+  private pass(conn: Socket): void {
+    if (this.take === undefined) return
+    this.waiting.delete(conn)
+    this.take(conn)
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * AnswerTarget: finds the call or request that the user's answer is for: a tool call of one of our agents, or a permission
+ * request of a session.
+ *
+ * Guarantees: an answer applies to one call or request only. If a prefix matches several ids, the answer is rejected:
+ * ids that were created in the same minute begin alike. A settled call is never mistaken for another one. An agent's
+ * name selects its waiting call, if there is exactly one.
+ */
+import { Effect } from "effect"
+import { isOf } from "../config/ProjectName.ts"
+import { agentKinds } from "../agents/machines/AgentKinds.ts"
+import { Agents } from "../projects/service/Agents.ts"
+import type { Answer } from "../agents/machines/CallRow.ts"
+import { type Caller, type CallInfo, type PlateInfo, refuse } from "../domain/Messages.ts"
+import type { Decision } from "../plates/Approvals.ts"
+import { Plates } from "../plates/Plates.ts"
+import { reader } from "../core/event-log/EventKinds.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
+
+export type Meant =
+  | { readonly _tag: "Call"; readonly callId: string }
+  /** `name` is a name that Plates accepts. */
+  | { readonly _tag: "Session"; readonly name: string }
+  | { readonly _tag: "Several"; readonly which: ReadonlyArray<string> }
+  | { readonly _tag: "None" }
+
+const call = ({ callId }: CallInfo): Meant => ({ _tag: "Call", callId })
+
+/** Finds the call or session that a name means. Waiting calls come before others, and an exact id before a prefix. */
+export const meant = (
+  name: string,
+  calls: ReadonlyArray<CallInfo>,
+  plates: ReadonlyArray<PlateInfo>,
+  /** The config file of the caller's project: in this project, a bare name is one of its agents. */
+  config: string | null = null
+): Meant => {
+  const exact = calls.find(({ callId }) => callId === name)
+  if (exact !== undefined) return call(exact)
+  const asking = plates.filter(({ approval }) => approval !== null)
+  if (asking.some((plate) => [plate.plateId, plate.sessionId, plate.approval].includes(name))) {
+    return { _tag: "Session", name }
+  }
+  const isHere = (conversation: string) => config === null || isOf(config, conversation)
+  const open = calls.filter(
+    ({ agent, callId, conversation, project, state }) =>
+      state === "awaiting_approval" &&
+      (callId.startsWith(name) || name === `${project}/${agent}` || (name === agent && isHere(conversation)))
+  )
+  const byPlate = asking.filter(({ plateId }) => plateId.startsWith(name))
+  const byRequest = asking.filter((plate) => !byPlate.includes(plate) && plate.approval?.startsWith(name) === true)
+  if (open.length + byPlate.length + byRequest.length > 1) {
+    const which = [
+      ...open.map(({ agent, callId, project, tool }) => `${callId} (${tool} of ${project}/${agent})`),
+      ...[...byPlate, ...byRequest].map(({ detail, plateId }) => `${plateId} (${detail})`)
+    ]
+    return { _tag: "Several", which }
+  }
+  if (open.length === 1) return call(open[0]!)
+  if (byPlate.length === 1) return { _tag: "Session", name: byPlate[0]!.plateId }
+  if (byRequest.length === 1) return { _tag: "Session", name: byRequest[0]!.approval! }
+  const known = calls.filter(({ callId }) => callId.startsWith(name))
+  return known.length === 1 ? call(known[0]!) : { _tag: "None" }
+}
+
+/** Number of recent approval runes that are searched for a settled call. */
+const SETTLED = 1000
+/** Kinds of runes about calls that asked or were answered. Their payloads are small. */
+const ASKED = {
+  "tool.approval_requested": agentKinds["tool.approval_requested"],
+  "tool.approved": agentKinds["tool.approved"],
+  "tool.denied": agentKinds["tool.denied"]
+}
+const readAsked = reader(ASKED)
+/** Minimum length of a prefix that is used to find settled calls, in characters. */
+const TELLING = 8
+
+/**
+ * Searches recent calls that asked for approval, settled or not: one with exactly this id, and the newest that begins
+ * with it.
+ */
+const asks = Effect.fnUntraced(function* (name: string) {
+  const runes = yield* (yield* EventLog).tail({ kinds: Object.keys(ASKED) }, SETTLED)
+  const ids = runes.flatMap((rune) => readAsked(rune)?.payload.call_id ?? [])
+  return {
+    exact: ids.includes(name),
+    begins: name.length < TELLING ? undefined : ids.findLast((id) => id.startsWith(name))
+  }
+})
+
+/** The message for a session that is denied; never empty. */
+const told = (reason: string): string => reason.trim() || "Refused by the user."
+
+/** The call or session that a name means. An unknown name is passed on to Plates, which rejects it with a reason. */
+const found = Effect.fnUntraced(function* (name: string, { config }: Caller) {
+  if (name.trim() === "") {
+    return yield* refuse("invalid", "No call is named.", "See what waits: agentd approve")
+  }
+  const known = yield* asks(name)
+  // one id can be the beginning of another: a settled call must not be mistaken for a waiting one
+  if (known.exact) return { _tag: "Call", callId: name } as const
+  const [agents, plates] = [yield* Agents, yield* Plates]
+  const which = meant(name, yield* agents.calls, yield* plates.list({ closed: false }), config)
+  if (which._tag === "Several")
+    return yield* refuse(
+      "ambiguous",
+      `"${name}" matches ${which.which.length} calls or sessions that wait for an answer.`,
+      `Name one by its id: ${which.which.slice(0, 5).join(", ")}${which.which.length > 5 ? ", …" : ""}`
+    )
+  if (which._tag !== "None") return which
+  // for a settled call, Agents reports what happened to it
+  return known.begins === undefined
+    ? ({ _tag: "Session", name } as const)
+    : ({ _tag: "Call", callId: known.begins } as const)
+})
+
+/** The call or request that an answer would decide, with its whole input. */
+export const asked = Effect.fnUntraced(function* (name: string, caller: Caller) {
+  const which = yield* found(name, caller)
+  return which._tag === "Call"
+    ? yield* (yield* Agents).askedCall(which.callId)
+    : yield* (yield* Plates).asked(which.name)
+})
+
+export const answer = Effect.fnUntraced(function* (
+  name: string,
+  { answers, behavior, hash, reason }: Answer,
+  caller: Caller
+) {
+  const which = yield* found(name, caller)
+  if (which._tag === "Call") {
+    return yield* (yield* Agents).answerCall(which.callId, { behavior, reason, answers, hash }, caller)
+  }
+  const decision: Decision = behavior === "allow" ? { behavior, answers, hash } : { behavior, message: told(reason) }
+  return yield* (yield* Plates).answer(which.name, decision, caller)
+})

@@ -1,0 +1,21 @@
+/** FailureOutput: prints a failure of the full program on two lines or as JSON, and returns its exit code. */
+import { Cause, Config, Console, Effect } from "effect"
+import { explain, told } from "../render/ErrorText.ts"
+import * as HintCommand from "./HintCommand.ts"
+
+const debug = Config.Boolean("AGENTD_DEBUG").pipe(
+  Config.withDefault(false),
+  Effect.orElseSucceed(() => false)
+)
+
+/**
+ * Prints the failure, and returns its exit code. `world`: state directory that commands in the remedy must name; null:
+ * the default one.
+ */
+export const reported = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, world: string | null, json: boolean) {
+  const explanation = explain(Cause.squash(cause))
+  const remedy = HintCommand.inWorld(explanation.remedy, world)
+  yield* Console.error(told({ ...explanation, remedy }, json))
+  if (yield* debug) yield* Console.error(Cause.pretty(cause))
+  return explanation.exitCode
+})

@@ -1,0 +1,122 @@
+/**
+ * NamePatterns: finds the items that names and patterns refer to. Pure.
+ *
+ * Guarantees: a name refers to one item; an item of the caller's own project comes first. A pattern refers to all items
+ * that match. If a name is unknown or ambiguous, the result is an error with suggestions, and no items.
+ */
+import { didYouMean } from "../../config/ConfigProblem.ts"
+import { isOf, unstarted } from "../../config/ProjectName.ts"
+import { bare, exact, isLabelled, isPattern, means, type Named } from "../sessions/RowFilter.ts"
+import type { Kind, Targets } from "./DeclaredVerb.ts"
+
+/** Why the names could not be resolved. */
+export interface Unclear {
+  readonly message: string
+  readonly remedy: string
+}
+
+const LISTED: { readonly [kind in Kind]: string } = {
+  agent: "agentd ps --all",
+  channel: "agentd channel ls",
+  conversation: "agentd project ls --conversations",
+  goal: "agentd goal ls --all",
+  project: "agentd project ls",
+  session: "agentd ps --plates"
+}
+
+/** Kinds whose ids can be abbreviated to their first characters. */
+const BY_BEGINNING: ReadonlySet<Kind> = new Set(["conversation", "project", "session"])
+
+/** Maximum number of names that an error message lists. */
+const MOST = 8
+
+const quoted = (names: ReadonlyArray<string>): string => {
+  const shown = names.slice(0, MOST).map((name) => `"${name}"`)
+  return `${shown.join(", ")}${names.length > MOST ? ` and ${names.length - MOST} more` : ""}`
+}
+
+/** Whether the caller's project is unknown to the daemon: none of the items belongs to it. */
+export const isUnstarted = (all: ReadonlyArray<Named>, config: string | null): config is string =>
+  config !== null && !all.some(({ conversation }) => isOf(config, conversation))
+
+export const ambiguous = (name: string, kind: string, things: ReadonlyArray<Named>): Unclear => ({
+  message: `"${name}" matches ${things.length} ${kind}s, so nothing was done.`,
+  remedy: `Use one of these names: ${things
+    .slice(0, MOST)
+    .map(({ called }) => called)
+    .join(", ")}`
+})
+
+const nearest = (all: ReadonlyArray<Named>, name: string): ReadonlyArray<string> => {
+  const spelled = new Map(all.flatMap(({ called, name }) => [[called, called] as const, [bare(name), called] as const]))
+  const found = didYouMean(name, [...spelled.keys()])
+  return found === undefined ? [] : [spelled.get(found)!]
+}
+
+const unknown = (all: ReadonlyArray<Named>, kind: Kind, names: ReadonlyArray<string>): Unclear => {
+  const whole = names.filter((name) => all.some(({ project }) => project === name))
+  const near = names.flatMap((name) => (isPattern(name) ? [] : nearest(all, name)))
+  const meant =
+    whole[0] === undefined
+      ? near.length === 0
+        ? ""
+        : `Did you mean ${quoted(near)}? `
+      : `${whole[0]} is a project. For all its items, use the pattern '${whole[0]}/*'. `
+  return {
+    message: `No ${kind} is called ${quoted(names)}, so nothing was done.`,
+    remedy: `${meant}List all names: ${LISTED[kind]}`
+  }
+}
+
+const unlabelled = (all: ReadonlyArray<Named>, kind: Kind, labels: ReadonlyArray<string>): Unclear => {
+  const known = [...new Set(all.flatMap(({ labels = [] }) => labels))].toSorted()
+  const near = labels.flatMap((label) => didYouMean(label, known) ?? [])
+  return {
+    message: `None of these ${kind}s has the ${labels.length === 1 ? "label" : "labels"} ${quoted(labels)}, so nothing was done.`,
+    remedy:
+      known.length === 0
+        ? `Add labels to agents in agentd.jsonc: "labels": [${quoted(labels)}]`
+        : near.length > 0 && !labels.every((label) => known.includes(label))
+          ? `Did you mean ${quoted(near)}? Known labels: ${known.slice(0, MOST).join(", ")}`
+          : `List all labels: agentd ps --by label`
+  }
+}
+
+const named = <A extends Named>(all: ReadonlyArray<A>, kind: Kind, name: string, config: string | null) => {
+  const found = exact(all, name, config)
+  return found.length > 0 ? found : all.filter(({ called }) => BY_BEGINNING.has(kind) && called.startsWith(name))
+}
+
+/**
+ * The items that the names refer to, each once, in the order of the names. Without names: all items with the labels.
+ */
+export const resolve = <A extends Named>(
+  all: ReadonlyArray<A>,
+  kind: Kind,
+  { labels, names }: Targets,
+  config: string | null
+): ReadonlyArray<A> | Unclear => {
+  const labelled = all.filter((one) => isLabelled(one, labels))
+  if (labelled.length === 0 && labels.length > 0) return unlabelled(all, kind, labels)
+  if (names.length === 0) return labelled
+  const found = names.map((name) => ({
+    name,
+    things: isPattern(name) ? all.filter((one) => means(name, one)) : named(all, kind, name, config)
+  }))
+  const lost = found.filter(({ things }) => things.length === 0)
+  const own = lost.find(({ name }) => kind === "agent" && !name.includes("/") && !isPattern(name))
+  if (own !== undefined && isUnstarted(all, config)) return unstarted(config, own.name)
+  if (lost.length > 0) {
+    return unknown(
+      all,
+      kind,
+      lost.map(({ name }) => name)
+    )
+  }
+  const several = found.find(({ name, things }) => !isPattern(name) && things.length > 1)
+  if (several !== undefined) {
+    return ambiguous(several.name, kind, several.things)
+  }
+  const meant = [...new Set(found.flatMap(({ things }) => things))].filter((one) => isLabelled(one, labels))
+  return meant.length > 0 ? meant : unlabelled(all, kind, labels)
+}

@@ -1,0 +1,239 @@
+/**
+ * UnusedFiles: finds files in a state directory that are no longer needed, by age.
+ *
+ * Guarantees: `find` removes nothing. A work tree is a leftover only if a running daemon has no agent for it and its
+ * removal loses no work: nothing is uncommitted or unmerged, and no process uses it. A branch must be merged. A home is
+ * a leftover only if no agent has its name. A work tree that must be kept is reported with the reason.
+ */
+import { Effect } from "effect"
+import * as fs from "node:fs"
+import { basename, dirname, join } from "node:path"
+import * as WorkingFolder from "../../agents/workplace/WorkingFolder.ts"
+import * as Worktree from "../../agents/workplace/Worktree.ts"
+import * as ProcessTable from "../../runs/process/ProcessTable.ts"
+import { STORES } from "../../runs/git/AgentRepositoryRecord.ts"
+import * as AgentRepository from "../../runs/git/AgentRepository.ts"
+import { folderBytes } from "./FolderBytes.ts"
+
+export interface Leftover {
+  readonly kind: "worktree" | "branch" | "home" | "keeper" | "log" | "replaced" | "part" | "hook"
+  readonly path: string
+  readonly bytes: number
+  /** Time of the last change, ms since the epoch. */
+  readonly at: number
+  readonly why: string
+  /** Facts for the removal of a work tree; set only for work trees. */
+  readonly spec?: Worktree.WorktreeSpec
+  readonly branch?: Worktree.Branch
+}
+
+export interface Kept {
+  readonly path: string
+  readonly bytes: number
+  readonly why: string
+}
+
+export interface Found {
+  readonly leftovers: ReadonlyArray<Leftover>
+  readonly kept: ReadonlyArray<Kept>
+}
+
+/** An agent, with the facts by which its work tree is recognized. */
+export interface Agent {
+  readonly agent: string
+  readonly conversation: string
+  readonly cwd: string | null
+}
+
+export interface Options {
+  readonly state: string
+  /** ms since the epoch. Files that have changed later are kept. */
+  readonly before: number
+  /** The daemon's agents; undefined if no daemon runs. */
+  readonly agents: ReadonlyArray<Agent> | undefined
+}
+
+const changedAt = (path: string): number => fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+
+const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
+
+const leftover = (kind: Leftover["kind"], path: string, why: string, at = changedAt(path)): Leftover => ({
+  kind,
+  path,
+  bytes: folderBytes(path),
+  at,
+  why
+})
+
+/** Time of the last commit, staging or checkout in a work tree, ms since the epoch. */
+const workedAt = (folder: string): number =>
+  Math.max(...["", ".git/HEAD", ".git/index", ".git/logs/HEAD"].map((name) => changedAt(join(folder, name))))
+
+const inside = (folder: string, path: string): boolean => path === folder || path.startsWith(`${folder}/`)
+
+const realOf = (path: string): string => (fs.existsSync(path) ? fs.realpathSync(path) : path)
+
+/** Whether the work tree belongs to the agent: by its working directory, or by the names of agent and conversation. */
+const isOf = ({ agent, conversation, cwd }: Agent, folder: string): boolean =>
+  (cwd !== null && inside(realOf(folder), realOf(cwd))) ||
+  (agent === basename(folder) && conversation.startsWith(basename(dirname(folder))))
+
+/** Decides whether a work tree is a leftover, or is kept with a reason. If an agent uses it, the result is neither. */
+const judge = Effect.fnUntraced(function* ({ agents, before, state }: Options, folder: string) {
+  const at = workedAt(folder)
+  const keep = (why: string): Found => ({ leftovers: [], kept: [{ path: folder, bytes: folderBytes(folder), why }] })
+  if (agents === undefined) return keep("the daemon does not run, so it is unknown whether an agent needs it")
+  if (agents.some((agent) => isOf(agent, folder))) return { leftovers: [], kept: [] }
+  const stores = join(state, STORES)
+  const own = yield* AgentRepository.read(stores, folder)
+  if (own === undefined) return keep("it contains no repository that agentd created")
+  const repository = basename(own.lender) === ".git" ? dirname(own.lender) : own.lender
+  const spec = { repository, stores, folder, agent: own.branch.replace(/^agentd\//, "") }
+  if (at >= before) return keep("it has changed recently")
+  const why = yield* Effect.match(Worktree.keptFor(spec), {
+    onSuccess: (found) => found?.detail,
+    onFailure: ({ message }) => message
+  })
+  if (why !== undefined) return keep(why)
+  const found: Leftover = { ...leftover("worktree", folder, "no agent uses it, and all its work is merged", at), spec }
+  return { leftovers: [found], kept: [] }
+})
+
+/** Paths of the work trees, which are in folders by project and agent. */
+const foldersIn = (state: string): ReadonlyArray<string> => {
+  const base = WorkingFolder.worktreesIn(state)
+  return namesIn(base)
+    .flatMap((project) => namesIn(join(base, project)).map((agent) => join(base, project, agent)))
+    .filter((folder) => fs.statSync(folder).isDirectory())
+}
+
+/** The repositories for which the daemon has its own git folder. */
+const repositories = (state: string): ReadonlyArray<string> => {
+  const lenders = namesIn(join(state, STORES))
+    .map((name) => join(state, STORES, name, "objects/info/alternates"))
+    .filter((file) => fs.existsSync(file))
+    .map((file) => dirname(fs.readFileSync(file, "utf8").split("\n")[0]!))
+    .filter((gitDir) => basename(gitDir) === ".git" && fs.existsSync(gitDir))
+  return [...new Set(lenders.map((gitDir) => dirname(gitDir)))]
+}
+
+/** Branches that have no agent and no work tree, and whose work is merged into the checked-out branch. */
+const branches = Effect.fnUntraced(function* ({ agents, before, state }: Options) {
+  if (agents === undefined) return []
+  const trees = new Set(foldersIn(state).map((folder) => basename(folder)))
+  const stores = join(state, STORES)
+  const all = yield* Effect.forEach(repositories(state), (repository) =>
+    // if a repository cannot be read, its branches are kept
+    Effect.orElseSucceed(Worktree.mergedBranches(stores, repository), () => [])
+  )
+  return all
+    .flat()
+    .filter(({ agent, at }) => at < before && !trees.has(agent) && !agents.some((one) => one.agent === agent))
+    .map((branch): Leftover => {
+      const path = `${branch.repository} ${Worktree.branchOf(branch.agent)}`
+      return { kind: "branch", path, bytes: 0, at: branch.at, why: "no agent uses it, and it is merged", branch }
+    })
+})
+
+/** Home folders of sandboxed agents that no longer exist. */
+const homes = ({ agents, state }: Options): ReadonlyArray<Leftover> => {
+  if (agents === undefined) return []
+  const base = join(state, "homes")
+  return namesIn(base)
+    .filter((name) => !agents.some(({ agent }) => agent === name.slice(0, name.lastIndexOf("-"))))
+    .map((name) => leftover("home", join(base, name), "no agent has this name", workedIn(join(base, name))))
+}
+
+/** Time of the last creation or removal of a file in a folder or its subfolders, in ms since the epoch. */
+const workedIn = (folder: string): number =>
+  Math.max(changedAt(folder), ...namesIn(folder).map((name) => changedAt(join(folder, name))))
+
+/** Whether the keeper of this folder still runs. Its pid is not enough: another process can have it by now. */
+const isKept = (folder: string): boolean => {
+  try {
+    const pid = Number(fs.readFileSync(join(folder, "pid"), "utf8"))
+    return pid > 1 && ProcessTable.commandLine(pid).includes(join(folder, "keeper.mjs"))
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Folders of ended keepers, if no daemon runs. The newest is left out, because the next daemon looks for runs there.
+ */
+const keepers = ({ agents, state }: Options): ReadonlyArray<Leftover> => {
+  const base = join(state, "keeper")
+  const all = namesIn(base).filter((name) => /^\d+$/.test(name))
+  const newest = `${Math.max(...all.map(Number))}`
+  return all
+    .filter((name) => name !== newest && agents === undefined && !isKept(join(base, name)))
+    .map((name) => leftover("keeper", join(base, name), "its keeper has ended, and there is a newer keeper"))
+}
+
+const logs = ({ state }: Options): ReadonlyArray<Leftover> =>
+  ["daemon.log.1"]
+    .map((name) => join(state, name))
+    .filter((path) => fs.existsSync(path))
+    .map((path) => leftover("log", path, "the daemon writes to another log file"))
+
+const replaced = ({ state }: Options): ReadonlyArray<Leftover> =>
+  namesIn(state)
+    .filter((name) => name.startsWith("replaced-"))
+    .map((name) => leftover("replaced", join(state, name), "a restore has replaced this store"))
+
+/** Copies of the store that were made before a change of its schema. */
+const schemas = ({ state }: Options): ReadonlyArray<Leftover> =>
+  namesIn(state)
+    .filter((name) => /^runes\.db\.schema-\d+$/.test(name))
+    .map((name) => leftover("replaced", join(state, name), "a copy of the store from before a change of its schema"))
+
+const backups = ({ state }: Options): ReadonlyArray<Leftover> =>
+  namesIn(state)
+    .filter((name) => /^before-\d.*\.tar\.zst$/.test(name))
+    .map((name) => leftover("replaced", join(state, name), "a copy of the store from before an upgrade"))
+
+const parts = ({ state }: Options): ReadonlyArray<Leftover> =>
+  ["files", "waiting", "configs", "segments", "archive"]
+    .flatMap((folder) => namesIn(join(state, folder)).map((name) => join(state, folder, name)))
+    .filter((path) => path.endsWith(".part"))
+    .map((path) => leftover("part", path, "the file was never completed"))
+
+const hooks = ({ state }: Options): ReadonlyArray<Leftover> =>
+  namesIn(join(state, "hooks", "refused"))
+    .map((name) => join(state, "hooks", "refused", name))
+    .map((path) => leftover("hook", path, "the daemon could not read this event"))
+
+export const find = Effect.fnUntraced(function* (options: Options) {
+  const trees = yield* Effect.forEach(foldersIn(options.state), (folder) => judge(options, folder))
+  const merged = yield* branches(options)
+  const others = [homes, keepers, logs, replaced, schemas, backups, parts, hooks]
+    .flatMap((look) => look(options))
+    .filter(({ at }) => at < options.before)
+  return {
+    leftovers: [...trees.flatMap(({ leftovers }) => leftovers), ...merged, ...others],
+    kept: trees.flatMap(({ kept }) => kept)
+  } satisfies Found
+})
+
+/** Removes a leftover. Returns the reason if it is kept: a work tree or branch is checked again first. */
+export const remove = Effect.fnUntraced(function* ({ branch, path, spec }: Leftover, state: string) {
+  if (branch !== undefined) {
+    return yield* Effect.match(Worktree.removeBranch(join(state, STORES), branch), {
+      onSuccess: () => undefined,
+      onFailure: ({ message }) => message
+    })
+  }
+  if (spec === undefined) {
+    return yield* Effect.match(
+      Effect.try({
+        try: () => fs.rmSync(path, { recursive: true, force: true }),
+        catch: (cause) => ({ message: cause instanceof Error ? cause.message : String(cause) })
+      }),
+      { onSuccess: () => undefined, onFailure: ({ message }) => message }
+    )
+  }
+  return yield* Effect.match(Worktree.remove(spec), {
+    onSuccess: (removal) => (removal._tag === "Kept" ? removal.detail : undefined),
+    onFailure: ({ message }) => message
+  })
+})

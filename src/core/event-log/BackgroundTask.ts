@@ -1,0 +1,109 @@
+/**
+ * BackgroundTask: background work of the log's thread. It is done in small steps, and appends are processed between the steps.
+ *
+ * Guarantees: a step is short. Chores that have work get equal shares of time. All chores together use at most half of
+ * the thread's time, and at most a tenth while runes are appended. A failing chore does not block appends or other
+ * chores. The failure is reported, and the chore is retried after a pause that grows to one hour. A temporary error,
+ * such as a full disk, therefore does not stop a chore permanently. Appends never depend on a chore.
+ */
+
+export interface BackgroundTask {
+  /** Name of the chore in reports. */
+  readonly chore: string
+  readonly isDone: boolean
+  /** Runs one step. Throws if the chore cannot continue for now; the next call tries again. */
+  step(): void
+}
+
+/** Number of rows per step. A step of this size blocks the thread for a few milliseconds. */
+export const STEP = 250
+
+/** First and longest pause (ms) before a failed chore is retried. */
+export const FIRST_PAUSE = 10_000
+export const LONGEST_PAUSE = 3_600_000
+
+/**
+ * Pause after a step, as a multiple of the step's duration: `QUIET_PAUSE` while nothing is appended, else `BUSY_PAUSE`.
+ */
+const QUIET_PAUSE = 1
+const BUSY_PAUSE = 9
+
+/**
+ * Minimum time (ms) that is charged for a step. Because of it, chores take turns even if the clock does not advance.
+ */
+const LEAST = 0.01
+
+/** Maximum number of consecutive failures of a chore that are reported. */
+const TOLD = 3
+
+/** Retry state of a chore that has failed. */
+interface Pause {
+  readonly until: number
+  readonly length: number
+  readonly times: number
+}
+
+export class Chores {
+  private readonly all: ReadonlyArray<BackgroundTask>
+  private readonly now: () => number
+  private readonly pauses = new Map<BackgroundTask, Pause>()
+  /** Running time (ms) charged to each chore. A chore gets no credit for the time when it had no work. */
+  private readonly had = new Map<BackgroundTask, number>()
+  /** Running time (ms) charged to the chore that ran last, before its last step. */
+  private turn = 0
+  private last = { end: Number.NEGATIVE_INFINITY, took: 0 }
+  /** Called with a message when a chore fails. */
+  onTrouble: (message: string) => void = () => {}
+
+  /** `now`: ms of a monotonic clock. */
+  constructor(all: ReadonlyArray<BackgroundTask>, now: () => number) {
+    this.all = all
+    this.now = now
+  }
+
+  /** Time (ms) until a chore has work and the chores' share of time allows a step. Infinity if no work is left. */
+  due(isBusy = false): number {
+    const now = this.now()
+    const due = this.all.reduce((due, chore) => Math.min(due, this.dueIn(chore, now)), Number.POSITIVE_INFINITY)
+    return Math.max(due, this.last.end + this.last.took * (isBusy ? BUSY_PAUSE : QUIET_PAUSE) - now)
+  }
+
+  /** Runs a step of one chore: among those that can run now, the one that has used the least time. */
+  step(): void {
+    const begin = this.now()
+    let chore: BackgroundTask | undefined
+    for (const one of this.all) {
+      if (this.dueIn(one, begin) === 0 && (chore === undefined || this.hadBy(one) < this.hadBy(chore))) chore = one
+    }
+    if (chore === undefined) return
+    try {
+      chore.step()
+      this.pauses.delete(chore)
+    } catch (error) {
+      this.pause(chore, begin, error)
+    }
+    const end = this.now()
+    this.last = { end, took: end - begin }
+    this.turn = this.hadBy(chore)
+    this.had.set(chore, this.turn + Math.max(end - begin, LEAST))
+  }
+
+  private hadBy(chore: BackgroundTask): number {
+    return Math.max(this.turn, this.had.get(chore) ?? 0)
+  }
+
+  private dueIn(chore: BackgroundTask, now: number): number {
+    if (chore.isDone) return Number.POSITIVE_INFINITY
+    return Math.max(0, (this.pauses.get(chore)?.until ?? 0) - now)
+  }
+
+  private pause(chore: BackgroundTask, now: number, error: unknown): void {
+    const before = this.pauses.get(chore)
+    const length = Math.min((before?.length ?? FIRST_PAUSE / 2) * 2, LONGEST_PAUSE)
+    const times = (before?.times ?? 0) + 1
+    this.pauses.set(chore, { until: now + length, length, times })
+    if (times > TOLD) return
+    const message = error instanceof Error ? error.message : String(error)
+    this.onTrouble(`${chore.chore} cannot go on: ${message}; it is tried again in ${length / 1_000} s`)
+  }
+}

@@ -1,0 +1,33 @@
+/**
+ * InitialBoard: the part of the board that the daemon embeds in a page: the rows that fit on a screen, and the number of
+ * others. The page reserves space for the others, so nothing jumps when they arrive. Pure.
+ */
+import { order } from "./BoardRow.ts"
+import type { Board, BoardHead, BoardRow } from "./BoardMessages.ts"
+import type { Word } from "./StatusWords.ts"
+
+/** Number of rows that are left out for one project and one status word. */
+export interface Crowd {
+  readonly project: string
+  readonly word: Word
+  readonly count: number
+}
+
+export interface InitialBoard {
+  readonly head: BoardHead
+  readonly rows: ReadonlyArray<BoardRow>
+  readonly beyond: ReadonlyArray<Crowd>
+}
+
+/** Maximum number of embedded rows. A screen that is 2,160 pixels high shows 60 rows. */
+const MOST = 80
+
+export const glimpseOf = ({ head, rows }: Board): InitialBoard => {
+  const all = rows.toSorted(order)
+  const beyond = new Map<string, Crowd>()
+  for (const { project, word } of all.slice(MOST)) {
+    const key = `${word} ${project}`
+    beyond.set(key, { project, word, count: (beyond.get(key)?.count ?? 0) + 1 })
+  }
+  return { head, rows: all.slice(0, MOST), beyond: [...beyond.values()] }
+}

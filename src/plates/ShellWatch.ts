@@ -1,0 +1,73 @@
+/**
+ * ShellWatch: detects that a command which waited for permission is running.
+ *
+ * No hook reports that the user allowed a command in the terminal: the next hook comes when the command ends. But the
+ * command's shell is a child of the session's process.
+ *
+ * Guarantees: a shell counts only if there is no doubt. The Bash tool must have started it, it was forked after the
+ * dialog opened, and no other Bash call is open. If this cannot be determined, nothing is reported.
+ */
+import { Effect, type FileSystem } from "effect"
+import { Lookup, type Process } from "../runs/process/ProcessTable.ts"
+import type * as PlateMachine from "./PlateMachine.ts"
+import type { Prompt } from "./PlateState.ts"
+import type { PlateActor } from "./PlateActor.ts"
+
+const TOOL = "Bash"
+/** Part of the command line of every shell that the Bash tool starts, and of no hook's shell. */
+const MARK = "/shell-snapshots/"
+/** Clock ticks per second, as Linux reports them to programs. */
+const TICKS = 100
+const LIMIT = "1 second"
+
+/** The open prompt that a new shell would prove to be answered. Undefined if the shell could belong to another call. */
+const promptOf = ({ stand, process }: PlateActor): Prompt | undefined => {
+  const { calls, prompts } = stand.data
+  if (stand.state !== "AwaitingApproval" || process === undefined) return undefined
+  const commands = calls.filter(({ tool }) => tool === TOOL)
+  return commands.length === 1 ? prompts.find(({ callId }) => callId === commands[0]!.callId) : undefined
+}
+
+/** Time of the fork, ms since the epoch. */
+const forkedAt = (process: Process, uptime: number, now: number): number =>
+  now - (uptime - process.start / TICKS) * 1_000
+
+const isShell = (fs: FileSystem.FileSystem, pid: number): Effect.Effect<boolean> =>
+  fs.readFileString(`/proc/${pid}/cmdline`).pipe(
+    Effect.map((line) => line.includes(MARK)),
+    Effect.orElseSucceed(() => false)
+  )
+
+/** Sends events to the plates that wait. If none waits, nothing is read. */
+export const look = Effect.fnUntraced(
+  function* (fs: FileSystem.FileSystem, plates: ReadonlyArray<PlateActor>, now: number) {
+    const waiting = plates.flatMap((plate) => {
+      const prompt = promptOf(plate)
+      return prompt === undefined ? [] : [{ plate, prompt }]
+    })
+    if (waiting.length === 0) return
+    const uptime = Number.parseFloat(yield* fs.readFileString("/proc/uptime"))
+    const table = yield* (yield* Lookup).snapshot
+    for (const { plate, prompt } of waiting) {
+      const children = table.filter(
+        (process) => process.parent === plate.process?.pid && forkedAt(process, uptime, now) > prompt.at
+      )
+      for (const child of children) {
+        if (!(yield* isShell(fs, child.pid))) continue
+        const { agentId, callId, tool } = prompt
+        const event: PlateMachine.Event = {
+          _tag: "DialogEndObserved",
+          at: now,
+          asOf: Math.round(forkedAt(child, uptime, now)),
+          ...(agentId === null ? {} : { agentId }),
+          tool,
+          ...(callId === null ? {} : { callId }),
+          from: "process"
+        }
+        plate.tell(event)
+        break
+      }
+    }
+  },
+  (effect) => Effect.ignore(Effect.timeoutOption(effect, LIMIT))
+)

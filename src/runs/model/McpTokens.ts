@@ -1,0 +1,107 @@
+/**
+ * McpTokens: the tokens from a login at a remote MCP server, stored in the state directory in a file
+ * that only the user can read.
+ *
+ * Guarantees: a token is stored for the address that it was issued for, and sent to no other
+ * address, whatever name a config uses. A file is written under another name and then renamed. A
+ * token that is about to expire, or was refused, is renewed once, by one caller at a time. No error
+ * contains a token. Each token is registered as a secret before it is used.
+ */
+import { Clock, Effect, FileSystem, Schema, Semaphore } from "effect"
+import type { HttpClient } from "effect/http"
+import { createHash } from "node:crypto"
+import * as path from "node:path"
+import { readSecret } from "../../config/OwnFile.ts"
+import { LearnedSecrets } from "../LearnedSecrets.ts"
+import * as OAuth from "./OAuth.ts"
+
+export const Grant = Schema.Struct({
+  url: Schema.String,
+  tokenEndpoint: Schema.String,
+  clientId: Schema.String,
+  accessToken: Schema.String,
+  refreshToken: Schema.optionalKey(Schema.String),
+  /** When the access token expires, in ms since the epoch. */
+  expiresAt: Schema.optionalKey(Schema.Finite)
+})
+export type Grant = typeof Grant.Type
+
+/** A token that expires within this many ms is renewed before it is sent. */
+const SOON = 30_000
+
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Grant))
+
+export const fileOf = (folder: string, url: string): string =>
+  path.join(folder, `${createHash("sha256").update(url).digest("hex").slice(0, 32)}.json`)
+
+/** Reads the grant for an address. Undefined: there is none, or it cannot be read. */
+export const read = (folder: string, url: string) =>
+  readSecret(fileOf(folder, url)).pipe(
+    Effect.flatMap(decode),
+    Effect.map((grant): Grant | undefined => (grant.url === url ? grant : undefined)),
+    Effect.orElseSucceed(() => undefined)
+  )
+
+export const write = Effect.fnUntraced(function* (folder: string, grant: Grant) {
+  const files = yield* FileSystem.FileSystem
+  yield* files.makeDirectory(folder, { recursive: true, mode: 0o700 })
+  const file = fileOf(folder, grant.url)
+  yield* files.writeFileString(`${file}.new`, JSON.stringify(grant), { mode: 0o600 })
+  yield* files.rename(`${file}.new`, file)
+})
+
+export const remove = Effect.fnUntraced(function* (folder: string, url: string) {
+  const files = yield* FileSystem.FileSystem
+  const file = fileOf(folder, url)
+  if (!(yield* files.exists(file))) return false
+  yield* files.remove(file)
+  return true
+})
+
+export const ofTokens = (
+  of: Pick<Grant, "clientId" | "refreshToken" | "tokenEndpoint" | "url">,
+  tokens: OAuth.Tokens
+) =>
+  Effect.map(Clock.currentTimeMillis, (now): Grant => {
+    const { access_token: accessToken, expires_in: seconds, refresh_token: refreshToken = of.refreshToken } = tokens
+    return {
+      url: of.url,
+      tokenEndpoint: of.tokenEndpoint,
+      clientId: of.clientId,
+      accessToken,
+      ...(refreshToken === undefined ? {} : { refreshToken }),
+      ...(seconds === undefined ? {} : { expiresAt: now + seconds * 1000 })
+    }
+  })
+
+/** Registers both tokens as secrets. */
+const tell = ({ accessToken, refreshToken }: Grant) =>
+  Effect.flatMap(LearnedSecrets, (known) => known([accessToken, ...(refreshToken === undefined ? [] : [refreshToken])]))
+
+/** Renewals run one at a time: issuers treat a refresh token that is used twice as stolen. */
+const oneByOne = Semaphore.makeUnsafe(1)
+
+/**
+ * Returns the token for an address, renewed if necessary. `refused`: the token that the server has rejected, if any.
+ */
+export const token = (client: HttpClient.HttpClient, folder: string, url: string, refused: string | undefined) =>
+  oneByOne.withPermits(1)(
+    Effect.gen(function* () {
+      const grant = yield* read(folder, url)
+      if (grant === undefined) return undefined
+      yield* tell(grant)
+      const now = yield* Clock.currentTimeMillis
+      const isOld = grant.accessToken === refused || (grant.expiresAt !== undefined && grant.expiresAt - now < SOON)
+      if (!isOld || grant.refreshToken === undefined) return grant.accessToken
+      const tokens = yield* OAuth.tokens(client, grant.tokenEndpoint, {
+        grant_type: "refresh_token",
+        refresh_token: grant.refreshToken,
+        client_id: grant.clientId,
+        resource: url
+      })
+      const renewed = yield* ofTokens(grant, tokens)
+      yield* tell(renewed)
+      yield* write(folder, renewed)
+      return renewed.accessToken
+    })
+  )
