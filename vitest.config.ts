@@ -6,12 +6,12 @@ import { PATIENCE } from "./test/support/Patience.ts"
 const alone = [
   "test/patterns.test.ts",
   "test/simulation/*.test.ts",
-  "test/systemd/Notify.test.ts",
-  "test/supervision/Supervisor.test.ts",
+  "test/world/systemd/Notify.test.ts",
+  "test/world/supervision/Supervisor.test.ts",
   // they make a browser of it
-  "test/web/Glimpse.test.ts",
-  "test/web/Streams.test.ts",
-  "test/security/ForeignText.test.ts"
+  "test/world/web/Glimpse.test.ts",
+  "test/world/web/Streams.test.ts",
+  "test/attack/ForeignText.test.ts"
 ]
 
 const include = ["test/**/*.test.ts"]

@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { spawn } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import * as Home from "../../test/docs/Home.ts"
+import * as Home from "../../test/world/docs/Home.ts"
 import * as Program from "../../test/support/Program.ts"
 import { TerminalGrid } from "../../test/support/TerminalGrid.ts"
 

@@ -5,9 +5,9 @@
  *     npm run otp -- check                 asks it again: are the recorded answers still the same?
  *     npm run otp -- compare FROM COUNT    runs other scenarios on both supervisors
  */
-import { type Recorded, difference, hashOf, read, seedsOf, write } from "../../test/supervision/otp/Recorded.ts"
-import { replay } from "../../test/supervision/otp/Replay.ts"
-import { normal, scenario, toErlang } from "../../test/supervision/otp/Scenario.ts"
+import { type Recorded, difference, hashOf, read, seedsOf, write } from "../../test/world/supervision/otp/Recorded.ts"
+import { replay } from "../../test/world/supervision/otp/Replay.ts"
+import { normal, scenario, toErlang } from "../../test/world/supervision/otp/Scenario.ts"
 import * as Otp from "./Otp.ts"
 
 const usage = "npm run otp -- record [COUNT] | check | compare FROM COUNT"

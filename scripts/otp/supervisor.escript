@@ -1,6 +1,6 @@
 #!/usr/bin/env escript
 %%! +S 1
-%% Runs scenarios (see test/supervision/otp/Scenario.ts) on the supervisor of a real OTP, and prints one line per step:
+%% Runs scenarios (see test/world/supervision/otp/Scenario.ts) on the supervisor of a real OTP, and prints one line per step:
 %% result | what happened to the children | the tree.
 %%
 %% Restart windows are measured in seconds, which would take too long. So the supervisor that runs here is OTP's own

@@ -6,7 +6,7 @@
 import { Seat } from "../../src/channels/SeatMachine.ts"
 import { Autonomy } from "../../src/goals/GoalMachine.ts"
 import { Plate } from "../../src/plates/PlateMachine.ts"
-import { machines, names } from "../agents/TableWalk.ts"
+import { machines, names } from "../world/agents/TableWalk.ts"
 import { cellsOf } from "../support/Cells.ts"
 import { whyNot } from "../support/Unreached.ts"
 import { ENDS } from "./checks/Ends.ts"
@@ -34,13 +34,13 @@ export const add = (into: Cells, from: Cells): void => {
 /** The reason for which no world comes to a plate's cell. */
 const offBoard = (state: string, tag: string): string | undefined => {
   if (/^(SessionStart|PromptSubmit|ToolStart|ToolCall|Stop)$/.test(tag))
-    return "the five events of /events are another program's, and nobody has that here: test/plates has them"
+    return "the five events of /events are another program's, and nobody has that here: test/world/plates has them"
   if (tag === "StatusNoted" && state === "Starting")
     return "a note is looked for by the session's id, and a plate that has one has started"
   if (tag.startsWith("Run") && /Awaiting/.test(state))
-    return "an agent's run has one turn at a time, and its prompts end with their calls: test/plates has them"
+    return "an agent's run has one turn at a time, and its prompts end with their calls: test/world/plates has them"
   if (/^Run(ToolCalled|ApprovalRequested|TurnEnded)$/.test(tag) && /^(Starting|Idle|Error)$/.test(state))
-    return "a run's calls, and its turn's end, are told within a turn that was told first, in order: test/plates has them"
+    return "a run's calls, and its turn's end, are told within a turn that was told first, in order: test/world/plates has them"
   return undefined
 }
 

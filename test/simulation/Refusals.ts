@@ -9,7 +9,7 @@ interface Refusal {
   readonly never?: string
 }
 
-const SIZE = "a bound on what one caller sends: test/rpc holds each of them"
+const SIZE = "a bound on what one caller sends: test/world/rpc holds each of them"
 const BROKEN = "a log that cannot be read: the disk of these worlds keeps what it has taken"
 
 export const refusals: { readonly [name: string]: Refusal } = {
@@ -94,13 +94,13 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "there is nothing to do for the goal": { says: /: there is nothing to \w+/ },
   "the plan is not complete yet": {
     says: /is not complete yet/,
-    never: "the pieces of a plan of more than 1,000 tasks: test/goals/Limits.test.ts"
+    never: "the pieces of a plan of more than 1,000 tasks: test/world/goals/Limits.test.ts"
   },
   "no failed task of that name": { says: /^There is no failed task/ },
   "the goal waits for no plan": { says: /does not wait for a plan/ },
   "the goal is in the archive": {
     says: /is archived with its conversation/,
-    never: "no archive of an older agentd is there: test/goals/Recovery.test.ts"
+    never: "no archive of an older agentd is there: test/world/goals/Recovery.test.ts"
   },
   "a merge of a goal that is not met": { says: /is not met: it is/ },
   "nothing to merge": { says: /^There is nothing to merge/ },

@@ -3,8 +3,8 @@
  * server has no state: a step is one round of the turn.
  */
 import { Effect } from "effect"
-import type { Asked, Reply } from "../backends/ModelStand.ts"
-import * as ModelStand from "../backends/ModelStand.ts"
+import type { Asked, Reply } from "../world/backends/ModelStand.ts"
+import * as ModelStand from "../world/backends/ModelStand.ts"
 import { appeared, answerOf, type Step, stepsIn } from "./Told.ts"
 
 type Message = Asked["body"]["messages"][number]

@@ -6,7 +6,7 @@ import type { WorkerState } from "../../../src/agents/machines/AgentStates.ts"
 import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import { initial, Seat } from "../../../src/channels/SeatMachine.ts"
 import type { Tagged } from "../../../src/core/event-actor/StateMachine.ts"
-import { names, TableWalk } from "../../agents/TableWalk.ts"
+import { names, TableWalk } from "../../world/agents/TableWalk.ts"
 import { taken } from "../../support/Cells.ts"
 import type { Check, Verdicts } from "./Check.ts"
 

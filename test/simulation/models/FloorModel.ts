@@ -24,7 +24,7 @@ import { CommandRefused } from "../../../src/domain/Messages.ts"
 import { type Context, type EventSourcedActor, Refuse } from "../../../src/core/event-actor/EventSourcedActor.ts"
 import { Manual } from "../../../src/core/event-actor/EventLoop.ts"
 import { FORMAT, type Rune } from "../../../src/core/event-log/Rune.ts"
-import { lab, MemoryLog } from "../../event-actor/Lab.ts"
+import { lab, MemoryLog } from "../../world/event-actor/Lab.ts"
 import type { Model, Move } from "./Explore.ts"
 
 const CONVERSATION = "web-1a2b3c4d"

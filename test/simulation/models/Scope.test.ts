@@ -7,7 +7,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import type { Unit } from "../../../src/core/event-log/Log.ts"
-import { HeldLog } from "../../event-actor/Lab.ts"
+import { HeldLog } from "../../world/event-actor/Lab.ts"
 import { explore, say } from "./Explore.ts"
 import { type Options, scopeModel, type Sent } from "./ScopeModel.ts"
 import { sample } from "../../support/Long.ts"

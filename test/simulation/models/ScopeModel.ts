@@ -19,7 +19,7 @@ import type { CommitScope } from "../../../src/core/event-actor/CommitScope.ts"
 import type { Member } from "../../../src/core/event-actor/Member.ts"
 import { fold, unheard } from "../../../src/core/event-actor/ScopeFold.ts"
 import type { Cause, Rune } from "../../../src/core/event-log/Rune.ts"
-import { HeldLog, lab, Restarter, scopeIn } from "../../event-actor/Lab.ts"
+import { HeldLog, lab, Restarter, scopeIn } from "../../world/event-actor/Lab.ts"
 import type { Model, Move } from "./Explore.ts"
 
 /** From outside: to one of the two, asked or told. */

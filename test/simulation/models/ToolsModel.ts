@@ -26,7 +26,7 @@ import { ScopeFold } from "../../../src/core/event-actor/ScopeFold.ts"
 import type { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import { Redact } from "../../../src/core/event-log/Redact.ts"
 import type { Rune } from "../../../src/core/event-log/Rune.ts"
-import { MemoryLog } from "../../event-actor/Lab.ts"
+import { MemoryLog } from "../../world/event-actor/Lab.ts"
 import { AgentPlace, ALL, CONVERSATION, NAMES, still, T0 } from "./AgentPlace.ts"
 import type { Model, Move } from "./Explore.ts"
 

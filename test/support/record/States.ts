@@ -6,8 +6,8 @@ import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { isDeepStrictEqual } from "node:util"
 import { gzipSync } from "node:zlib"
-import type { Folded } from "../../event-log/recorded/Folded.ts"
-import { foldedAt } from "../../event-log/recorded/Replayed.ts"
+import type { Folded } from "../../world/event-log/recorded/Folded.ts"
+import { foldedAt } from "../../world/event-log/recorded/Replayed.ts"
 import { fileOf, type Moment, open, type Recording } from "../Recording.ts"
 
 /**

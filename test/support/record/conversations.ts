@@ -3,7 +3,7 @@
  * mail.
  */
 import { Effect } from "effect"
-import * as SmtpStand from "../../alerts/SmtpStand.ts"
+import * as SmtpStand from "../../world/alerts/SmtpStand.ts"
 import * as Stage from "../Stage.ts"
 import { told } from "../Told.ts"
 import { lenient, mail, repository, shell } from "./parts.ts"

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { join } from "node:path"
 import { post as hookTo } from "../../../src/api/http/Client.ts"
-import { captured } from "../../plates/World.ts"
+import { captured } from "../../world/plates/World.ts"
 import * as Stage from "../Stage.ts"
 import { lenient } from "./parts.ts"
 import type { Keep } from "./Recorder.ts"

@@ -4,9 +4,9 @@ import { type Clock, Effect } from "effect"
 import { stopwatch } from "../../../src/agents/actors/AgentActor.ts"
 import type { MemoryLog } from "../../../src/core/event-log/MemoryLog.ts"
 import * as ScriptedBackend from "../../../src/runs/ScriptedBackend.ts"
-import { type AgentWorld, caller, make, memoryLog } from "../../agents/AgentWorld.ts"
-import * as Puppet from "../../agents/Puppet.ts"
-import { until } from "../../agents/World.ts"
+import { type AgentWorld, caller, make, memoryLog } from "../../world/agents/AgentWorld.ts"
+import * as Puppet from "../../world/agents/Puppet.ts"
+import { until } from "../../world/agents/World.ts"
 
 const idle = (world: AgentWorld, state: string) =>
   until(

@@ -7,9 +7,9 @@ import * as Why from "../../../src/projects/service/Why.ts"
 import type { RunEvent } from "../../../src/runs/Backend.ts"
 import { AgentConfig } from "../../../src/config/AgentConfig.ts"
 import { Schema } from "effect"
-import { type AgentWorld, caller, make as makeWorld } from "../../agents/AgentWorld.ts"
-import * as Puppet from "../../agents/Puppet.ts"
-import { until } from "../../agents/World.ts"
+import { type AgentWorld, caller, make as makeWorld } from "../../world/agents/AgentWorld.ts"
+import * as Puppet from "../../world/agents/Puppet.ts"
+import { until } from "../../world/agents/World.ts"
 
 const usage: RunEvent = { _tag: "Usage", inputTokens: 100, outputTokens: 0 }
 const call: RunEvent = { _tag: "ToolCall", callId: "c", tool: "read", arguments: {}, readOnly: true }

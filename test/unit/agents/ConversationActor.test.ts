@@ -9,8 +9,8 @@ import { leaving } from "../../../src/projects/SubAgents.ts"
 import { ConversationConfig } from "../../../src/config/Config.ts"
 import type { Rune, RuneRef } from "../../../src/core/event-log/Rune.ts"
 import { StorageError } from "../../../src/core/event-log/EventLog.ts"
-import { memoryLog, type TestLog } from "../../agents/TestLog.ts"
-import { actorSystem, until } from "../../agents/World.ts"
+import { memoryLog, type TestLog } from "../../world/agents/TestLog.ts"
+import { actorSystem, until } from "../../world/agents/World.ts"
 
 const STREAM = "shop-1"
 const settings = Schema.decodeUnknownSync(ConversationConfig)

@@ -6,9 +6,9 @@ import { type Backend, BackendError } from "../../../src/runs/Backend.ts"
 import * as ModelChoice from "../../../src/agents/actors/ModelChoice.ts"
 import { ClaudeStream } from "../../../src/runs/claude/ClaudeStream.ts"
 import { BackendConfig } from "../../../src/config/BackendConfig.ts"
-import { caller, make } from "../../agents/AgentWorld.ts"
-import * as Puppet from "../../agents/Puppet.ts"
-import { until } from "../../agents/World.ts"
+import { caller, make } from "../../world/agents/AgentWorld.ts"
+import * as Puppet from "../../world/agents/Puppet.ts"
+import { until } from "../../world/agents/World.ts"
 
 const backend = (given: object): BackendConfig => Schema.decodeUnknownSync(BackendConfig)(given)
 const claude = backend({ type: "claude", permissionMode: "plan" })

@@ -1,8 +1,8 @@
 /** A pause that comes while a run is being started: what is said of it, and what comes of it. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import * as Puppet from "../../agents/Puppet.ts"
-import * as World from "../../agents/World.ts"
+import * as Puppet from "../../world/agents/Puppet.ts"
+import * as World from "../../world/agents/World.ts"
 
 for (const inFlight of ["interrupt", "complete"] as const) {
   it.live(`says that the turn of a run that is being started waits (${inFlight}), and so it does`, () =>

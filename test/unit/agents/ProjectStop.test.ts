@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Scope, Stream } from "effect"
 import type { Agents } from "../../../src/projects/service/Agents.ts"
 import * as ScriptedBackend from "../../../src/runs/ScriptedBackend.ts"
-import * as World from "../../agents/World.ts"
+import * as World from "../../world/agents/World.ts"
 
 const agent = (more: object = {}) => World.command({ interruptGrace: "200ms", ...more })
 

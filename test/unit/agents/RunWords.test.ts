@@ -9,9 +9,9 @@ import * as OpenAi from "../../../src/runs/model/OpenAiProvider.ts"
 import { ProviderError } from "../../../src/runs/model/Provider.ts"
 import { AttachView } from "../../../src/cli/tui/AttachView.ts"
 import { ChatItems } from "../../../src/web/ChatItems.ts"
-import { caller, make as makeWorld } from "../../agents/AgentWorld.ts"
-import * as Puppet from "../../agents/Puppet.ts"
-import { until } from "../../agents/World.ts"
+import { caller, make as makeWorld } from "../../world/agents/AgentWorld.ts"
+import * as Puppet from "../../world/agents/Puppet.ts"
+import { until } from "../../world/agents/World.ts"
 
 const account = { key: "k", keySource: "K", baseUrl: "https://api.example.org", model: "m" }
 const thoughtsIn = (events: ReadonlyArray<RunEvent>): ReadonlyArray<string> =>

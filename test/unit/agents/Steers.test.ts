@@ -1,9 +1,9 @@
 /** Steers that come at the worst time: each is heard, in its order, and takes nothing else with it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { type AgentWorld, caller, make as makeWorld, memoryLog } from "../../agents/AgentWorld.ts"
-import * as Puppet from "../../agents/Puppet.ts"
-import { until } from "../../agents/World.ts"
+import { type AgentWorld, caller, make as makeWorld, memoryLog } from "../../world/agents/AgentWorld.ts"
+import * as Puppet from "../../world/agents/Puppet.ts"
+import { until } from "../../world/agents/World.ts"
 
 const make = Effect.fnUntraced(function* (options: Parameters<typeof Puppet.make>[0] = {}) {
   const puppet = Puppet.make(options)

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import type { Backend } from "../../../src/runs/Backend.ts"
-import { make, memoryLog } from "../../agents/AgentWorld.ts"
-import * as Puppet from "../../agents/Puppet.ts"
-import { until } from "../../agents/World.ts"
+import { make, memoryLog } from "../../world/agents/AgentWorld.ts"
+import * as Puppet from "../../world/agents/Puppet.ts"
+import { until } from "../../world/agents/World.ts"
 
 const minutes = 60_000
 

@@ -6,8 +6,8 @@ import * as UnansweredMessages from "../../../src/agents/machines/UnansweredMess
 import * as Inbox from "../../../src/agents/machines/Inbox.ts"
 import type { TurnScript } from "../../../src/runs/ScriptedTurns.ts"
 import { MARK } from "../../../src/domain/TruncatedAnswer.ts"
-import { type AgentWorld, caller, make } from "../../agents/AgentWorld.ts"
-import { until } from "../../agents/World.ts"
+import { type AgentWorld, caller, make } from "../../world/agents/AgentWorld.ts"
+import { until } from "../../world/agents/World.ts"
 
 const ending = (errorType: string, said: string = ""): TurnScript => ({
   steps: said === "" ? [] : [{ say: said }],

@@ -6,8 +6,8 @@ import { newsOf } from "../../../src/alerts/AlertPolicy.ts"
 import * as Mail from "../../../src/alerts/Mail.ts"
 import * as ScriptedBackend from "../../../src/runs/ScriptedBackend.ts"
 import { render } from "../../../src/cli/sessions/Board.ts"
-import { boardOf } from "../../rpc/World.ts"
-import * as World from "../../agents/World.ts"
+import { boardOf } from "../../world/rpc/World.ts"
+import * as World from "../../world/agents/World.ts"
 
 const fails = { turns: [{ error: { errorType: "agent", message: "no", retry: false } }] }
 const WARNING = "15 of 20 errors in total: at 20 it stops permanently"

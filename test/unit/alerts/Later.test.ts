@@ -12,7 +12,7 @@ import {
   type Played,
   played,
   withLog
-} from "../../alerts/PlayedChannels.ts"
+} from "../../world/alerts/PlayedChannels.ts"
 
 const titles = ({ told }: Played) => told.map(({ title }) => title)
 

@@ -13,7 +13,7 @@ import {
   type Played,
   played,
   withLog
-} from "../../alerts/PlayedChannels.ts"
+} from "../../world/alerts/PlayedChannels.ts"
 
 const ADA = "ada@example.org"
 const DANA = "dana@example.org"

@@ -10,7 +10,7 @@ import * as DaemonLog from "../../../src/app/DaemonLog.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import { Redact } from "../../../src/core/event-log/Redact.ts"
 import { sideFileOf } from "../../../src/core/event-log/SideFile.ts"
-import { note, storeFile } from "../../event-log/Disk.ts"
+import { note, storeFile } from "../../world/event-log/Disk.ts"
 
 /** No mail is configured, and nothing is to be mailed. */
 const context = (file: string) =>

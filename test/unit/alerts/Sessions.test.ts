@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { Rune, RuneDraft } from "../../../src/core/event-log/Rune.ts"
-import { append, config, living, passing, type Played, played, withLog } from "../../alerts/PlayedChannels.ts"
+import { append, config, living, passing, type Played, played, withLog } from "../../world/alerts/PlayedChannels.ts"
 
 const moved = (id: string, from: string, to: string): RuneDraft => ({
   stream: `plate:${id}`,

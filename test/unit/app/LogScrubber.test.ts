@@ -8,7 +8,7 @@ import * as DaemonLog from "../../../src/app/DaemonLog.ts"
 import * as LogScrubber from "../../../src/app/LogScrubber.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import * as Repair from "../../../src/core/event-log/Repair.ts"
-import { force, note, storeFile, withInlineLog, withLog } from "../../event-log/Disk.ts"
+import { force, note, storeFile, withInlineLog, withLog } from "../../world/event-log/Disk.ts"
 
 const WEEK = Duration.days(7)
 

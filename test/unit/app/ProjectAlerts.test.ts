@@ -11,7 +11,7 @@ import { layerMemory } from "../../../src/app/DaemonLog.ts"
 import { loadUser } from "../../../src/config/ConfigFile.ts"
 import * as ProjectAlerts from "../../../src/app/ProjectAlerts.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
-import { agentInfo, conversationInfo, moved, T0 } from "../../rpc/World.ts"
+import { agentInfo, conversationInfo, moved, T0 } from "../../world/rpc/World.ts"
 
 const agent = agentInfo({ backend: "claude", state: "Stopped", detail: "" })
 const paused = conversationInfo({ state: "paused", detail: "paused by ada" })

@@ -5,7 +5,7 @@ import * as path from "node:path"
 import { callsIn, LOST, repair, unanswered } from "../../../src/runs/model/ModelHistory.ts"
 import * as ModelSession from "../../../src/runs/model/ModelSession.ts"
 import { Message } from "../../../src/runs/model/Provider.ts"
-import { folder, layer as files } from "../../backends/ModelStand.ts"
+import { folder, layer as files } from "../../world/backends/ModelStand.ts"
 
 const user = (text: string): Message => ({ role: "user", text })
 const said = (text: string): Message => ({ role: "assistant", parts: [{ type: "text", text }] })

@@ -1,7 +1,7 @@
 /** A command that follows a project's registration finds the channels that the project's file names. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { CONVERSATION, run } from "../../channels/World.ts"
+import { CONVERSATION, run } from "../../world/channels/World.ts"
 
 describe("a conversation is configured", () => {
   it.effect("once its file was heard of and its channels are there, for who waited and for who asks later", () =>

@@ -18,8 +18,8 @@ import { decodeChannel } from "../../../src/config/ChannelConfig.ts"
 import { Redact } from "../../../src/core/event-log/Redact.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import type { Rune } from "../../../src/core/event-log/Rune.ts"
-import { copyOf } from "../../agents/TestLog.ts"
-import * as AgentsWorld from "../../agents/World.ts"
+import { copyOf } from "../../world/agents/TestLog.ts"
+import * as AgentsWorld from "../../world/agents/World.ts"
 
 const agent = (name: string) => ({
   backend: { type: "command", argv: [name] },

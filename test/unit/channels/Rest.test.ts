@@ -1,7 +1,7 @@
 /** Agents among themselves are bounded: after so many posts their channel rests, until a person has a word. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { ada, run, until, type World } from "../../channels/World.ts"
+import { ada, run, until, type World } from "../../world/channels/World.ts"
 
 /** Answers all that it is told: without a bound they would go on for ever. */
 const chatter = (agent: string) => `${agent} has a word.\nTURN_COMPLETE`

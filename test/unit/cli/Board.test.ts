@@ -3,8 +3,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { render } from "../../../src/cli/sessions/Board.ts"
 import { chosen, fits } from "../../../src/cli/sessions/RowFilter.ts"
 import type { BoardGiven } from "../../../src/board/BoardList.ts"
-import { plateInfo } from "../../http/PlatesDouble.ts"
-import { agentInfo, boardOf, callInfo, conversationInfo, T0 } from "../../rpc/World.ts"
+import { plateInfo } from "../../world/http/PlatesDouble.ts"
+import { agentInfo, boardOf, callInfo, conversationInfo, T0 } from "../../world/rpc/World.ts"
 
 const asker = agentInfo({ word: "needs you", detail: "asks for shell" })
 const call = callInfo()

@@ -8,8 +8,8 @@ import { displayWidth } from "../../../src/cli/render/Width.ts"
 import type { AskedCall } from "../../../src/domain/Messages.ts"
 import { TerminalGrid } from "../../support/TerminalGrid.ts"
 import { dice } from "../../support/Dice.ts"
-import { plateInfo } from "../../http/PlatesDouble.ts"
-import { agentInfo, boardOf, callInfo, conversationInfo, T0 } from "../../rpc/World.ts"
+import { plateInfo } from "../../world/http/PlatesDouble.ts"
+import { agentInfo, boardOf, callInfo, conversationInfo, T0 } from "../../world/rpc/World.ts"
 
 const texts = [
   "plain",

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { GoalInfo, TaskInfo } from "../../../src/domain/GoalMessages.ts"
 import * as GoalView from "../../../src/cli/goals/GoalView.ts"
 import { frame } from "../../../src/cli/goals/GoalWatch.ts"
-import { options } from "../../goals/Tasks.ts"
+import { options } from "../../world/goals/Tasks.ts"
 
 const NOW = 1_000_000
 

@@ -11,9 +11,9 @@ import type { ConversationInfo, PlateInfo } from "../../../src/domain/Messages.t
 import { TABLES, type Word, WORDS } from "../../../src/domain/StatusWords.ts"
 import type { StatusReply } from "../../../src/board/DaemonMessages.ts"
 import { countStates, countWords } from "../../../src/api/rpc/DaemonQueries.ts"
-import * as PlatesDouble from "../../http/PlatesDouble.ts"
-import { options } from "../../goals/Tasks.ts"
-import { agentInfo, conversationInfo, T0 } from "../../rpc/World.ts"
+import * as PlatesDouble from "../../world/http/PlatesDouble.ts"
+import { options } from "../../world/goals/Tasks.ts"
+import { agentInfo, conversationInfo, T0 } from "../../world/rpc/World.ts"
 
 const world = { now: T0, colour: false, columns: null, world: null }
 

@@ -1,7 +1,7 @@
 /** The example of core's README, as it stands there. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { hall } from "../../core/example.ts"
+import { hall } from "../../world/core/example.ts"
 import * as ReadmeExample from "../../support/ReadmeExample.ts"
 
 describe("the README of core", () => {

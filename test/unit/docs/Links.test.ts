@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { existsSync } from "node:fs"
 import { dirname, join, posix } from "node:path"
 import { parse, parseUser } from "../../../src/config/ConfigFile.ts"
-import * as Pages from "../../docs/Pages.ts"
+import * as Pages from "../../world/docs/Pages.ts"
 
 interface Link {
   readonly page: string

@@ -14,8 +14,8 @@ import {
   foldOf,
   type GiveInput,
   tellAgain
-} from "../../event-actor/AgentLife.ts"
-import { HeldLog, lab, quiet, Restarter } from "../../event-actor/Lab.ts"
+} from "../../world/event-actor/AgentLife.ts"
+import { HeldLog, lab, quiet, Restarter } from "../../world/event-actor/Lab.ts"
 
 const message = (n: number) => ({
   _tag: "Received" as const,

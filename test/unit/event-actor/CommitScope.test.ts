@@ -6,7 +6,7 @@ import type { System } from "../../../src/core/event-actor/ActorSystem.ts"
 import type { AskError } from "../../../src/core/event-actor/ActorHandle.ts"
 import { actor, later, Refuse, tell } from "../../../src/core/event-actor/EventSourcedActor.ts"
 import { MAX_STEPS } from "../../../src/core/event-actor/Macrostep.ts"
-import { HeldLog, lab, memory, quiet, Restarter, scopeIn } from "../../event-actor/Lab.ts"
+import { HeldLog, lab, memory, quiet, Restarter, scopeIn } from "../../world/event-actor/Lab.ts"
 
 type Message =
   | { readonly _tag: "Add"; readonly n: number }

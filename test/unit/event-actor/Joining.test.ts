@@ -8,7 +8,7 @@ import { fold, ScopeFold, unheard } from "../../../src/core/event-actor/ScopeFol
 import { stateMachineActor } from "../../../src/core/event-actor/StateMachineActor.ts"
 import { define, illegal, stale, to } from "../../../src/core/event-actor/StateMachine.ts"
 import type { Rune } from "../../../src/core/event-log/Rune.ts"
-import { HeldLog, lab, memory, quiet, random, Restarter, scopeIn } from "../../event-actor/Lab.ts"
+import { HeldLog, lab, memory, quiet, random, Restarter, scopeIn } from "../../world/event-actor/Lab.ts"
 
 const run = Effect.runPromise
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
 import * as ReadmeExample from "../../support/ReadmeExample.ts"
-import { shop } from "../../event-actor/example.ts"
+import { shop } from "../../world/event-actor/example.ts"
 
 describe("the README of event-actor", () => {
   it("opens with the example that is run here", () => {

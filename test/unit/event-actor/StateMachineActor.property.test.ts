@@ -4,7 +4,7 @@ import { Arbitrary, Effect, Exit, Fiber, Schema } from "effect"
 import type { Committed } from "../../../src/core/event-actor/ActorHandle.ts"
 import { RuneRefused } from "../../../src/core/event-log/EventLog.ts"
 import * as Supervisor from "../../../src/core/supervision/Supervisor.ts"
-import { type Event, type Lit, make, settled, until } from "../../event-actor/Lantern.ts"
+import { type Event, type Lit, make, settled, until } from "../../world/event-actor/Lantern.ts"
 
 /** Commands from outside to a lamp, in any order. */
 const Command = Schema.Literals([

@@ -21,7 +21,7 @@ import { Refused } from "../../../src/core/event-actor/Refused.ts"
 import { RuneRefused } from "../../../src/core/event-log/EventLog.ts"
 import type { Unit } from "../../../src/core/event-log/Log.ts"
 import * as Supervisor from "../../../src/core/supervision/Supervisor.ts"
-import { dark, make, makeHeld, run, settled, until } from "../../event-actor/Lantern.ts"
+import { dark, make, makeHeld, run, settled, until } from "../../world/event-actor/Lantern.ts"
 
 const test = (name: string, body: () => Effect.Effect<void, unknown, import("effect").Scope.Scope>) =>
   it.effect(name, () => Effect.scoped(body()))

@@ -5,8 +5,8 @@ import { TestClock } from "effect/testing"
 import { actor } from "../../../src/core/event-actor/EventSourcedActor.ts"
 import type { Due } from "../../../src/core/event-actor/Mail.ts"
 import { Timers } from "../../../src/core/event-actor/Timers.ts"
-import { dark, make, makeHeld, run, settled, until } from "../../event-actor/Lantern.ts"
-import { lab, MemoryLog, Restarter, scopeIn } from "../../event-actor/Lab.ts"
+import { dark, make, makeHeld, run, settled, until } from "../../world/event-actor/Lantern.ts"
+import { lab, MemoryLog, Restarter, scopeIn } from "../../world/event-actor/Lab.ts"
 
 const test = (name: string, body: () => Effect.Effect<void, unknown, Scope.Scope>) =>
   it.effect(name, () => Effect.scoped(body()))

@@ -10,7 +10,7 @@ import { type BackgroundTask, Chores, FIRST_PAUSE, LONGEST_PAUSE } from "../../.
 import { LogStore } from "../../../src/core/event-log/LogStore.ts"
 import { nodeSqlite } from "../../../src/core/event-log/Sqlite.ts"
 import { tapped } from "../../simulation/storage/Tap.ts"
-import { note, storeFile, withInlineLog } from "../../event-log/Disk.ts"
+import { note, storeFile, withInlineLog } from "../../world/event-log/Disk.ts"
 
 /** Does `steps`, one in each step. */
 class Work implements BackgroundTask {

@@ -7,7 +7,7 @@ import { SqliteStore } from "../../../src/core/event-log/SqliteStore.ts"
 import { type Database, nodeSqlite, type Sqlite } from "../../../src/core/event-log/Sqlite.ts"
 import { sideFileOf } from "../../../src/core/event-log/SideFile.ts"
 import { tapped } from "../../simulation/storage/Tap.ts"
-import { note, storeFile, withInlineLog } from "../../event-log/Disk.ts"
+import { note, storeFile, withInlineLog } from "../../world/event-log/Disk.ts"
 
 /** SQLite whose disk fails where `fails` says so. */
 const failing = (fails: (sql: string, file: string) => boolean) => {

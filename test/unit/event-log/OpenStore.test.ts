@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite"
 import { textOf } from "../../../src/core/event-log/SchemaRepair.ts"
 import * as Migrations from "../../../src/core/event-log/Migrations.ts"
 import { openStore, type StoreFile } from "../../../src/core/event-log/Sqlite.ts"
-import { storeFile } from "../../event-log/Disk.ts"
+import { storeFile } from "../../world/event-log/Disk.ts"
 
 const store = (of: StoreFile) =>
   Effect.acquireRelease(

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as ReadmeExample from "../../support/ReadmeExample.ts"
-import { till } from "../../event-log/example.ts"
+import { till } from "../../world/event-log/example.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-readme-"))),

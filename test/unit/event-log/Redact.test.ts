@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs"
 import { Redact } from "../../../src/core/event-log/Redact.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import * as DaemonLog from "../../../src/app/DaemonLog.ts"
-import { note, storeFile } from "../../event-log/Disk.ts"
+import { note, storeFile } from "../../world/event-log/Disk.ts"
 
 const withRedact = <A, E>(use: (redact: Redact["Service"]) => Effect.Effect<A, E>) =>
   Effect.flatMap(Redact, use).pipe(Effect.provide(Redact.layer, { local: true }))

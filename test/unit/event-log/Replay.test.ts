@@ -11,7 +11,7 @@ import * as WorkerMachine from "../../../src/agents/machines/WorkerMachine.ts"
 import { layerMemory } from "../../../src/app/DaemonLog.ts"
 import * as Projection from "../../support/Projection.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
-import { meddle, note, storeFile, withLog } from "../../event-log/Disk.ts"
+import { meddle, note, storeFile, withLog } from "../../world/event-log/Disk.ts"
 
 type Any = Snapshot<string, unknown>
 

@@ -4,7 +4,7 @@ import { Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import type { Rune } from "../../../src/core/event-log/Rune.ts"
-import { force, note, storeFile, withInlineLog } from "../../event-log/Disk.ts"
+import { force, note, storeFile, withInlineLog } from "../../world/event-log/Disk.ts"
 
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => note("a", index + 1))
 

@@ -4,8 +4,8 @@ import { Effect } from "effect"
 import { show } from "../../../src/cli/goals/GoalView.ts"
 import { why } from "../../../src/cli/agents/Why.ts"
 import * as GoalWhy from "../../../src/goals/GoalWhy.ts"
-import { says } from "../../goals/CrewDouble.ts"
-import { caller, run, type World } from "../../goals/World.ts"
+import { says } from "../../world/goals/CrewDouble.ts"
+import { caller, run, type World } from "../../world/goals/World.ts"
 
 const told = (world: World, name: string) =>
   Effect.gen(function* () {

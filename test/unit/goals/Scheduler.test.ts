@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Task } from "../../../src/domain/GoalMessages.ts"
 import { Plan } from "../../../src/goals/Plan.ts"
 import { decide, type Worker } from "../../../src/goals/Scheduler.ts"
-import { task } from "../../goals/Tasks.ts"
+import { task } from "../../world/goals/Tasks.ts"
 
 const planOf = (...tasks: ReadonlyArray<Task>): Plan => Plan.empty.add(tasks, 0)
 const worker = (name: string, more: Partial<Worker> = {}): Worker => ({

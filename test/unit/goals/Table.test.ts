@@ -4,8 +4,8 @@ import { Effect } from "effect"
 import { edges } from "../../../src/core/event-actor/StateMachine.ts"
 import { Autonomy } from "../../../src/goals/GoalMachine.ts"
 import { unreached } from "../../support/Unreached.ts"
-import { type Script, says } from "../../goals/CrewDouble.ts"
-import { caller, run, type Setting, type World } from "../../goals/World.ts"
+import { type Script, says } from "../../world/goals/CrewDouble.ts"
+import { caller, run, type Setting, type World } from "../../world/goals/World.ts"
 
 const done = says("done")
 const never: Script = () => Effect.never

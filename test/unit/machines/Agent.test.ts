@@ -7,7 +7,7 @@ import {
   initial,
   type State
 } from "../../../src/agents/machines/AgentMachine.ts"
-import { begin, drive, type Driven } from "../../machines/drive.ts"
+import { begin, drive, type Driven } from "../../world/machines/drive.ts"
 
 const fresh = begin<State, Data, Action>(Agent, initial())
 const after = (events: ReadonlyArray<Event>, from: Driven<State, Data, Action> = fresh) => drive(Agent, from, events)

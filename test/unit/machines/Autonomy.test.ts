@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type Action, Autonomy, type Data, type Event, initial, type State } from "../../../src/goals/GoalMachine.ts"
 import type { Task } from "../../../src/domain/GoalMessages.ts"
-import { begin, drive, type Driven } from "../../machines/drive.ts"
+import { begin, drive, type Driven } from "../../world/machines/drive.ts"
 
 const fresh = begin<State, Data, Action>(Autonomy, initial())
 const after = (events: ReadonlyArray<Event>, from: Driven<State, Data, Action> = fresh) => drive(Autonomy, from, events)

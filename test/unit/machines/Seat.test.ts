@@ -12,7 +12,7 @@ import {
   Seat,
   type State
 } from "../../../src/channels/SeatMachine.ts"
-import { begin, drive, type Driven } from "../../machines/drive.ts"
+import { begin, drive, type Driven } from "../../world/machines/drive.ts"
 
 const fresh = begin<State, Data, Action>(Seat, initial("pm", "reviews"))
 const after = (events: ReadonlyArray<Event>, from: Driven<State, Data, Action> = fresh) => drive(Seat, from, events)

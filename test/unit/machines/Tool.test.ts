@@ -7,7 +7,7 @@ import {
   type State,
   Tool
 } from "../../../src/agents/machines/ToolMachine.ts"
-import { begin, drive, type Driven } from "../../machines/drive.ts"
+import { begin, drive, type Driven } from "../../world/machines/drive.ts"
 
 const fresh = begin<State, Data, Action>(Tool, initial())
 const after = (events: ReadonlyArray<Event>, from: Driven<State, Data, Action> = fresh) => drive(Tool, from, events)

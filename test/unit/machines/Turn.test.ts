@@ -11,7 +11,7 @@ import {
   SWEEP_INTERVAL,
   Turn
 } from "../../../src/agents/machines/TurnMachine.ts"
-import { begin, drive, type Driven } from "../../machines/drive.ts"
+import { begin, drive, type Driven } from "../../world/machines/drive.ts"
 
 const idle = begin<State, Data, Action>(Turn, initial())
 const after = (events: ReadonlyArray<Event>, from: Driven<State, Data, Action> = idle) => drive(Turn, from, events)

@@ -5,7 +5,7 @@ import type { Message } from "../../../src/alerts/AlertChannel.ts"
 import * as Chat from "../../../src/alerts/channels/Chat.ts"
 import * as TextLimit from "../../../src/alerts/channels/TextLimit.ts"
 import * as Ntfy from "../../../src/alerts/channels/Ntfy.ts"
-import { MESSAGE } from "../../notify/World.ts"
+import { MESSAGE } from "../../world/notify/World.ts"
 
 const FENCE = "```"
 const ENTITY = /&(?!(?:amp|lt|gt);)/u

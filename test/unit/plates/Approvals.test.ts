@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { PlateInfo } from "../../../src/domain/Messages.ts"
-import { type Board, caller, nobody, payload, run, until, type World } from "../../plates/World.ts"
+import { type Board, caller, nobody, payload, run, until, type World } from "../../world/plates/World.ts"
 
 const bash = { tool_name: "Bash", tool_input: { command: "touch a" }, tool_use_id: "c1" }
 const allow = { behavior: "allow" } as const

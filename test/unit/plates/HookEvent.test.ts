@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import * as PlateMachine from "../../../src/plates/PlateMachine.ts"
 import * as HookEvent from "../../../src/plates/HookEvent.ts"
-import { captured, payload, T0 } from "../../plates/World.ts"
+import { captured, payload, T0 } from "../../world/plates/World.ts"
 
 const sub = { agentId: "a98f07f735d1fe78a" }
 const question = { tool: "AskUserQuestion", input: "same" }

@@ -14,7 +14,7 @@ import * as DynamicSupervisor from "../../../src/core/supervision/DynamicSupervi
 import { Redact } from "../../../src/core/event-log/Redact.ts"
 import * as Supervisor from "../../../src/core/supervision/Supervisor.ts"
 import * as Scratch from "../../support/Scratch.ts"
-import { until } from "../../channels/World.ts"
+import { until } from "../../world/channels/World.ts"
 
 const T0 = Date.parse("2026-11-20T09:00:00Z")
 const account: Account = { provider: "anthropic", account: "login" }

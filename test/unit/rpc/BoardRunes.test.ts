@@ -8,9 +8,9 @@ import type { BoardRow } from "../../../src/domain/BoardMessages.ts"
 import { after } from "../../../src/domain/BoardRow.ts"
 import { rowsOf } from "../../../src/board/BoardList.ts"
 import * as LiveBoard from "../../../src/board/LiveBoard.ts"
-import * as World from "../../agents/World.ts"
+import * as World from "../../world/agents/World.ts"
 import { type Dice, dice } from "../../support/Dice.ts"
-import { nothingWaits } from "../../rpc/World.ts"
+import { nothingWaits } from "../../world/rpc/World.ts"
 
 const NAMES = ["a", "b", "c", "d"]
 const PARTS = 5

@@ -8,9 +8,9 @@ import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import { rowsOf } from "../../../src/board/BoardList.ts"
 import * as BoardSections from "../../../src/board/BoardSections.ts"
 import { type Facts, Shown, Told } from "../../../src/board/SubscriberRows.ts"
-import { plateInfo } from "../../http/PlatesDouble.ts"
+import { plateInfo } from "../../world/http/PlatesDouble.ts"
 import { type Dice, dice } from "../../support/Dice.ts"
-import { agentInfo, callInfo, conversationInfo, draft, factsOf, nothingWaits, T0 } from "../../rpc/World.ts"
+import { agentInfo, callInfo, conversationInfo, draft, factsOf, nothingWaits, T0 } from "../../world/rpc/World.ts"
 
 const rune = (over: Partial<Rune>): Rune => ({ ...draft(), moves: [], ...over }) as Rune
 const parts = (...runes: ReadonlyArray<Partial<Rune>>) => {

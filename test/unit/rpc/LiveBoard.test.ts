@@ -7,7 +7,7 @@ import { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import * as LiveBoard from "../../../src/board/LiveBoard.ts"
 import type * as BoardSections from "../../../src/board/BoardSections.ts"
 import type { Given } from "../../../src/board/WaitingList.ts"
-import { agentInfo, draft, factsOf, nothingWaits, T0 } from "../../rpc/World.ts"
+import { agentInfo, draft, factsOf, nothingWaits, T0 } from "../../world/rpc/World.ts"
 
 const SPENT = { conversation: "web-1a2b3c4d", agent: "builder", day: "", model: "", goal: "" }
 const cost = { ...SPENT, input: 100, output: 20, cacheRead: 0, cacheWrite: 0, usd: 0.5, unpriced: 0 }

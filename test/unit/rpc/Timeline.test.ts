@@ -7,8 +7,8 @@ import { layerMemory } from "../../../src/app/DaemonLog.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import type { RuneDraft } from "../../../src/core/event-log/Rune.ts"
 import * as Timeline from "../../../src/board/Timeline.ts"
-import { output } from "../../event-log/Disk.ts"
-import { agentInfo } from "../../rpc/World.ts"
+import { output } from "../../world/event-log/Disk.ts"
+import { agentInfo } from "../../world/rpc/World.ts"
 
 const HOUR = 3_600_000
 const caller = { by: "ada", config: null }

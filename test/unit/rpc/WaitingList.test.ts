@@ -10,8 +10,8 @@ import type { BacklogInfo, ProjectInfo } from "../../../src/domain/Messages.ts"
 import type { Standing } from "../../../src/domain/ProviderStatus.ts"
 import { type Given, listOf, shownArguments } from "../../../src/board/WaitingList.ts"
 import { WAITING_KINDS } from "../../../src/board/WaitingMessages.ts"
-import { plateInfo } from "../../http/PlatesDouble.ts"
-import { agentInfo, callInfo, conversationInfo, nothingWaits, T0, boardOf } from "../../rpc/World.ts"
+import { plateInfo } from "../../world/http/PlatesDouble.ts"
+import { agentInfo, callInfo, conversationInfo, nothingWaits, T0, boardOf } from "../../world/rpc/World.ts"
 
 const home = { conversation: "web-1a2b3c4d", project: "web" }
 const dropped = (n: number, errorType = "refusal") => ({

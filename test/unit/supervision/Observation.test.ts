@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import type { ChildHandle, ChildSpec, ExitObserver } from "../../../src/core/supervision/Child.ts"
 import { type Inspection, MAX_SHOWN } from "../../../src/core/supervision/Observation.ts"
 import { child as nested, make } from "../../../src/core/supervision/Supervisor.ts"
-import { settled } from "../../supervision/otp/Lab.ts"
+import { settled } from "../../world/supervision/otp/Lab.ts"
 
 /** A child that is made of one actor. */
 class Told implements ChildHandle {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as ReadmeExample from "../../support/ReadmeExample.ts"
-import { steps } from "../../supervision/example.ts"
+import { steps } from "../../world/supervision/example.ts"
 
 describe("the README of supervision", () => {
   it("opens with the example that is run here", () => {

@@ -7,7 +7,17 @@ import { Clock, Effect, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { Options } from "../../../src/core/supervision/SupervisorOptions.ts"
 import { defaultBackoff } from "../../../src/core/supervision/SupervisorOptions.ts"
-import { die, endOf, Lab, pass, settled, start as startAtOnce, statuses, stop, tag } from "../../supervision/otp/Lab.ts"
+import {
+  die,
+  endOf,
+  Lab,
+  pass,
+  settled,
+  start as startAtOnce,
+  statuses,
+  stop,
+  tag
+} from "../../world/supervision/otp/Lab.ts"
 
 const fact = (name: string, body: (lab: Lab) => Effect.Effect<void, unknown, Scope.Scope>) =>
   it.effect(name, () =>

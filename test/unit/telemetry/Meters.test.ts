@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Metric } from "effect"
 import { PrometheusMetrics } from "effect/observability"
-import { make } from "../../agents/AgentWorld.ts"
+import { make } from "../../world/agents/AgentWorld.ts"
 import { Meters } from "../../../src/telemetry/Meters.ts"
 
 const meters = () => {

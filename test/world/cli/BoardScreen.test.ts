@@ -1,0 +1,68 @@
+/** The board in a terminal of its own, which `script` of util-linux makes, against the real control server. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import { spawn, spawnSync } from "node:child_process"
+import { agentInfo, callInfo, draft, folder, makeWorld, serveAt } from "../rpc/World.ts"
+import { TerminalGrid } from "../../support/TerminalGrid.ts"
+import { PROGRAM } from "../../support/Program.ts"
+
+const hasPty = spawnSync("script", ["--version"]).status === 0
+
+const terminal = (state: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const line = `stty cols 120 rows 30; '${process.execPath}' '${PROGRAM}' --state '${state}'`
+      const env = { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", LANG: "C.UTF-8", TERM: "xterm-256color" }
+      const child = spawn("script", ["-qec", line, "/dev/null"], { stdio: ["pipe", "pipe", "ignore"], env })
+      let out = ""
+      child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text))
+      const ended = new Promise<number | null>((resolve) => child.on("close", resolve))
+      const grid = new TerminalGrid(120, 30)
+      child.stdout.on("data", (text: string) => grid.take(text))
+      return {
+        press: (keys: string) => Effect.sync(() => void child.stdin.write(keys)),
+        shows: see,
+        ended: Effect.promise(() => ended),
+        kill: () => child.kill("SIGKILL"),
+        all: () => out
+      }
+      function see(text: string): Effect.Effect<void> {
+        return Effect.suspend(() =>
+          grid.lines.some((line) => line.includes(text)) ? Effect.void : Effect.andThen(Effect.sleep(20), see(text))
+        )
+      }
+    }),
+    ({ kill }) => Effect.sync(kill)
+  )
+
+describe.skipIf(!hasPty)("the board", () => {
+  it.live("draws what is, then what changes, approves by its key, says a loss, and gives the terminal back", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const state = yield* folder
+        const call = callInfo()
+        const world = makeWorld({ agents: [agentInfo({ word: "needs you" })], calls: [call] })
+        const server = yield* Scope.make()
+        const { append } = yield* Effect.provideService(serveAt(state, world, [draft()]), Scope.Scope, server)
+        const it = yield* terminal(state)
+        yield* it.shows("1 needs you")
+        yield* it.press("a")
+        yield* it.shows("1 of 1")
+        yield* it.shows("rm -rf build")
+        yield* Effect.sleep(400)
+        yield* it.press("a")
+        while (world.commands.length === 0) yield* Effect.sleep(20)
+        assert.deepInclude(world.commands[0]?.[2], { behavior: "allow" })
+        world.calls.length = 0
+        world.agents[0] = agentInfo({ word: "failed", detail: "exit code 3", failed: true, state: "Stopped" })
+        yield* append(draft())
+        yield* it.shows("1 failed")
+        yield* Scope.close(server, Exit.void)
+        yield* it.shows("No daemon is running")
+        yield* it.press("q")
+        assert.strictEqual(yield* it.ended, 0)
+        assert.isTrue(it.all().trimEnd().endsWith("\u001b[?1049l"), "the screen of before is back")
+      })
+    )
+  )
+})

