@@ -21,7 +21,7 @@ export const refusals: { readonly [name: string]: Refusal } = {
     says: /already has \d+ waiting messages\.$/,
     never: "ten thousand messages: test/unit/agents/Inbox.test.ts"
   },
-  "nothing to interrupt": { says: /has nothing to interrupt: it is/ },
+  "nothing to interrupt": { says: /has nothing to interrupt: no turn/ },
   "its turn has just ended": { says: /has nothing to interrupt: its turn has just ended/ },
   "a text that is empty": { says: /^\w+ is empty\.$/ },
   "a text that is too long": {

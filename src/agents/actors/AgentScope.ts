@@ -500,7 +500,7 @@ export class AgentScope {
       if (worker === undefined || (state !== "Running" && state !== "Spawning") || live.turns) {
         return yield* new CommandRefused({
           code: "conflict",
-          message: `${fullName} has nothing to interrupt: it is ${live.turns ? "idle" : state}.`,
+          message: `${fullName} has nothing to interrupt: no turn and no run is active.`,
           remedy: `See what it does: agentd why ${fullName}`
         })
       }

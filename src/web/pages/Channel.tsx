@@ -25,10 +25,10 @@ const MODES: { readonly [mode in ChannelView["turnConfig"]["humanInterruptMode"]
   interrupt: "ends the current turn",
   parallel: "is added to the current turn, and sent to other busy agents"
 }
-const ORDERS: { readonly [order: string]: string } = {
+const ORDERS: { readonly [order in ChannelView["order"]]: string } = {
   "round-robin": "in turn",
-  manual: "as you decide",
-  fifo: "as they come"
+  priority: "highest priority first",
+  manual: "as you decide"
 }
 
 /** The time that is left before silence ends the turn, as a ring. */
@@ -209,7 +209,7 @@ const Seats = ({ channel }: { readonly channel: ChannelInfo }) => (
   <aside class="rail" tabIndex={0} aria-label="Queue">
     <section class="part">
       <h2 class="label">
-        Queue <span>{ORDERS[channel.order] ?? channel.order}</span>
+        Queue <span>{ORDERS[channel.order]}</span>
       </h2>
       <ol class="seats">
         {channel.seats.map((seat) => (
