@@ -25,7 +25,7 @@ const MODES: { readonly [mode in ChannelView["turnConfig"]["humanInterruptMode"]
   interrupt: "ends the current turn",
   parallel: "is added to the current turn, and sent to other busy agents"
 }
-const ORDERS: { readonly [order in ChannelView["order"]]: string } = {
+const ORDERS: { readonly [order in ChannelView["channel"]["order"]]: string } = {
   "round-robin": "in turn",
   priority: "highest priority first",
   manual: "as you decide"
