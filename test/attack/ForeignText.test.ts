@@ -171,12 +171,12 @@ const VIEWS: ReadonlyArray<readonly [page: string, rest: string]> = [
 /** Texts that are drawn at a place, text by text. */
 const drawn = async ([at, rest]: readonly [page: string, rest: string]) => {
   const { render, h } = await import("preact")
-  const { Frame } = await page<{ readonly Frame: () => never }>("Frame.tsx")
+  const { PageFrame } = await page<{ readonly PageFrame: () => never }>("PageFrame.tsx")
   const { Changes } = await page<{ readonly Changes: (props: Fields) => never }>("Changes.tsx")
   const { place } = await page<{ readonly place: { value: Value } }>("Router.ts")
   place.value = { page: at, rest, query: new URLSearchParams("rune=3") }
   const root = FakePage.root()
-  render(at === "changes" ? h(Changes, { name: HOSTILE, when: turn }) : h(Frame, {}), root as never)
+  render(at === "changes" ? h(Changes, { name: HOSTILE, when: turn }) : h(PageFrame, {}), root as never)
   await settled()
   const all = FakePage.shown(root)
   render(null, root as never)
@@ -188,7 +188,7 @@ const ROWS = ["agent", "session", "goal", "channel", "matter"] as const
 describe("text of others on the page", () => {
   it("is marked in every field of every view, and never in two lines where a browser would show one", async () => {
     const foreign = await page<{ readonly begin: () => void }>("Foreign.ts")
-    const store = await page<Store>("Store.ts")
+    const store = await page<Store>("BoardStore.ts")
     foreign.begin()
     const board = (form: number) => {
       const row = of(BoardRow, form) as Fields

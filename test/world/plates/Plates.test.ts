@@ -668,7 +668,7 @@ describe("the list", () => {
         assert.strictEqual((yield* board.plates.find("1x")).sessionId, "asks")
         assert.strictEqual((yield* Effect.flip(board.plates.find("")))._tag, "CommandRefused")
         yield* board.plates.register({ plateId: "1xx", cwd: "/" })
-        assert.include((yield* Effect.flip(board.plates.find("1x"))).message, "2 plates")
+        assert.include((yield* Effect.flip(board.plates.find("1x"))).message, "2 plate ids")
       })
     )
   )

@@ -47,7 +47,7 @@ describe("the first look at the board", () => {
   it("shows each row at the place that it keeps, and the counts that it keeps", async () => {
     const glimpse = glimpseOf({ head, rows })
     const { filter, items } = await page<Filter>("Filter")
-    const store = await page<Store>("Store")
+    const store = await page<Store>("BoardStore")
     store.readGlimpse(glimpse)
     const looks = () => ({ counts: store.counts.value, projects: store.projects.value })
     const first = { ...looks(), items: items.value }

@@ -97,7 +97,7 @@ describe("a stream of the page", () => {
       start: (stream) => void (say = (text) => stream.enqueue(new TextEncoder().encode(text)))
     })
     vi.stubGlobal("fetch", () => Promise.resolve(new Response(body)))
-    const { listen } = await load<Shared>("Shared")
+    const { listen } = await load<Shared>("SharedStream")
     const page = () => {
       const told: Array<unknown> = []
       const note = (what: unknown) => void told.push(what)
@@ -143,7 +143,7 @@ describe("a stream of the page", () => {
       })
       return Promise.resolve(new Response(body))
     })
-    const { listen } = await load<Shared>("Shared")
+    const { listen } = await load<Shared>("SharedStream")
     const page = (all: string) => {
       const told: Array<unknown> = []
       const note = (what: unknown) => void told.push(what)
@@ -202,7 +202,7 @@ describe("a stream of the page", () => {
         start: (stream) => stream.enqueue(new TextEncoder().encode('id: 1\ndata: "one"\n\n'))
       })
     vi.stubGlobal("fetch", () => ((streams += 1), Promise.resolve(new Response(body()))))
-    const { listen } = await load<Shared>("Shared")
+    const { listen } = await load<Shared>("SharedStream")
     const told: Array<unknown> = []
     const note = (what: unknown) => void told.push(what)
     listen({
