@@ -57,7 +57,7 @@ export class ActionQueue {
     this.scope = scope
   }
 
-  /** Number of queued actions, including the running one. */
+  /** Includes the running action. */
   get size(): number {
     return this.waiting.length - this.next + (this.isBusy || this.held !== undefined ? 1 : 0)
   }
@@ -74,7 +74,7 @@ export class ActionQueue {
     while (this.doNext());
   }
 
-  /** Performs the next action. Returns false if an action is still running, or if no action is left. */
+  /** Returns false if an action is still running, or if no action is left. */
   private doNext(): boolean {
     const { scope } = this
     const made = this.held ?? this.make()
@@ -118,7 +118,7 @@ export class ActionQueue {
     }
   }
 
-  /** Handles the end of an action. Returns true if the next action can begin. */
+  /** Returns true if the next action can begin. */
   private done({ member }: Act, exit: Exit.Exit<void, unknown>, incarnation: Performer): boolean {
     if (Exit.isSuccess(exit)) return true
     const { scope } = this

@@ -44,7 +44,7 @@ const NONE: ReadonlyArray<never> = []
 
 export class Activities {
   private member: Active
-  /** The slots, one for each activity name. An actor has few activities, so a list is fast enough. */
+  /** A slot for each activity name. An actor has few, so a list is fast enough. */
   private slots: ReadonlyArray<Slot> = NONE
 
   constructor(member: Active) {

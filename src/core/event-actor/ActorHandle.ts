@@ -31,9 +31,9 @@ export interface Committed<S> {
 /** The errors with which an ask can fail, in addition to the actor's own error type (`Refuse`). */
 export type AskError = ActorStopped | MailboxFull | Refused | RuneRefused | StorageError
 
-/** A handle of an actor with state `S` and messages `M`. `E`: the type of the actor's own errors (`Refuse`). */
+/** `E`: the type of the actor's own errors (`Refuse`). */
 export interface ActorHandle<out S, in M, out E = unknown> extends Ref<M> {
-  /** The committed state of the actor. It never includes runes that are not durable. */
+  /** Committed: it never includes runes that are not durable. */
   readonly state: S
   /**
    * Sends a message without waiting for an answer. While the mailbox is full, `tell` waits. If the actor has stopped,

@@ -66,9 +66,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
   private mail: MailQueue<Member> | undefined = undefined
   private rare: Rare | undefined = undefined
 
-  // --- actors of the scope
-
-  /** Adds an actor with the given state. Actors can be added while the scope is running. */
+  /** Actors can be added while the scope is running. */
   add<S, M, A, E>(
     name: string,
     definition: EventSourcedActor<S, M, A, E, R>,
@@ -87,7 +85,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     return member
   }
 
-  /** Removes an actor from the scope: its activities are interrupted, its mail is dead-lettered, and its asks fail. */
+  /** Interrupts the actor's activities, dead-letters its mail, and fails its asks. */
   remove(name: string): void {
     const member = this.find(name)
     if (member === undefined) return
@@ -121,8 +119,6 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     if (member === undefined) throw new Error(`${this.id} has no actor ${name}`)
     return member
   }
-
-  // --- receiving mail
 
   /**
    * Puts a message into an actor's mailbox if there is room. `isFollowing`: the message follows from mail that was
@@ -234,8 +230,6 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     return this as unknown as CommitScope<never>
   }
 
-  // --- handling mail in turns
-
   turn(until: number): boolean {
     const { loop } = this.system
     for (let count = 0; this.mail !== undefined && this.status === "running"; count++) {
@@ -291,9 +285,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     this.bury(member, item, "closed")
   }
 
-  /**
-   * Accepts a macrostep whose runes were passed to the log. Its message counts as handled when the runes are durable.
-   */
+  /** Accepts a macrostep whose runes were passed to the log. */
   private stand(unit: ScopeCommit, isDurable: boolean, log: Log): void {
     const { item, kept, outbox, touched } = unit
     if (touched !== undefined || kept !== undefined) this.recall(unit)
@@ -341,7 +333,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     if (back !== undefined) this.putBack(back)
   }
 
-  /** Puts messages in front of the queue. `pairs`: member and message in turn, oldest first. */
+  /** `pairs`: member and message in turn, oldest first. */
   private putBack(pairs: ReadonlyArray<unknown>): void {
     ;(this.mail ??= new MailQueue<Member>([])).putBack(pairs)
   }
@@ -356,8 +348,6 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     if (item instanceof Ask) item.fail(refused)
     else this.bury(member, item, "postponed-limit", refused)
   }
-
-  // --- completing durable macrosteps
 
   durable(unit: ScopeCommit): void {
     this.system.scheduler.alone(() => this.landed(unit))
@@ -447,7 +437,6 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     if (this.status === "stopping") this.endIfQuiet()
   }
 
-  /** Called when an action that is an Effect has ended. */
   acted(): void {
     const { rare } = this
     if (rare?.room !== undefined) for (const member of rare.room.members) this.admit(rare, member)
@@ -463,8 +452,6 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
       this.crashed(Cause.die(defect))
     }
   }
-
-  // --- failures of messages and appends
 
   /**
    * Called when the log could not append the unit's runes. Its message will be handled again; `refold` resets the
@@ -536,8 +523,6 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
       ...(isMail && item.cause !== null && { cause: item.cause })
     })
   }
-
-  // --- implementation of ScopeLifecycle
 
   protected override begun(): void {
     this.system.scheduler.alone(() => {

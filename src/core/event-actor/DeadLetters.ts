@@ -28,7 +28,7 @@ export interface DeadLetter {
   /** The error that the message caused, or the refusal. */
   readonly why?: unknown
   readonly cause?: Cause
-  /** When the message became a dead letter, in ms since the epoch. */
+  /** Ms since the epoch. */
   readonly at: number
 }
 
@@ -69,9 +69,9 @@ const draft = (letter: DeadLetter): RuneDraft => ({
 export class DeadLetters extends Context.Service<
   DeadLetters,
   {
-    /** Stores a dead letter. Synchronous, so that code in the middle of a turn can call it. */
+    /** Synchronous, so that code in the middle of a turn can call it. */
     readonly post: (letter: Omit<DeadLetter, "at">) => void
-    /** The stored dead letters, oldest first. */
+    /** Oldest first. */
     readonly recent: Effect.Effect<ReadonlyArray<DeadLetter>>
     readonly counts: Effect.Effect<{ readonly [r in Reason]?: number }>
   }
@@ -112,7 +112,6 @@ const make = Effect.fnUntraced(function* (options: { readonly capacity: number; 
   })
 })
 
-/** Stores dead letters in memory only. */
 export const layerMemory = (capacity = 256): Layer.Layer<DeadLetters> => Layer.effect(DeadLetters, make({ capacity }))
 
 /** Stores dead letters in memory and appends them to the log. */

@@ -17,7 +17,6 @@ export interface EventLoopShape {
 
 export class EventLoop extends Context.Service<EventLoop, EventLoopShape>()("agentd/event-actor/EventLoop") {}
 
-/** Node's event loop, with the monotonic time of the given clock. */
 export const live = (clock: Clock.Clock): EventLoopShape => ({
   soon: (task) => queueMicrotask(task),
   later: (task) => void setImmediate(task),
@@ -26,7 +25,7 @@ export const live = (clock: Clock.Clock): EventLoopShape => ({
 
 export const layer: Layer.Layer<EventLoop> = Layer.effect(EventLoop, Effect.map(Clock.Clock, live))
 
-/** An event loop for tests, which runs tasks only when its owner calls `turn` or `run`. */
+/** Runs tasks only when its owner calls `turn` or `run`. */
 export class Manual implements EventLoopShape {
   /** The time that `now` returns, in ms. The owner changes it. */
   time = 0

@@ -3,9 +3,9 @@
  *
  *     { initial, decide, apply, join, timers, activities, ends, perform, run }
  *
- * `decide` returns the consequences of a message as data: runes, tells, actions, and a reply. It reads no clock and does
- * no I/O. Only `apply` changes the state. A CommitScope interprets the result. It appends the runes of all actors of a
- * macrostep together, then sends the replies, then performs the actions. States are immutable plain data.
+ * `decide` returns the consequences of a message as data: runes, tells, actions, and a reply. It reads no clock and
+ * does no I/O. Only `apply` changes the state. A CommitScope interprets the result. It appends the runes of all actors
+ * of a macrostep together, then sends the replies, then performs the actions. States are immutable plain data.
  */
 import type { Effect, Scope } from "effect"
 import type { Cause, Payload, Rune, Visibility } from "../event-log/Rune.ts"
@@ -31,7 +31,6 @@ export const tell = <M>(to: Ref<M>, message: M): Tell => ({ to, message, later: 
  */
 export const later = <M>(to: Ref<M>, message: M): Tell => ({ to, message, later: true })
 
-/** Why the actor did not accept a message. */
 export type Refusal =
   /** The message came too early: it is kept until the state changes. */
   | "postpone"
@@ -122,11 +121,10 @@ export interface Context {
   /** Token of the current ask, with which it can be answered later (`LATER`); 0: the message is a tell. */
   readonly ask: number
   readonly self: Ref<never>
-  /** Returns a reference to a sibling, to send it a tell. Throws if no sibling has this name. */
+  /** Throws if no sibling has this name. */
   readonly ref: <M>(actor: string) => Ref<M>
   /** Returns the current state of a sibling, including the changes of this macrostep. */
   readonly read: <T>(actor: string) => T
-  /** Returns true if the scope now has an actor with this name. */
   readonly has: (actor: string) => boolean
 }
 
@@ -168,13 +166,9 @@ export interface EventSourcedActor<S, M, A = never, E = never, R = never> {
   readonly decide: (state: S, message: M, context: Context) => Decision<S, A> | Refusal | Refuse<E>
   /** Returns the state after a rune. Pure. `isJoined`: a sibling wrote the rune, and its `moves` names this actor. */
   readonly apply: (state: S, rune: Rune, isJoined: boolean) => S
-  /**
-   * Handles a sibling's rune whose `moves` names this actor. Returns undefined if the rune does not concern this actor.
-   */
+  /** Handles a sibling's rune whose `moves` names this actor. Undefined: the rune does not concern this actor. */
   readonly join?: (state: S, rune: Rune, context: Context) => Joined<S, A> | Refusal | Refuse<E> | undefined
-  /**
-   * Returns true if `actor` is the name of a part of this actor, whose runes belong to this actor. See `Draft.actor`.
-   */
+  /** Whether `actor` names a part of this actor; the part's runes then belong to this actor. See `Draft.actor`. */
   readonly parts?: (actor: string) => boolean
   /**
    * Returns true if postponed mail must be retried after this change of the state. Default: if the state is another

@@ -22,7 +22,7 @@ import { added, ScopeCommit } from "./ScopeCommit.ts"
 
 export interface Stepped extends Owner {
   readonly stream: string
-  /** Returns the actor with this name. Throws if the scope has no such actor. */
+  /** Throws if the scope has no such actor. */
   member(name: string): Member
   find(name: string): Member | undefined
 }
@@ -60,7 +60,6 @@ export class Macrostep implements Context {
   private unit: ScopeCommit = undefined as never
   private inner: Array<Told> = []
   private steps = 0
-  /** eventId and sequence number of the first rune of this macrostep. */
   private firstId = 0
   private firstSeq = 0
   now = 0
@@ -174,9 +173,7 @@ export class Macrostep implements Context {
     return undefined
   }
 
-  /**
-   * Adds the runes of one decision to the macrostep and sets the new state. Returns false if the log refused a rune.
-   */
+  /** Adds the runes of a decision and sets the new state. Returns false if the log refused a rune. */
   private write(member: Member, decided: Decision<unknown, unknown>, cause: Cause | null): boolean {
     const { unit } = this
     const { runes: drafts } = decided
@@ -239,7 +236,7 @@ export class Macrostep implements Context {
     }
   }
 
-  /** Calls `join` of one sibling. Returns the names of further siblings whose state the rune can change. */
+  /** Returns the names of further siblings whose state the rune can change. */
   private joinOne(member: Member, rune: Rune, moves: Array<string>): ReadonlyArray<string> {
     const { definition } = member
     if (definition.join === undefined)
@@ -338,11 +335,10 @@ export class Macrostep implements Context {
   }
 }
 
-/** Returns the field `heard` of a message; undefined: the message has no such field. */
+/** Undefined: the message has no such field. */
 const heardOf = (message: unknown): unknown =>
   typeof message === "object" && message !== null && "heard" in message ? message.heard : undefined
 
-/** Whether the decision has actions, tells, a reply, or replies to earlier asks. */
 const hasFollowing = ({ acts, reply, settles, tells }: Following<unknown>): boolean =>
   (acts !== undefined && acts.length > 0) || tells !== undefined || reply !== undefined || settles !== undefined
 

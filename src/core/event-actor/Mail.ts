@@ -124,7 +124,7 @@ export class Ask<A extends Addressee = Addressee> extends Mail {
 
 /** Starts the timeouts of put-off asks. */
 export interface Alarm {
-  /** Calls the task after `ms` milliseconds. The returned function cancels it. */
+  /** The returned function cancels it. */
   after(ms: number, task: () => void): () => void
 }
 
@@ -143,7 +143,7 @@ export class PutOffAsks {
     this.next = first
   }
 
-  /** Returns the ask's token, and assigns one if it has none yet. */
+  /** Assigns a token if the ask has none yet. */
   tokenOf(ask: Ask): number {
     if (ask.token === 0) ask.token = ++this.next
     return ask.token
@@ -160,9 +160,7 @@ export class PutOffAsks {
     }
   }
 
-  /**
-   * Answers the ask with this token. Does nothing if the ask belongs to another actor, or if no such ask is waiting.
-   */
+  /** Does nothing if the ask belongs to another actor, or if no such ask is waiting. */
   settle(member: Addressee, token: number, value: unknown): void {
     const ask = this.asks.get(token)
     if (ask?.member === member) ask.succeed(value)

@@ -9,7 +9,7 @@ import { Ask } from "./Mail.ts"
 /** Number of array entries from which on used entries are freed and void mail is removed. */
 const COMPACT_FROM = 2_048
 
-/** A queue of mail. `M`: the type of the actors that receive the mail. */
+/** `M`: the type of the actors that receive the mail. */
 export class MailQueue<M> {
   /** Mail in order of arrival: member and message in turn. */
   private back: Array<unknown>
@@ -56,7 +56,7 @@ export class MailQueue<M> {
     }
   }
 
-  /** Puts mail in front of the queue. `pairs`: member and message in turn, oldest first. */
+  /** `pairs`: member and message in turn, oldest first. */
   putBack(pairs: ReadonlyArray<unknown>): void {
     for (let index = pairs.length - 2; index >= 0; index -= 2) this.front.push(pairs[index + 1], pairs[index])
   }
@@ -67,7 +67,6 @@ export class MailQueue<M> {
     if (this.voids * 2 >= COMPACT_FROM && this.voids * 2 > this.size) this.keep((_, item) => isCounted(item))
   }
 
-  /** Removes all mail for which `test` returns false. */
   private keep(test: (member: M, item: unknown) => boolean): void {
     const pairs = this.all()
     this.back = []
@@ -89,7 +88,7 @@ export class MailQueue<M> {
     return out
   }
 
-  /** Returns all queued mail: member and message in turn, in queue order. */
+  /** Member and message in turn, in queue order. */
   all(): ReadonlyArray<unknown> {
     return [...this.front.toReversed(), ...this.back.slice(this.first)]
   }

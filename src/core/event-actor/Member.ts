@@ -96,7 +96,6 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     this.taken += 1
   }
 
-  /** Description of the actor for an inspection of the supervision tree. */
   get part(): Part {
     const { newest = [], state, taken } = this
     const at = taken % NEWEST
@@ -108,7 +107,6 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     }
   }
 
-  /** Whether the scope is running and the actor has not been removed. */
   get isRunning(): boolean {
     return this.scope.isRunning && !this.isRemoved
   }
@@ -188,7 +186,7 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     this.beside?.activities.leave()
   }
 
-  /** The actor's activities if some of them have not ended; otherwise undefined. */
+  /** Undefined: all activities of the actor have ended. */
   get leftover(): Activities | undefined {
     const activities = this.beside?.activities
     return activities === undefined || activities.isOver ? undefined : activities

@@ -1,6 +1,6 @@
 /**
- * ScopeCommit: the result of one macrostep, until the macrostep is durable. It has the runes of all actors that changed,
- * and the work to do when the runes are on disk.
+ * ScopeCommit: the result of one macrostep, until the macrostep is durable. It has the runes of all actors that
+ * changed, and the work to do when the runes are on disk.
  */
 import type { Owner, Unit } from "../event-log/Log.ts"
 import type { Cause, Rune } from "../event-log/Rune.ts"
@@ -61,7 +61,6 @@ export class ScopeCommit implements Unit {
   reply: unknown = undefined
   settles: Array<NonNullable<Following<never>["settles"]>[number] & { readonly member: Member }> | undefined = undefined
   outbox: Array<Leaving> | undefined = undefined
-  /** The mail that was sent from the outbox. */
   sent: Array<Mail> | undefined = undefined
   /** Mail of the outbox whose receivers no longer exist. */
   lost: Array<Kept> | undefined = undefined
@@ -91,7 +90,7 @@ export class ScopeCommit implements Unit {
     this.why = why
   }
 
-  /** Adds a rune, with the text of its payload as the log stores it. */
+  /** `text`: the payload as the log stores it. */
   add(rune: Rune, text: string): void {
     const isFirst = this.runes.length === 0
     this.runes = added(isFirst ? undefined : (this.runes as Array<Rune>), rune)

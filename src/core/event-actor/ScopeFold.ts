@@ -17,12 +17,12 @@ export interface Folding<S> {
 
 /** A fold that receives one rune at a time, so that several folds can share one pass over a stream. */
 export class ScopeFold {
-  /** The current states of the actors, by actor name. */
+  /** By actor name. */
   readonly states = new Map<string, unknown>()
   private readonly actors = new Map<string, Folding<unknown>>()
   private readonly withParts: Array<readonly [name: string, parts: (actor: string) => boolean]> = []
 
-  /** Adds an actor. `state`: its state in a snapshot, if the fold begins with one. */
+  /** `state`: the actor's state in a snapshot, if the fold begins with one. */
   add<S>(name: string, actor: Folding<S>, state: S = actor.initial): this {
     this.actors.set(name, actor)
     this.states.set(name, state)
@@ -47,7 +47,6 @@ export class ScopeFold {
   }
 }
 
-/** Returns the states of the given actors after the given runes. */
 export const fold = <const F extends { readonly [name: string]: Folding<unknown> }>(
   actors: F,
   runes: Iterable<Rune>

@@ -17,7 +17,6 @@ export interface Incarnate {
   /** Called when the supervisor wants the incarnation to end. */
   stopped(incarnation: ScopeIncarnation): void
   fiberEnded(incarnation: ScopeIncarnation, exit: Exit.Exit<void, unknown>): void
-  /** The actors of the scope, with their current states. */
   readonly parts: ReadonlyArray<Part>
 }
 
@@ -41,8 +40,6 @@ export class ScopeIncarnation implements ChildHandle {
     this.by = by
   }
 
-  // --- implementation of ChildHandle
-
   stop(how: "shutdown" | "kill"): void {
     if (this.exit !== undefined) return
     if (this.wanted !== "kill") this.wanted = how === "kill" ? "kill" : "end"
@@ -58,15 +55,13 @@ export class ScopeIncarnation implements ChildHandle {
     return { _tag: "Parts", parts: this.of.parts }
   }
 
-  // --- methods that CommitScope and ScopeLifecycle call
-
   /** Starts an activity as a fiber. When the incarnation ends, the fiber is interrupted. */
   run(effect: Effect.Effect<void, unknown>): Fiber.Fiber<void, unknown> {
     const life = this.begin()
     return life.fork(effect, life.context)
   }
 
-  /** Starts an action as a fiber. `ask`: the put-off ask that the action will answer, if any. */
+  /** `ask`: the put-off ask that the action will answer, if any. */
   perform(effect: Effect.Effect<void, unknown>, ask: Ask | undefined): Fiber.Fiber<void, unknown> {
     const life = this.begin()
     life.acting ??= Context.add(life.context, Performing, true)
@@ -84,9 +79,7 @@ export class ScopeIncarnation implements ChildHandle {
     return this.life
   }
 
-  /**
-   * Ends the incarnation: its fibers are interrupted and awaited. If it is called several times, the first exit counts.
-   */
+  /** Interrupts and awaits the fibers. If it is called several times, the first exit counts. */
   finish(exit: Exit.Exit<void, unknown>): void {
     this.ending ??= exit
     this.life?.end(this.ending)

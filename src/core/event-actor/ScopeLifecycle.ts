@@ -27,12 +27,10 @@ import { ScopeIncarnation } from "./ScopeIncarnation.ts"
 /** Maximum time in ms for which mail waits while a scope is down. */
 export const DOWN_AT_MOST = 10_000
 
-/**
- * Default grace period. It is a constant, because a duration given as text would be parsed at each start and each end.
- */
+/** A constant, because a duration given as text would be parsed at each start and each end. */
 const GRACE = Duration.seconds(5)
 
-/** Error: the scope was started although it is already running. A scope can have only one supervisor. */
+/** A scope can have only one supervisor. */
 export class ScopeTaken extends Schema.TaggedError<ScopeTaken>()("ScopeTaken", {
   scope: Schema.String,
   message: Schema.String,
@@ -54,11 +52,11 @@ export type Status =
   | "closed"
 
 export interface ScopeOptions {
-  /** Id of the scope, unique among the children of its supervisor. */
+  /** Unique among the children of its supervisor. */
   readonly id: string
-  /** Name of the log stream to which the scope appends. Several scopes can use the same stream. */
+  /** The scope appends to this stream of the log; several scopes can use the same stream. */
   readonly stream: string
-  /** When the supervisor restarts the scope. Default: `permanent`. */
+  /** Default: `permanent`. */
   readonly restart?: RestartType
   /** Maximum time for stopping the scope's running work. Default: 5 s. */
   readonly shutdown?: ChildSpec["shutdown"]
@@ -104,7 +102,6 @@ export abstract class ScopeLifecycle<R> {
   /** Whether mail is waiting, or senders are waiting for room in a mailbox. */
   protected abstract get hasMail(): boolean
 
-  /** The actors of the scope, with their current states. */
   abstract get parts(): ReadonlyArray<Part>
 
   get isRunning(): boolean {
@@ -158,7 +155,6 @@ export abstract class ScopeLifecycle<R> {
     this.finish(Exit.failCause(cause))
   }
 
-  /** Called when the supervisor wants the incarnation to end. */
   stopped(incarnation: ScopeIncarnation): void {
     if (incarnation !== this.incarnation) return
     if (this.status === "running") this.finish(Exit.interrupt())
@@ -173,7 +169,7 @@ export abstract class ScopeLifecycle<R> {
     else incarnation.report()
   }
 
-  /** Ends the incarnation. If it is called several times, the first exit counts. */
+  /** If it is called several times, the first exit counts. */
   protected finish(exit: Exit.Exit<void, unknown>): void {
     const incarnation = this.incarnation!
     this.status = "stopping"
@@ -187,7 +183,7 @@ export abstract class ScopeLifecycle<R> {
     }
   }
 
-  /** Whether this incarnation is still ending. False: the scope was restarted in the meantime. */
+  /** False: the scope was restarted in the meantime. */
   private isEnding(incarnation: ScopeIncarnation): boolean {
     return this.status === "stopping" && this.incarnation === incarnation
   }

@@ -12,7 +12,7 @@ export interface Waiter {
   readonly taken: (ok: boolean) => void
 }
 
-/** The queue of waiting senders. `M`: the type of the actors that own the mailboxes. */
+/** `M`: the type of the actors that own the mailboxes. */
 export class SenderQueue<M> {
   private readonly lines = new Map<M, Array<Waiter>>()
 
@@ -24,7 +24,7 @@ export class SenderQueue<M> {
     return [...this.lines.keys()]
   }
 
-  /** Adds a sender to the queue of an actor's mailbox. The returned function ends the wait. */
+  /** The returned function ends the wait. */
   wait(member: M, waiter: Waiter): () => void {
     const known = this.lines.get(member)
     if (known === undefined) this.lines.set(member, [waiter])
@@ -38,7 +38,6 @@ export class SenderQueue<M> {
     }
   }
 
-  /** Admits waiting senders while the actor's mailbox has room. */
   admit(member: M, hasRoom: () => boolean, take: (item: unknown) => void): void {
     const line = this.lines.get(member)
     if (line === undefined) return

@@ -9,7 +9,6 @@ import type { Payload, Rune } from "../event-log/Rune.ts"
 
 export type Tagged = { readonly _tag: string }
 
-/** Why the machine did not accept an event. */
 export type Refusal =
   /** The event came too early: it is kept until the state changes. */
   | "postpone"
@@ -78,11 +77,9 @@ export interface Machine<
   readonly name: string
   readonly initial: NoInfer<S>
   readonly final: ReadonlyArray<NoInfer<S>>
-  /** The default kind of the runes that this machine appends. A branch can name another kind. */
+  /** Default kind of the machine's runes; a branch can name another. */
   readonly rune: K
-  /**
-   * Returns true for an event that is outdated, for example from an older run. Such an event is stale in every state.
-   */
+  /** Whether an event is outdated, for example from an older run: it is then stale in every state. */
   readonly fenced?: (data: D, event: E) => boolean
   readonly guards: { readonly [g in G]: (data: D, event: E) => boolean }
   readonly updates: { readonly [u in U]: (data: D, event: E) => D }
@@ -179,7 +176,6 @@ export const branchesOf = <S, G, U, A, K>(cell: Cell<S, G, U, A, K>): ReadonlyAr
 
 const NONE: ReadonlyArray<never> = []
 
-/** Returns the first branch whose guard returns true. */
 const takenOf = <S extends string, E extends Tagged, D, A extends Tagged>(
   { guards }: Machine<S, E, D, A>,
   then: Then<S, string, A["_tag"], string>,
@@ -283,7 +279,7 @@ export const evolveBy = <S extends string, E extends Tagged, D, A extends Tagged
 export const notJoined = ({ name }: { readonly name: string }, { eventId, kind }: Pick<Rune, "eventId" | "kind">) =>
   new Error(`${name}: rune ${eventId} (${kind}) does not concern this machine: the log does not fold`)
 
-/** Returns the snapshot after a transition. `rune` is the rune that records the transition. */
+/** The last argument: the rune that records the transition. */
 export const advance = <S, D, A>(
   before: Snapshot<S, D>,
   moved: Went<S, D, A>,
@@ -300,7 +296,6 @@ export const advance = <S, D, A>(
   }
 }
 
-/** Computes a machine's state from all of its runes. */
 export const fold = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   initial: D,

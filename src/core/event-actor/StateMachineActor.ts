@@ -44,9 +44,7 @@ export interface Parts<S extends string, E extends Tagged, D, A extends Tagged, 
   readonly machine: Machine<S, E, D, A>
   /** The machine's data before its first rune. */
   readonly data: D
-  /**
-   * Returns the messages, the reply and the actions that a transition causes, in addition to the actions in the table.
-   */
+  /** Returns what a transition causes, in addition to the actions in the table. */
   readonly follow?: (move: Moved<S, E, D>) => Follow<X> | Refuse<F> | undefined
   /**
    * Returns the event that this machine derives from a sibling's rune; undefined: the rune does not concern this
@@ -75,14 +73,13 @@ export const start = <S extends string, E extends Tagged, D, A extends Tagged>(
   data: D
 ): Snapshot<S, D> => ({ state: machine.initial, data, entered: 0, at: 0, seq: 0 })
 
-/** The result of a transition: the rune that records it, the next state, and the actions. */
 export interface Move<S, D, A> {
   readonly draft: Draft
   readonly after: Snapshot<S, D>
   readonly actions: ReadonlyArray<A>
 }
 
-/** Applies an event to a machine. `index`: number of runes before this rune in the same decision. */
+/** `index`: number of runes before this rune in the same decision. */
 export const move = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   before: Snapshot<S, D>,

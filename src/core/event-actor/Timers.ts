@@ -13,7 +13,7 @@ import { Due } from "./Mail.ts"
 export interface Time {
   readonly clock: { readonly currentTimeMillisUnsafe: () => number }
   readonly monotonic: () => number
-  /** Calls the task after `ms` milliseconds. The returned function cancels the timer. */
+  /** The returned function cancels the timer. */
   after(ms: number, task: () => void): () => void
 }
 

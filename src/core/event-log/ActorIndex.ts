@@ -158,7 +158,7 @@ export class ActorIndex implements BackgroundTask {
     return this.current === undefined ? -1 : this.place
   }
 
-  /** True if too many runes are not indexed yet. Indexing then must not wait until appends pause. */
+  /** Indexing then must not wait until appends pause. */
   get isFarBehind(): boolean {
     return !this.isDone && this.newest - this.filled > MANY
   }
@@ -177,7 +177,7 @@ export class ActorIndex implements BackgroundTask {
     }
   }
 
-  /** The prepared statements. Undefined if the file is not open yet, or was recreated since they were prepared. */
+  /** Undefined if the file is not open yet, or was recreated since they were prepared. */
   private get current(): Opened | undefined {
     return this.opened?.database === this.side.database ? this.opened : undefined
   }
@@ -265,7 +265,7 @@ export class ActorIndex implements BackgroundTask {
     return this.known
   }
 
-  /** The next runes to index. Runes that were moved out of the store are read from their segments. */
+  /** Runes that were moved out of the store are read from their segments. */
   private next({ page }: Opened): ReadonlyArray<Row> {
     const left = this.place < this.store.left ? this.segments.after(this.place) : []
     return left.length > 0 ? left : (page.all(this.place) as unknown as ReadonlyArray<Row>)

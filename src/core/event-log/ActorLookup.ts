@@ -121,7 +121,7 @@ export class ActorLookup {
     return this.row("SELECT *, event_id AS eventId FROM snapshots WHERE stream = ? AND name = ?", stream, name)
   }
 
-  /** The saved position of a subscriber; undefined if there is none, or if the file cannot be read. */
+  /** Undefined if there is none, or if the file cannot be read. */
   position(name: string): Position | undefined {
     return this.row("SELECT event_id AS eventId, hash FROM subscribers WHERE name = ?", name)
   }

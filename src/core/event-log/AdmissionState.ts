@@ -147,7 +147,7 @@ export class AdmissionState {
     return undefined
   }
 
-  /** Records an appended unit. `isDurable`: true if no failure can undo the append. */
+  /** `isDurable`: true if no failure can undo the append. */
   take(unit: Unit, isDurable: boolean): void {
     this.inOrder(unit)
     const moves = this.checked?.unit === unit ? this.checked : this.movesOf(unit)

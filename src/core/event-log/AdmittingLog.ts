@@ -47,7 +47,6 @@ export abstract class AdmittingLog implements Log {
     return refused
   }
 
-  /** Refuses all further appends to the stream. */
   halt(stream: string, stop: Stop): void {
     this.admission.halt(stream, stop)
   }

@@ -140,7 +140,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** Polls until `holds` returns true. Fails if the log has failed. */
+  /** Polls; fails if the log has failed. */
   private until(holds: () => boolean): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
       const failed = this.failure()
@@ -164,8 +164,6 @@ export class Appender implements Owner {
     for (const take of Effect.runSync(Queue.clear(this.turns))) take()
     this.flushLazies(Number.MAX_SAFE_INTEGER, 0)
   })
-
-  // --- methods of `Owner`
 
   durable(unit: Unit): void {
     const pending = this.settle(unit)
@@ -203,8 +201,6 @@ export class Appender implements Owner {
         admission.guard.sees(kind) && admission.isOpen(stream) && admission.guardOf(stream) === undefined
     )?.stream
   }
-
-  // --- units
 
   /** For a log in memory: the writer fiber, which performs the queued appends. */
   readonly run: Effect.Effect<void> = Effect.suspend(() =>
@@ -304,8 +300,6 @@ export class Appender implements Owner {
       }
     })
   }
-
-  // --- lazy runes
 
   /** Schedules the lazy runes for the next group commit, even if nothing else is appended. */
   private plan(at: number): void {

@@ -1,5 +1,5 @@
 /**
- * BackgroundTask: background work of the log's thread. It is done in small steps, and appends are processed between the steps.
+ * BackgroundTask: background work of the log's thread, done in small steps; appends are processed between the steps.
  *
  * Guarantees: a step is short. Chores that have work get equal shares of time. All chores together use at most half of
  * the thread's time, and at most a tenth while runes are appended. A failing chore does not block appends or other
@@ -11,7 +11,7 @@ export interface BackgroundTask {
   /** Name of the chore in reports. */
   readonly chore: string
   readonly isDone: boolean
-  /** Runs one step. Throws if the chore cannot continue for now; the next call tries again. */
+  /** Throws if the chore cannot continue for now; the next call tries again. */
   step(): void
 }
 
@@ -52,7 +52,6 @@ export class Chores {
   /** Running time (ms) charged to the chore that ran last, before its last step. */
   private turn = 0
   private last = { end: Number.NEGATIVE_INFINITY, took: 0 }
-  /** Called with a message when a chore fails. */
   onTrouble: (message: string) => void = () => {}
 
   /** `now`: ms of a monotonic clock. */

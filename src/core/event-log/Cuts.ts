@@ -90,7 +90,7 @@ export class Cuts {
     return cut !== undefined && event_id > cut.eventId
   }
 
-  /** Checks the next position. Call this for all positions, in order. */
+  /** Call this for all positions, in order. */
   next({ eventId, row }: Place): void {
     if (row === undefined) {
       this.unknown += 1

@@ -122,7 +122,7 @@ export class EventDraft {
     return { payload, text, visibility: draft.visibility ?? entry.visibility }
   }
 
-  /** Prepares all drafts of one append. Returns the first refusal if there is one. */
+  /** Returns the first refusal if there is one. */
   prepareAll(drafts: ReadonlyArray<RuneDraft>): ReadonlyArray<Prepared> | RuneRefused {
     const { maxDrafts } = this.limits
     if (drafts.length > maxDrafts) {

@@ -27,7 +27,7 @@ export class RuneRefused extends Schema.TaggedError<RuneRefused>()("RuneRefused"
   message: Schema.String
 }) {}
 
-/** A selection of runes: all filters must hold. */
+/** All filters must hold. */
 export interface Selection {
   /** Only runes with a higher eventId than this. */
   readonly after?: number
@@ -256,11 +256,9 @@ export class EventLog extends Context.Service<
      * states that are ready. If a stream cannot be read, only the calls for this stream fail.
      */
     readonly recover: <const F extends Folds>(stream: string, folds: F) => Effect.Effect<RecoveredAll<F>, StorageError>
-    /** The streams whose hash chains are broken. */
     readonly damaged: Effect.Effect<ReadonlyArray<Damage>>
     /** Emits the streams that are known to be damaged, then each one that is found later. */
     readonly damages: Stream.Stream<Damage>
-    /** Progress of reading the streams that existed at the start. */
     readonly reading: Effect.Effect<Reading>
     /**
      * Records that a feature works without a part of a stream. `reading` lists the part, and the user is mailed once.

@@ -1,10 +1,10 @@
 /**
- * IdleScheduler: decides when the log's thread does background work: housekeeping after a short time without requests, and
- * chores in their share of the time.
+ * IdleScheduler: decides when the log's thread does background work: housekeeping after a short time without requests,
+ * and chores in their share of the time.
  *
  * Guarantees: continuous appends do not delay chores forever. They can delay housekeeping, but then each group of
- * appends does the urgent part of it (`LogStore.keepUp`). No chores run while the program starts. Pure: callers pass
- * all times as arguments.
+ * appends does the urgent part of it (`LogStore.keepUp`). No chores run while the program starts. Pure: times are
+ * passed as arguments.
  */
 
 /** Time (ms) without a request after which housekeeping starts. */

@@ -17,7 +17,6 @@ export interface Seen {
   readonly payload: Payload
 }
 
-/** The invariant that a rune would violate, and how. */
 export interface Violation {
   readonly rule: string
   readonly message: string
@@ -41,7 +40,6 @@ export type States = ReadonlyArray<unknown>
 export class InvariantGuard {
   /** Kinds of runes that at least one checker reads. */
   readonly kinds: ReadonlyArray<string>
-  /** The states of a stream without runes. */
   readonly initial: States
   private readonly checkers: ReadonlyArray<AnyChecker>
   /** Indexes of the checkers for a kind, by the kind's name. */
@@ -87,5 +85,4 @@ export const foldOf = (guard: InvariantGuard): StreamFold<States> => ({
 
 export const none = (): InvariantGuard => new InvariantGuard([])
 
-/** The fields of a stored rune that the guard checks. */
 export const seen = ({ actor, kind, moves, payload, to }: Rune): Seen => ({ kind, actor, moves, to, payload })

@@ -13,7 +13,6 @@ export const BELL = 3
 
 export const makeControl = (): Int32Array => new Int32Array(new SharedArrayBuffer(16))
 
-/** Wakes the log's thread. */
 export const ring = (control: Int32Array): void => {
   Atomics.add(control, BELL, 1)
   Atomics.notify(control, BELL)

@@ -16,7 +16,6 @@ import { matches, type StoredRune, toRunes } from "./StoredRune.ts"
 import { type Snapshots, StreamReader } from "./StreamReader.ts"
 import { verify, type Walk } from "./Verify.ts"
 
-/** The sources from which queries read, and the head of the log. */
 export interface Source {
   readonly reader: LogReader
   /** Finds the runes of an actor, up to the last indexed position. */
@@ -49,9 +48,7 @@ interface Section {
 /** Maximum number of positions that one step of a search finds. */
 const LOOK_BACK = 512
 
-/**
- * Maximum number of steps in a search for positions. After that, the search stops, and its result has `whole: false`.
- */
+/** Maximum number of steps in a search for positions; after it, the result has `whole: false`. */
 const MAX_SEARCHED = 128
 
 export class LogQueries {
@@ -95,7 +92,6 @@ export class LogQueries {
     }
   }
 
-  /** Reads the existing runes, then new ones. */
   subscribe(selection: Selection, recent: RecentEvents): Stream.Stream<Rune, StorageError> {
     return Stream.paginate(selection.after ?? 0, (after) =>
       Effect.flatMap(recent.beyond(after), (more) =>

@@ -152,7 +152,6 @@ export class LogStore {
     return this.chores.due(isBusy)
   }
 
-  /** The function that is called with a message when a chore fails. */
   set onTrouble(told: (message: string) => void) {
     this.chores.onTrouble = told
   }
@@ -167,7 +166,7 @@ export class LogStore {
     this.index.flush(this.store)
   }
 
-  /** Executes an order. Throws if the execution fails. */
+  /** Throws if the execution fails. */
   carryOut(order: Order): void {
     if (order._tag === "Snapshot") this.index.keep(this.store, order.order)
     else if (order._tag === "Position") this.index.keepPosition(this.store, order.name, order.eventId)

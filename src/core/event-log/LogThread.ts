@@ -27,7 +27,6 @@ export type ToThread =
   /** Ends the recovery after a failure: all appends before this message are ignored. */
   | { readonly _tag: "Reset" }
 
-/** The first message: the thread opens no store before it. */
 export interface Open {
   readonly _tag: "Open"
   readonly store: StoreOptions

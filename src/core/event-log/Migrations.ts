@@ -114,7 +114,6 @@ const migrations: ReadonlyArray<readonly [name: string, sql: string]> = [
   ["segments", segments]
 ]
 
-/** The newest schema version that this agentd supports. */
 export const SCHEMA_VERSION = migrations.length
 
 /** The table with a row for each schema version of the store. */

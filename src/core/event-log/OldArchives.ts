@@ -62,7 +62,7 @@ export interface Parts {
   readonly change: (change: Change) => Effect.Effect<void, StorageError>
   readonly append: Appender["append"]
   readonly home: string
-  /** The erasures, by the eventId of the erased rune. */
+  /** By the eventId of the erased rune. */
   readonly erasures: Effect.Effect<ReadonlyMap<number, Erasing>, StorageError>
   readonly lock: Semaphore.Semaphore
 }
@@ -275,7 +275,6 @@ const relisted = Effect.fnUntraced(function* ({ segments, ...parts }: Parts) {
   }
 })
 
-/** Whether an older agentd has left archives. */
 export const areThere = ({ folder }: Archives): boolean => folder !== undefined && fs.existsSync(folder)
 
 /** Restores all archives independently. An archive that cannot be restored is added to `kept`, and its file stays. */

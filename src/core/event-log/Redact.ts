@@ -51,8 +51,6 @@ const endOf = (table: Uint8Array, text: string, from: number): number => {
 const BACKSLASH = 92
 const isEscaped = (text: string, at: number): boolean => at > 0 && text.charCodeAt(at - 1) === BACKSLASH
 
-// --- known values
-
 /**
  * Number of characters that are looked up at once, at every third offset of a text. Each form has at least six
  * characters, so one of these lookups always lies entirely within it.
@@ -138,8 +136,6 @@ const cover = (spans: Array<Span>, begin: number, end: number): void => {
   }
   spans.push({ from, to })
 }
-
-// --- shapes
 
 /** Prefixes of keys of well-known services, each with the minimum number of characters after the prefix. */
 const SHAPES: ReadonlyArray<readonly [prefix: string, least: number]> = [
@@ -386,8 +382,6 @@ class Shapes {
     }
   }
 }
-
-// --- texts
 
 /** Merges two lists of spans, in order of position. Overlapping spans become one. */
 const merge = (a: ReadonlyArray<Span>, b: ReadonlyArray<Span>): ReadonlyArray<Span> => {

@@ -197,7 +197,6 @@ const wholeOf = (segments: Segments, { first }: Cuts): Segments["open"] => {
   return from === -1 ? segments.open : segments.open.slice(0, from)
 }
 
-/** Writes the new store. */
 class Rewriting {
   private readonly of: Opened
   private readonly cuts: Cuts
@@ -230,7 +229,7 @@ class Rewriting {
     this.insert = (row) => void statement.run(...COLUMNS.map((column) => row[column]))
   }
 
-  /** Writes the new store. Returns the paths of the segments that are not part of it. */
+  /** Returns the paths of the segments that are not part of the new store. */
   run(): ReadonlyArray<string> {
     const { database, segments } = this.of
     const files = segments.open.slice(this.whole.length).map(({ content }) => content.path)
@@ -398,7 +397,7 @@ const swap = (file: string, fresh: string, gone: ReadonlyArray<string>) => {
   syncFolder(dirname(file))
 }
 
-/** Repairs the store. Returns what was cut, and the folder that contains the copy of the old store. */
+/** Returns what was cut, and the folder that contains the copy of the old store. */
 export const run = Effect.fnUntraced(function* (input: Input, now: number) {
   const { file } = input
   const fresh = `${file}.repaired`

@@ -1,6 +1,6 @@
 /**
- * RepeatedText: finds other runes of a stream that repeat a text of a certain rune. For example, a sent message is also in
- * the prompt of its turn, and can be repeated in an agent's answer.
+ * RepeatedText: finds other runes of a stream that repeat a text of a rune. For example, a sent message is also in the
+ * prompt of its turn, and can be repeated in an agent's answer.
  *
  * Guarantees: a rune is found if one of its texts contains a text of the first rune, or is contained in one, character
  * for character. A short text must match a whole text, because single words occur everywhere. At most `MAX_REPEATS`

@@ -1,6 +1,6 @@
 /**
- * ReportedSegments: collects the segments that runes of the home stream record, by the eventId of their first rune. If the
- * store lists a segment that no rune records, the store is damaged. Pure.
+ * ReportedSegments: collects the segments that runes of the home stream record, by the eventId of their first rune. If
+ * the store lists a segment that no rune records, the store is damaged. Pure.
  */
 import type { readOwn } from "./OwnKinds.ts"
 import type { Made } from "./SegmentFile.ts"

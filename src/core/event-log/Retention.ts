@@ -85,7 +85,7 @@ export function* candidatesIn(segments: Segments): Generator<Candidate> {
 class States {
   private readonly of: Options
   private readonly beginning: BaselineFile | undefined
-  /** The state of each fold, by stream. */
+  /** By stream. */
   readonly all = new Map<string, Map<AnyFold, unknown>>()
 
   constructor(of: Options, beginning: BaselineFile | undefined) {

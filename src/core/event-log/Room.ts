@@ -2,7 +2,6 @@
 import { Context, Effect } from "effect"
 import { statfsSync } from "node:fs"
 
-/** Free bytes on the disk of a folder. */
 export const FreeBytes = Context.Reference<(folder: string) => number>("agentd/event-log/FreeBytes", {
   defaultValue: () => (folder) => {
     const { bavail, bsize } = statfsSync(folder)

@@ -56,7 +56,7 @@ export const COLUMNS = [
 
 export type RowValues = ReadonlyArray<RuneRow[keyof RuneRow]>
 
-/** Makes a row from values in the order of the columns. */
+/** `values`: in the order of the columns. */
 export const rowOfValues = (values: RowValues): RuneRow => {
   const row: { [column: string]: RowValues[number] } = {}
   for (let index = 0; index < COLUMNS.length; index++) row[COLUMNS[index]!] = values[index]!

@@ -117,7 +117,7 @@ export class Sealer implements BackgroundTask {
     }
   }
 
-  /** Adds one batch of rows. Returns true if it was the last batch. */
+  /** Returns true if it was the last batch. */
   private add({ before, heads, page, upTo, walk, writer }: Job): boolean {
     const rows = page.all(walk.head, upTo) as unknown as ReadonlyArray<RuneRow>
     const taken: Array<RuneRow> = []

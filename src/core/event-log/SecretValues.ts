@@ -35,7 +35,6 @@ const SECRET_NAME =
 /** Names of variables that only describe a secret: where it is stored, how many there are, how long it is valid. */
 const ABOUT =
   /(?:_(?:FILE|PATH|DIR|SOCK|SOCKET|NAME|USER|TYPE|MODE|VERSION|TIMEOUT|TTL|LIMIT|SIZE|LENGTH|COUNT|PORT|ID_FILE)|TOKENS)$|^MAX_/i
-/** Values that are never secrets. */
 const HARMLESS_VALUE = /^(?:true|false|yes|no|on|off|none|null|undefined|\d{1,5})$/i
 
 const decoded = (text: string): string => {
@@ -72,7 +71,6 @@ const MIN_LONG_WORD = 16
 export const secretsOfAddress = (address: string): ReadonlyArray<string> =>
   wordsOfAddress(address).filter((word) => word.length >= MIN_LONG_WORD || (word.length >= MIN_WORD && /\d/.test(word)))
 
-/** The values of an environment that must be redacted. */
 export const secretsIn = (environment: { readonly [name: string]: string | undefined }): ReadonlyArray<string> =>
   Object.entries(environment).flatMap(([name, value]) => {
     if (value === undefined || value.length > MAX_VALUE * 8 || HARMLESS_NAME.test(name)) return []

@@ -113,7 +113,7 @@ export class PartFile {
     this.handle = fs.openSync(this.part, "w", 0o600)
   }
 
-  /** Adds a frame. Returns its offset and length in bytes. */
+  /** Returns the frame's offset and length in bytes. */
   frame(text: string): readonly [offset: number, bytes: number] {
     const offset = this.bytes
     const frame = compress(text)
@@ -155,7 +155,7 @@ export class PartFile {
   }
 }
 
-/** Writes a segment. Rows must be added in order of eventId. */
+/** Rows must be added in order of eventId. */
 export class SegmentWriter {
   private readonly file: PartFile
   private readonly blocks: Array<Footer["blocks"][number]> = []

@@ -105,7 +105,7 @@ export interface Remaking {
   readonly append: Appender["append"]
   readonly home: string
   readonly actor: string
-  /** Erasures, by the position of the rune whose texts were erased. */
+  /** By the position of the rune whose texts were erased. */
   readonly erasures: Effect.Effect<ReadonlyMap<number, Erasing>, StorageError>
 }
 

@@ -34,7 +34,6 @@ export class SegmentReader implements LogReader {
   private readonly segments: () => Segments
   readonly lastCommitted: LogReader["lastCommitted"]
 
-  /** Wraps the reader of a store. `segments` returns the current segments. */
   constructor(reader: LogReader, segments: () => Segments) {
     this.reader = reader
     this.segments = segments
@@ -58,7 +57,6 @@ export class SegmentReader implements LogReader {
       )
     })
 
-  /** Returns the first `count` matching runes at these positions. */
   private readonly found = Effect.fnUntraced(
     { self: this },
     function* (

@@ -24,7 +24,7 @@ export interface Listed {
 /** Maximum number of blocks in the cache. */
 const REMEMBERED = 6
 
-/** The segments of a store, oldest first. */
+/** Oldest first. */
 export const listedIn = (database: Database): ReadonlyArray<Listed> =>
   database
     .prepare("SELECT first, last, file, sha256, bytes FROM segments ORDER BY first")

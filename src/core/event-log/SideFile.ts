@@ -107,7 +107,7 @@ export class SideFile {
     }
   }
 
-  /** Calls `write` in a transaction. If this method throws, nothing was written. */
+  /** In one transaction: if this method throws, nothing was written. */
   write(write: () => void): void {
     this.database.exec("BEGIN IMMEDIATE")
     try {
@@ -119,10 +119,7 @@ export class SideFile {
     }
   }
 
-  /**
-   * Calls `write` in a transaction, if possible. Returns false if another connection has locked the file, or if the
-   * file is broken.
-   */
+  /** Returns false if another connection has locked the file, or if the file is broken. */
   attempt(write: () => void): boolean {
     if (this.isBroken) return false
     try {

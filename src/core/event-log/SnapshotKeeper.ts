@@ -34,7 +34,6 @@ export class SnapshotKeeper {
     if (count + 1 === KEEP_EVERY) Queue.offerUnsafe(this.due, stream)
   }
 
-  /** Saves snapshots that are due, in the background. */
   readonly run: Effect.Effect<never> = Effect.forever(
     Effect.flatMap(Queue.take(this.due), (stream) => (this.reader.isLarge(stream) ? Effect.void : this.keep(stream)))
   )

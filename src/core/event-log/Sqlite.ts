@@ -30,7 +30,7 @@ export interface Database {
 
 export interface Sqlite {
   readonly open: (file: string, options?: { readonly readOnly?: boolean }) => Database
-  /** Deletes a database's file. A missing file is not an error. */
+  /** A missing file is not an error. */
   readonly remove: (file: string) => void
 }
 
@@ -68,7 +68,6 @@ export const openStore = ({ file, maxBytes, readOnly = false }: StoreFile, sqlit
   }
 }
 
-/** Uses a database, then closes it. */
 export const using = <A>(database: Database, use: (database: Database) => A): A => {
   try {
     return use(database)

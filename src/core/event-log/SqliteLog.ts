@@ -106,10 +106,10 @@ export abstract class SqliteLog extends AdmittingLog {
     if (this.failure === undefined) this.carryOut({ _tag: "Position", name, eventId })
   }
 
-  /** Carries out a change of the store. The change is durable when the effect completes. */
+  /** The change is durable when the effect completes. */
   abstract change(change: Change): Effect.Effect<void, StorageError>
 
-  /** Copies the oldest runes to a segment file; undefined if there are too few. */
+  /** Undefined: there are too few runes. */
   abstract seal(sealing: Sealing): Effect.Effect<Made | undefined, StorageError>
 
   /** Completes when the storage has failed permanently. */
@@ -121,7 +121,7 @@ export abstract class SqliteLog extends AdmittingLog {
     else this.idlers.push(() => resume(Effect.void))
   })
 
-  /** Closes the store. Call this after `settled`. */
+  /** Call this after `settled`. */
   abstract readonly close: Effect.Effect<void>
 
   protected abstract send(unit: Unit): void
@@ -307,7 +307,6 @@ class ThreadedLog extends SqliteLog {
   }
 }
 
-/** Opens the store in a separate thread. */
 export const openThreaded = (options: Options): Effect.Effect<OpenStore, StorageError, Scope.Scope> =>
   Effect.gen(function* () {
     const { file } = options.store
@@ -427,7 +426,6 @@ class InlineLog extends SqliteLog {
   })
 }
 
-/** Opens the store on this thread. */
 export const openInline = (
   options: Options,
   disk: InlineDisk = ownDisk

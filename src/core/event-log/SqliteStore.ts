@@ -148,10 +148,7 @@ export class SqliteStore {
     this.heads.set(stream, this.headAfter(row, this.heads.get(stream)?.guarded ?? 0))
   }
 
-  /**
-   * Returns the head (the newest rune) of a stream after this rune. `guarded`: the value of `guarded` in the previous
-   * head.
-   */
+  /** Returns the stream's newest rune after this row. `guarded`: that of the previous newest rune. */
   headAfter(row: Pick<RuneRow, "event_id" | "hash" | "kind" | "seq">, guarded: number): Head {
     return {
       eventId: row.event_id,

@@ -77,10 +77,7 @@ const codeOf = (cause: unknown): number | undefined =>
   sqliteCodeOf(cause) ??
   (cause instanceof Error && "code" in cause && typeof cause.code === "string" ? ofErrno[cause.code] : undefined)
 
-/**
- * Converts an error to a StorageError; a StorageError stays unchanged. `where` is the file, or another name of the
- * store.
- */
+/** Leaves a StorageError unchanged. `where`: the file, or another name of the store. */
 export const storageError = (where: string, cause: unknown): StorageError => {
   if (cause instanceof StorageError) return cause
   const detail = cause instanceof Error ? cause.message : String(cause)

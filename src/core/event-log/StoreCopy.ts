@@ -15,7 +15,7 @@ import { type Database, nodeSqlite, openStore, using } from "./Sqlite.ts"
 import { storageError } from "./StorageFailure.ts"
 import { copyThread } from "./ThreadFile.ts"
 
-/** Copies the database into a file that must not exist yet. */
+/** `into` must not exist yet. */
 export const copy = (file: string, into: string): Effect.Effect<void, StorageError> =>
   Effect.acquireUseRelease(
     Effect.sync(() => {
@@ -32,7 +32,6 @@ export const copy = (file: string, into: string): Effect.Effect<void, StorageErr
     (worker) => Effect.promise(() => worker.terminate())
   )
 
-/** Facts about a store, read from its database. */
 export interface Facts {
   /** Schema version; 0 for an empty file. */
   readonly schema: number

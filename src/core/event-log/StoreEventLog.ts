@@ -42,7 +42,6 @@ import { type Positions, type Skipped, Subscribers } from "./Subscribers.ts"
 import type { Walk } from "./Verify.ts"
 import { WholeCheck } from "./WholeCheck.ts"
 
-/** A store that is open for writing. */
 export interface Writable {
   readonly log: AdmittingLog
   readonly reader: LogReader
@@ -59,7 +58,7 @@ export interface Writable {
   readonly failed: Effect.Effect<StorageError>
   readonly keep: (order: SnapshotOrder) => void
   readonly positions: Positions
-  /** Carries out a change of the store. The change is durable when the effect completes. */
+  /** The change is durable when the effect completes. */
   readonly change: (change: Change) => Effect.Effect<void, StorageError>
   /** Erasures that were begun but not finished, by the eventId of the rune to erase. */
   readonly unfinished: ReadonlyMap<number, Erasing>
@@ -88,7 +87,7 @@ const archiving = (
     }).pipe(Effect.uninterruptible, lock.withPermit)
 }
 
-/** Erasures, by the eventId of the rune whose texts were erased. */
+/** By the eventId of the rune whose texts were erased. */
 const erasuresIn = (queries: LogQueries, home: string): Effect.Effect<ReadonlyMap<number, Erasing>, StorageError> =>
   Stream.runFold(
     queries.reads.read({ stream: home, kinds: ["rune.erasing"] }),

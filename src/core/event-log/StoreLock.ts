@@ -52,7 +52,6 @@ const SETTLE = 250
 /** Name of the store's database, and name of the lock file. */
 const [STORE, LOCK] = [StoreOwner.STORE, "lock.db"] as const
 
-/** The holder of the store according to its note. */
 export const holderOf = StoreOwner.noted
 
 export const seen = (folder: string): StoreOwner.Holder | undefined => StoreOwner.found(folder, STORE)

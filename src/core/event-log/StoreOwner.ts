@@ -17,7 +17,6 @@ export const STORE = "runes.db"
 const Holder = Schema.Struct({
   pid: Schema.Int,
   socket: Schema.NullOr(Schema.String),
-  /** Host name of the machine. */
   host: Schema.optionalKey(Schema.String),
   /** `boot` is the id of the machine's boot; `start` is when the process started, in clock ticks since that boot. */
   boot: Schema.optionalKey(Schema.String),

@@ -59,14 +59,14 @@ const toRune = (stored: StoredRune): Result.Result<Rune, StorageError> => {
   })
 }
 
-/** Converts stored runes to runes. Fails if the payload of a rune is damaged; such a rune is not skipped. */
+/** Fails if the payload of a rune is damaged; such a rune is not skipped. */
 export const toRunes = (stored: ReadonlyArray<StoredRune>): Effect.Effect<ReadonlyArray<Rune>, StorageError> =>
   Effect.fromResult(Result.all(stored.map(toRune)))
 
 const isOneOf = (actors: ReadonlyArray<string>, actor: string): boolean =>
   actors.some((name) => (name.endsWith("/") ? actor.startsWith(name) : actor === name))
 
-/** Whether a rune matches the filters of a selection. The cursor `after` is ignored. */
+/** The cursor `after` is ignored. */
 export const matches = (selection: Selection, rune: Pick<Rune, "stream" | "actor" | "kind" | "at">): boolean =>
   (selection.stream === undefined || rune.stream === selection.stream) &&
   (selection.actor === undefined || rune.actor === selection.actor) &&

@@ -29,7 +29,6 @@ export interface StreamFold<S> {
   fromOlder?(plain: unknown, version: number): S
 }
 
-/** A state, and the newest rune that it includes. */
 export interface Recovered<S> {
   readonly state: S
   /** eventId of the newest rune that the state includes; 0 if it includes none. */

@@ -39,7 +39,7 @@ interface Place {
 const sealOfHead = (stream: string, { eventId, guarded, hash, isSealed, seq }: Head): string =>
   hashPayload(JSON.stringify([stream, eventId, seq, hash, isSealed, guarded])).slice(0, 16)
 
-/** The heads of all streams. Throws if one of them is damaged. */
+/** Throws if one of the heads is damaged. */
 const headsIn = (database: Database): ReadonlyArray<readonly [stream: string, head: Head]> => {
   const rows = database.prepare("SELECT * FROM streams").all() as unknown as ReadonlyArray<
     Omit<Head, "eventId" | "isSealed"> & {

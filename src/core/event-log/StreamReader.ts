@@ -236,7 +236,6 @@ export class StreamReader {
     }
   }
 
-  /** Whether the stream has a fold of any feature. */
   isFolded(stream: string): boolean {
     return this.of.folds.some((fold) => fold.of?.(stream) ?? true)
   }

@@ -1,5 +1,5 @@
 /**
- * UnreadableParts: records the parts of streams that features work without, because their runes cannot be folded or read.
+ * UnreadableParts: records parts of streams that features work without, because their runes cannot be folded or read.
  *
  * Guarantees: `reading` lists each part until the program ends. A rune in the home stream reports each part once until
  * a repair, even across restarts, because the user is mailed about each report. At most `MOST` parts are reported per

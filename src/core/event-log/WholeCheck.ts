@@ -55,7 +55,7 @@ export class WholeCheck {
     )
   }
 
-  /** Runs the check, stores its result in `last`, and appends the result to the log. */
+  /** Like `noting`, and appends the result to the log. */
   telling(verify: Effect.Effect<Verdict, StorageError>) {
     return Effect.gen({ self: this }, function* () {
       const { home, severityOf } = this.rules

@@ -39,7 +39,6 @@ export interface Counters {
 export const defaultPolicy: Policy = { base: 2_000, factor: 2, cap: 60_000, jitter: 0 }
 export const defaultLimits: Limits = { maxConsecutiveErrors: 5, maxTotalErrors: 20 }
 
-/** Creates a policy with the same delay before each attempt. */
 export const constant = (wait: Duration.Input): Policy => {
   const millis = Duration.toMillis(Duration.fromInputUnsafe(wait))
   return { base: millis, factor: 1, cap: millis, jitter: 0 }
@@ -76,7 +75,7 @@ export const schedule = (policy: Policy, limits: Limits, key = ""): Schedule.Sch
     Schedule.while(({ input }) => !exhausted(limits, input))
   )
 
-/** Returns the schedule as it is after `steps` steps: its next step is step number `steps` + 1. */
+/** Returns the schedule as it is after `steps` steps. */
 export const resumed = <Output, Input>(
   schedule: Schedule.Schedule<Output, Input>,
   steps: number

@@ -10,7 +10,7 @@
 import type { Context, Duration, Effect, Exit, Scope } from "effect"
 import type { Inspection } from "./Observation.ts"
 
-/** Receives the exit of a child. The supervisor's record of the child (`Incarnation`) implements it. */
+/** Implemented by the supervisor's record of the child (`Incarnation`). */
 export interface ExitObserver {
   childExited(exit: Exit.Exit<unknown, unknown>): void
 }
@@ -54,7 +54,7 @@ export interface ChildHandle {
    * false. The next incarnation then starts although the old one may still be running.
    */
   readonly exclusive?: boolean
-  /** Describes the child for an inspection of the supervision tree. It must not change anything, and must not wait. */
+  /** Must change nothing and must not wait. */
   inspect?(): Inspection
   /**
    * The claim of the supervisor that runs this handle; only that supervisor sets it. While it is set, other supervisors
@@ -73,7 +73,7 @@ export type Started<R = never> = Effect.Effect<unknown, unknown, R> | ChildHandl
 export type RestartType = "permanent" | "transient" | "temporary"
 
 export interface ChildSpec<R = never> {
-  /** Id of the child, unique within its supervisor. */
+  /** Unique within its supervisor. */
   readonly id: string
   /**
    * Starts the child, like OTP's `init`. The supervisor waits for the start. Resources belong to the child's Scope,
@@ -84,11 +84,11 @@ export interface ChildSpec<R = never> {
    * crash, without a fiber. If the function throws, the start has failed.
    */
   readonly start: Effect.Effect<Started<R>, unknown, R | Scope.Scope> | ((by: Hold) => ChildHandle | Ignore)
-  /** When the child is restarted. Default: `permanent`. */
+  /** Default: `permanent`. */
   readonly restart?: RestartType
   /** Grace period between the request to stop and the kill. Default: 5 s for a worker, `infinity` for a supervisor. */
   readonly shutdown?: Duration.Input | "infinity" | "brutal"
-  /** Kind of child. Default: `worker`. */
+  /** Default: `worker`. */
   readonly type?: "worker" | "supervisor"
   /**
    * True: if the child ends without a request of the supervisor, its end counts for `autoShutdown`. Only transient and

@@ -24,7 +24,7 @@ import type { TraceEvent } from "./SupervisorTrace.ts"
 /** Number of scheduler turns for which a killed child is awaited, so that its synchronous finalizers can finish. */
 const killTurns = 8
 
-/** The parts of the supervisor that its table of children uses. */
+/** The supervisor of the children. */
 export interface Listener<R> {
   readonly name: string
   readonly context: Context.Context<R>
@@ -142,9 +142,7 @@ export class Children<R> implements Owner<R> {
     })
   }
 
-  /**
-   * Returns an error if the handle is already running, under another supervisor or as another child of this supervisor.
-   */
+  /** Returns an error if the handle already runs, under another supervisor or as another child of this one. */
   private heldElsewhere(spec: ChildSpec<R>, handle: unknown): StartFailed | undefined {
     if (!isHandle(handle) || handle.supervisedBy === undefined || handle.supervisedBy.isOver) return undefined
     // a handle that is not exclusive can be started again while its abandoned incarnation is still running
@@ -256,7 +254,6 @@ export class Children<R> implements Owner<R> {
     )
   }
 
-  /** Waits until `done` returns true, for at most `limit`. */
   private until(done: () => boolean, limit: Duration.Duration): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (done()) return Effect.void

@@ -13,7 +13,7 @@ import type { Options } from "./SupervisorOptions.ts"
 import type { TraceEvent } from "./SupervisorTrace.ts"
 
 export interface DynamicSupervisor {
-  /** The specification of this supervisor, to pass to the parent supervisor. */
+  /** Specification of this supervisor, for its parent. */
   readonly child: ChildSpec
   /**
    * Adds a child, and starts it if the supervisor is running. If a child with the same id exists, it is stopped and

@@ -14,7 +14,6 @@ import { type ChildHandle, type ChildSpec, type ExitObserver, type Hold, ignore 
 
 export type Status =
   | "running"
-  /** The supervisor asked the child to stop. */
   | "stopping"
   /** The child is not running, but its specification is kept. */
   | "down"
@@ -30,7 +29,7 @@ export type Status =
 export interface Owner<R> {
   readonly name: string
   readonly context: Context.Context<R>
-  /** Called when the child has ended. The child's status tells whether it was asked to stop. */
+  /** The child's status tells whether it was asked to stop. */
   ended(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
 }
 
@@ -87,8 +86,6 @@ export class Incarnation<R> implements ExitObserver, Hold {
     return this.spec.id
   }
 
-  // Implementation of the interface Hold.
-
   get supervisor(): string {
     return this.owner.name
   }
@@ -110,9 +107,6 @@ export class Incarnation<R> implements ExitObserver, Hold {
     this.waiting = [...(this.waiting ?? []), then]
   }
 
-  // Start and end of the child.
-
-  /** Runs a start that is a function. When the function returns, the start is complete. */
   beginDirect(start: DirectStart): Outcome {
     try {
       const started = start.call(this.spec, this)
@@ -159,7 +153,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
     }
   }
 
-  /** Sets the child's handle. From now on, the owner is called when the child ends. */
+  /** From now on, the owner is called when the child ends. */
   run(handle: ChildHandle): void {
     this.status = "running"
     this.handle = handle

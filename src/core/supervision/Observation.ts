@@ -5,16 +5,15 @@
  * supervisor with very many children lists the first `MAX_SHOWN` children and the total number.
  */
 
-/** Maximum number of children that a snapshot lists for each supervisor. */
 export const MAX_SHOWN = 1_000
 
 export interface Crash {
-  /** When the child crashed, in ms since the epoch. */
+  /** Ms since the epoch. */
   readonly at: number
   readonly message: string
 }
 
-/** Number of restarts and last crash of a child since its supervisor was started. */
+/** Counted since the supervisor was started. */
 export interface History {
   readonly restarts: number
   readonly crash: Crash | undefined
@@ -32,18 +31,17 @@ export type Inspection =
 
 /** Description of an actor that belongs to a child. */
 export interface Part {
-  /** Address of the actor, to which messages are sent. */
   readonly address: string
   /** Name of the actor's state; null: the state has no name. */
   readonly state: string | null
-  /** Number of messages that wait for the actor. */
+  /** Number of waiting messages. */
   readonly mailbox: number
-  /** The newest messages that the actor has handled, oldest first. */
+  /** The newest handled messages, oldest first. */
   readonly newest: ReadonlyArray<Taken>
 }
 
 export interface Taken {
-  /** When the actor handled the message, in ms since the epoch. */
+  /** Ms since the epoch. */
   readonly at: number
   readonly message: string
 }
@@ -51,12 +49,12 @@ export interface Taken {
 export interface Observed {
   readonly id: string
   readonly type: "worker" | "supervisor"
-  /** Status of the child, one of `Incarnation.Status`. */
+  /** A value of `Incarnation.Status`. */
   readonly status: string
-  /** Restart type of the child, one of `Child.RestartType`. */
+  /** A value of `Child.RestartType`. */
   readonly restart: string
   readonly restarts: number
   readonly crash: Crash | undefined
-  /** Description of the child's content; undefined: the child is not running, or cannot be inspected. */
+  /** Undefined: the child is not running, or cannot be inspected. */
   readonly inside: Inspection | undefined
 }

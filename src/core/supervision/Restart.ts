@@ -35,7 +35,7 @@ export class Closed extends Schema.TaggedError<Closed>()("Closed", { reason: Sch
   }
 }
 
-/** Classifies the exit of a child. No other code classifies exits. */
+/** The only classification of exits. */
 export const ending = (exit: Exit.Exit<unknown, unknown>): Ending => {
   if (Exit.isSuccess(exit)) return "normal"
   const { reasons } = exit.cause
@@ -46,14 +46,13 @@ export const ending = (exit: Exit.Exit<unknown, unknown>): Ending => {
 const onPurpose = (reason: Cause.Reason<unknown>) =>
   Cause.isInterruptReason(reason) || (Cause.isFailReason(reason) && reason.error instanceof Shutdown)
 
-/** For each restart type and kind of end: whether the child is restarted. */
 export const restarts: { readonly [type in RestartType]: { readonly [end in Ending]: boolean } } = {
   permanent: { normal: true, shutdown: true, closed: false, abnormal: true },
   transient: { normal: false, shutdown: false, closed: false, abnormal: true },
   temporary: { normal: false, shutdown: false, closed: false, abnormal: false }
 }
 
-/** A restart that counts towards the maximum number of restarts. `at`: time on the monotonic clock, in nanoseconds. */
+/** A restart within the window. `at`: on the monotonic clock, in nanoseconds. */
 export interface Counted {
   readonly at: bigint
   readonly child: string
@@ -78,10 +77,8 @@ export const addRestart = (window: Window, restart: Counted, period: bigint, int
   return recent
 }
 
-/** Whether the window has more restarts than `intensity` allows. */
 export const exceeded = (window: Window, intensity: number): boolean => window.length > intensity
 
-/** Number of restarts of this child in the window. */
 export const restartsOf = (window: Window, child: string): number => {
   let count = 0
   for (const restart of window) if (restart.child === child) count++

@@ -1,6 +1,6 @@
 /**
- * Supervisor: starts children in order, restarts those that crash, and stops them in reverse order. When restarts do not
- * help, the supervisor ends itself. The rules are those of OTP.
+ * Supervisor: starts children in order, restarts those that crash, and stops them in reverse order. When restarts do
+ * not help, the supervisor ends itself. The rules are those of OTP.
  *
  * Guarantees: a supervisor handles one message at a time, in order of arrival. Therefore no caller sees a restart that
  * is only partly done. A failed restart is retried after the messages that are already waiting, so that a stop is not
@@ -10,8 +10,8 @@
  * supervisor refuses it with a typed error.
  *
  * A child that fails again within the period waits before its next start (`backoff`). During the wait its status is
- * `restarting`, and the supervisor handles all calls. `terminateChild`, `stop` and a restart caused by a sibling's crash
- * end the wait immediately.
+ * `restarting`, and the supervisor handles all calls. `terminateChild`, `stop` and a restart caused by a sibling's
+ * crash end the wait immediately.
  *
  * A supervisor has a fiber only while it does work that takes time. A supervisor is itself a child. It ends with an
  * interruption when it is stopped, when there were too many restarts, or when it shuts itself down. It ends with a
@@ -34,7 +34,6 @@ import * as Refused from "./SupervisorError.ts"
 import { type Options, problemOf, type Settings, settings } from "./SupervisorOptions.ts"
 import { type EndReason, type TraceEvent, TraceRing } from "./SupervisorTrace.ts"
 
-/** An entry in the result of `whichChildren`. */
 export interface ChildInfo {
   readonly id: string
   readonly status: Status
@@ -87,14 +86,12 @@ export interface Supervisor<R = never> extends ChildHandle {
   /** Deletes the specification of a child that is not running. */
   deleteChild(id: string): Effect.Effect<void, DeleteChildError | Refused.SupervisorEnded>
   childSpec(id: string): Effect.Effect<ChildSpec<R>, Refused.NotFound | Refused.SupervisorEnded>
-  /** Lists the children in start order. */
+  /** In start order. */
   readonly whichChildren: Effect.Effect<ReadonlyArray<ChildInfo>, Refused.SupervisorEnded>
   readonly countChildren: Effect.Effect<ChildCounts, Refused.SupervisorEnded>
-  /** Returns a snapshot of the supervision tree below this supervisor. */
   inspect(): Inspection & { readonly _tag: "Supervisor" }
   /** The newest trace events, oldest first. */
   readonly trace: Effect.Effect<ReadonlyArray<TraceEvent>>
-  /** Waits until the supervisor has ended. */
   readonly ended: Effect.Effect<Ended>
   /** Waits for the end of the supervisor, and ends in the same way: with an interruption, or with its defect. */
   readonly join: Effect.Effect<never>
@@ -121,10 +118,10 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   private readonly clock: Clock.Clock
   private readonly children: Children<R> = new Children<R>(this)
   private readonly ring: TraceRing
-  /** Number of restarts and last crash of each child that has crashed or was restarted, by child id. */
+  /** By child id, for children that have crashed or were restarted. */
   private readonly histories = new Map<string, History>()
   private window: Window = emptyWindow
-  /** Fibers of children that wait for the end of their backoff, by child id. */
+  /** Fibers of children in backoff, by child id. */
   private readonly waits = new Map<string, Fiber.Fiber<void>>()
   private mailbox: Array<Message<R>> = []
   private draining = false
@@ -143,8 +140,6 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   get name(): string {
     return this.options.name
   }
-
-  // Implementation of the interface ChildHandle.
 
   stop(how: "shutdown" | "kill"): void {
     if (this.end !== undefined) return
@@ -177,8 +172,6 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   get join(): Effect.Effect<never> {
     return Effect.flatMap(this.exit, ({ exit }) => exit)
   }
-
-  // Handling the supervisor's mailbox.
 
   exited(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void {
     // a child that starts without a fiber is also restarted without a fiber
@@ -213,7 +206,6 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     Effect.runForkWith(this.context)(Effect.catchCause(work, (cause) => this.crash(cause)))
   }
 
-  /** Handles messages until the mailbox is empty. */
   private drain(): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       while (this.mailbox.length > 0) {
@@ -260,7 +252,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     })
   }
 
-  // The end of a child. These functions return an Effect only if work is left that takes time.
+  // these functions return an Effect only if work is left that takes time
 
   private childEnded(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> | undefined {
     const stale = this.children.byId.get(child.id) !== child || child.status !== "running"
@@ -276,10 +268,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return rest
   }
 
-  /**
-   * Handles the specification of a child that has ended. It is deleted if the child is temporary or was closed by its
-   * owner, or if the supervisor is dynamic. Otherwise it is kept.
-   */
+  /** Keeps the ended child's specification, unless the child is temporary or closed, or the supervisor is dynamic. */
   private release({ spec }: Incarnation<R>, how?: Ending): void {
     this.endWait(spec.id)
     if (how === "closed" || this.forgets(spec)) this.children.byId.delete(spec.id)
@@ -308,8 +297,6 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   private log(entry: Effect.Effect<void>): void {
     Effect.runForkWith(this.context)(entry)
   }
-
-  // Restarting children.
 
   private ifRestarting(
     child: Incarnation<R>,
@@ -355,9 +342,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return Effect.flatMap(this.children.stop(affected.toReversed()), () => goOn() ?? Effect.void)
   }
 
-  /**
-   * Returns the children that the strategy restarts together with this child, in start order. The child is included.
-   */
+  /** The children that the strategy restarts together with this child, which is included; in start order. */
   private affectedBy(id: string): ReadonlyArray<Incarnation<R>> {
     const { byId } = this.children
     if (this.settings.strategy === "one_for_all") return [...byId.values()]
@@ -403,7 +388,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     this.post({ _tag: "Retry", child: this.setRestarting(spec) })
   }
 
-  /** Starts a child when its backoff is over. `wait`: in ms. */
+  /** `wait`: in ms. */
   private startLater(spec: ChildSpec<R>, wait: number): undefined {
     const child = this.setRestarting(spec)
     const waited = Effect.andThen(
@@ -439,8 +424,6 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     if (this.forgets(spec)) this.children.byId.delete(spec.id)
     else this.children.setDown(spec)
   }
-
-  // The end of the supervisor.
 
   private terminate(reason: EndReason, child: string | undefined): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
@@ -483,8 +466,6 @@ class Process<R> implements Supervisor<R>, Listener<R> {
       )
     })
   }
-
-  // Calls that start, stop and list children.
 
   /** Starts the initial children. If one start fails, all children are stopped. */
   startAll(specs: ReadonlyArray<ChildSpec<R>>): Effect.Effect<void, Refused.StartFailed> {
@@ -605,8 +586,6 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     )
   }
 
-  // Inspecting the supervision tree.
-
   inspect(): Inspection & { readonly _tag: "Supervisor" } {
     const { byId } = this.children
     const shown = [...byId.values()].slice(0, MAX_SHOWN)
@@ -642,8 +621,6 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     if (this.histories.size <= this.children.byId.size) return
     for (const id of this.histories.keys()) if (!this.children.byId.has(id)) this.histories.delete(id)
   }
-
-  // Recording trace events.
 
   get trace(): Effect.Effect<ReadonlyArray<TraceEvent>> {
     return Effect.sync(() => this.ring.toArray())

@@ -3,7 +3,6 @@ import { Schema } from "effect"
 
 const refused = { supervisor: Schema.String, child: Schema.String }
 
-/** A child with this id is already running. */
 export class AlreadyStarted extends Schema.TaggedError<AlreadyStarted>()("AlreadyStarted", refused) {
   override get message() {
     return `${this.supervisor}: child ${this.child} is already running; use it, or terminate it first`
@@ -17,17 +16,13 @@ export class AlreadyPresent extends Schema.TaggedError<AlreadyPresent>()("Alread
   }
 }
 
-/**
- * The child is running. Only a child that is not running can be restarted or deleted with `restartChild` or
- * `deleteChild`.
- */
+/** Only a child that is not running can be restarted (`restartChild`) or deleted (`deleteChild`). */
 export class Running extends Schema.TaggedError<Running>()("Running", refused) {
   override get message() {
     return `${this.supervisor}: child ${this.child} is running; terminate it first`
   }
 }
 
-/** The supervisor is already restarting this child. */
 export class Restarting extends Schema.TaggedError<Restarting>()("Restarting", refused) {
   override get message() {
     return `${this.supervisor}: child ${this.child} is restarting; wait, or terminate it to stop the retries`
@@ -59,7 +54,7 @@ export class TooManyChildren extends Schema.TaggedError<TooManyChildren>()("TooM
   }
 }
 
-/** The handle is already running under a supervisor. A handle can run under only one supervisor at a time. */
+/** A handle can run under only one supervisor at a time. */
 export class AlreadySupervised extends Schema.TaggedError<AlreadySupervised>()("AlreadySupervised", {
   ...refused,
   by: Schema.String
@@ -79,7 +74,6 @@ export class StartFailed extends Schema.TaggedError<StartFailed>()("StartFailed"
   }
 }
 
-/** The start of a child exceeded its `initTimeout`. */
 export class StartTimeout extends Schema.TaggedError<StartTimeout>()("StartTimeout", {
   child: Schema.String,
   millis: Schema.Finite
@@ -102,7 +96,7 @@ export class InvalidSpec extends Schema.TaggedError<InvalidSpec>()("InvalidSpec"
   }
 }
 
-/** The supervisor has ended (OTP's `noproc`). */
+/** OTP's `noproc`. */
 export class SupervisorEnded extends Schema.TaggedError<SupervisorEnded>()("SupervisorEnded", {
   supervisor: Schema.String,
   reason: Schema.String

@@ -1,6 +1,4 @@
-/**
- * SupervisorOptions: the options of a supervisor and their defaults. They are validated before any child is started.
- */
+/** SupervisorOptions: the options of a supervisor and their defaults, validated before any child is started. */
 import { Duration, Effect } from "effect"
 import type * as Backoff from "./Backoff.ts"
 import type { ChildSpec } from "./Child.ts"
@@ -27,7 +25,7 @@ export type AutoShutdown = "never" | "any_significant" | "all_significant"
 
 export interface Options<R = never> {
   readonly name: string
-  /** Decides which children are restarted when a child ends. Default: `one_for_one`. */
+  /** Default: `one_for_one`. */
   readonly strategy?: Strategy
   /** Maximum number of restarts within `period`. One more restart ends the supervisor. Default: 1. */
   readonly intensity?: number
@@ -49,7 +47,7 @@ export interface Options<R = never> {
    * and `make` fails.
    */
   readonly children?: ReadonlyArray<ChildSpec<R>>
-  /** Maximum number of children. Default: 100,000. */
+  /** Default: 100,000. */
   readonly maxChildren?: number
   /** Maximum number of trace events in memory. Default: 64. */
   readonly traceCapacity?: number
@@ -110,10 +108,7 @@ export const settings = <R>(options: Options<R>): Settings | InvalidSpec => {
   return { strategy, intensity, period: nanos.value, backoff, autoShutdown, maxChildren }
 }
 
-/**
- * Returns the error in a child's specification, given the supervisor's `autoShutdown`; undefined: the specification is
- * valid.
- */
+/** Returns the error in a child's specification; undefined: the specification is valid. */
 export const problemOf = <R>(child: ChildSpec<R>, autoShutdown: AutoShutdown): string | undefined => {
   const { restart = "permanent", shutdown, type = "worker" } = child
   if (typeof child.id !== "string" || child.id === "") return "a child needs an id"

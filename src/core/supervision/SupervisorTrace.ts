@@ -30,10 +30,7 @@ export type TraceEvent =
       readonly ending: Ending
       readonly exit: Exit.Exit<unknown, unknown>
     }
-  /**
-   * A child is being restarted. `attempt`: number of restarts within the current period. `wait`: delay before the
-   * start, in ms.
-   */
+  /** `attempt`: number of restarts within the current period. `wait`: delay before the start, in ms. */
   | { readonly _tag: "Restarting"; readonly child: string; readonly attempt: number; readonly wait: number }
   /** The start of an exclusive child waits until its abandoned incarnation has ended. */
   | { readonly _tag: "AwaitsEnd"; readonly child: string }
@@ -47,7 +44,6 @@ export type TraceEvent =
   | { readonly _tag: "Ending"; readonly reason: EndReason; readonly child: string | undefined }
   | { readonly _tag: "Ended"; readonly reason: EndReason }
 
-/** A ring buffer of the newest events. */
 export class TraceRing {
   private readonly capacity: number
   private events: Array<TraceEvent> = []
@@ -65,7 +61,7 @@ export class TraceRing {
     }
   }
 
-  /** Returns the events, oldest first. */
+  /** Oldest first. */
   toArray(): ReadonlyArray<TraceEvent> {
     return [...this.events.slice(this.next), ...this.events.slice(0, this.next)]
   }
