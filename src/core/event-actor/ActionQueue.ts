@@ -11,7 +11,7 @@ import type { Acting } from "./EventSourcedActor.ts"
 import type { Ask } from "./Mail.ts"
 import type { Member } from "./Member.ts"
 
-/** Runs actions that are Effects as fibers. A performer is the incarnation of the scope, and ends with it. */
+/** A performer is the incarnation of the scope, and ends with it. */
 interface Performer {
   perform(effect: Effect.Effect<void, unknown>, ask: Ask | undefined): Fiber.Fiber<void, unknown>
 }

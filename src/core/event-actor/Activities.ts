@@ -10,7 +10,7 @@ import { Cause, Effect, Exit, type Fiber } from "effect"
 import type { Acting, Activity } from "./EventSourcedActor.ts"
 import type { ActorHandle } from "./ActorHandle.ts"
 
-/** Starts activities as fibers. A runner is the incarnation of the scope, and ends with it. */
+/** A runner is the incarnation of the scope, and ends with it. */
 export interface Runner {
   run(effect: Effect.Effect<void, unknown>): Fiber.Fiber<void, unknown>
 }
@@ -51,7 +51,6 @@ export class Activities {
     this.member = member
   }
 
-  /** Whether no activity is running. */
   get isOver(): boolean {
     for (const { fiber } of this.slots) if (fiber !== undefined) return false
     return true

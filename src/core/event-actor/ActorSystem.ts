@@ -12,10 +12,7 @@ import { TurnScheduler } from "./TurnScheduler.ts"
 
 export interface Options {
   readonly log: Log
-  /**
-   * Maximum number of waiting messages of one actor. When it is reached, mail from outside waits or is refused.
-   * Default: 1,024.
-   */
+  /** Maximum number of waiting messages per actor; beyond it, mail from outside waits or is refused. Default: 1,024. */
   readonly capacity?: number
   /** True in tests: states are frozen, checked to be plain data, and compared with the result of `apply`. */
   readonly strict?: boolean

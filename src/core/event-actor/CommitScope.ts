@@ -143,10 +143,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     else this.wait()
   }
 
-  /**
-   * Handles an ask. If no mail is queued, the ask is handled immediately on the asker's call stack, because the asker
-   * waits anyway.
-   */
+  /** If no mail is queued, the ask is handled on the asker's call stack, because the asker waits anyway. */
   ask(ask: Ask<Member>, isFollowing: boolean): void {
     const { member } = ask
     const { status } = this
@@ -162,10 +159,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     scheduler.alone(() => this.macrostep(member, ask))
   }
 
-  /**
-   * Cancels an ask whose asker was interrupted. If the ask was not handled yet, it no longer takes up room in the
-   * mailbox.
-   */
+  /** Cancels an ask whose asker was interrupted; if it was not handled yet, its place in the mailbox becomes free. */
   giveUp(ask: Ask<Member>): void {
     ask.resume = undefined
     ask.end(Exit.interrupt())
@@ -186,10 +180,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     return actions === undefined || actions.size < MAX_ACTIONS
   }
 
-  /**
-   * Queues a sender until the mailbox has room. The sender keeps waiting during a restart of the scope. The returned
-   * function ends the wait.
-   */
+  /** The sender keeps waiting during a restart of the scope. The returned function ends the wait. */
   waitForRoom(member: Member, item: unknown, resume: () => void): () => void {
     const leave = (this.the.room ??= new SenderQueue<Member>()).wait(member, {
       item,
@@ -254,7 +245,6 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     return this.runesAhead > 0 && this.runesAhead >= log.share(scheduler.waiting)
   }
 
-  /** Handles a message, and all messages between siblings that it causes. */
   private macrostep(member: Member, item: unknown): void {
     const { log, macrostep, metrics } = this.system
     let unit: ScopeCommit | undefined
@@ -453,10 +443,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     }
   }
 
-  /**
-   * Called when the log could not append the unit's runes. Its message will be handled again; `refold` resets the
-   * states.
-   */
+  /** Called when the log could not append the unit. Its message is handled again; `refold` resets the states. */
   failed(unit: ScopeCommit, error: unknown, culprit: boolean): void {
     const undone = (this.the.undone ??= new Rollback())
     this.runesAhead -= unit.runes.length
@@ -563,10 +550,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     this.empty(() => true, reason)
   }
 
-  /**
-   * Removes the mail of the actors for which `isOne` is true: tells are dead-lettered, asks fail, and senders no longer
-   * wait for room.
-   */
+  /** For the actors that `isOne` selects: tells are dead-lettered, asks fail, and senders no longer wait for room. */
   private empty(isOne: (member: Member) => boolean, reason: "restarting" | "stopped"): void {
     const lost = this.mail?.takeOut(isOne) ?? []
     if (this.mail?.size === 0) this.mail = undefined

@@ -114,7 +114,6 @@ const make = Effect.fnUntraced(function* (options: { readonly capacity: number; 
 
 export const layerMemory = (capacity = 256): Layer.Layer<DeadLetters> => Layer.effect(DeadLetters, make({ capacity }))
 
-/** Stores dead letters in memory and appends them to the log. */
 export const layer = (capacity = 256): Layer.Layer<DeadLetters, never, EventLog> =>
   Layer.effect(
     DeadLetters,

@@ -53,9 +53,7 @@ export const LATER: unique symbol = Symbol.for("agentd/event-actor/LATER")
 /** A rune as `decide` returns it. The macrostep adds id, seq, stream, time and cause. */
 export interface Draft {
   readonly kind: string
-  /**
-   * Name of a part of the actor, such as a seat or a tool call. The function `parts` must return true for this name.
-   */
+  /** Name of a part of the actor, such as a seat or a tool call; `parts` must return true for it. */
   readonly actor?: string
   readonly from?: string | null
   readonly to?: string | null
@@ -108,15 +106,9 @@ export interface Context {
   readonly now: number
   /** In `decide`: the eventId that its first rune will get. In `join`: the eventId of the rune. */
   readonly nextId: number
-  /**
-   * In `decide`: the sequence number in the stream that its first rune will get. In `join`: the sequence number of the
-   * rune.
-   */
+  /** In `decide`: the sequence number that its first rune will get in the stream. In `join`: that of the rune. */
   readonly nextSeq: number
-  /**
-   * The rune that caused this message: a rune of this macrostep, or the rune that the sender gave as the cause. Null:
-   * none.
-   */
+  /** Cause of this message: a rune of this macrostep, or the one that the sender gave as the cause. Null: none. */
   readonly cause: Cause | null
   /** Token of the current ask, with which it can be answered later (`LATER`); 0: the message is a tell. */
   readonly ask: number
@@ -170,10 +162,7 @@ export interface EventSourcedActor<S, M, A = never, E = never, R = never> {
   readonly join?: (state: S, rune: Rune, context: Context) => Joined<S, A> | Refusal | Refuse<E> | undefined
   /** Whether `actor` names a part of this actor; the part's runes then belong to this actor. See `Draft.actor`. */
   readonly parts?: (actor: string) => boolean
-  /**
-   * Returns true if postponed mail must be retried after this change of the state. Default: if the state is another
-   * object.
-   */
+  /** Whether postponed mail is retried after this change of the state. Default: if the state is another object. */
   readonly comesBack?: (before: S, after: S) => boolean
   /**
    * Called when a macrostep is accepted, before its runes are durable; used to keep an index such as unique names. If

@@ -33,7 +33,6 @@ export interface Stepping {
   readonly clock: { readonly currentTimeMillisUnsafe: () => number }
   readonly isStrict: boolean
   readonly putOff: { tokenOf(ask: Ask): number }
-  /** Reports a message that came too late and is discarded. */
   stale(member: Member, message: unknown): void
 }
 
@@ -81,10 +80,7 @@ export class Macrostep implements Context {
     return this.asked === undefined ? 0 : this.system.putOff.tokenOf(this.asked)
   }
 
-  /**
-   * Handles a message. Returns undefined if the message came too early and must be postponed. If it throws, the
-   * macrostep has been undone.
-   */
+  /** Undefined: the message came too early and must be postponed. If `run` throws, the macrostep has been undone. */
   run(scope: Stepped, member: Member, item: unknown): ScopeCommit | undefined {
     const unit = new ScopeCommit(scope, member, item)
     const { log } = this.system
@@ -124,7 +120,6 @@ export class Macrostep implements Context {
     return unit
   }
 
-  /** Handles messages between siblings until none is left. */
   private siblings(): void {
     const { inner, unit } = this
     for (let index = 0; index < inner.length && !unit.isRefused; index++) {
@@ -302,10 +297,7 @@ export class Macrostep implements Context {
     return draft.visibility === undefined ? full : { ...full, visibility: draft.visibility }
   }
 
-  /**
-   * Copies the message's field `heard` to the first rune of the macrostep. `heard` tells how far the sender had read
-   * its input.
-   */
+  /** Copies the message's `heard` (how far the sender had read its input) to the first rune of the macrostep. */
   private placed(draft: RuneDraft): RuneDraft {
     const { item, runes } = this.unit
     if (runes.length > 0) return draft

@@ -43,10 +43,7 @@ export class Mail {
   }
 }
 
-/**
- * A timer's message. The message is void if the actor's newest state, which may not be durable yet, no longer has this
- * timer.
- */
+/** A timer's message: void if the actor's newest state, durable or not, no longer has this timer. */
 export class Due extends Mail {
   readonly key: string
   readonly since: number
@@ -71,10 +68,7 @@ export const PUT_OFF_AT_MOST = 60_000
 /** The put-off asks for which the current fiber works; used to detect cycles of asks. */
 export const Asking = Context.Reference<ReadonlyArray<Ask>>("agentd/event-actor/Asking", { defaultValue: () => [] })
 
-/**
- * True in a fiber that performs an action. Its messages follow from accepted mail, and are accepted even if a mailbox
- * is full.
- */
+/** True in a fiber that performs an action: its messages follow from accepted mail, so a full mailbox accepts them. */
 export const Performing = Context.Reference<boolean>("agentd/event-actor/Performing", { defaultValue: () => false })
 
 export class Ask<A extends Addressee = Addressee> extends Mail {
@@ -128,7 +122,6 @@ export interface Alarm {
   after(ms: number, task: () => void): () => void
 }
 
-/** The put-off asks, which later messages answer, by token. */
 export class PutOffAsks {
   private readonly asks = new Map<number, Ask>()
   private readonly alarm: Alarm

@@ -22,10 +22,7 @@ export class MailQueue<M> {
   member: M = undefined as never
   item: unknown = undefined
 
-  /**
-   * Creates a queue. `pairs`: the initial mail, member and message in turn. The caller must not use the array
-   * afterwards.
-   */
+  /** `pairs`: the initial mail, member and message in turn. The caller must not use the array afterwards. */
   constructor(pairs: Array<unknown>) {
     this.back = pairs
   }

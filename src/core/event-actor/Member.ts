@@ -22,10 +22,7 @@ const nameIn = (state: unknown): string | undefined =>
     ? state.state
     : undefined
 
-/**
- * Returns the state's name if the actor is a state machine, or if its field `now` contains the state of a machine.
- * Null: neither.
- */
+/** Null: the actor is no state machine, and its field `now` does not contain the state of one. */
 const stateOf = (state: unknown): string | null =>
   nameIn(state) ??
   (typeof state === "object" && state !== null && "now" in state ? nameIn(state.now) : undefined) ??

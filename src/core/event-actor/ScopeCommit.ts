@@ -66,10 +66,7 @@ export class ScopeCommit implements Unit {
   lost: Array<Kept> | undefined = undefined
   kept: Array<Postponed> | undefined = undefined
   acts: Array<Act> | undefined = undefined
-  /**
-   * The refusal's error, if the macrostep was refused and writes nothing. `why`: the kind of refusal, which decides how
-   * a tell is treated.
-   */
+  /** Set if the macrostep was refused and writes nothing. `why` decides how a tell is treated. */
   refused: unknown = undefined
   why: "stale" | "illegal" | "refused" = "refused"
   /** The eventId that must be durable before the macrostep is completed and answered. */

@@ -27,10 +27,7 @@ export class ScopeIncarnation implements ChildHandle {
   private life: Life | undefined = undefined
   ending: Exit.Exit<void, unknown> | undefined = undefined
   private observer: ExitObserver | undefined = undefined
-  /**
-   * The supervisor's request: keep running ("life"), end ("end"), or end immediately even if work is unfinished
-   * ("kill").
-   */
+  /** The supervisor's request: keep running, end, or end immediately even if work is unfinished ("kill"). */
   wanted: "life" | "end" | "kill" = "life"
   /** The reported exit; undefined until the end was reported. */
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
@@ -90,10 +87,7 @@ export class ScopeIncarnation implements ChildHandle {
     return this.life === undefined || this.life.fiber.pollUnsafe() !== undefined
   }
 
-  /**
-   * Reports the end of the incarnation to all observers, with the Exit of its fiber if it had one. Fibers that are
-   * still running are abandoned.
-   */
+  /** Reports the Exit of the fiber, if there was one, to all observers. Fibers that still run are abandoned. */
   report(): void {
     if (this.exit !== undefined) return
     const exit = this.life?.fiber.pollUnsafe() ?? this.ending ?? Exit.interrupt()

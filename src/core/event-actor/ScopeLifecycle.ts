@@ -77,10 +77,7 @@ export abstract class ScopeLifecycle<R> {
   status: Status = "unstarted"
   incarnation: ScopeIncarnation | undefined = undefined
   private isClosing = false
-  /**
-   * Cancels the current timer: the grace period while the scope is stopping, or the time limit of waiting mail while it
-   * is down.
-   */
+  /** Cancels the timer: of the grace period while the scope is stopping, of waiting mail while it is down. */
   private alarm: (() => void) | undefined = undefined
 
   constructor(system: System, { id, restart = "permanent", shutdown = GRACE, stream }: ScopeOptions) {
@@ -122,10 +119,7 @@ export abstract class ScopeLifecycle<R> {
     return this.begin as ScopeStart<R>
   }
 
-  /**
-   * Starts an incarnation, without creating a fiber. The actors start with their committed states, and the waiting mail
-   * is handled.
-   */
+  /** Creates no fiber. The actors start with their committed states, and the waiting mail is handled. */
   private begin(by: Hold): ChildHandle | Ignore {
     if (this.isClosing) return ignore
     const before = this.incarnation
@@ -146,9 +140,7 @@ export abstract class ScopeLifecycle<R> {
     })
   }
 
-  /**
-   * Called when a message, an action or an activity fails. The incarnation ends, and its supervisor receives the cause.
-   */
+  /** Called when a message, action or activity fails. The incarnation ends; its supervisor receives the cause. */
   crashed(cause: Cause.Cause<unknown>): void {
     if (this.status !== "running") return
     this.system.metrics.crashes += 1
@@ -245,9 +237,7 @@ export abstract class ScopeLifecycle<R> {
     this.status = "gone"
   }
 
-  /**
-   * Closes the scope permanently: the scope stops, its mail is dead-lettered, its asks fail, and it is never restarted.
-   */
+  /** Permanent: the scope stops, its mail is dead-lettered, its asks fail, and it is never restarted. */
   close(): void {
     if (this.isClosing) return
     this.isClosing = true

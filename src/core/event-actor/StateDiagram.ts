@@ -134,10 +134,7 @@ const targetsOf = (machine: AnyMachine, cell: AnyCell): ReadonlyArray<ReadonlyAr
     `\`${branch.rune ?? machine.rune}\``
   ])
 
-/**
- * Returns the table of all transitions. Equal cells share a row, and each branch is one line. Shared branch lists have
- * their own tables.
- */
+/** Equal cells share a row, and each branch is one line. Shared branch lists have their own tables. */
 export const transitions = (machine: AnyMachine): string => {
   const all = statesOf(machine)
   const choices = choicesOf(machine)

@@ -17,10 +17,7 @@ export type Refusal =
   /** The sender has a bug: an ask is refused, and a tell is dead-lettered. */
   | "illegal"
 
-/**
- * A transition to another state. Guards and actions are given by name, not as functions, so that the table can be
- * printed.
- */
+/** Guards and actions are given by name, not as functions, so that the table can be printed. */
 export interface Branch<S, G, A, K> {
   readonly to: S
   readonly when?: G
@@ -85,10 +82,7 @@ export interface Machine<
   readonly updates: { readonly [u in U]: (data: D, event: E) => D }
   readonly actions: { readonly [a in A["_tag"]]: (data: D, event: E) => Extract<A, { _tag: a }> }
   readonly timers: { readonly [t in T]: Timer<E, D> }
-  /**
-   * States that the machine leaves immediately. The rune that enters the state also leaves it, by the event returned
-   * here.
-   */
+  /** States that the machine leaves in the rune that enters them, by the event returned here. */
   readonly passing?: { readonly [s in S]?: (data: D) => E }
   /** Computes the payload fields of each rune kind, in addition to the whole event. */
   readonly fields: { readonly [k in K]?: (data: D, event: E) => Payload }
@@ -245,20 +239,14 @@ export interface Moved {
   readonly payload: Payload
 }
 
-/**
- * Applies one of the machine's own runes to its state. Throws if the machine refuses the rune's event: the log is
- * damaged.
- */
+/** Applies one of the machine's own runes. Throws if the machine refuses its event: the log is damaged. */
 export const evolve = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   snapshot: Snapshot<S, D>,
   rune: Moved
 ): Snapshot<S, D> => evolveBy(machine, snapshot, rune.payload["event"] as E, rune)
 
-/**
- * Applies an event to the machine's state. `rune` records the event: it is the machine's own rune, or a rune that the
- * machine joined.
- */
+/** `rune` records the event: it is the machine's own rune, or a rune that the machine joined. */
 export const evolveBy = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   snapshot: Snapshot<S, D>,
@@ -272,10 +260,7 @@ export const evolveBy = <S extends string, E extends Tagged, D, A extends Tagged
   )
 }
 
-/**
- * Creates the error for a rune whose `moves` names this machine although the rune does not concern it. The log is
- * damaged.
- */
+/** For a rune whose `moves` names this machine although it does not concern the machine: the log is damaged. */
 export const notJoined = ({ name }: { readonly name: string }, { eventId, kind }: Pick<Rune, "eventId" | "kind">) =>
   new Error(`${name}: rune ${eventId} (${kind}) does not concern this machine: the log does not fold`)
 

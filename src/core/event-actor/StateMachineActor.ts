@@ -46,10 +46,7 @@ export interface Parts<S extends string, E extends Tagged, D, A extends Tagged, 
   readonly data: D
   /** Returns what a transition causes, in addition to the actions in the table. */
   readonly follow?: (move: Moved<S, E, D>) => Follow<X> | Refuse<F> | undefined
-  /**
-   * Returns the event that this machine derives from a sibling's rune; undefined: the rune does not concern this
-   * machine. Pure.
-   */
+  /** Derives an event from a sibling's rune; undefined: the rune does not concern this machine. Pure. */
   readonly joins?: (rune: Rune, state: Snapshot<S, D>) => E | undefined
   /** Performs the actions of the table and of `follow`, after the macrostep is committed. */
   readonly perform?: (action: A | X, acting: Acting<Snapshot<S, D>, E, F>) => Effect.Effect<void, unknown, R> | void

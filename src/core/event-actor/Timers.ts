@@ -82,10 +82,7 @@ export class Timers {
     this.arm(timer, entry)
   }
 
-  /**
-   * Converts a start time to the monotonic clock. Uses the value of another timer with the same start or, if there is
-   * none, the wall clock.
-   */
+  /** Converts to the monotonic clock, by another timer with the same start or, if there is none, by the wall clock. */
   private beganAt(since: number): number {
     for (const entry of this.entries?.values() ?? []) if (entry.since === since) return entry.began
     const { clock, monotonic } = this.time

@@ -42,10 +42,7 @@ export class TurnScheduler {
     if (!this.isBusy) this.plan()
   }
 
-  /**
-   * Runs the task as a separate turn. Turns that it causes are queued, so that its own replies and tells do not
-   * interrupt it.
-   */
+  /** Runs the task as a separate turn. Turns that it causes are queued, so that they do not interrupt it. */
   alone(task: () => void): void {
     if (this.isBusy) return task()
     this.isBusy = true

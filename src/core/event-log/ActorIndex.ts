@@ -120,9 +120,7 @@ export class ActorIndex implements BackgroundTask {
   private readonly threads = new Map<string, number>()
   /** eventId of the newest indexed rune. */
   private place = 0
-  /**
-   * All threads with an id up to this one have no entries of deleted runes. Undefined if no thread has such entries.
-   */
+  /** Threads with an id up to this one have no entries of deleted runes. Undefined: no thread has such entries. */
   private cleared: number | undefined
   /** Number of consecutive steps that found the file locked. */
   private locked = 0

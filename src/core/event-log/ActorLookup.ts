@@ -70,10 +70,7 @@ const filedAs = (name: string): string | undefined => {
 
 const namesIn = ({ actor, actors }: Selection) => (actor === undefined ? actors : [actor])
 
-/**
- * The names in the index that cover all runes of the selection. Undefined if the selection names no actor, or one
- * without such a name.
- */
+/** Undefined if the selection names no actor, or one without a single name that covers its runes in the index. */
 const filedOf = (selection: Selection): ReadonlyArray<string> | undefined => {
   const names = namesIn(selection)?.map(filedAs)
   return names?.every((name) => name !== undefined) ? [...new Set(names)] : undefined

@@ -63,9 +63,7 @@ class Moves {
 
 const NONE: ReadonlyArray<never> = []
 
-/**
- * A list that alternates between a stream and its state before an append. The state is undefined if the stream was new.
- */
+/** Alternates between a stream and its state before an append; the state is undefined if the stream was new. */
 type Replaced = ReadonlyArray<string | StreamState | undefined>
 
 const COMPACT_FROM = 1_024
@@ -112,10 +110,7 @@ export class AdmissionState {
     return !this.halted.has(stream) && !this.isSealed(stream)
   }
 
-  /**
-   * The guard's states of a stream, including runes that are not durable yet. Undefined if the stream must be read
-   * first.
-   */
+  /** Includes runes that are not durable yet. Undefined if the stream must be read first. */
   guardOf(stream: string): States | undefined {
     return this.statesOf(this.streams.get(stream))
   }
@@ -224,10 +219,7 @@ export class AdmissionState {
     return guard instanceof UnreadGuard ? guard.states : guard
   }
 
-  /**
-   * Returns the guard's states. Throws if the stream was not read yet: the caller must recover a stream before it
-   * writes to it.
-   */
+  /** Throws if the stream was not read yet: the caller must recover a stream before it writes to it. */
   private read(state: StreamState | undefined, { kind, stream }: Rune): States {
     const states = this.statesOf(state)
     if (states === undefined) throw new Error(`${kind} comes before ${stream} was read: recover it first`)

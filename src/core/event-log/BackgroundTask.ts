@@ -22,15 +22,11 @@ export const STEP = 250
 export const FIRST_PAUSE = 10_000
 export const LONGEST_PAUSE = 3_600_000
 
-/**
- * Pause after a step, as a multiple of the step's duration: `QUIET_PAUSE` while nothing is appended, else `BUSY_PAUSE`.
- */
+/** Pause after a step, as a multiple of its duration: `QUIET_PAUSE` while nothing is appended, else `BUSY_PAUSE`. */
 const QUIET_PAUSE = 1
 const BUSY_PAUSE = 9
 
-/**
- * Minimum time (ms) that is charged for a step. Because of it, chores take turns even if the clock does not advance.
- */
+/** Minimum time (ms) charged for a step, so that chores take turns even if the clock does not advance. */
 const LEAST = 0.01
 
 /** Maximum number of consecutive failures of a chore that are reported. */

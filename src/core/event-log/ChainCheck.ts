@@ -57,7 +57,6 @@ export class ChainCheck implements BackgroundTask {
     this.tell()
   }
 
-  /** Whether the actor index has entries for these runes. */
   private isFiled(rows: ReadonlyArray<RuneRow>): boolean {
     try {
       return rows.every((row) => this.actors.holds(row))

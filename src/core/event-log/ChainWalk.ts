@@ -17,7 +17,6 @@ export interface Link {
   readonly hash: string
 }
 
-/** The kind of the rune that records an erasure. */
 const ERASING = "rune.erasing"
 
 const START: Link = { eventId: 0, seq: 0, hash: GENESIS }
@@ -28,10 +27,7 @@ type Break = Pick<Problem, "rule" | "message">
 
 const NONE: ReadonlyArray<Break> = []
 
-/**
- * Problems in the link from a rune to the previous rune of its stream; empty if there are none. The payload is not
- * checked.
- */
+/** Problems in a rune's link to the previous rune of its stream; empty if none. The payload is not checked. */
 export const breaksOf = (rune: StoredRune, last: Link = START): ReadonlyArray<Break> => {
   const number: ReadonlyArray<Break> =
     rune.seq === last.seq + 1
@@ -75,10 +71,7 @@ export class ChainWalk {
     this.before = options.before ?? (() => undefined)
   }
 
-  /**
-   * Starts the walk after deleted runes. `last`: the newest deleted eventId. `links`: the newest deleted rune of each
-   * stream.
-   */
+  /** `last`: the newest deleted eventId. `links`: the newest deleted rune of each stream. */
   begin(last: number, links: ReadonlyArray<Link & { readonly stream: string }>): void {
     for (const { eventId, hash, seq, stream } of links) this.links.set(stream, { eventId, seq, hash })
     this.head = last
@@ -111,9 +104,7 @@ export class ChainWalk {
     this.erasures.set(eventId, left)
   }
 
-  /**
-   * Call this after the last rune. Returns the erased payloads; every other changed payload is reported as a problem.
-   */
+  /** Call this after the last rune. Returns the erased payloads; any other changed payload becomes a problem. */
   end(): ReadonlyArray<Erased> {
     const erased: Array<Erased> = []
     for (const [eventId, { hash, stream }] of this.changed) {

@@ -17,10 +17,7 @@ export interface CopyData {
 
 export type FromCopy = { readonly _tag: "Copied" } | { readonly _tag: "Failed"; readonly failure: Failure }
 
-/**
- * Maximum time (ms) to wait for the writer's lock. The writer locks the database while it checkpoints its write-ahead
- * log.
- */
+/** Maximum time (ms) to wait for the lock that the writer holds while it checkpoints its write-ahead log. */
 const PATIENCE = 10_000
 
 const copy = ({ file, into }: CopyData): void => {

@@ -38,10 +38,7 @@ export interface Options {
   readonly isLazy: (kind: string) => boolean
   /** Hash of the remaining payload after an erasure, by the eventId of the erased rune. */
   readonly erasures: ReadonlyMap<number, string>
-  /**
-   * If a user's setting has deleted old runes: the newest deleted rune of each stream, after which the stream
-   * continues.
-   */
+  /** If a user's setting has deleted old runes: the newest deleted rune of each stream, where the stream continues. */
   readonly begins?: ReadonlyArray<SegmentHead>
   /** The only stream to check; if omitted, all streams. */
   readonly only?: string | undefined
@@ -143,10 +140,7 @@ export class Cuts {
   }
 }
 
-/**
- * The erasures that intact runes of the home stream record: the hash of the remaining payload, by the eventId of the
- * erased rune.
- */
+/** Hash of the remaining payload, by the eventId of the erased rune, as intact runes of the home stream record it. */
 export const erasuresIn = (places: Iterable<Place>, home: string): ReadonlyMap<number, string> => {
   const found = new Map<number, string>()
   for (const { row } of places) {

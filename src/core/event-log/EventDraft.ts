@@ -28,10 +28,7 @@ export const defaultLimits: Limits = { maxRuneBytes: 1024 * 1024, maxDrafts: 409
 /** Removes known secrets from JSON text. */
 export type Scrub = (json: string) => string
 
-/**
- * Whether a name can be stored. Control characters and lone surrogates are rejected, because some stores change them in
- * text columns.
- */
+/** Control characters and lone surrogates are rejected, because some stores change them in text columns. */
 const plain = (name: string): boolean =>
   // oxlint-disable-next-line no-control-regex
   name.length <= MAX_NAME && name.isWellFormed() && !/[\u0000-\u001f]/.test(name)
@@ -72,10 +69,7 @@ class PlainNames {
 const refuse = ({ actor, kind }: RuneDraft, rule: string, message: string): RuneRefused =>
   new RuneRefused({ kind, rule, message: `${kind} (${actor}): ${message}` })
 
-/**
- * Size in UTF-8 bytes if it exceeds `most`, else undefined. Bytes are counted only if the text is long enough to exceed
- * `most`.
- */
+/** Size in UTF-8 bytes if it exceeds `most`, else undefined. A text too short to exceed it is not counted. */
 const bytesOver = (text: string, most: number): number | undefined => {
   if (text.length * 3 <= most) return undefined
   const bytes = Buffer.byteLength(text)
@@ -137,10 +131,7 @@ export class EventDraft {
     return all
   }
 
-  /**
-   * Prepares a draft whose caller does not wait until it is durable. Refuses a kind that is not lazy, because folds can
-   * read it.
-   */
+  /** Refuses a kind that is not lazy, because folds can read it. */
   prepareLazy(draft: RuneDraft): Prepared | RuneRefused {
     return this.kinds.get(draft.kind)?.lazy === false
       ? refuse(draft, "schema", "the kind is not lazy: it is appended, and waited for")

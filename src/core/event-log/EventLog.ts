@@ -52,9 +52,7 @@ export interface StreamHead {
 export interface Sealing {
   /** Highest eventId that may be moved. */
   readonly upTo: number
-  /**
-   * Time in ms since the epoch. The first rune of this time or later stays in the store, and so do all runes after it.
-   */
+  /** Ms since the epoch. The first rune of this time or later stays in the store, with all runes after it. */
   readonly before: number
   /** Minimum number of runes in a segment. With fewer, nothing is moved. */
   readonly least: number
@@ -124,10 +122,7 @@ export interface Reading {
   readonly aside: ReadonlyArray<SetAside>
   /** Message that acknowledged runes are missing; absent if none are missing. */
   readonly behind?: string
-  /**
-   * Message about archives of an older agentd that could not be restored into the log, with one line for each
-   * conversation.
-   */
+  /** Text about archives of an older agentd that could not be restored, with one line for each conversation. */
   readonly archives?: string
 }
 
@@ -161,9 +156,7 @@ export interface Checked {
 export class EventLog extends Context.Service<
   EventLog,
   {
-    /**
-     * Appends in order and atomically. Returns the runes, with their positions, seqs and times, when they are durable.
-     */
+    /** In order and atomic. Returns the runes, with their positions, seqs and times, when they are durable. */
     readonly append: (
       drafts: ReadonlyArray<RuneDraft>
     ) => Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused>
@@ -260,9 +253,7 @@ export class EventLog extends Context.Service<
     /** Emits the streams that are known to be damaged, then each one that is found later. */
     readonly damages: Stream.Stream<Damage>
     readonly reading: Effect.Effect<Reading>
-    /**
-     * Records that a feature works without a part of a stream. `reading` lists the part, and the user is mailed once.
-     */
+    /** Records that a feature works without a part of a stream: `reading` lists it, and the user is mailed once. */
     readonly setAside: (part: SetAside) => Effect.Effect<void>
     readonly streams: Effect.Effect<ReadonlyArray<StreamHead>, StorageError>
     /**

@@ -36,10 +36,7 @@ export const codeOf = (error: unknown): number | undefined =>
 const PASSING = new Set([5, 6, 10, 13])
 /** SQLite result codes that are the fault of the append itself: too big, constraint, mismatch, range. */
 const REFUSED = new Set([18, 19, 20, 25])
-/**
- * SQLite result codes for a primary key, unique value or rowid that already exists: another program writes to the
- * store.
- */
+/** SQLite result codes for a key, unique value or rowid that exists already: another program writes to the store. */
 export const TAKEN = new Set([1555, 2067, 2579])
 
 export const isLocked = (error: unknown): boolean => [5, 6].includes((codeOf(error) ?? 0) & 0xff)

@@ -34,10 +34,7 @@ export const anchorIn = (file: string): Anchor | undefined => {
   }
 }
 
-/**
- * Describes how the store differs from the anchor file. Undefined if the store has the rune, or has moved it out of its
- * table.
- */
+/** How the store differs from the anchor; undefined if it has the rune, or has moved it out of its table. */
 export const behind = (database: Database, { eventId, hash: of }: Anchor): string | undefined => {
   const head = (database.prepare("SELECT event_id FROM head").get()?.["event_id"] ?? 0) as number
   if (head < eventId) {

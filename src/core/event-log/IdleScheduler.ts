@@ -9,9 +9,7 @@
 
 /** Time (ms) without a request after which housekeeping starts. */
 export const QUIET = 200
-/**
- * Time (ms) without a request after which chores run for the first time. Until then, the program counts as starting.
- */
+/** Time (ms) without a request until chores first run. Until then, the program counts as starting. */
 export const SETTLED = 2_000
 /** Maximum time (ms) after the start until chores run for the first time, even if requests continue to arrive. */
 export const AT_LAST = 30_000

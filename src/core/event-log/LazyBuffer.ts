@@ -7,10 +7,7 @@ import type { Prepared } from "./Log.ts"
 import * as LogRules from "./LogRules.ts"
 import type { RuneDraft } from "./Rune.ts"
 
-/**
- * Maximum number of streams whose losses are counted separately. Losses of further streams are reported in the home
- * stream.
- */
+/** Maximum number of streams whose losses are counted separately. Further losses count for the home stream. */
 const MAX_STREAMS = 1_000
 
 /** A prepared draft, and the time when the buffer received it (ms since the epoch). */

@@ -55,10 +55,7 @@ export interface Log {
    * exactly the stored one.
    */
   prepare(draft: RuneDraft): Prepared | RuneRefused
-  /**
-   * Returns why the unit may not be written (an invariant, or a sealed or halted stream); undefined if it may. Appends
-   * nothing.
-   */
+  /** Why the unit may not be written (an invariant, or a sealed or halted stream); else undefined. Appends nothing. */
   refuses(unit: Unit): RuneRefused | undefined
   /**
    * Accepts the whole unit, with its positions. Returns true if the unit is already durable. If this method throws,
@@ -84,10 +81,7 @@ export const Log = Context.Service<Log>("agentd/event-log/Log")
  * that gather meanwhile.
  */
 export const ALONE = 384
-/**
- * Number of runes in flight that several owners share. It is small, because the first rune of a new owner waits behind
- * them.
- */
+/** Number of runes in flight that several owners share. Small, because a new owner's first rune waits behind them. */
 export const TOGETHER = 32
 /** Minimum number of runes that each owner may have in flight. */
 export const LEAST_SHARE = 2
@@ -146,10 +140,7 @@ export class Flight {
     for (const [eventId, owner] of all) if (eventId <= durable) owner.rest()
   }
 
-  /**
-   * Undoes the oldest append, which the store refused, and all later appends. `hasCulprit`: false if no single append
-   * is at fault.
-   */
+  /** Undoes all appends, the oldest of which the store refused. `hasCulprit`: false if no single append is at fault. */
   fail(error: unknown, hasCulprit = true): void {
     const hit = new Set<Owner>(this.waiting.map(([, owner]) => owner))
     this.waiting = []

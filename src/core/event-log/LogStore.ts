@@ -36,9 +36,7 @@ export type Change =
   | { readonly _tag: "PutBack"; readonly payloads: PutBack }
   /** Deletes the rows of a segment in the background. Sent when the rune that records the segment is durable. */
   | { readonly _tag: "Leave"; readonly made: Made }
-  /**
-   * Lists one file instead of all segments up to it. Sent when the rune that records the deleted segments is durable.
-   */
+  /** Lists one file instead of all segments up to it. Sent when the rune that records the deletion is durable. */
   | { readonly _tag: "Forget"; readonly made: Made }
   /** Erases texts of a payload, and the snapshots that can contain these texts. */
   | { readonly _tag: "Rewrite"; readonly erasing: Erasing }

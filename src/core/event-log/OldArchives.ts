@@ -145,10 +145,7 @@ const lackingIn = Effect.fnUntraced(function* ({ newest, reader }: Parts, stream
   return lacking
 })
 
-/**
- * Returns the payload to restore, without the texts that were erased. Undefined if the payload is not the one that was
- * appended.
- */
+/** Without the texts that were erased. Undefined if the payload is not the one that was appended. */
 const checked = (payload: string, hash: string, erasing: Erasing | undefined): string | undefined => {
   const own = hashPayload(payload)
   if (erasing === undefined) return own === hash ? payload : undefined
@@ -185,10 +182,7 @@ const place = Effect.fnUntraced(function* (
   }
 })
 
-/**
- * Reads an archive and restores its payloads. If the file could not be read to its end, returns the reason, else
- * undefined.
- */
+/** Reads an archive and restores its payloads. Returns why the file could not be read to its end, else undefined. */
 const read = Effect.fnUntraced(function* (parts: Parts, { lacking, path }: Volume) {
   const erasures = yield* parts.erasures
   let payloads = new Map<number, string>()
@@ -225,10 +219,7 @@ const read = Effect.fnUntraced(function* (parts: Parts, { lacking, path }: Volum
 const attempt = <A>(path: string, work: () => A) =>
   Effect.try({ try: work, catch: (cause) => storageError(path, cause) })
 
-/**
- * Restores one archive into the log. Returns why the archive must be kept; undefined if all its payloads are in the
- * log.
- */
+/** Returns why the archive must be kept; undefined if all its payloads are in the log. */
 const restore = Effect.fnUntraced(function* (parts: Parts, path: string, stream: string) {
   const before = yield* lackingIn(parts, stream)
   if (before.size > 0) {
@@ -250,10 +241,7 @@ const restore = Effect.fnUntraced(function* (parts: Parts, path: string, stream:
   return { message, isDamaged: true }
 })
 
-/**
- * Free disk space (bytes) that is needed to restore an archive: for the store, its write-ahead log, and a second copy
- * of one segment.
- */
+/** Free disk space (bytes) to restore an archive: the store, its write-ahead log, a second copy of one segment. */
 const neededFor = ({ segments }: Parts, path: string): Effect.Effect<number> =>
   Effect.map(
     sizeOf(path),

@@ -169,10 +169,7 @@ const BY_FIRST: ReadonlyMap<number, typeof SHAPES> = Map.groupBy(SHAPES, ([prefi
 /** Minimum number of characters in a key. */
 const MIN_KEY = 14
 const AWS_KEY = 20
-/**
- * Maximum number of offsets in one word at which a key is searched: after the letters of an escape sequence, and after
- * dashes.
- */
+/** Maximum number of offsets in a word at which a key is searched: after escape letters and after dashes. */
 const MAX_STARTS = 6
 const WEB_TOKEN = "eyJ"
 const MIN_TOKEN_PART = 10
@@ -189,9 +186,7 @@ const PARAMETERS = new Set(
 )
 const MIN_PARAMETER = 8
 
-/**
- * Whether a text looks like a key: it mixes digits with letters, or has no dash or underscore. Identifiers seldom do.
- */
+/** Whether the text mixes digits with letters, or has no dash or underscore; identifiers seldom do. */
 const isRandom = (text: string, from: number, to: number): boolean => {
   if (isMixed(text, from, to)) return true
   for (let at = from; at < to; at++) {
@@ -226,9 +221,7 @@ const isKey = (text: string, from: number, to: number): boolean =>
       to - from >= prefix.length + least && text.startsWith(prefix, from) && isRandom(text, from + prefix.length, to)
   ) === true || isAwsKey(text, from, to)
 
-/**
- * Offsets in a word at which a key can begin: at the start, after the letters of an escape sequence, or after a dash.
- */
+/** A key can begin at the start of the word, after the letters of an escape sequence, or after a dash. */
 const startsIn = (text: string, from: number, to: number): ReadonlyArray<number> => {
   const starts = [from]
   if (isEscaped(text, from)) starts.push(from + 1, from + 5)
@@ -247,10 +240,7 @@ const startsIn = (text: string, from: number, to: number): ReadonlyArray<number>
 const HINT =
   /sk-|[rs]k_live_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AIza|ya29|npm_|hf_|dop_v1_|pypi-|AGE-SECRET|gsk_|xai-|AKIA|ASIA|\.eyJ|-----BEGIN|:\/\/|[?&][\w-]/
 
-/**
- * Finds secrets by their shape, word by word. `isInKey`: true while the body of a private key continues from one text
- * to the next.
- */
+/** `isInKey`: true while the body of a private key continues from one text to the next. */
 class Shapes {
   readonly spans: Array<Span> = []
   isInKey: boolean

@@ -364,10 +364,7 @@ interface Draft {
 /** Maximum number of cut streams that the rune `log.repaired` lists. */
 const MAX_TOLD = 500
 
-/**
- * Free disk space (bytes) that a repair needs: for a copy of the store and its segments, the new store and its
- * write-ahead log.
- */
+/** Free disk space (bytes): a copy of the store and its segments, the new store and its write-ahead log. */
 const neededFor = ({ file, segments }: Opened, cuts: Cuts): number => {
   const whole = wholeOf(segments, cuts)
   let bytes = 3 * storeBytes(file)

@@ -172,10 +172,7 @@ const write = Effect.fnUntraced(function* (
   }).pipe(Effect.onError(() => Effect.ignore(attempt(() => writer.abandon()))))
 })
 
-/**
- * Deletes the segments that may be deleted. Returns the rune that records the deletion; undefined if there are no such
- * segments.
- */
+/** Returns the rune that records the deletion; undefined if no segment may be deleted. */
 export const forget =
   (parts: Parts, of: Options) =>
   (forgetting: Forgetting): Effect.Effect<Rune | undefined, StorageError | RuneRefused> =>

@@ -21,10 +21,7 @@ export const definitionsIn = (database: Database): ReadonlyArray<Definition> =>
     .prepare("SELECT rowid, type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid")
     .all() as unknown as ReadonlyArray<Definition>
 
-/**
- * A text for comparing definitions: equal definitions have equal texts, even if SQLite has stored them in different
- * rows.
- */
+/** Equal definitions have equal texts, even if SQLite has stored them in different rows. */
 export const textOf = (definitions: ReadonlyArray<Definition>): string =>
   JSON.stringify(
     definitions

@@ -13,10 +13,7 @@ export const MIN_VALUE = 6
  * a whole word.
  */
 const MIN_ANYWHERE = 8
-/**
- * Maximum length of a value, in characters. Of a longer value, only single lines are searched, because it is a
- * document.
- */
+/** Maximum length in characters. A longer value is a document: only single lines of it are searched. */
 const MAX_VALUE = 16 * 1024
 /** Minimum length of a line of a multi-line value to count as a secret by itself. */
 const MIN_LINE = 20

@@ -20,13 +20,9 @@ import { syncFolder } from "./SyncFolder.ts"
 
 /** Name of the folder of segments, next to the store. */
 export const SEGMENTS = "segments"
-/** Number of runes in a block. */
 const BLOCK = 256
 const LEVEL = 3
-/**
- * Number of bytes after which the file is synced to disk. A single sync of the whole file at its end would delay other
- * writers.
- */
+/** Number of bytes after which the file is synced: one sync of the whole file would delay other writers. */
 const PIECE = 1_000_000
 const VERSION = 1
 const MAGIC = 0x31534741
@@ -125,10 +121,7 @@ export class PartFile {
     return [offset, frame.length]
   }
 
-  /**
-   * Completes the file. When this method returns, the file is verified and on disk. Throws if its content differs from
-   * the written bytes.
-   */
+  /** When `finish` returns, the file is on disk. Throws if its content differs from the written bytes. */
   finish(file: string, footer: Omit<Footer, "version">, runes: number): Made {
     this.write(closing(footer))
     fs.fsyncSync(this.handle)

@@ -25,10 +25,7 @@ import type { Listed, Segments } from "./Segments.ts"
 import { storageError } from "./StorageFailure.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
-/**
- * Maximum number of stream heads that the rune `segment.sealed` lists. With more, the rune has only the hash of all
- * heads.
- */
+/** Maximum number of stream heads that `segment.sealed` lists. With more, it has only the hash of all heads. */
 const MAX_HEADS = 500
 /** SQLite's result code for a damaged file. */
 const CORRUPT = 11
@@ -52,10 +49,7 @@ const chainsOf = (heads: ReadonlyArray<SegmentHead>) => {
 /** Whether segment files exist. If so, an earlier daemon can have left an unfinished move or deletion. */
 export const isBegun = ({ folder }: Parts): boolean => filesIn(folder).length > 0
 
-/**
- * Moves runes to a segment, within the limits of `sealing`. Returns the rune that records this; undefined if there are
- * too few runes.
- */
+/** Returns the rune that records the move; undefined if there are too few runes. */
 export const seal =
   (parts: Parts, append: Appender["append"], home: string) =>
   (sealing: Sealing): Effect.Effect<Rune | undefined, StorageError | RuneRefused> =>
@@ -109,10 +103,7 @@ export interface Remaking {
   readonly erasures: Effect.Effect<ReadonlyMap<number, Erasing>, StorageError>
 }
 
-/**
- * Whether each rune of the file is intact: with the payload that was appended, or the remaining payload after an
- * erasure.
- */
+/** Whether each rune has the payload that was appended, or the remaining payload after an erasure. */
 const isWhole = (segments: Segments, file: SegmentFile, first: number, erasures: ReadonlyMap<number, Erasing>) => {
   const before = ({ prev, stream }: StoredRune) => segments.at(prev) ?? segments.beginning?.head(stream)
   const walk = new ChainWalk({ after: first - 1, before })

@@ -45,10 +45,7 @@ export const list = (
   }
 }
 
-/**
- * The newest rune outside the store of each stream whose older runes were moved to segments. `stream`: if set, only for
- * this stream.
- */
+/** The newest rune of each stream that was moved to segments. `stream`: if set, only for this stream. */
 export const leftHeadsIn = (database: Database, stream?: string): ReadonlyArray<SegmentHead> => {
   const all = "SELECT stream, event_id AS eventId, seq, hash, sealed, guarded FROM left_heads"
   const rows =
@@ -91,9 +88,7 @@ export class Segments {
     return this.all.findLast((one) => !isThere(one))?.last ?? 0
   }
 
-  /**
-   * The file that replaces the deleted runes; undefined if no runes were deleted. Throws if the file cannot be read.
-   */
+  /** Replaces the deleted runes; undefined if no runes were deleted. Throws if the file cannot be read. */
   get beginning(): BaselineFile | undefined {
     const listed = this.all.find((one) => !isThere(one))
     return listed && (this.known ??= new BaselineFile(listed.content, listed.sha256))

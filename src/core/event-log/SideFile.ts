@@ -74,10 +74,7 @@ export class SideFile {
   private readonly file: string
   private readonly sqlite: Sqlite
   database: Database
-  /**
-   * True if the file cannot be written. The file then stays unchanged until it is replaced (`renew`), or until the next
-   * start.
-   */
+  /** True if the file cannot be written: it stays unchanged until it is replaced (`renew`), or until the next start. */
   isBroken = false
 
   constructor(file: string, sqlite = nodeSqlite) {

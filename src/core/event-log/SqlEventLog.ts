@@ -132,9 +132,7 @@ interface Restored {
   /** Segments, by the eventId of their first rune. Updated while the log is open. */
   readonly told: Map<number, Made>
   readonly checked: Checked | null
-  /**
-   * Snapshots of states that took many runes to fold. They are saved, so that the next start reads only later runes.
-   */
+  /** Snapshots of states that took many runes to fold, saved so that the next start reads only later runes. */
   readonly worth: ReadonlyArray<SnapshotOrder>
 }
 
@@ -318,10 +316,7 @@ const keep = (database: Database, file: string, copy: string): void => {
   }
 }
 
-/**
- * Migrates a store to the current schema, after copying it. If the disk has no space for the copy, the store is not
- * changed.
- */
+/** Copies an older store, then migrates it. Without space for the copy, the store is not changed. */
 const migrate = Effect.fnUntraced(function* (options: Options, giveUpAfter: Duration.Duration) {
   const { file } = options
   const copied = yield* untilItPasses(giveUpAfter)(
@@ -344,7 +339,6 @@ const migrate = Effect.fnUntraced(function* (options: Options, giveUpAfter: Dura
   )
 })
 
-/** Makes sure that the store is complete, exists, and has the current schema. */
 const prepare = (options: Options, giveUpAfter: Duration.Duration) =>
   Effect.andThen(checkWhole(options.file), Effect.andThen(makeFile(options.file), migrate(options, giveUpAfter)))
 
@@ -433,10 +427,7 @@ const writable = (
     return Context.make(EventLog, yield* tellingOf(opened.behind, rules, service)).pipe(Context.add(Log, log))
   })
 
-/**
- * Pause (ms) of a background check after each thousand runes. Checking these takes some 5 ms, so the check uses a tenth
- * of a core.
- */
+/** Pause (ms) of a background check per thousand runes, which take some 5 ms: a tenth of a core. */
 const IDLE = 40
 
 const idly = (file: string): Walk => walkThere(file, IDLE)
@@ -487,9 +478,6 @@ const readable = Effect.fnUntraced(function* (file: string) {
   return StoreEventLog.makeReadOnly(of, rules, file)
 })
 
-/**
- * Opens the file only for reading, even while a daemon writes to it. Appends fail. The head is read from the store each
- * time.
- */
+/** Reads even while a daemon writes to the file. Appends fail. The head is read from the store each time. */
 export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError, LogRules> =>
   Layer.effect(EventLog, readable(options.file))

@@ -37,7 +37,6 @@ interface Place {
   readonly bytes: number | null
 }
 
-/** An SQL condition, and the values for its placeholders. */
 type Condition = readonly [sql: string, ...values: ReadonlyArray<Value>]
 
 const among = (column: string, values: ReadonlyArray<string>): Condition => [

@@ -33,9 +33,7 @@ export interface Parts {
 
 export interface Options {
   readonly store: StoreOptions
-  /**
-   * How long (ms) a write is retried if the file is locked or the disk is full. After that, the log fails permanently.
-   */
+  /** How long (ms) a write is retried if the file is locked or the disk is full, before the log fails permanently. */
   readonly giveUpAfter: number
 }
 
@@ -74,10 +72,7 @@ export abstract class SqliteLog extends AdmittingLog {
     return shareOf(this.flight.owners + ready)
   }
 
-  /**
-   * Throws the storage error if the storage has failed permanently, so that no caller waits for a log that accepts no
-   * more runes.
-   */
+  /** Throws if the storage has failed permanently, so that no caller waits for a log that accepts no more runes. */
   append(unit: Unit): boolean {
     if (this.failure !== undefined) throw this.failure
     this.admission.take(unit, false)

@@ -38,10 +38,7 @@ const HOLES = `(${Array.from({ length: WIDTH }, () => "?").join(",")})`
 const MANY = 8
 
 const PAGE_BYTES = 4096
-/**
- * Size (bytes) at which the write-ahead log is checkpointed: `SOME_BYTES` while nothing is written, `MUCH_BYTES` at any
- * time.
- */
+/** Size (bytes) that triggers a checkpoint: `SOME_BYTES` while nothing is written, `MUCH_BYTES` at any time. */
 export const SOME_BYTES = 500_000
 export const MUCH_BYTES = 1_000_000
 /** Number of pages (8 MB) that the write-ahead log exceeds only if a reader prevents its checkpoint. */
@@ -84,10 +81,7 @@ export class SqliteStore {
   bytes = 0
   /** Whether the write-ahead log is so large that a reader must have prevented its checkpoint. */
   isSwollen = false
-  /**
-   * Position of the newest rune that is in a segment; 0 if there is none. Rows up to it are deleted, or will be deleted
-   * soon.
-   */
+  /** Position of the newest rune in a segment; 0 if there is none. Rows up to it are, or will soon be, deleted. */
   left = 0
 
   constructor({ file, guarded, home, maxBytes, seals }: StoreOptions, sqlite = nodeSqlite) {
@@ -179,18 +173,13 @@ export class SqliteStore {
     return this.left === 0 ? [] : leftHeadsIn(this.database)
   }
 
-  /**
-   * Adds a segment to the store's list, so that its rows may be deleted. The change is durable when this method
-   * returns.
-   */
+  /** Lists a segment, so that its rows may be deleted. The change is durable when this method returns. */
   leave(made: Made): void {
     this.transaction(() => list(this.database, made, this.headsIn(made)))
     this.left = Math.max(this.left, made.last)
   }
 
-  /**
-   * Lists this file instead of the deleted segments that it replaces. The change is durable when this method returns.
-   */
+  /** Lists this file instead of the segments that it replaces. The change is durable when this method returns. */
   forget(made: Made): void {
     this.transaction(() => {
       this.database.prepare("DELETE FROM segments WHERE last <= ?").run(made.last)
@@ -198,10 +187,7 @@ export class SqliteStore {
     })
   }
 
-  /**
-   * Updates the list of segments in the transaction of the rune that records the change. A copy of the store therefore
-   * has both or none.
-   */
+  /** In the transaction of the rune that records the change, so that a copy of the store has both or none. */
   private listTold({ kind, stream, text }: Row): void {
     if (stream !== this.home) return
     if (kind !== "segment.sealed" && kind !== "segment.rewritten" && kind !== "log.begins") return
@@ -253,10 +239,7 @@ export class SqliteStore {
     return row?.event_id ?? 0
   }
 
-  /**
-   * Restores the payloads of runes that an older agentd had moved elsewhere. The change is durable when this method
-   * returns.
-   */
+  /** For payloads that an older agentd had moved elsewhere. The change is durable when this method returns. */
   putBack(payloads: PutBack): void {
     this.transaction(() => {
       const allow = this.database.prepare("INSERT OR IGNORE INTO erasing VALUES (?)")
@@ -301,10 +284,7 @@ export class SqliteStore {
     this.bytes = 0
   }
 
-  /**
-   * Checkpoints the write-ahead log into the file. An error is ignored, because the next commit gets the same error and
-   * reports it.
-   */
+  /** An error is ignored, because the next commit gets the same error and reports it. */
   checkpoint(): void {
     this.bytes = 0
     try {

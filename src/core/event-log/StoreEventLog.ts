@@ -197,10 +197,7 @@ const erasing = (
   }
 }
 
-/**
- * Follows durable runes: updates the runes in memory and the newest rune of each stream, and counts runes for
- * snapshots.
- */
+/** Updates the runes in memory and the newest rune of each stream, and counts runes for snapshots. */
 const follow = (
   { log, newest }: Writable,
   {
@@ -437,10 +434,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   })
 })
 
-/**
- * The service for a log that another process writes. Existing runes can be read. All other operations fail or have no
- * effect.
- */
+/** For a log that another process writes: all operations except reading fail or have no effect. */
 export const makeReadOnly = (
   of: Pick<Writable, "archives" | "reader" | "snapshots" | "walk"> & {
     readonly segments: () => Segments

@@ -10,9 +10,7 @@ import type { Segments } from "./Segments.ts"
 import type { StoredRune } from "./StoredRune.ts"
 import type { Tables } from "./TableCheck.ts"
 
-/**
- * Kinds of runes that determine which facts are stored about the newest rune of a stream when it is moved to a segment.
- */
+/** Kinds of runes that decide what is stored about a stream's newest rune when it is moved to a segment. */
 export interface Marks {
   /** Kinds of runes after which a stream accepts no more runes. */
   readonly seals: ReadonlyArray<string>

@@ -8,10 +8,7 @@ import type { Header } from "./HashChain.ts"
 import type { Payload, Rune, Visibility } from "./Rune.ts"
 
 export interface StoredRune extends Header {
-  /**
-   * Position of the previous rune of the same stream; 0 for the first. Not part of the hash, so `verify` checks it
-   * separately.
-   */
+  /** Position of the previous rune of the stream; 0 for the first. Not hashed, so `verify` checks it separately. */
   readonly prev: number
   readonly visibility: Visibility
   /** The payload as JSON; null if it was erased, or if it was not read. */

@@ -22,10 +22,7 @@ export interface StreamFold<S> {
   /** Converts the state to JSON and back; omitted if `PlainState` can do that. */
   toPlain?(state: S): unknown
   fromPlain?(plain: unknown): S
-  /**
-   * Converts a state that an older version of the fold saved before its runes were deleted. Throws if that is not
-   * possible.
-   */
+  /** Converts a state that an older version saved before its runes were deleted. Throws if it cannot. */
   fromOlder?(plain: unknown, version: number): S
 }
 
@@ -45,11 +42,9 @@ export type AnyFold = StreamFold<unknown>
 
 export const CHECKPOINT = "stream.checkpoint"
 
-/** Converts a state to JSON. */
 export const plainOf = (fold: AnyFold, state: unknown): unknown =>
   fold.toPlain === undefined ? StateJson.encode(state) : fold.toPlain(state)
 
-/** Converts JSON back to a state. */
 export const stateOf = (fold: AnyFold, plain: unknown): unknown =>
   fold.fromPlain === undefined ? StateJson.decode(plain) : fold.fromPlain(plain)
 

@@ -20,11 +20,9 @@ const WINDOW = 5_000
 const PAGE = 1_000
 /** Number of pages after which a long walk saves its results, so that an interrupted start can continue from there. */
 const KEEP_EVERY = 100
-/**
- * Above this number of changed streams since the last flush, the next flush no longer waits until the store is idle.
- */
+/** Above this number of changed streams since the last flush, the next one does not wait until the store is idle. */
 export const MANY_CHANGED = 4_096
-/** Above this number of runes since the last flush, the next flush no longer waits until the store is idle. */
+/** Above this number of runes since the last flush, the next one does not wait until the store is idle. */
 export const MANY_RUNES = 16_384
 
 interface Place {

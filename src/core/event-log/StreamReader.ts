@@ -133,9 +133,7 @@ interface Standing {
   readonly head: number
 }
 
-/**
- * Applies the remaining runes of the stream to all folds in one pass, up to the newest rune or the deadline `until`.
- */
+/** Applies the remaining runes to all folds in one pass, up to the newest rune or the deadline `until`. */
 const goOn = Effect.fnUntraced(function* (
   { reader, recent, shown }: Source,
   { head, newest, stream }: Standing,
@@ -316,10 +314,7 @@ export class StreamReader {
     }
   )
 
-  /**
-   * Removes and returns a state that was read earlier, because from now on only the caller uses it. Undefined if there
-   * is none.
-   */
+  /** Removes the state, because from now on only the caller uses it. Undefined if there is none. */
   private taken(stream: string, fold: AnyFold): Progress | undefined {
     const ready = this.ready.get(stream)
     const one = ready?.get(fold.name)
@@ -338,10 +333,7 @@ export class StreamReader {
     }
   )
 
-  /**
-   * Saves a snapshot if enough runes were read for the state. Returns the snapshot's size in bytes; 0 if none was
-   * saved.
-   */
+  /** Only if enough runes were read for the state. Returns the snapshot's size in bytes; 0 if none was saved. */
   private readonly keep = Effect.fnUntraced(
     { self: this },
     function* (this: StreamReader, stream: string, one: Progress) {

@@ -48,7 +48,6 @@ export interface Skipped {
 const MAX_SKIPPED = 20
 
 interface Of {
-  /** Reports that a rune was skipped. */
   readonly skipped: (skipped: Skipped) => Effect.Effect<void>
   readonly positions: Positions
   readonly reader: LogReader
@@ -108,10 +107,7 @@ export class Subscribers {
     )
   }
 
-  /**
-   * Passes all runes to `handle` at once. After a crash, passes them one by one, to find the rune on which the
-   * subscriber crashes.
-   */
+  /** Passes all runes at once; after a crash, one by one, to find the rune on which the subscriber crashes. */
   private handed<E, R>(
     subscriber: string,
     runes: ReadonlyArray<Rune>,

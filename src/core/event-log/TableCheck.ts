@@ -70,10 +70,7 @@ const headOf = (file: string): Buffer => {
   return head
 }
 
-/**
- * Whether the file has a valid header. Reads it up to three times, because another connection can be writing the
- * header.
- */
+/** Reads the header up to three times, because another connection can be writing it. */
 const hasHead = (file: string): boolean => [1, 2, 3].some(() => isHead(headOf(file)))
 
 const problemsIn = (database: Database, file: string): ReadonlyArray<string> => {

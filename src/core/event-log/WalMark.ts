@@ -44,7 +44,6 @@ const markIn = (file: string): number => {
 /** Path of a file that the user creates to accept the store as it is. */
 const acceptedBy = (file: string): string => `${file}.as-it-is`
 
-/** Whether the file is a copy without its write-ahead log. */
 export const isBare = (file: string): boolean =>
   fs.existsSync(file) &&
   ![0, markOf(file)].includes(markIn(file)) &&

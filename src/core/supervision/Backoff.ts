@@ -91,10 +91,7 @@ export const resumed = <Output, Input>(
     })
   )
 
-/**
- * Returns the delay in ms before the next attempt. Undefined: a counter has reached its limit, so there is no further
- * attempt.
- */
+/** Delay in ms before the next attempt. Undefined: a counter has reached its limit. */
 export const delay = (policy: Policy, limits: Limits, counters: Counters, key = ""): number | undefined => {
   // if the cap is 0, every delay is 0, and the schedule is not needed
   if (policy.cap === 0) return exhausted(limits, counters) ? undefined : 0
@@ -106,10 +103,7 @@ export const delay = (policy: Policy, limits: Limits, counters: Counters, key = 
 export const wait = (policy: Policy, n: number): number =>
   nextOf(resumed(waits(policy), Math.max(0, n - 1)), undefined) ?? 0
 
-/**
- * Returns the first delay of a schedule in ms; undefined: the schedule has ended. The schedule must not depend on the
- * clock.
- */
+/** First delay in ms; undefined: the schedule has ended. The schedule must not depend on the clock. */
 const nextOf = <Input>(schedule: Schedule.Schedule<unknown, Input>, input: Input): number | undefined =>
   Schedule.toStep(schedule).pipe(
     Effect.flatMap((step) => step(0, input)),

@@ -56,10 +56,7 @@ export interface ChildHandle {
   readonly exclusive?: boolean
   /** Must change nothing and must not wait. */
   inspect?(): Inspection
-  /**
-   * The claim of the supervisor that runs this handle; only that supervisor sets it. While it is set, other supervisors
-   * refuse the handle.
-   */
+  /** Claim of the supervisor that runs this handle; only it sets the claim. Meanwhile, others refuse the handle. */
   supervisedBy?: Hold | undefined
 }
 

@@ -15,10 +15,7 @@ import type { TraceEvent } from "./SupervisorTrace.ts"
 export interface DynamicSupervisor {
   /** Specification of this supervisor, for its parent. */
   readonly child: ChildSpec
-  /**
-   * Adds a child, and starts it if the supervisor is running. If a child with the same id exists, it is stopped and
-   * replaced.
-   */
+  /** Starts the child if the supervisor is running. An existing child with the same id is stopped and replaced. */
   readonly add: (spec: ChildSpec) => Effect.Effect<void>
   /** Stops a child and deletes its specification. Returns when the child has ended. */
   readonly remove: (id: string) => Effect.Effect<void>

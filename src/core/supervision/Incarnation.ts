@@ -33,10 +33,7 @@ export interface Owner<R> {
   ended(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
 }
 
-/**
- * A start in progress. It gets one outcome, which does not change. After `interrupt`, the outcome can only be a
- * failure.
- */
+/** Gets one outcome, which does not change. After `interrupt`, the outcome can only be a failure. */
 export interface Starting {
   readonly outcome: () => Outcome | undefined
   readonly interrupt: () => void

@@ -71,15 +71,9 @@ export type DeleteChildError = Refused.NotFound | Refused.Running | Refused.Rest
 
 export interface Supervisor<R = never> extends ChildHandle {
   readonly name: string
-  /**
-   * Starts a new child. Returns its handle; undefined: its start returned `ignore`. If the start fails, the
-   * specification is not kept.
-   */
+  /** Undefined: the start returned `ignore`. If the start fails, the specification is not kept. */
   startChild(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartChildError | Refused.SupervisorEnded>
-  /**
-   * Stops a child, or ends the attempts to restart it. Its specification is kept, except for a temporary child or a
-   * dynamic supervisor.
-   */
+  /** Also ends restart attempts. Keeps the specification, except of a temporary child or in a dynamic supervisor. */
   terminateChild(id: string): Effect.Effect<void, Refused.NotFound | Refused.SupervisorEnded>
   /** Starts a child that is not running. If the start fails, the failure is neither counted nor retried. */
   restartChild(id: string): Effect.Effect<ChildHandle | undefined, RestartChildError | Refused.SupervisorEnded>
@@ -354,10 +348,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return child === undefined ? [] : [child]
   }
 
-  /**
-   * Starts the children in order. If a start fails, that child becomes `restarting`, and the children after it are not
-   * started.
-   */
+  /** In order. If a start fails, that child becomes `restarting`, and the children after it are not started. */
   private startAgain(specs: ReadonlyArray<ChildSpec<R>>, from = 0): Effect.Effect<void> | undefined {
     for (let at = from; at < specs.length; at++) {
       const spec = specs[at]!
@@ -447,10 +438,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     for (const observer of observers) observer.childExited(end.exit)
   }
 
-  /**
-   * Ends the supervisor after a defect in its own code. Its state may be wrong, so the children are killed without a
-   * grace period.
-   */
+  /** After a defect in the supervisor, its state may be wrong: the children are killed without a grace period. */
   private crash(cause: Cause.Cause<never>): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.end !== undefined) return Effect.logError(`${this.name}: the supervisor crashed after its end`, cause)
@@ -606,10 +594,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     }
   }
 
-  /**
-   * Counts a child's restarts and stores its last crash when they are traced. Deletes the data of children that no
-   * longer exist.
-   */
+  /** Counts restarts and stores the last crash of a child. Deletes the data of children that no longer exist. */
   private remember(event: TraceEvent): void {
     if (event._tag !== "Restarting" && !(event._tag === "Exited" && event.ending === "abnormal")) return
     const { crash, restarts } = this.histories.get(event.child) ?? { restarts: 0, crash: undefined }

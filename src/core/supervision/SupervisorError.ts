@@ -35,10 +35,7 @@ export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", refused
   }
 }
 
-/**
- * The supervisor is dynamic: it keeps no specification after a child's end, so it can neither restart nor delete the
- * child.
- */
+/** The supervisor is dynamic and keeps no specification after a child's end, so it cannot restart or delete it. */
 export class SimpleOneForOne extends Schema.TaggedError<SimpleOneForOne>()("SimpleOneForOne", refused) {
   override get message() {
     return `${this.supervisor} is dynamic and has no specification of ${this.child}; start a new child instead`

@@ -10,10 +10,7 @@ export type Strategy =
   | "one_for_one"
   /** All other children are stopped, and then all children are started again. */
   | "one_for_all"
-  /**
-   * The children that were started after the ended child are stopped. Then the ended child and these children are
-   * started again.
-   */
+  /** The children that were started after the ended child are stopped; then it and they are started again. */
   | "rest_for_one"
   /**
    * For children that are added and removed often (OTP's simple_one_for_one). When a child ends, its specification is
@@ -37,10 +34,7 @@ export interface Options<R = never> {
    * immediately, as OTP does.
    */
   readonly backoff?: Backoff.Policy | "none"
-  /**
-   * Whether the supervisor ends when significant children have ended: after any of them, after all, or never. Default:
-   * `never`.
-   */
+  /** Whether the end of any or all significant children ends the supervisor. Default: `never`. */
   readonly autoShutdown?: AutoShutdown
   /**
    * Children that are started, in this order, before `make` returns. If a start fails, the other children are stopped
@@ -51,10 +45,7 @@ export interface Options<R = never> {
   readonly maxChildren?: number
   /** Maximum number of trace events in memory. Default: 64. */
   readonly traceCapacity?: number
-  /**
-   * Called for each trace event when it happens. The function must be fast. If it throws, the error is logged and
-   * ignored.
-   */
+  /** Called for each trace event when it happens; must be fast. If it throws, the error is logged and ignored. */
   readonly onTrace?: (event: TraceEvent, supervisor: string) => void
 }
 
