@@ -78,11 +78,11 @@ const used = (state: LifeState, usage: Usage, at: number): LifeState => {
   }
 }
 
-/** Id of the goal that a turn works on, read from the ids of its messages. Undefined if the turn belongs to no goal. */
+/** Goal that a turn works on, read from the ids of its messages; undefined if the turn belongs to no goal. */
 const goalOf = (messageIds: ReadonlyArray<string>): string | undefined =>
   messageIds.flatMap((id) => /^plan\/([^/]+)\//.exec(id)?.[1] ?? [])[0]
 
-/** Converts the usage of a model to the fields of the rune. Zero values are omitted. */
+/** Fields of the rune. Zero values are omitted. */
 const modelIn = ({ cacheRead, cacheWrite, input, model, output, usd }: Budget.ModelUsage) => ({
   model,
   input,
@@ -99,7 +99,7 @@ const kept = ({ chosen }: LifeState): Pick<LifeState, "chosen"> => (chosen === u
 const before = (state: LifeState, event: { readonly _tag: string }): LifeState =>
   event._tag === "spawn_requested" ? { ...fresh, countedTo: state.countedTo, ...kept(state) } : state
 
-/** Completes the state after a transition. A turn's time counts from the rune that starts the turn. */
+/** A turn's time counts from the rune that starts the turn. */
 const after = (moved: Omit<LifeState, "chosen" | "spent" | "countedTo">, of: LifeState, at: number): LifeState => {
   const isNew = moved.state === "running_turn" && of.state !== "running_turn"
   const { inTurn } = isNew ? {} : of
@@ -134,7 +134,7 @@ export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event |
   return { _tag: `turn_${ended.outcome}`, turnId }
 }
 
-/** Measures the time since a timestamp of the wall clock. Setting the wall clock does not change the result. */
+/** Time since a timestamp of the wall clock. Setting the clock does not change the result. */
 export const stopwatch = (clock: Clock.Clock, most: number) => {
   let read: { readonly now: number; readonly at: number } | undefined
   /** Monotonic time, ms. Decisions with the same `now` get the same value. */
@@ -314,7 +314,6 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** Reports whether the agent is available for turns, and whether it is idle. */
   const announce = (state: LifeState) =>
     Effect.gen(function* () {
       if (state.state !== "idle" && state.state !== "running_turn") return

@@ -10,7 +10,6 @@ import { type Caller, CommandRefused, type OffersInfo } from "../../domain/Messa
 import { type AgentScope, refuse } from "./AgentScope.ts"
 import * as ModelChoice from "./ModelChoice.ts"
 
-/** The models, modes and commands that a user can choose for an agent, and the current choice. */
 export const offered = (agentScope: AgentScope): OffersInfo => {
   const { backend } = agentScope.config()
   const { offers, run } = agentScope.live

@@ -1,7 +1,4 @@
-/**
- * AgentEnvironment: the environment of one agent: its conversation, its config, its working folder, and the services that
- * receive its reports. Each agent has one.
- */
+/** AgentEnvironment: one agent's conversation, config and working folder, and the services that receive its reports. */
 import { Context, type Effect } from "effect"
 import type { Backend, RunSpec } from "../../runs/Backend.ts"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
@@ -15,7 +12,6 @@ import type { AgentAllowance } from "./AgentAllowance.ts"
 import type { AgentProviders } from "./AgentProviders.ts"
 import type { WorktreeError } from "../workplace/Worktree.ts"
 
-/** The environment of one agent, as a service. */
 export class AgentEnvironment extends Context.Service<
   AgentEnvironment,
   {
@@ -27,11 +23,11 @@ export class AgentEnvironment extends Context.Service<
     readonly rest: () => Rest
     /** True if the agent was requested but has not started, because it waits for a free slot. */
     readonly queued: () => boolean
-    /** The current config. After a reload, the next call returns the new config. */
+    /** After a reload, the next call returns the new config. */
     readonly config: () => AgentConfig
     /** The backend by its index: 0 is the agent's own, the others are its fallbacks. */
     readonly backend: (index: number) => Effect.Effect<Backend>
-    /** The price of a model; undefined if the model has no price. */
+    /** Undefined if the model has no price. */
     readonly priceOf: (model: string) => Price | undefined
     /** The folder that the agent works in, created if it does not exist. */
     readonly place: Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, WorktreeError>

@@ -1,5 +1,5 @@
 /**
- * AgentLatch: a latch. Each agent has several, and usually nothing waits at them, so a gate is one small object.
+ * AgentLatch: a latch as one small object, because each agent has several and usually nothing waits at them.
  *
  * Guarantees: When a gate opens, every waiting fiber continues, even if the gate closes again at once.
  */

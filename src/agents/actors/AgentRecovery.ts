@@ -64,5 +64,4 @@ export const apply = (record: AgentRecord, machine: string, rune: Rune, isJoined
   else record.worker = WorkerActor.apply(record.worker, rune, isJoined)
 }
 
-/** The machines whose runes belong to an agent. */
 export const machines: ReadonlyArray<string> = ["inbox", "worker", "turn", "agent", "tool", "meter", "choice"]

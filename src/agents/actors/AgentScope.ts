@@ -91,7 +91,6 @@ interface Parts {
   readonly announce: (state: LifeState) => Effect.Effect<void>
 }
 
-/** Converts an actor's refusal to a refused command. Only the text changes. */
 export const refuse = (error: AskError | CommandRefused): Effect.Effect<never, CommandRefused | StorageError> =>
   Effect.fail(error instanceof StorageError || error instanceof CommandRefused ? error : refusedBy(error))
 
@@ -122,7 +121,7 @@ export class AgentScope {
     this.tell = announce
   }
 
-  /** Restores the agent from its record. When the Effect scope closes, the agent's run ends. */
+  /** When the Effect scope closes, the agent's run ends. */
   static readonly make = Effect.fnUntraced(function* (record: AgentRecord) {
     const setting = yield* AgentEnvironment
     const log = yield* EventLog
@@ -187,8 +186,6 @@ export class AgentScope {
     return this.setting.config()
   }
 
-  // Committed state of the agent's actors.
-
   worker(): WorkerSnapshot | undefined {
     return this.actors.worker.state.now
   }
@@ -205,8 +202,6 @@ export class AgentScope {
   life(): LifeState {
     return this.actors.life.state
   }
-
-  // --- start and stop
 
   private begin({ by }: Caller): Command<number> {
     return Effect.suspend(() => {
@@ -251,7 +246,7 @@ export class AgentScope {
     }).pipe(Effect.uninterruptible)
   }
 
-  /** Stops the agent (OperatorStop). Returns when no process of the agent is left. */
+  /** Returns when no process of the agent is left. */
   stop(caller: Caller, reason?: string): Command {
     return this.lock.withPermit(
       Effect.gen({ self: this }, function* () {
@@ -353,8 +348,6 @@ export class AgentScope {
     }
   }
 
-  // --- messages
-
   /** Fails if the agent accepts no messages now. */
   private get takes(): Effect.Effect<void, CommandRefused> {
     return Effect.suspend(() => {
@@ -435,7 +428,6 @@ export class AgentScope {
     return Effect.andThen(this.takes, Effect.asVoid(this.receive(message, "steer")))
   }
 
-  /** Sends a command to the inbox, for example a user's decision about unanswered messages. */
   tellInbox(message: Messages.InboxMessage): Command<InboxActor.Settled> {
     return Effect.catch(this.actors.inbox.ask<InboxActor.Settled>(message), refuse)
   }
@@ -468,8 +460,6 @@ export class AgentScope {
       }))
     })
   }
-
-  // --- current turn
 
   /** `drops`: ids of the only messages to drop; if omitted, all messages of the turn are dropped. */
   private interruptTurn(by: string, reason: string, drops?: ReadonlyArray<string>) {
@@ -534,8 +524,6 @@ export class AgentScope {
     })
   }
 
-  // --- tool calls
-
   /** Tool calls that have no result yet. */
   calls(): ReadonlyArray<CallInfo> {
     const { conversation, project } = this.setting
@@ -573,7 +561,7 @@ export class AgentScope {
     return ToolsState.knows(this.actors.tools.state, callId)
   }
 
-  /** Records the user's answer to a tool call; durable when this returns. */
+  /** Durable when this returns. */
   answer(callId: string, said: Answer, { by }: Caller) {
     return Effect.gen({ self: this }, function* () {
       const { answers, eventId, late, tool } = yield* Effect.catch(
@@ -590,8 +578,6 @@ export class AgentScope {
       return done
     })
   }
-
-  // --- voice and lists
 
   /** The agent that uses agentd through the run; undefined if the run is not the agent's live run. */
   voice(runId: string): VoiceOf | undefined {
@@ -632,8 +618,6 @@ export class AgentScope {
     }
   }
 
-  // --- sweep for broken invariants
-
   private violation(rule: string, kind: string, actor: string, message: string): RuneDraft {
     const stream = this.setting.conversation
     const payload = { rule, severity: severityOf(rule), kind, actor, stream, message }
@@ -643,7 +627,6 @@ export class AgentScope {
   /** A run that continues over its agent's budget. `since`: when first noticed, ms on the monotonic clock. */
   private overspent: { readonly runId: string; readonly since: number } | undefined = undefined
 
-  /** Whether the run has continued for too long since the agent exceeded its budget. */
   private overspends(elapsed: number): boolean {
     const runId = this.life().data.spent === null ? undefined : this.slot.current()
     if (runId === undefined) this.overspent = undefined

@@ -4,7 +4,6 @@
 import type { AttachedFile } from "../../runs/AttachedFile.ts"
 import type { Voice } from "../../config/AgentConfig.ts"
 
-/** An agent that calls agentd's own tools through `agentd mcp`. */
 export interface VoiceOf {
   readonly conversation: string
   readonly agent: string

@@ -8,7 +8,7 @@ import type { StorageError } from "../../core/event-log/EventLog.ts"
 import type { Spent } from "../machines/Budget.ts"
 import type { RuneRef } from "../../core/event-log/Rune.ts"
 
-/** The conversation's interface for its agents. `cause`: the rune that led to the call. */
+/** `cause`: the rune that led to the call. */
 export interface ConversationPort {
   /** Reason why no turn may start now; undefined if a turn may start. A plain read. */
   readonly barred: () => string | undefined
@@ -35,7 +35,6 @@ export interface ConversationPort {
   readonly used: (agent: string, spent: Partial<Spent>, cause: RuneRef) => Effect.Effect<void>
 }
 
-/** An agent's interface for its conversation. */
 export interface AgentControl {
   /** Reports to the agent's watchers whether the agent is available for turns now. */
   readonly announce: Effect.Effect<void>

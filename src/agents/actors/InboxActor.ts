@@ -39,7 +39,6 @@ type Inner =
   /** Repairs the inbox: an older version recorded a turn's start in a separate append, which may be missing. */
   | { readonly _tag: "Align" }
 
-/** The outcome of a message that was sent. */
 export interface Received {
   readonly eventId: number
   /** True if the message's id was not known before. */
@@ -174,7 +173,7 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** Withdraws messages. Messages that are already withdrawn are accepted. */
+  /** Messages that are already withdrawn are accepted. */
   const withdraw = (
     state: InboxState,
     messageIds: ReadonlyArray<string>,

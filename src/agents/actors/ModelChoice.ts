@@ -20,7 +20,7 @@ export const NONE: ModelChoice = { model: null, mode: null }
 
 const textOrNull = Schema.NullOr(Schema.String)
 
-/** Runes of choices. Each rune contains the complete new choice. */
+/** Each rune contains the complete new choice. */
 export const choiceKinds = {
   "agent.chosen": kind(
     Schema.Struct({ agent_id: Schema.String, model: textOrNull, mode: textOrNull, by: Schema.String })

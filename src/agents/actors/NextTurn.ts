@@ -154,7 +154,6 @@ const nextTurn = (
   return [tell(toTurn, { _tag: "start_turn", turnId, agentId: agent, input, messageIds, source, graceMillis, at: now })]
 }
 
-/** Decides the next step of an idle agent. */
 export const next = (
   setting: AgentEnvironment["Service"],
   place: CurrentRun["Service"],

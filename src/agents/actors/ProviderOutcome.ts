@@ -20,7 +20,6 @@ export interface Asked {
 /** First words of notices that an agent's CLI prints instead of a model's answer. */
 const ASIDE = /^(Info|Warning|(API )?Error): /
 
-/** Whether the event proves that the model has answered. */
 export const isAnswer = (event: RunEvent): boolean => {
   switch (event._tag) {
     case "Delta":
@@ -37,10 +36,7 @@ export const isAnswer = (event: RunEvent): boolean => {
   }
 }
 
-/**
- * Whether the provider answered, was unavailable, or has reached its limit; undefined if the outcome does not show
- * that.
- */
+/** Undefined if the outcome shows nothing about the provider. */
 export const newsOf = (outcome: Outcome, { beganAt: began, now, trouble }: Asked): News | undefined => {
   // for a command, a successful run proves an answer
   if (outcome._tag === "Success") return { _tag: "answered", began }
@@ -51,10 +47,7 @@ export const newsOf = (outcome: Outcome, { beganAt: began, now, trouble }: Asked
   return reason === "unavailable" ? { _tag: "failed", began, message, retryAt: until } : undefined
 }
 
-/**
- * Derives news from the usage windows of the account. A rejected window has reached its limit, whether or not the run
- * continues.
- */
+/** A rejected window has reached its limit, whether or not the run continues. */
 export const toldOf = ({ rejected, windows }: ToldWindows, now: number): ReadonlyArray<News> => {
   const used: ReadonlyArray<News> = windows.length === 0 ? [] : [{ _tag: "used", windows }]
   // if the window's end is unknown, the end of the run reports the limit
@@ -63,10 +56,7 @@ export const toldOf = ({ rejected, windows }: ToldWindows, now: number): Readonl
   return [...used, { _tag: "limited", message, until: rejected.until }]
 }
 
-/**
- * Converts the outcome for the worker. For a limit, `onLimit` decides. If a fallback can be used, the worker does not
- * wait.
- */
+/** For a limit, `onLimit` decides. If a fallback can be used, the worker does not wait. */
 export const endOf = (outcome: Outcome, { fallback, onLimit }: Pick<AgentConfig, "fallback" | "onLimit">): Outcome => {
   if (outcome._tag !== "Uncounted") return outcome
   const { reason, until } = outcome

@@ -63,8 +63,7 @@ type Act =
   /** The run requests approval for a call that was recorded as running. */
   | { readonly _tag: "Late"; readonly message: Extract<ToolsMessage, { _tag: "Asked" }> }
   /**
-   * Deletes the stored input of a call that no longer waits for the user. RunEvents stores the input while the call
-   * waits.
+   * Deletes the stored input of a call that no longer waits for the user; RunEvents stored it while the call waited.
    */
   | { readonly _tag: "Drop"; readonly callId: string }
 

@@ -129,7 +129,6 @@ const hadAnswered = (turn: TurnState, { data: { runId }, entered }: WorkerSnapsh
 
 const resumable = (backend: AgentConfig["backend"]): boolean => "resume" in backend && backend.resume
 
-/** The first event in the life of an agent. */
 export const spawnRequested = ({ agent, config, parent }: AgentEnvironment["Service"]): AgentMachine.Event => {
   const { backend, role } = config()
   const model = "model" in backend ? (backend.model ?? null) : null

@@ -56,7 +56,7 @@ export interface WorkerState {
   /** Event id of the newest start; 0 before the first start. */
   readonly began: number
   readonly by?: string | undefined
-  /** State of the worker; undefined if it was never started. */
+  /** Undefined if the worker was never started. */
   readonly now: WorkerSnapshot | undefined
 }
 
@@ -112,7 +112,6 @@ export class Siblings {
   }
 }
 
-/** States in which a worker is not ready for a run yet. */
 const UNREADY: ReadonlySet<string> = new Set(["Interrupting", "SessionComplete", "CoolingDown", "Initializing"])
 
 /** Whether the agent's process died in its last turn and its worker is not ready for the next run yet. */

@@ -20,7 +20,7 @@ export interface Spent {
 
 /** Tokens and cost of one model. `input` includes the tokens of cache reads and writes. */
 export interface ModelUsage {
-  /** Name of the model; empty if the run does not report it. */
+  /** Empty if the run does not report it. */
   readonly model: string
   readonly input: number
   readonly output: number
@@ -32,7 +32,6 @@ export interface ModelUsage {
 /** Reported usage that is implausibly high. */
 export type Unlikely = NonNullable<Usage["unlikely"]>
 
-/** Usage at one moment: the sums, and the usage of each model. */
 export type Expense = Partial<Spent> & {
   readonly models?: ReadonlyArray<ModelUsage>
   readonly unlikely?: Unlikely

@@ -12,7 +12,6 @@ import type { WaitingInput } from "../run/WaitingInputs.ts"
 
 const MAX_SHOWN = 2_000
 
-/** The user's answer to a tool call. */
 export interface Answer {
   readonly behavior: "allow" | "deny"
   readonly reason: string
@@ -36,7 +35,7 @@ export interface Shown {
 
 export type Of = Pick<CallInfo, "conversation" | "project" | "agent">
 
-/** Sort order for a list of calls: calls that wait for the user first, then the oldest first. */
+/** Sort order: calls that wait for the user first, then the oldest first. */
 export const asksFirst = (a: CallInfo, b: CallInfo): number =>
   Number(b.state === "awaiting_approval") - Number(a.state === "awaiting_approval") || a.since - b.since
 
@@ -91,7 +90,7 @@ export const askedCall = (
   }
 }
 
-/** Explains why a call can no longer be answered. `ended`: outcome of the call, if still stored. */
+/** `ended`: outcome of the call, if still stored. */
 export const tooLate = (
   callId: string,
   ended: string | undefined,

@@ -13,7 +13,6 @@ import { isAssistant } from "../../domain/MessageFrame.ts"
 import * as UnansweredMessages from "./UnansweredMessages.ts"
 import { readTurn } from "./TurnKinds.ts"
 
-/** Maximum number of messages that wait for one agent. */
 export const MAX_WAITING = 1000
 
 export const Message = UnansweredMessages.Message
@@ -72,7 +71,7 @@ export interface Data {
 export interface Question {
   readonly eventId: number
   readonly question: string
-  /** When the question was asked, ms since the epoch. */
+  /** Ms since the epoch. */
   readonly at: number
 }
 
@@ -80,7 +79,7 @@ export interface Question {
 export interface Bound {
   readonly eventId: number
   readonly text: string
-  /** When the limit was reached, ms since the epoch. */
+  /** Ms since the epoch. */
   readonly at: number
   /** True if the agent starts no turn until the user answers. */
   readonly holds?: boolean
@@ -126,7 +125,7 @@ const MAX_QUESTIONS = 20
 /** Maximum number of characters stored for a question; the log contains the complete text. */
 const MAX_QUESTION = 4_000
 
-/** Adds a question to the user. Only the newest questions are stored. */
+/** Only the newest questions are stored. */
 export const asking = (data: Data, { at, eventId, question }: Question): Data => ({
   ...data,
   questions: [
@@ -148,7 +147,6 @@ export const isWithdrawn = (data: Data, messageId: string): boolean => data.with
 /** Carried and waiting messages, oldest first. */
 export const known = (data: Data): ReadonlyArray<Message> => [...data.carried, ...data.waiting]
 
-/** Unanswered messages that wait for the user's decision. */
 export const droppedOf = ({ dropped = UnansweredMessages.none }: Data): UnansweredMessages.Kept => dropped
 
 export const kinds = [

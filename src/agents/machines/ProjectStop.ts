@@ -5,10 +5,9 @@ import { type CommandRefused, refuse } from "../../domain/Messages.ts"
 import type { projectKinds } from "../../domain/ProjectKinds.ts"
 import type { RuneOf } from "../../core/event-log/EventKinds.ts"
 
-/** When and by whom a project was stopped. */
 export interface Stopped {
   readonly by: string
-  /** When the project was stopped, ms since the epoch. */
+  /** Ms since the epoch. */
   readonly since: number
   readonly eventId: number
 }

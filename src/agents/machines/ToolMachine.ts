@@ -81,7 +81,6 @@ export const Event = Schema.Union([
 ])
 export type Event = typeof Event.Type
 
-/** The outcome of a call, as recorded in its result. */
 export const Status = Schema.Literals([
   "success",
   "error",

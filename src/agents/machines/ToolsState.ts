@@ -83,7 +83,6 @@ export interface ToolsState {
 /** Maximum number of results in the rune that ends a turn's calls; the log contains all results. */
 const MAX_TOLD = 1_000
 const EXPIRED = "expired: nobody answered in time"
-/** Number of ended calls that are stored to explain late answers. */
 const MAX_ENDED = 200
 
 export const fresh: ToolsState = {
