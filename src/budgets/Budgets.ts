@@ -388,7 +388,7 @@ class BudgetTable implements Allowances {
     Effect.map(this.whole(conversation), (read) => (read === undefined ? undefined : archivedOf(read.spending)))
 }
 
-/** The budgets service. It is ready at once; a conversation's spending is read when one of its agents joins. */
+/** Ready at once: a conversation's spending is read when one of its agents joins. */
 export const layer = (options: Options) =>
   Layer.effect(
     SpendingLimits,

@@ -6,7 +6,7 @@ import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import { apply, fresh, kinds, type SpendingTotals } from "./SpendingTotals.ts"
 
-/** The spending of a stream, as a fold. Null if the stream has no runes about spending. */
+/** Null if the stream has no runes about spending. */
 export const fold: StreamFold<SpendingTotals | null> = {
   name: "spending",
   version: 3,

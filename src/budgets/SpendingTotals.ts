@@ -1,5 +1,5 @@
 /**
- * SpendingTotals: what one conversation has spent, from its runes. It has sums by agent and overall, for the turn, day, month
+ * SpendingTotals: what one conversation has spent, from its runes: sums by agent and overall, for the turn, day, month
  * and total. For cost reports it also has rows by day, agent, model and goal, and rows of the newest hours.
  *
  * Guarantees: memory is bounded for any length of the log: old days are merged into months, then into one sum, and only
@@ -48,7 +48,7 @@ export const empty: Account = { total: nothing, turn: none, day: none, month: no
 /** `conversation` is set for an archived conversation, in the daemon's stream. */
 type Row = Omit<Cost, "conversation"> & { readonly conversation?: string }
 
-/** The spending of one conversation. Mutable. */
+/** Mutable. */
 export interface SpendingTotals {
   /** Everything ever spent, without any reset. */
   ever: Sum
@@ -102,7 +102,6 @@ const into = (of: Of, day: string, now: string, more: Sum): Of => {
   return { ...period, sum: add(sum, more) }
 }
 
-/** Adds an amount that was spent on that day. */
 export const spent = (account: Account, day: string, more: Sum): Account => ({
   ...account,
   total: add(account.total, more),
@@ -235,7 +234,7 @@ const keep = <V>(map: Map<string, V>, key: string, value: V, most: number): void
   if (map.size > most && oldest !== undefined) map.delete(oldest)
 }
 
-/** Adds the usage of a rune. `at`: time of the rune, ms since the epoch. Returns the day for which the usage counts. */
+/** `at`: time of the rune, ms since the epoch. Returns the day for which the usage counts. */
 export const use = (spending: SpendingTotals, usage: Usage, at: number): string => {
   const { agent_id: agent, turn_id: turn } = usage
   const day = usage.day ?? Calendar.dayOf(at)

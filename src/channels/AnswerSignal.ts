@@ -50,10 +50,7 @@ export const readWait = (words: string, now: number): Signal => {
   }
 }
 
-/**
- * Reads an answer. `now`: when the answer was given, ms since the epoch. A time of day becomes a number of seconds from
- * then.
- */
+/** `now`: when the answer was given, ms since the epoch. A time of day becomes a number of seconds from then. */
 export const read = (output: string, now: number): Answer => {
   const { complete, text } = readAnswer(output)
   if (complete) return { signal: { _tag: "TurnComplete" }, text: text.trim() }

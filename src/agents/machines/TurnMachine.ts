@@ -116,12 +116,11 @@ export interface Data {
   readonly unfinished: ReadonlyArray<string>
   /** The end of the last turn; null while a turn is active and before the first turn. */
   readonly ended: { readonly outcome: Outcome; readonly reason: string | null; readonly died?: true } | null
-  /** When the turn started, ms since the epoch. */
+  /** Ms since the epoch. */
   readonly startedAt: number | null
   readonly pendingCalls: ReadonlyArray<string>
   /** The input that a steer provides for the next turn; null if there is none. */
   readonly steer: Steer | null
-  /** Grace period of interrupted work, ms. */
   readonly graceMillis: number
 }
 
@@ -376,6 +375,6 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
   }
 })
 
-/** Applies a rune of a turn. Older versions of agentd wrote an extra rune for a turn that was already finalized. */
+/** Older versions of agentd wrote an extra rune for a turn that was already finalized. */
 export const evolveTurn = (snapshot: Snapshot<State, Data>, rune: Rune): Snapshot<State, Data> =>
   rune.kind === "turn.finalized" && snapshot.state === "idle" ? snapshot : evolve(Turn, snapshot, rune)

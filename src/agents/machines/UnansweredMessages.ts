@@ -36,7 +36,7 @@ export const End = Schema.Struct({
   /** For example "refusal", "max_tokens" or "max_turns". */
   errorType: Schema.String,
   reason: Schema.String,
-  /** When the turn ended, ms since the epoch. */
+  /** Ms since the epoch. */
   at: Schema.Finite
 })
 export type End = typeof End.Type
@@ -61,7 +61,7 @@ export const none: Kept = { dropped: [], more: 0 }
 /** The reason for a withheld message: agents sent each other too many messages without a message from the user. */
 export const resting = ({ at }: Message, reason: string): End => ({ turnId: "", errorType: "circle", reason, at })
 
-/** Adds dropped messages. The newest message is stored regardless of its size. */
+/** The newest message is stored regardless of its size. */
 export const add = ({ dropped, more }: Kept, messages: ReadonlyArray<Message>, end: End): Kept => {
   const { at, errorType, reason, turnId } = end
   const all = [...dropped, ...messages.map((message) => ({ message, turnId, errorType, reason, at }))]

@@ -43,9 +43,8 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("PromptReady", {
     prompt: Schema.String,
     runId: Schema.String,
-    /** Ids of the inbox messages in the prompt. */
     messageIds: Schema.Array(Schema.String),
-    /** When the prompt was ready, ms since the epoch. */
+    /** Ms since the epoch. */
     at: Schema.Finite,
     /** The run's backend, if the current or previous backend is a fallback. `because`: why the backend changed. */
     fallback: Schema.optional(
@@ -118,7 +117,6 @@ export interface Data {
   readonly limits: Backoff.Limits
   /** `by`: the counter that determines the wait: `failures` since the last answer (default), or consecutive errors. */
   readonly backoff: Terms["backoff"]
-  /** Grace period of an interrupted run, ms. */
   readonly graceMillis: number
   readonly cwd: string | null
   readonly branch: string | null
@@ -143,7 +141,7 @@ export interface Data {
   readonly cutShort: string | null
   /** When the newest prompt was ready, ms since the epoch. */
   readonly lastRunAt: number | null
-  /** Maximum number of runs in one hour; null if there is no limit. */
+  /** Null if there is no limit. */
   readonly maxRunsPerHour: number | null
   /** Start times in the last hour, as many as the limit needs. */
   readonly recentRuns: ReadonlyArray<number>
@@ -261,7 +259,7 @@ export const dueAt = ({ lastRunAt, recentRuns }: Data, { interval, maxRunsPerHou
   return first === undefined ? spaced : Math.max(spaced, first + HOUR)
 }
 
-/** Counts a failure. Later waits depend on this count. */
+/** Later waits depend on this count. */
 const stumbled = (data: Data): Data => ({ ...data, failures: data.failures + 1 })
 
 /** Resets the count of runs that were lost because agentd ended. */
@@ -294,7 +292,7 @@ const giveUp = (data: Data) => ({
   remedy: "Fix the last error, then start the agent again."
 })
 
-/** Text for why a run ended early; null if it ended successfully. */
+/** Null if the run ended successfully. */
 const reasonOf = (outcome: Outcome): string | null => {
   switch (outcome._tag) {
     case "Success":

@@ -78,7 +78,6 @@ export class MessageFiles {
     return this.kept.size === 0
   }
 
-  /** Whether a content of this size cannot be stored now. */
   isFull(size: number): boolean {
     const total = [...this.kept.values()].reduce((sum, one) => sum + one, 0)
     return this.kept.size >= MAX_COUNT || total + size > MAX_TOTAL
@@ -174,7 +173,6 @@ export class MessageFiles {
       return HASH.test(sha256) ? Effect.ignore(this.disk.remove(this.pathOf(sha256), { force: true })) : Effect.void
     })
 
-  /** Removes contents that no message needs. */
   readonly sweep = (needed: ReadonlySet<string>): Effect.Effect<void> =>
     Effect.flatMap(Monotonic.now, (now) => {
       for (const [sha256, until] of this.fresh) if (until <= now) this.fresh.delete(sha256)
@@ -210,7 +208,6 @@ export class MessageFiles {
 /** For use without a disk: stores nothing. */
 export const memory = (): MessageFiles => new MessageFiles(FileSystem.makeNoop({}), "")
 
-/** Stores contents in the folder. Finds the contents that the folder already has. */
 export const make = (folder: string) =>
   Effect.gen(function* () {
     const files = new MessageFiles(yield* FileSystem.FileSystem, folder)

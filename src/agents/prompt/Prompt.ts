@@ -175,7 +175,6 @@ type Turned = Pick<TurnMachine.Data, "ended" | "messageIds" | "unfinished">
 export const queued = ({ waiting }: Inbox.Data, { messageIds }: Turned): ReadonlyArray<Message> =>
   waiting.filter(({ messageId }) => !messageIds.includes(messageId))
 
-/** Messages that the last turn carried but did not finish. */
 export const unfinishedOf = (inbox: Inbox.Data, { unfinished }: Turned): ReadonlyArray<Message> =>
   known(inbox).filter(({ messageId }) => unfinished.includes(messageId))
 

@@ -33,7 +33,6 @@ export interface Row {
   readonly inboxAt?: number
   /** True for a sub-agent that waits for a free slot. */
   readonly queued?: boolean
-  /** The parent agent, which spawned this agent. */
   readonly parent?: string | null
   /** The newest event of the agent's run. */
   readonly heard?: LiveRun["heard"]
@@ -64,11 +63,10 @@ export interface Row {
   /** Why the agent's runes could not be folded; undefined if they were. */
   readonly broken: string | undefined
   readonly home?: (Pick<ConversationInfo, "state" | "conversation"> & { readonly since?: number }) | undefined
-  /** The current time, ms since the epoch. */
+  /** Ms since the epoch. */
   readonly now: number
 }
 
-/** Status text of a queued sub-agent, which starts by itself. */
 export const QUEUED = "waits for a free slot: it starts when another sub-agent has ended"
 
 /** Maximum number of characters shown of a line of the answer. */
@@ -113,7 +111,6 @@ const streaming = ({ config, heard, line, now }: Row): string => {
   return config.backend.type === "command" ? "runs its command" : "thinks"
 }
 
-/** Describes the first call in progress, and gives the number of other calls. */
 const doings = ([first, ...more]: Row["calls"]): string => {
   if (first === undefined) return "between tool calls"
   return `${doing(first.tool, first.arguments)}${more.length === 0 ? "" : ` and ${more.length} more`}`

@@ -17,7 +17,6 @@ const FIELDS = ["input", "output", "cacheRead", "cacheWrite"] as const
 const PREFIX = "gateway "
 const keyOf = (route: string, model: string, field: string): string => `${PREFIX}${route} ${field} ${model}`
 
-/** Notice for the user after a new gateway has replaced the previous one. */
 export const RENEWED =
   "the gateway that counts its tokens was restarted: tokens of the last moments before the restart are not counted"
 

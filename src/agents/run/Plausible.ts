@@ -16,7 +16,7 @@ export interface Said {
 
 /** Plausible usage since the start of the turn. */
 export interface Turn {
-  /** Start of the turn, ms since the epoch. */
+  /** Ms since the epoch. */
   readonly began: number
   readonly input: number
   readonly output: number

@@ -1,10 +1,10 @@
 /**
- * ProcessedEvents: how much of a run's events is already in the log, for a daemon that adopts the run. With this record, no event
- * is reported twice and none is lost.
+ * ProcessedEvents: how much of a run's events is already in the log. A daemon that adopts the run reports no event
+ * twice and loses none.
  *
- * A rune that a run's event causes has a field `heard` in its payload. The field contains the run, and the position of
- * the newest event before the rune. Output and answers may be written a little later. Their runes have their own
- * position or character count.
+ * A rune that a run's event causes has a field `heard` in its payload: the run, and the position of the newest event
+ * before the rune. Output and answers may be written a little later. Their runes have their own position or character
+ * count.
  */
 import { Effect, Schema, Stream } from "effect"
 import type { Place, RunEvent } from "../../runs/Backend.ts"
@@ -98,7 +98,7 @@ export class ProcessedEvents {
 const isFurther = (reached: Required<Place>, { err, out }: Place): boolean =>
   (out !== undefined && isAfter(out, reached.out)) || (err !== undefined && isAfter(err, reached.err))
 
-/** Reads the record of a run from the log. `actor`: name of the actor of the run's worker. */
+/** `actor`: name of the actor of the run's worker. */
 export const read = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   { actor, runId, stream }: { readonly stream: string; readonly actor: string; readonly runId: string }

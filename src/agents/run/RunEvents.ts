@@ -48,7 +48,6 @@ interface Known {
   readonly words: KnownWords
 }
 
-/** The actors that receive events of the run. */
 export interface RunActors {
   readonly tools: ActorHandle<ToolsState, Messages.ToolsMessage>
   readonly worker: ActorHandle<WorkerState, Messages.WorkerMessage>
@@ -125,7 +124,6 @@ const wholeOf = (setting: AgentEnvironment["Service"], live: LiveRun, callId: st
   return { ...input, hash }
 }
 
-/** Applies the agent's approval policy to a call that requests approval. */
 export const verdictOf = (
   approvals: ApprovalPolicy,
   live: LiveRun,
@@ -401,7 +399,6 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** Reports news about the run's provider. */
   private provider(news: News): Effect.Effect<void> {
     return Effect.suspend(() => {
       const index = this.actors().worker.state.now?.data.fallback ?? 0

@@ -27,7 +27,7 @@ export class RunRedaction {
     return this.open.size > 0
   }
 
-  /** Adds a chunk of a source, and returns the text that can be written now. */
+  /** Returns the text that can be written now. */
   push(key: string, chunk: string): string {
     this.open.add(key)
     return this.source(key).push(chunk)
@@ -55,7 +55,6 @@ export class RunRedaction {
     return rest
   }
 
-  /** Returns all delayed text of the source. */
   restOf(key: string): ReadonlyArray<Written> {
     if (!this.open.delete(key)) return []
     const text = this.source(key).rest()

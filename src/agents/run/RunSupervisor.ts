@@ -32,7 +32,6 @@ export interface RunRequest {
 
 interface Live {
   readonly runId: string
-  /** The backend's handle of the run, when it is available. */
   readonly handle: Deferred.Deferred<Run>
   /** Completed with the outcome when the run must be ended. */
   readonly enough: Deferred.Deferred<Outcome>

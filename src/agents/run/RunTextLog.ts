@@ -35,7 +35,6 @@ export interface KnownWords {
   readonly output: KnownOutput | undefined
 }
 
-/** Sources of a turn's text. */
 const ANSWER = "answer"
 const THOUGHT = "thought"
 /** Maximum length of the stored thoughts of a turn, characters. */

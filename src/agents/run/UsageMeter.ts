@@ -171,21 +171,18 @@ export class UsageMeter {
     return more
   }
 
-  /** Returns the unreported usage and clears it. */
   takeUntold(): ReadonlyArray<ModelUsage> {
     const models = [...this.untold.values()]
     this.untold = new Map()
     return models
   }
 
-  /** Returns the implausible usage and clears it. */
   takeUnlikely(): Unlikely | undefined {
     const { unlikely } = this
     this.unlikely = undefined
     return unlikely
   }
 
-  /** Returns the turn's sums and clears them. */
   takeTurn(): TurnUsage {
     const { believed, turn } = this
     this.turn = NONE

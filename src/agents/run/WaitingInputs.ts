@@ -100,7 +100,6 @@ export class WaitingInputs {
     })
   }
 
-  /** Deletes the input of a call that was decided. */
   drop(callId: string): Effect.Effect<void> {
     return Effect.suspend(() => {
       const kept = this.kept.get(callId)
@@ -142,7 +141,6 @@ export const memory = (): WaitingInputs =>
     (json) => json
   )
 
-/** Stores inputs in the folder, and loads the inputs that the folder already has. */
 export const make = (folder: string) =>
   Effect.gen(function* () {
     const { values } = yield* Redact

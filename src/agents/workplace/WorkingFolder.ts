@@ -26,7 +26,6 @@ export interface WorkingFolder {
   readonly tell: Worktree.WorktreeSpec["tell"]
 }
 
-/** Path of the folder of all worktrees. `state`: the state directory. */
 export const worktreesIn = (state: string): string => join(state, "worktrees")
 
 const worktreeOf = (worktrees: string, project: ConfigFile.Project, agent: string): string =>

@@ -110,7 +110,6 @@ const isEmpty = Effect.fnUntraced(function* (folder: string) {
   )
 })
 
-/** The daemon's store for the project's repository. */
 const storeOf = Effect.fnUntraced(function* ({ repository, stores }: WorktreeSpec) {
   const store = yield* explained(GitStore.open(stores, repository))
   if (store !== undefined) return store
@@ -281,7 +280,6 @@ const wholeOf = Effect.fnUntraced(function* (store: GitStore.GitStore, { stores 
   return found?.top === folder && found.gitDir === path.join(folder, ".git") ? own : undefined
 })
 
-/** Finds or creates the agent's worktree. */
 export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSpec) {
   const store = yield* storeOf(spec)
   const folder = yield* realFolder(spec.folder)
@@ -325,7 +323,6 @@ export const handOver = Effect.fn("Worktree.handOver")(function* (spec: Worktree
   yield* gives(store, spec, folder)
 })
 
-/** The outcome of removing a worktree. */
 export type Removal =
   | { readonly _tag: "Removed" }
   | {
@@ -472,7 +469,6 @@ export const keptFor = Effect.fn("Worktree.keptFor")(function* (spec: WorktreeSp
   return found._tag === "Kept" ? found : undefined
 })
 
-/** Removes the worktree and its branch, if no work would be lost. */
 export const remove = Effect.fn("Worktree.remove")(function* (
   spec: WorktreeSpec
 ): Effect.fn.Return<Removal, WorktreeError, FileSystem.FileSystem> {
