@@ -89,7 +89,7 @@ export class ChannelActor implements Place {
     return this.actor.state
   }
 
-  /** Sends an input. Returns when its runes are durable. */
+  /** Returns when the input's runes are durable. */
   ask(input: FloorInput) {
     return this.actor.ask<Done>(input)
   }
@@ -168,8 +168,6 @@ export class ChannelActor implements Place {
     if (to !== null) presence.hold(conversation, to, this)
     if (from !== null) presence.release(conversation, from, this)
   }
-
-  // --- acting
 
   private perform(act: Act, acting: Actings): Effect.Effect<void> {
     switch (act._tag) {

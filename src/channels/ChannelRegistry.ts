@@ -32,8 +32,6 @@ export class ChannelRegistry {
     this.presence = presence
   }
 
-  // --- the channels
-
   enter(actor: ChannelActor): void {
     const { channel, conversation, name } = actor
     const own = this.channels.get(conversation) ?? new Map<string, ChannelActor>()
@@ -87,8 +85,6 @@ export class ChannelRegistry {
     const project = this.homes.get(conversation)?.project ?? conversation
     return ChannelView.info(actor.channel, project, actor.view, (agent) => actor.endOf(agent), needs)
   }
-
-  // --- channels by name
 
   home(home: Home): void {
     // a project has one conversation at a time, so an earlier one is removed

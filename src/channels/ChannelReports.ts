@@ -1,6 +1,6 @@
 /**
- * ChannelReports: decides how a channel changes when an agent reports something, when an agent posts or signals, or when a
- * deadline passes. Pure.
+ * ChannelReports: decides how a channel changes when an agent reports something, when an agent posts or signals, or
+ * when a deadline passes. Pure.
  *
  * Guarantees: an answer is posted once, and only while its agent has the floor. Results of an earlier turn have no
  * effect.
@@ -285,8 +285,6 @@ const unreachable = (
   const { holder } = transaction
   if (holder?.agent === agent && holder.prompt === prompt) fail(transaction, holder, reason, true)
 }
-
-// --- deadlines
 
 /** Handles all deadlines that have passed, even if their timers fired before the agents' state was known. */
 const look = (transaction: ChannelTransaction): void => {

@@ -18,7 +18,7 @@ const MAX_POSTS = 100
 const MAX_CHARS = 128 * 1024
 
 export interface Post extends ChannelPost {
-  /** Id of the post. A post with the same id is not added again. */
+  /** A post with the same id is not added again. */
   readonly messageId: string
 }
 
@@ -56,7 +56,7 @@ export interface Channel {
   readonly origin: "config" | "person"
   readonly settings: ChannelConfig
   readonly paused: boolean
-  /** When the channel was paused, ms since the epoch; undefined if it is not paused. */
+  /** Ms since the epoch; undefined if the channel is not paused. */
   readonly pausedAt?: number | undefined
   readonly closed: boolean
   /** Agents that are assigned to the channel, whether present or not. */
@@ -88,7 +88,6 @@ export interface Recorded {
 export type Kind = keyof typeof channelKinds
 export const kinds = Object.keys(channelKinds) as ReadonlyArray<Kind>
 
-/** A rune of a channel, with its payload's type. */
 type ChannelRune = RuneOf<typeof channelKinds, Recorded>
 type RuneOfKind<K extends Kind> = Extract<ChannelRune, { readonly kind: K }>
 
@@ -243,7 +242,6 @@ const read = (channel: Channel, { again, agent, upTo }: RuneOfKind<"channel.read
   return withFloor(next, (floor) => ({ injected: floor.injected.filter(({ seq }) => seq > upTo) }))
 }
 
-/** Applies an action of a move to the channel's own state. */
 const follow = (channel: Channel, agent: string, action: SeatMachine.Action): Channel => {
   const { assigned, queue, registered } = channel
   switch (action._tag) {
@@ -366,9 +364,7 @@ const changed = (channel: Channel, rune: ChannelRune): Channel => {
   }
 }
 
-/**
- * Folds one rune into the channel's state. Throws if a move does not fit the machine's table: the log is then broken.
- */
+/** Throws if a move does not fit the machine's table: the log is then broken. */
 export const apply = (channel: Channel, rune: Recorded): Channel => {
   const known = readChannel(rune)
   return known === undefined ? channel : { ...changed(channel, known), restsOn: rune.eventId }

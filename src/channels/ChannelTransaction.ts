@@ -27,7 +27,7 @@ import * as TurnQueue from "./TurnQueue.ts"
 
 /** The current state of the agents. Volatile: it is true only at this moment. */
 export interface View {
-  /** The current time, ms since the epoch. */
+  /** Ms since the epoch. */
   readonly now: number
   /** True when the agents' state is known after a start, so that floors can be given. */
   readonly open: boolean
@@ -152,7 +152,7 @@ export class ChannelTransaction {
     )
   }
 
-  /** Moves a seat by an event. False if its machine rejects the event. */
+  /** False if the seat's machine rejects the event. */
   move(agent: string, event: SeatMachine.Event): boolean {
     const before = this.seat(agent)
     if (before === undefined) return false

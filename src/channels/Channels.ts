@@ -42,7 +42,6 @@ export class Channels extends Context.Service<
   {
     /** Applies the channels of a project's file. Call it when the project is registered, and when its file changes. */
     readonly configure: (home: Home, channels: ChannelsConfig) => Effect.Effect<void, StorageError>
-    /** Whether `configure` is done for a conversation. */
     readonly isConfigured: (conversation: string) => Effect.Effect<boolean>
     /** Waits until `configure` is done for a conversation. */
     readonly configured: (conversation: string) => Effect.Effect<void>
@@ -77,7 +76,6 @@ export class Channels extends Context.Service<
 >()("agentd/channels/Channels") {}
 
 export interface Options {
-  /** The supervisor under which the channels' actors run. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
 }
 
@@ -368,6 +366,6 @@ const make = Effect.fnUntraced(function* ({ supervisor }: Options) {
   return live.service()
 })
 
-/** The channels service. Its supervisor must be started by another supervisor, after that of the agents. */
+/** The supervisor in the options must be started by another supervisor, after that of the agents. */
 export const layer = (options: Options): Layer.Layer<Channels, never, ActorSystem | AgentPort | EventLog> =>
   Layer.effect(Channels, make(options))

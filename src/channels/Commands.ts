@@ -127,7 +127,7 @@ export const arrange = (
   return `#${name} goes by ${order}${agents.length === 0 ? "" : `, ${agents.join(", ")} first`}.`
 }
 
-/** Gives the floor to an agent. The agent that has it loses it. */
+/** The agent that has the floor loses it. */
 export const grant = (transaction: ChannelTransaction, agent: string, by: string) => {
   const { name } = transaction.channel
   const { holder, view } = transaction

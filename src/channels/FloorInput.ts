@@ -1,4 +1,4 @@
-/** FloorInput: the inputs of a channel: commands of users, posts and signals of agents, reports on agents, and deadlines. */
+/** FloorInput: the inputs of a channel: commands of users, posts and signals, reports on agents, and deadlines. */
 import type { ChannelConfig, Order } from "../config/ChannelConfig.ts"
 import type { Utterance } from "../domain/ChannelMessages.ts"
 import type { Departure, TurnOutcome } from "../domain/AgentPort.ts"

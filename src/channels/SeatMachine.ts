@@ -98,7 +98,6 @@ export type Action =
 export interface Data {
   readonly agentId: string
   readonly channel: string
-  /** Whether the agent is a member of the channel. */
   readonly member: boolean
   /** Id of the current turn, of the paused turn, or of the last one. */
   readonly turnId: string | null

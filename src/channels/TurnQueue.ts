@@ -69,7 +69,6 @@ export const positionOf = (queue: TurnQueue, agent: string): number | null => {
   return index === -1 ? null : index + 1
 }
 
-/** True if the agent is alone in the line. */
 export const isSolo = (queue: TurnQueue, agent: string): boolean => queue.line.length === 1 && queue.line[0] === agent
 
 export interface Rule {

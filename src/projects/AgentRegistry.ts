@@ -47,7 +47,6 @@ export interface Belongs {
   readonly life: ConversationActor
   /** Why the conversation accepts no new agents; undefined if it accepts them. */
   readonly refusal: () => CommandRefused | undefined
-  /** Supervisor of the conversation's agents. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   readonly scope: Scope.Scope
 }
@@ -80,7 +79,6 @@ const turnOf = (agentScope: AgentScope): Pick<Spender, "interrupt" | "turn"> => 
 export class AgentRegistry {
   /** Agents in the order in which they started. */
   readonly members: Map<string, Member> = new Map()
-  /** The conversation's parent agents and sub-agents. */
   readonly subAgentTree: SubAgentTree
   private readonly of: Belongs
   private readonly conversation: string

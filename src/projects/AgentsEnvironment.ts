@@ -1,6 +1,6 @@
 /**
- * AgentsEnvironment: settings that all agents of a daemon share: folders, agentd's own MCP servers, stored inputs and files,
- * and the last event id of earlier daemons.
+ * AgentsEnvironment: settings that all agents of a daemon share: folders, agentd's own MCP servers, stored inputs and
+ * files, and the last event id of earlier daemons.
  */
 import { Context, type FileSystem } from "effect"
 import type { Backends } from "../runs/Backends.ts"

@@ -23,7 +23,6 @@ export type Trouble = Pick<ConfigTrust.Noticed, "state" | "hash" | "problem">
 
 const read = reader(configKinds)
 
-/** Describes why a file could not be read. */
 export const troubleOf = ({ message, reason }: { readonly message: string; readonly reason: string }): Trouble => ({
   state: reason === "missing" ? "missing" : "broken",
   hash: null,

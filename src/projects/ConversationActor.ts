@@ -25,7 +25,6 @@ import { type Cause, causeOf, type RuneRef } from "../core/event-log/Rune.ts"
 
 type Act = Acting<ConversationSnapshot, ConversationMachine.Event>
 
-/** A live agent of this conversation. */
 export interface LivingAgent {
   readonly name: string
   readonly control: AgentControl
@@ -45,9 +44,8 @@ export interface Failure {
 export interface Around {
   readonly conversation: string
   readonly system: System
-  /** The current config. */
   readonly config: () => ConversationConfig
-  /** The live agents of the conversation. A plain read. */
+  /** A plain read. */
   readonly livingAgents: () => ReadonlyArray<LivingAgent>
   /** Agents in the order in which they must end. First waits for agents that are being added or removed. */
   readonly leaving: Effect.Effect<ReadonlyArray<LivingAgent>>

@@ -169,7 +169,6 @@ const begunAt = ({ count, day }: Begun, at: number): Begun => {
   return Calendar.isOver(day, now) ? { day: now, count: 1 } : { day, count: count + 1 }
 }
 
-/** Number of sub-agents that agents have started on the day. */
 export const begunOn = ({ begun }: Life, day: string): number => (Calendar.isOver(begun.day, day) ? 0 : begun.count)
 
 /** Records the end of an agent. Only the most recently ended sub-agents are kept. */

@@ -1,6 +1,6 @@
 /**
- * AgentProviders: the availability ("weather") of one agent's providers. It selects the backend for the next request, and
- * records the results of requests. A backend without a provider is always available.
+ * AgentProviders: the availability ("weather") of one agent's providers. It selects the backend for the next request,
+ * and records the results of requests. A backend without a provider is always available.
  *
  * Guarantees: The agent's own backend is used whenever it is available. A fallback replaces it only while its provider
  * is unavailable or needs a login, or has reached its limit and the config permits the move.

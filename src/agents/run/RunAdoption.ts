@@ -1,6 +1,6 @@
 /**
- * RunAdoption: rebuilds the state of an adopted run from events that an earlier daemon processed: its turn and call ids,
- * its background work and its usage. Nothing is reported again.
+ * RunAdoption: rebuilds the state of an adopted run from events that an earlier daemon processed: its turn and call
+ * ids, its background work and its usage. Nothing is reported again.
  *
  * Guarantees: Calls keep their ids. Turns and calls that had ended remain ended.
  */

@@ -1,6 +1,6 @@
 /**
- * UsageTiming: when agentd learns an agent's usage, which depends on the backend. It is reported with each request, at a
- * turn's end, in part, or never. Pure.
+ * UsageTiming: when agentd learns an agent's usage: with each request, at a turn's end, in part, or never. The backend
+ * decides. Pure.
  *
  * Guarantees: If a limit takes effect later than the request that exceeds it, or never, a warning is given before the
  * first request. The warning names the agent and a remedy.
