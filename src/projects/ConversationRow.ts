@@ -37,7 +37,7 @@ const because = ({ data }: ConversationSnapshot): string => {
   return reason === "" ? ` by ${by}` : ` by ${by}: ${reason}`
 }
 
-/** The state as a text, for example `is paused by ada: lunch`. */
+/** For example `is paused by ada: lunch`. */
 export const standing = (snapshot: ConversationSnapshot): string => {
   switch (snapshot.state) {
     case "[*]":
@@ -103,7 +103,7 @@ export const row = (of: Row): ConversationInfo => {
   }
 }
 
-/** A short text about usage, for example `12,000 tokens, 3 tool calls, 5m 2s, $0.42`. */
+/** For example `12,000 tokens, 3 tool calls, 5m 2s, $0.42`. */
 export const spentInWords = ({ tokens, toolCalls, usd, wallTime }: Budget.Spent): string =>
   [
     `${tokens.toLocaleString("en-US")} tokens`,
@@ -112,7 +112,6 @@ export const spentInWords = ({ tokens, toolCalls, usd, wallTime }: Budget.Spent)
     ...(usd > 0 ? [`$${usd.toFixed(2)}`] : [])
   ].join(", ")
 
-/** Error for a command on a closed conversation. Only a new conversation can be used. */
 export const over = ({ conversation, project }: Called): CommandRefused =>
   new CommandRefused({
     code: "closed",
@@ -120,7 +119,6 @@ export const over = ({ conversation, project }: Called): CommandRefused =>
     remedy: "Start a new one in the project's folder: agentd project new"
   })
 
-/** Error for a command on a conversation that was set aside because its log is damaged. */
 export const damaged = (conversation: string, message: string): CommandRefused =>
   new CommandRefused({
     code: "unavailable",

@@ -39,7 +39,6 @@ const KINDS: ReadonlyArray<string> = [
 
 /** The parts of a conversation that are still needed. */
 interface Needed {
-  /** Ids of the needed messages. */
   readonly messages: ReadonlySet<string>
   /** Time since which all runes are needed, ms since the epoch. */
   readonly since: number

@@ -36,7 +36,6 @@ export interface NotLiving {
   readonly problems: ReadonlyArray<string>
 }
 
-/** The user who closes a conversation, and the reason. */
 export interface Closing {
   readonly by: string
   readonly reason: string
@@ -56,7 +55,6 @@ export const lost = (record: ProjectRecord, { message }: CommandRefused): NotLiv
 
 export const damaged = (record: ProjectRecord, message: string): NotLiving => make("damaged", record, [message])
 
-/** Sorts conversations for a list, by reason. */
 export const inOrder = (all: Iterable<NotLiving>): ReadonlyArray<NotLiving> =>
   [...all].toSorted((a, b) => REASONS.indexOf(a.reason) - REASONS.indexOf(b.reason))
 
@@ -69,7 +67,6 @@ export const infoOf = ({ problems, reason, record }: NotLiving): ProjectInfo => 
     : { ...known, problems, ...waiting(trust) }
 }
 
-/** Error that explains why the conversation accepts no commands. */
 export const refusalOf = ({
   problems: [problem = "its file is missing"],
   reason,

@@ -43,7 +43,6 @@ export class Project {
   name: string
   config: ConfigFile.Project
   problems: ReadonlyArray<string> = []
-  /** The live agents of the conversation. */
   readonly registry: AgentRegistry
   readonly record: ProjectRecord
   readonly scope: Scope.Closeable
@@ -158,7 +157,7 @@ export class Project {
     return this.life.snapshot.state
   }
 
-  /** When the conversation entered its current state, ms since the epoch. */
+  /** Ms since the epoch. */
   get since() {
     return this.life.snapshot.at
   }
@@ -249,7 +248,6 @@ export class Project {
     return { conversation: this.conversation, config: this.config }
   }
 
-  /** Adds and removes agents until they are exactly the agents in the config and their sub-agents. */
   get settle() {
     return this.registry.settle
   }
@@ -297,7 +295,6 @@ export class Project {
     }
   )
 
-  /** Whether a config equals the current config. */
   private says(config: ConfigFile.Project): boolean {
     return JSON.stringify(config) === JSON.stringify(this.config)
   }

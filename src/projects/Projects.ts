@@ -57,7 +57,6 @@ export class Projects {
   private readonly services: Context.Context<Services>
   readonly scope: Scope.Scope
 
-  /** Supervisor of all conversations. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
 
   private constructor(
@@ -70,7 +69,7 @@ export class Projects {
     this.scope = scope
   }
 
-  /** Creates an empty registry. Its projects end when the Effect scope closes. */
+  /** The projects end when the Effect scope closes. */
   static readonly make = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
     Effect.map(
       Effect.all([Effect.context<Services>(), Effect.scope]),
@@ -118,7 +117,7 @@ export class Projects {
     return this.living.get(conversation)?.members.get(agent)?.agentScope
   }
 
-  /** Opens a project: starts its conversation and agents, and watches its file. */
+  /** Starts the project's conversation and agents, and watches its file. */
   private readonly open = Effect.fnUntraced(
     { self: this },
     function* (this: Projects, record: ProjectRecord, config: ConfigFile.Project) {
@@ -323,7 +322,7 @@ export class Projects {
     )
   }
 
-  /** Restores a project from the log. An error affects only this project. */
+  /** An error affects only this project. */
   readonly revive = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
     const { config, life } = record
     const { state } = life.snapshot

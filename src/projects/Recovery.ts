@@ -27,7 +27,6 @@ export interface ProjectRecord {
   name: string
   readonly agents: Map<string, AgentRecord>
   readonly life: ConversationRecovery.Life
-  /** Whether the user has trusted the project's config file. */
   readonly trust: ConfigTrust.Trust
   /** Set if the whole project is stopped; otherwise null. */
   stopped: ProjectStop.Stopped | null
@@ -168,7 +167,6 @@ export const project: StreamFold<ProjectRecord | null> = {
   }
 }
 
-/** Folds all archived conversations from the daemon's stream. */
 export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
   name: "archived conversations",
   version: 4,
@@ -216,7 +214,6 @@ export const recover = Effect.gen(function* () {
   return records
 })
 
-/** Rebuilds the record of an agent from the log. */
 export const recoverAgent = Effect.fnUntraced(function* (log: EventLog["Service"], conversation: string, name: string) {
   const { state } = (yield* log.recover(conversation, { project })).project
   return state?.agents.get(name) ?? freshAgent(name)

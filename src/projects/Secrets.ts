@@ -29,7 +29,7 @@ const keyIn = Effect.fnUntraced(function* (backend: BackendConfig) {
   )
 })
 
-/** Registers the config's secrets. From then on, the log redacts them. */
+/** The log redacts the secrets from then on. */
 export const register = Effect.fnUntraced(function* ({ agents }: Project) {
   const redact = yield* Redact
   for (const backend of Object.values(agents).flatMap(({ backend, fallback }) => [backend, ...fallback])) {

@@ -1,6 +1,6 @@
 /**
- * SubAgentReports: the messages about a sub-agent that its parent receives. They are: each report; the answer to a turn that
- * the parent requested, or the lack of an answer, unless a report covers that turn. The parent also receives the
+ * SubAgentReports: the messages about a sub-agent that its parent receives. They are: each report; the answer to a turn
+ * that the parent requested, or the lack of an answer, unless a report covers that turn. The parent also receives the
  * sub-agent's end if it received nothing else since its last request.
  *
  * Guarantees: Each event is one message, with an id derived from its rune. A message is pending until the log says that

@@ -22,11 +22,9 @@ import type { ProjectRecord } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
 import { outputOf, troubleOf } from "../agents/actors/TurnActor.ts"
 
-/** The conversation of the tree, and the agents in it. */
 export interface Surroundings {
   readonly log: EventLog["Service"]
   readonly record: ProjectRecord
-  /** The project's current config. */
   readonly file: () => ConfigFile.Project
   readonly life: ConversationActor
   readonly agentScope: (agent: string) => AgentScope | undefined

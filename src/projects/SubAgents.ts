@@ -150,7 +150,6 @@ export const settled = (
   return parent === undefined ? undefined : configOf(parentName, parent, { name: "", task: "" })
 }
 
-/** The runes that record a sub-agent and its first message. */
 export const drafts = (of: {
   readonly conversation: string
   readonly name: string

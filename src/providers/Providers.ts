@@ -44,7 +44,6 @@ interface Provider {
 const actorName = (stream: string): string => `provider/${stream.slice(stream.indexOf(":") + 1)}`
 
 export interface Options {
-  /** The supervisor under which the providers' actors run. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
 }
 
@@ -223,7 +222,7 @@ const eventOf = (
   }
 }
 
-/** The service for the status of providers. It is ready at once; until the log has been read, agents wait. */
+/** Ready at once; until the log has been read, agents wait. */
 export const layer = ({ supervisor }: Options) =>
   Layer.effect(
     ProviderStatus,

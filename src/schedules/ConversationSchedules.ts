@@ -1,6 +1,6 @@
 /**
- * ConversationSchedules: the schedules of one conversation: their state from its log, and their content from its project's file.
- * It decides what is due, sends it, and appends the runes that are not runs.
+ * ConversationSchedules: the schedules of one conversation: their state from its log, and their content from its
+ * project's file. It decides what is due, sends it, and appends the runes that are not runs.
  *
  * Guarantees: a run is recorded by the rune of the message or goal that it creates, so that a crash leaves both or
  * neither. An appended rune is in the state before any other caller reads it. Only one caller at a time is allowed.
@@ -88,7 +88,6 @@ export class ConversationSchedules {
     this.state = state
   }
 
-  /** Appends a rune, and applies it to the state. */
   readonly append = <K extends keyof typeof scheduleKinds>(kind: K, payload: Payload, trigger: string) =>
     this.around.log.append([{ stream: this.around.conversation, kind, actor: ACTOR, trigger, payload }]).pipe(
       Effect.map(([rune]) => this.take(rune!)),

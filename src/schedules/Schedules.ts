@@ -194,8 +194,6 @@ class Keeper {
     }
   })
 
-  // --- commands
-
   private readonly bookOf = Effect.fnUntraced({ self: this }, function* (this: Keeper, caller: Caller) {
     yield* Deferred.await(this.ready)
     const conversation = yield* Effect.mapError(this.options.ofCaller(caller), (refused) =>
@@ -373,5 +371,5 @@ const make = Effect.fnUntraced(function* (options: Options) {
   return Schedules.of({ add, list, pause, remove, resume, run })
 })
 
-/** The schedules service. Its supervisor must be started by another supervisor, after the agents and the goals. */
+/** The supervisor in the options must be started by another supervisor, after the agents and the goals. */
 export const layer = (options: Options) => Layer.effect(Schedules, make(options))

@@ -196,7 +196,6 @@ const contentsOf = (
   }
 }
 
-/** Commands on sent and unanswered messages. */
 const messages = (
   projects: Projects,
   contents: MessageFiles.MessageFiles,
@@ -267,7 +266,6 @@ const choices = (onAgent: OnAgent): Pick<Agents["Service"], "choose" | "offers" 
     spoken(onAgent(name, caller, ({ agentScope }) => Effect.sync(() => AgentChoice.offered(agentScope))))
 })
 
-/** Commands that start and stop an agent, or end its turn. */
 const lives = (onAgent: OnAgent): Pick<Agents["Service"], "interrupt" | "restart" | "start" | "stop"> => ({
   start: (name, caller) =>
     onAgent(
@@ -288,7 +286,6 @@ const lives = (onAgent: OnAgent): Pick<Agents["Service"], "interrupt" | "restart
   interrupt: (name, caller) => onAgent(name, caller, ({ agentScope }) => agentScope.interrupt(caller), true)
 })
 
-/** Creates all commands. Commands on agents wait until the log is folded. */
 export const make = (projects: Projects, ready: Ready) =>
   Effect.gen(function* () {
     const bus = yield* Bus

@@ -69,7 +69,7 @@ export class Agents extends Context.Service<
      * Starts a stopped agent with counters at zero. An agent that already runs is not changed, and the reply says so.
      */
     readonly start: (name: string, caller: Caller) => Command<Done>
-    /** Stops the agent (OperatorStop). Returns when all processes of its run have ended. */
+    /** Returns when all processes of the agent's run have ended. */
     readonly stop: (name: string, caller: Caller) => Command<Done>
     readonly restart: (name: string, caller: Caller) => Command<Done>
     readonly send: (
@@ -111,7 +111,6 @@ export class Agents extends Context.Service<
       choice: { readonly model: string | null; readonly mode: string | null; readonly reset: boolean },
       caller: Caller
     ) => Command<Done>
-    /** Models, modes and commands that a user can choose for an agent. */
     readonly offers: (name: string, caller: Caller) => Effect.Effect<OffersInfo, CommandRefused>
     /** The files in an agent's folder that have changed since its work started. */
     readonly diff: (name: string, caller: Caller) => Effect.Effect<DiffInfo, CommandRefused>

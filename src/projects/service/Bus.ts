@@ -8,7 +8,6 @@ import { Context, Effect, Layer, PubSub, Stream } from "effect"
 import type { AgentReport } from "../../domain/AgentPort.ts"
 import type { Project } from "../../config/ConfigFile.ts"
 
-/** The current config of an open conversation. */
 export interface ConfigNews {
   readonly conversation: string
   readonly config: Project

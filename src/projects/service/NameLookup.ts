@@ -15,7 +15,6 @@ export type Entry = { readonly _tag: "Open"; readonly record: ProjectRecord; rea
 
 export const isClosed = (entry: Entry): boolean => entry._tag === "NotLiving" && entry.reason === "closed"
 
-/** An agent and its project. */
 export interface Found {
   readonly project: Project
   readonly agentScope: AgentScope

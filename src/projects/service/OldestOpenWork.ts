@@ -1,6 +1,6 @@
 /**
- * OldestOpenWork: the start of the oldest unfinished work of agents: a waiting message, a message of an unfinished turn, a
- * question, a call or a run. Pure.
+ * OldestOpenWork: the start of the oldest unfinished work of agents: a waiting message, a message of an unfinished
+ * turn, a question, a call or a run. Pure.
  *
  * Guarantees: The rune that started the work is not older than this time. Therefore unfinished work needs no older
  * rune.

@@ -41,7 +41,6 @@ const needed = (projects: Projects): ReadonlySet<string> | undefined => {
   return new Set(stands.flatMap(neededMessages).flatMap(({ files = [] }) => files.map(({ sha256 }) => sha256)))
 }
 
-/** Removes contents that no message needs. */
 export const sweep = (projects: Projects, log: EventLog["Service"], files: MessageFiles): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (files.isEmpty) return Effect.void

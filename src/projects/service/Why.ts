@@ -22,7 +22,6 @@ import * as ProjectStop from "../../agents/machines/ProjectStop.ts"
 /** Maximum number of sentences in an explanation. */
 const LONGEST = 24
 
-/** The kinds of runes that an explanation needs. */
 export const kinds: ReadonlyArray<string> = [
   ...Object.keys(workerKinds),
   ...WhyTurn.kinds,
