@@ -1,6 +1,6 @@
 /**
- * AnswerSignal: separates the signal in an agent's answer from its text: that the turn is over, or that the agent waits.
- * Pure. The prompt (Floor) teaches agents these forms.
+ * AnswerSignal: separates the signal in an agent's answer from its text: that the turn is over, or that the agent
+ * waits. Pure. The prompt (Floor) teaches agents these forms.
  *
  *     TURN_COMPLETE
  *     WAIT: for the build, until 120s

@@ -39,7 +39,7 @@ type Actings = Acting<Channel, FloorInput, CommandRefused>
 const TRY_AGAIN = 60_000
 
 export class ChannelActor implements Place {
-  /** The actor's scope, to be added to a supervisor. */
+  /** To be added to a supervisor. */
   readonly scope: CommitScope
   readonly conversation: string
   readonly name: string

@@ -134,7 +134,6 @@ export const strandedIn = (channel: Channel): string | undefined =>
     ? seatsOf(channel).find((seated) => seated.stand.state === "IDLE" && hasUnread(channel, seated))?.agent
     : undefined
 
-/** The rights of an agent in its seat's state. */
 export const propertiesOf = ({ stand }: Seated) => SeatMachine.properties[stand.state]
 
 /** True for a message of a user or a task; false for what a channel sends to an agent. */

@@ -278,7 +278,6 @@ class LiveChannels {
     })
 }
 
-/** Passes an agent's report to its channels. */
 const hear = Effect.fnUntraced(function* (
   agents: AgentPort["Service"],
   registry: ChannelRegistry,

@@ -173,7 +173,6 @@ export const readAnswer = (text: string): { readonly complete: boolean; readonly
   return body.endsWith(SIGNAL) && isAlone ? { complete: true, text: rest } : { complete: false, text }
 }
 
-/** A line of the readable log for one move. */
 export const logLine = (
   data: Pick<Data, "agentId" | "channel">,
   move: {

@@ -32,7 +32,6 @@ const over = (queue: TurnQueue, agent: string): TurnQueue => ({
   claims: without(queue.claims, agent)
 })
 
-/** Adds the agent at the end of the line. */
 export const join = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.line.includes(agent) ? queue : { ...queue, line: [...queue.line, agent] }
 

@@ -42,7 +42,6 @@ import * as WorkingFolder from "../agents/workplace/WorkingFolder.ts"
 export interface Belongs {
   readonly services: Context.Context<Services>
   readonly record: ProjectRecord
-  /** The project's current config. */
   readonly file: () => ConfigFile.Project
   readonly life: ConversationActor
   /** Why the conversation accepts no new agents; undefined if it accepts them. */

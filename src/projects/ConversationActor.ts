@@ -240,7 +240,6 @@ export class ConversationActor {
       )
     })
 
-  /** Makes each agent report its availability. */
   readonly announce: Effect.Effect<void> = Effect.suspend(() =>
     Effect.forEach(this.around.livingAgents(), ({ control }) => control.announce, { discard: true })
   )

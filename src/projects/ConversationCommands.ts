@@ -40,7 +40,6 @@ export const row = (entry: Entry): ConversationInfo => {
 export const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> =>
   entry._tag === "Open" ? Effect.succeed(entry.project) : refusalOf(entry)
 
-/** Error for a command that the conversation's current state does not permit. */
 const notNow = ({ life, conversation }: Project, remedy: string) =>
   refuse("conflict", `The conversation ${conversation} ${ConversationRow.standing(life.snapshot)}.`, remedy)
 
@@ -241,7 +240,6 @@ export const archive = Effect.fnUntraced(function* (
   return { eventId: rune.eventId, message: `${conversation} is archived. Its runes stay in the log.` }
 }, Effect.uninterruptible)
 
-/** Dismisses a change of the project's config file: the current config remains in force. */
 export const keepInForce = (project: Project, hash: string | undefined, { by }: Caller): Answer =>
   project.keepInForce(hash, by).pipe(
     Effect.catchTag("RuneRefused", (error) => Effect.die(error)),

@@ -140,7 +140,7 @@ export class Projects {
     }
   )
 
-  /** Retires a closed project: everything in it is stopped, and only its record remains. */
+  /** Everything in the project is stopped, and only its record remains. */
   private readonly retire = (project: Project) =>
     Effect.gen({ self: this }, function* () {
       const { conversation, life, record, scope } = project
@@ -156,7 +156,7 @@ export class Projects {
     return Effect.mapError(Effect.provide(ConfigTrust.look(path), this.services), (error) => refusedBy(error))
   }
 
-  /** Reads the trusted config; undefined if its text no longer exists. */
+  /** Undefined if the trusted text no longer exists. */
   private inForce(path: string, hash: string) {
     return Effect.mapError(Effect.provide(ConfigTrust.inForce(path, hash), this.services), (error) => refusedBy(error))
   }

@@ -524,7 +524,6 @@ export class AgentScope {
     })
   }
 
-  /** Tool calls that have no result yet. */
   calls(): ReadonlyArray<CallInfo> {
     const { conversation, project } = this.setting
     const of = { agent: this.name, conversation, project: project() }

@@ -49,7 +49,6 @@ export const isAwaited = (
   return isUnknown || slot.current() !== undefined
 }
 
-/** Waits until the run of an earlier daemon, if any, is adopted or known to be lost. */
 export const whenAdopted = (place: CurrentRun["Service"], recoveredTo: number): Effect.Effect<void> =>
   Effect.suspend(() => (isAwaited(place, place.now().worker, recoveredTo) ? place.adopted.await : Effect.void))
 

@@ -94,7 +94,7 @@ export const standing = (
   return waits ? { _tag: "Waiting" } : undefined
 }
 
-/** Ids of the dropped messages that the user selected: all, or the message with the id `which`. */
+/** All dropped messages, or the one with the id `which`. */
 const meant = (data: Inbox.Data, which: string | undefined): ReadonlyArray<string> =>
   Inbox.droppedOf(data)
     .dropped.map(({ message }) => message.messageId)

@@ -52,7 +52,6 @@ import {
 
 type Act =
   | ToolMachine.Action
-  /** Sends the decision on a call to the call's run. */
   | {
       readonly _tag: "Tell"
       readonly callId: string

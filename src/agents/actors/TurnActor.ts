@@ -84,7 +84,6 @@ export const fresh: TurnState = {
 const isEnd = (before: TurnMachine.Data, after: TurnMachine.Data): boolean =>
   before.ended === null && after.ended !== null
 
-/** Stores the turn's end for each message that the turn carried. */
 const remember = (before: TurnState, { data }: Pick<TurnState, "data">, eventId: number): ReadonlyArray<Ended> => {
   if (!isEnd(before.data, data) || data.messageIds.length === 0) return before.ended
   const { messageIds } = data

@@ -79,7 +79,6 @@ export interface Data {
   readonly reason: string | null
 }
 
-/** Counts of the agent's turns by outcome. */
 export interface Stats {
   readonly completed: number
   readonly interrupted: number

@@ -39,7 +39,7 @@ export type Of = Pick<CallInfo, "conversation" | "project" | "agent">
 export const asksFirst = (a: CallInfo, b: CallInfo): number =>
   Number(b.state === "awaiting_approval") - Number(a.state === "awaiting_approval") || a.since - b.since
 
-/** The list entry of a call; undefined if the call already has its result. */
+/** Undefined if the call already has its result. */
 export const callRow = (
   of: Of,
   { arguments: input, callId, questions, reason, tool, turnId }: Shown,

@@ -8,7 +8,6 @@ import { readTurn } from "./TurnKinds.ts"
 /** Reason for the end of a turn that was running when agentd stopped. */
 export const LOST = "agentd was stopped while it ran"
 
-/** Types of errors that the agent's work does not cause. */
 export const NOT_ITS_FAULT: ReadonlySet<string> = new Set([
   "rate_limit",
   "overloaded",

@@ -23,7 +23,7 @@ export type State =
   | "CoolingDown"
   | "Stopped"
 
-/** Limits from the config: errors of runs, waits after errors, and the number of runs per hour. */
+/** Limits from the config. */
 export const Terms = Schema.Struct({
   limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
   /** Durations in ms. */
@@ -130,7 +130,7 @@ export interface Data {
   readonly fallback?: number
   /** Session ids of the other backends, by the backend's index. */
   readonly sessions?: { readonly [index: string]: string | null }
-  /** Prompt of the run that is spawning; null if there is none. */
+  /** Null if no run is spawning. */
   readonly prompt: string | null
   /**
    * Ids of the messages in the newest prompt. Stored until a run ends successfully, so that interrupted work can
@@ -561,6 +561,5 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
   }
 })
 
-/** Whether the worker's wait after an error is over. */
 export const isCool = ({ at, data, state }: { readonly at: number; readonly data: Data; readonly state: State }) =>
   state === "CoolingDown" && cooldown(data, at) <= 0

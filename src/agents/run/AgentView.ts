@@ -34,11 +34,8 @@ export interface Row {
   /** True for a sub-agent that waits for a free slot. */
   readonly queued?: boolean
   readonly parent?: string | null
-  /** The newest event of the agent's run. */
   readonly heard?: LiveRun["heard"]
-  /** The newest complete line of the agent's answer. */
   readonly line?: LiveRun["line"]
-  /** Set while the run retries a request to its model. */
   readonly retries?: LiveRun["retries"]
   /** When the agent's newest question to the user ended, ms since the epoch. */
   readonly answeredAt?: number | undefined
@@ -50,7 +47,6 @@ export interface Row {
   readonly lacks?: ReadonlyArray<string>
   /** The run's current mode, as the agent itself names it. */
   readonly mode?: LiveRun["offers"]["mode"]
-  /** Work of the run that continues or is scheduled outside its turns. */
   readonly background?: LiveRun["background"]
   readonly trouble?: Standing | undefined
   /** Usage windows of the agent's account that are nearly exhausted. */

@@ -180,7 +180,6 @@ export class LiveRun {
     return runId !== null && this.endingId === runId
   }
 
-  /** Whether the run can start another turn now. */
   isFree(runId: string | null): boolean {
     const isIdle = this.turnId === undefined && !this.recalling
     return this.run?.runId === runId && this.turns && isIdle && !this.isEnding(runId)

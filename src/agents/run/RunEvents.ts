@@ -104,7 +104,7 @@ const wordsOf = (outcome: Outcome): string => {
   }
 }
 
-/** The complete input of a call; undefined if the call's run has ended. */
+/** Undefined if the call's run has ended. */
 export const inputOf = (
   { agent, conversation }: Pick<AgentEnvironment["Service"], "agent" | "conversation">,
   live: LiveRun,

@@ -33,7 +33,7 @@ export class RunRedaction {
     return this.source(key).push(chunk)
   }
 
-  /** Redacts a complete line. `line` has no line end. */
+  /** `line` has no line end. */
   line(key: string, line: string): string {
     const text = this.source(key).push(`${line}\n`)
     return text.endsWith("\n") ? text.slice(0, -1) : text

@@ -1,6 +1,6 @@
 /**
- * RunTextLog: writes a run's text to the lazy kinds of the log: its answers and thoughts, and the output of its calls and
- * programs.
+ * RunTextLog: writes a run's text to the lazy kinds of the log: its answers and thoughts, and the output of its calls
+ * and programs.
  *
  * Guarantees: Secrets are redacted, even if a secret arrives in several chunks. Text that is delayed for this purpose
  * is written after a short pause, and before the run's next event of another kind. For an adopted run, text that the

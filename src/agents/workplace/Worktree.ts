@@ -66,14 +66,13 @@ export const branchOf = (agent: string): string => `agentd/${agent}`
 const fail = (reason: WorktreeError["reason"], message: string, remedy: string) =>
   Effect.fail(new WorktreeError({ reason, message, remedy }))
 
-/** Converts git errors to reasons why an agent cannot have its worktree. */
 const explained = <A, R>(effect: Effect.Effect<A, GitStore.Trouble, R>) =>
   Effect.catchTags(effect, {
     GitUnavailable: ({ message, remedy }) => fail("GitUnavailable", message, remedy),
     GitFailed: ({ message, remedy }) => fail("GitFailed", message, remedy)
   })
 
-/** The commit that a name refers to in the user's repository; undefined if there is none. */
+/** Undefined if the name refers to no commit in the user's repository. */
 const commitOf = (store: GitStore.GitStore, name: string) => explained(GitStore.commitOf(store, name))
 
 const exists = (file: string) =>

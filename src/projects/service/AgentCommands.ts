@@ -355,7 +355,6 @@ export interface Options {
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   /** Ends processes that an earlier daemon left running. Runs before any agent is restored. */
   readonly sweep: Effect.Effect<void, never, ProcessTree>
-  /** agentd's own MCP servers for a run. */
   readonly mcp: AgentsEnvironment["Service"]["mcp"]
   /** File of a project to register at the start, before `ready`. If it is refused, only a warning is logged. */
   readonly project?: string | undefined

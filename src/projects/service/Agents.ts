@@ -81,7 +81,7 @@ export class Agents extends Context.Service<
          * next turn with this message. `urgent`: ends the run.
          */
         readonly how: "queue" | "steer" | "urgent"
-        /** Files attached to the message. Their contents must have been added before. */
+        /** The contents must have been added before. */
         readonly files?: ReadonlyArray<{ readonly filename: string; readonly sha256: string }>
       },
       caller: Caller

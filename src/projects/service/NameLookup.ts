@@ -105,7 +105,6 @@ export const conversation = (
 const unknown = (name: string, remedy: string) =>
   new CommandRefused({ code: "not_found", message: `There is no agent "${name}".`, remedy })
 
-/** Finds an agent by its name in the project of the caller's folder. */
 const inFolder = (mine: Entry | undefined, config: string, name: string): Found | CommandRefused => {
   if (mine === undefined) return new CommandRefused({ code: "not_found", ...ProjectName.unstarted(config, name) })
   if (mine._tag !== "Open") return refusalOf(mine)
