@@ -172,7 +172,7 @@ class BudgetTable implements Allowances {
     }
   }
 
-  /** Every limit that applies to the agent. `extra`: spending that was not reported yet. */
+  /** `extra`: spending that was not reported yet. */
   private reachesOf(who: Address, extra: Sum = nothing): ReadonlyArray<Reach> {
     const spender = this.spenders.get(keyOf(who))
     const known = this.known.get(who.conversation)

@@ -34,7 +34,7 @@ const untilOf = (word: string, now: number): "message" | "person" | number | und
 
 const bound = (seconds: number): number => Math.min(MAX_WAIT_SECONDS, Math.max(1, Math.ceil(seconds)))
 
-/** Parses a wait. If it names no end, it waits for a message in the channel. */
+/** A wait that names no end waits for a message in the channel. */
 export const readWait = (words: string, now: number): Signal => {
   const named = UNTIL.exec(words)
   const until = named === null ? undefined : untilOf(named[1]!, now)

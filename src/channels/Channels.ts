@@ -135,7 +135,7 @@ class LiveChannels {
     )
   }
 
-  /** Creates a channel. If a channel with that name exists, the command is rejected. */
+  /** Rejected if a channel with that name exists. */
   private readonly make = Effect.fnUntraced(
     { self: this },
     function* (this: LiveChannels, conversation: string, name: string, input: Extract<FloorInput, { _tag: "Create" }>) {

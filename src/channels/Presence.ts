@@ -66,7 +66,6 @@ export class Presence {
     this.of(conversation, agent).places.add(place)
   }
 
-  /** Removes a channel that has ended. */
   leave(place: Place): void {
     for (const known of this.agents.values()) {
       known.places.delete(place)

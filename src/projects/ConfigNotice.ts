@@ -55,7 +55,7 @@ export class ConfigNotice {
         Effect.uninterruptible
       )
 
-  /** Records the state of the file. `trouble` is null if the file is in force. */
+  /** `trouble` is null if the file is in force. */
   readonly notice = Effect.fnUntraced({ self: this }, function* (this: ConfigNotice, trouble: Trouble | null) {
     const { noticed } = this.record.trust
     const problem = trouble?.problem?.slice(0, MAX_PROBLEM) ?? null

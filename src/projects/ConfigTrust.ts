@@ -98,7 +98,7 @@ export const agrees = (agreed: Agreed, hash: string): boolean =>
 
 const placeOf = (hash: string) => Effect.map(AgentsEnvironment, ({ configs }) => join(configs, `${hash}.jsonc`))
 
-/** Reads the trusted text from disk; undefined if it is not stored or does not match its hash. */
+/** Undefined if the text is not stored or does not match its hash. */
 export const kept = Effect.fnUntraced(function* (path: string, hash: string) {
   const files = yield* FileSystem.FileSystem
   const text = yield* Effect.option(files.readFileString(yield* placeOf(hash)))
@@ -159,7 +159,6 @@ export const unkept = (known: Known, hash: string | undefined): CommandRefused |
       )
 }
 
-/** The rune that records that the user has dismissed the change. */
 export const keptOf = ({ config, conversation, trust }: Known, by: string): RuneDraft => ({
   stream: conversation,
   kind: "config.kept",
@@ -168,7 +167,6 @@ export const keptOf = ({ config, conversation, trust }: Known, by: string): Rune
   payload: { config, hash: trust.noticed?.hash ?? "", by }
 })
 
-/** Error: the file no longer has the text that the user wanted to trust. */
 export const changedSince = ({ config, name }: Pick<Known, "config" | "name">) =>
   refuse(
     "conflict",
@@ -176,9 +174,7 @@ export const changedSince = ({ config, name }: Pick<Known, "config" | "name">) =
     `Look at it again: agentd trust ${name}`
   )
 
-/**
- * The difference between a project's file and its current config. `before` is undefined if there is no current config.
- */
+/** `before` is undefined if there is no current config. */
 export const changeOf = ({ config: path, conversation, name, trust }: Known, before: ConfigFile.Project | undefined) =>
   Effect.gen(function* () {
     const of = { conversation, project: name, config: path }
@@ -211,7 +207,7 @@ export const changeOf = ({ config: path, conversation, name, trust }: Known, bef
     )
   )
 
-/** The rune that records the user's trust. `how` "first": no earlier text was trusted. */
+/** `how` "first": no earlier text was trusted. */
 export const trusted = (
   stream: string,
   { config, hash }: Seen,

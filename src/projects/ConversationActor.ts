@@ -135,7 +135,7 @@ export class ConversationActor {
     return exhausted === undefined ? undefined : `the conversation's budget of ${exhausted.resource} is spent`
   }
 
-  /** Sends an event and returns its result; undefined if the event is rejected. */
+  /** Undefined if the event is rejected. */
   readonly ask = (
     event: ConversationMachine.Event,
     cause: Cause | null = null
@@ -327,7 +327,7 @@ export class ConversationActor {
     )
   }
 
-  /** Resumes the conversation. After a suspension, its counters and budget are reset and the current limits apply. */
+  /** After a suspension, the counters and budget are reset and the current limits apply. */
   readonly resume = (by: string) =>
     Effect.suspend(() => {
       const { data, state } = this.snapshot

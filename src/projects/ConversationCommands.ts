@@ -118,7 +118,7 @@ const listed = (names: ReadonlyArray<string>): string => (names.length === 0 ? "
  */
 type Answer = Effect.Effect<Done, CommandRefused | StorageError>
 
-/** Stops the project. Returns when its agents have ended. */
+/** Returns when the agents have ended. */
 export const stopAll = (project: Project, caller: Caller): Answer =>
   Effect.gen(function* () {
     const { registry, name, record } = project
@@ -132,7 +132,7 @@ export const stopAll = (project: Project, caller: Caller): Answer =>
     }
   }).pipe(Effect.uninterruptible)
 
-/** Starts the project. Returns when the agents that were stopped with the project have started. */
+/** Returns when the agents that were stopped with the project have started. */
 export const startAll = (project: Project, caller: Caller): Answer =>
   Effect.gen(function* () {
     const { registry, name, record } = project
@@ -182,10 +182,7 @@ export const close = Effect.fnUntraced(function* (
   return farewell(record)
 })
 
-/**
- * Archives a closed conversation. At later starts of the daemon, the archive's rune replaces the conversation's own
- * runes.
- */
+/** At later starts of the daemon, the archive's rune replaces the conversation's own runes. */
 export const archive = Effect.fnUntraced(function* (
   entry: Entry,
   { by }: Caller,

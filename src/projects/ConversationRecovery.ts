@@ -163,7 +163,7 @@ const move = (life: Life, rune: Rune): void => {
   }
 }
 
-/** Counts a sub-agent's start. If the clock was set back, the start counts for the newest day. */
+/** If the clock was set back, the start counts for the newest day. */
 const begunAt = ({ count, day }: Begun, at: number): Begun => {
   const now = Calendar.dayOf(at)
   return Calendar.isOver(day, now) ? { day: now, count: 1 } : { day, count: count + 1 }
@@ -171,7 +171,7 @@ const begunAt = ({ count, day }: Begun, at: number): Begun => {
 
 export const begunOn = ({ begun }: Life, day: string): number => (Calendar.isOver(begun.day, day) ? 0 : begun.count)
 
-/** Records the end of an agent. Only the most recently ended sub-agents are kept. */
+/** Only the most recently ended sub-agents are kept. */
 const end = (life: Life, agent: string, eventId: number): void => {
   life.ended.set(agent, eventId)
   life.newest.delete(agent)
@@ -194,7 +194,7 @@ const ofTurn = (life: Life, rune: RuneOf<typeof turnKinds>): void => {
   turn.outcome = outcome
 }
 
-/** Applies a rune of the stream. Returns true if only the conversation needs the rune. */
+/** Returns true if only the conversation needs the rune. */
 export const apply = (life: Life, any: Rune): boolean => {
   if (any.actor.startsWith("conversation/")) {
     move(life, any)

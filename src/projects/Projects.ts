@@ -349,10 +349,7 @@ export class Projects {
       : NotLiving.refusalOf(entry)
   }
 
-  /**
-   * Closes a lost conversation, and returns when it is closed. Completes even if the caller disconnects. A second call
-   * waits too.
-   */
+  /** Returns when the conversation is closed. Completes even if the caller disconnects. A second call waits too. */
   readonly closeLost = Effect.fnUntraced(
     { self: this },
     function* (this: Projects, record: ProjectRecord, why?: NotLiving.Closing) {
@@ -484,7 +481,6 @@ export class Projects {
   }
 }
 
-/** Error: the user has not trusted the file, and the text that the user trusted no longer exists. */
 const untrusted = ({ config, name }: ProjectRecord): CommandRefused =>
   refuse(
     "conflict",

@@ -75,7 +75,7 @@ export const boundOf = ({ all, depth, parent, request, today }: Asked): string |
     : undefined
 }
 
-/** Error that explains why the sub-agent cannot be spawned; undefined if it can. */
+/** Undefined if the sub-agent can be spawned. */
 export const refusal = ({ all, depth, inFile, parent, request, today }: Asked): CommandRefused | undefined => {
   const { name, task } = request
   if (!NAME.test(name))

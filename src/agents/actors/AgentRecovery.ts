@@ -50,7 +50,7 @@ export const freshAgent = (name: string): AgentRecord => ({
   broken: undefined
 })
 
-/** Applies a rune of the agent. `machine`: first part of the name of the actor that wrote or joined the rune. */
+/** `machine`: first part of the name of the actor that wrote or joined the rune. */
 export const apply = (record: AgentRecord, machine: string, rune: Rune, isJoined: boolean): void => {
   if (rune.kind === "worker.started") record.broken = undefined
   if (machine === "inbox") record.inbox = InboxActor.apply(record.inbox, rune, isJoined)

@@ -96,7 +96,7 @@ export const objection = (backend: BackendConfig, { mode, model }: ModelChoice):
   }
 }
 
-/** Returns the backend with the choice applied. A choice that no longer fits the changed config is ignored. */
+/** A choice that no longer fits the changed config is ignored. */
 export const inBackend = (backend: BackendConfig, choice: ModelChoice | undefined): BackendConfig => {
   if (choice === undefined || objection(backend, choice) !== undefined) return backend
   const { mode, model } = choice

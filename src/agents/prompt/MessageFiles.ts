@@ -86,7 +86,7 @@ export class MessageFiles {
   private readonly pin = (sha256: string) =>
     Effect.map(Monotonic.now, (now) => void this.fresh.set(sha256, now + GRACE))
 
-  /** Adds a part and returns the number of bytes received. The content is durable when it is complete. */
+  /** Returns the number of bytes received. The content is durable when it is complete. */
   readonly add = Effect.fnUntraced({ self: this }, function* (this: MessageFiles, { at, data, sha256, size }: Piece) {
     const kept = this.kept.get(sha256)
     if (kept !== undefined) return yield* Effect.as(this.pin(sha256), kept)

@@ -27,7 +27,7 @@ export class GatewayUsage {
   /** The newest sums, until it is known whether an adopted run's turn is still open. */
   private waiting: Passed | undefined = undefined
 
-  /** Starts the sums of a run. `told`: the log's record of an adopted run; undefined for a new run. */
+  /** `told`: the log's record of an adopted run; undefined for a new run. */
   begin(told: ProcessedEvents | undefined): void {
     this.told = told
     this.route = told?.keys(PREFIX).at(-1)?.slice(PREFIX.length).split(" ", 1)[0]

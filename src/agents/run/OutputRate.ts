@@ -50,7 +50,6 @@ export const after = (rate: Rate, chunk: ReadonlyArray<RunEvent>, now: number): 
   return [{ events, bytes, at: now, isSlow }, Math.min(LONGEST, wait)]
 }
 
-/** The notice about a change of the reading speed, for the agent's row and the log. */
 export const notice = (isSlow: boolean): RunEvent => ({
   _tag: "Notice",
   text: isSlow

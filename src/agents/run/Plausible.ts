@@ -39,7 +39,7 @@ const SPENT = 0.5
 
 export const began = (at: number): Turn => ({ began: at, input: 0, output: 0, usd: 0 })
 
-/** The turn's usage with the reported usage added; undefined if the report is implausible. */
+/** Undefined if the report is implausible. */
 export const after = (turn: Turn, { input, output, usd, window = WINDOW }: Said, now: number): Turn | undefined => {
   const seconds = Math.max(0, now - turn.began) / 1_000
   const next = { ...turn, input: turn.input + input, output: turn.output + output, usd: turn.usd + usd }

@@ -94,7 +94,7 @@ export class RunTextLog {
     this.text = new RunRedaction(redact)
   }
 
-  /** Prepares for the first event of a run. `told`: the log's record of an adopted run. */
+  /** `told`: the log's record of an adopted run. */
   begin(runId: string, told: ProcessedEvents | undefined): void {
     this.runId = runId
     this.told = told
@@ -295,7 +295,7 @@ export class RunTextLog {
     }
   }
 
-  /** Ends the run: writes all remaining text. Returns the lines of a command. */
+  /** Writes all remaining text. Returns the lines of a command. */
   readonly end: Effect.Effect<string> = Effect.gen({ self: this }, function* () {
     yield* this.rest
     this.text.forget()

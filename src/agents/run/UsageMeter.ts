@@ -86,7 +86,6 @@ export class UsageMeter {
     this.priceOf = priceOf
   }
 
-  /** Resets all sums for a new run. */
   begin(): void {
     this.turn = NONE
     this.said = 0

@@ -86,10 +86,7 @@ export class Agents extends Context.Service<
       },
       caller: Caller
     ) => Command<Done>
-    /**
-     * Adds a part of a file's content. Returns the number of bytes received. The content is durable when it is
-     * complete.
-     */
+    /** Returns the number of bytes received. The content is durable when it is complete. */
     readonly addFile: (piece: Piece) => Effect.Effect<number, CommandRefused>
     /** Removes the contents with these hashes, even if a message needs them. */
     readonly forgetFiles: (hashes: ReadonlyArray<string>) => Effect.Effect<void>
@@ -138,7 +135,7 @@ export class Agents extends Context.Service<
       options: { readonly inFlight: "interrupt" | "complete"; readonly reason: string },
       caller: Caller
     ) => Command<Done>
-    /** Resumes a paused or suspended conversation. After a suspension, its counters and budget are reset. */
+    /** After a suspension, the counters and budget are reset. */
     readonly resume: (name: string, caller: Caller) => Command<Done>
     /** Stops all agents in an orderly way, then seals the log. Returns when that is done. */
     readonly close: (
