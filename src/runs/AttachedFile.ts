@@ -21,7 +21,7 @@ export const AttachedFile = Schema.Struct({
   /** File name from the sender. Not a path, and not trustworthy. */
   filename: Schema.String,
   type: Schema.Literals(MEDIA_TYPES),
-  /** Size in bytes. */
+  /** In bytes. */
   size: Schema.Int,
   /** SHA-256 of the content, in hexadecimal. */
   sha256: Schema.String
@@ -60,7 +60,7 @@ const isText = (content: Uint8Array): boolean => {
   }
 }
 
-/** Determines the media type from the content. Undefined: agents do not accept this content. */
+/** Undefined: agents do not accept this content. */
 export const mediaTypeOf = (content: Uint8Array): MediaType | undefined => {
   const head = Buffer.from(content.subarray(0, 16)).toString("latin1")
   const found = SIGNATURES.find(([, signature]) => signature.test(head))
@@ -68,5 +68,4 @@ export const mediaTypeOf = (content: Uint8Array): MediaType | undefined => {
   return content.length > 0 && isText(content) ? "text/plain" : undefined
 }
 
-/** The accepted media types, as a text for the user. */
 export const KINDS = "PNG, JPEG, GIF, WebP, PDF, or text in UTF-8"

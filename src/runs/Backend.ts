@@ -22,7 +22,7 @@ export type ToolStatus = "success" | "error" | "unknown" | "sandbox_violation" |
 
 /** Background work of a run: running or scheduled outside its turns. */
 export interface Work {
-  /** Id of the work, unique within the run. */
+  /** Unique within the run. */
   readonly id: string
   readonly kind: "shell" | "sub-agent" | "wake-up" | "task"
   readonly text: string
@@ -101,7 +101,7 @@ export type Happening =
   | { readonly _tag: "Delta"; readonly stream: "stdout" | "stderr" | "assistant" | "thinking"; readonly text: string }
   | {
       readonly _tag: "ToolCall"
-      /** Id of the call, unique within the run. */
+      /** Unique within the run. */
       readonly callId: string
       readonly tool: string
       readonly arguments: unknown
@@ -145,12 +145,10 @@ export type Happening =
   /** Usage since the last such event: a difference, never a sum. Ideally one event for each request to the model. */
   | {
       readonly _tag: "Usage"
-      /** Number of input tokens, including those read from or written to a cache. */
+      /** Includes `cacheRead` and `cacheWrite`. */
       readonly inputTokens: number
       readonly outputTokens: number
-      /** Input tokens that were read from a cache. */
       readonly cacheRead?: number
-      /** Input tokens that were written to a cache. */
       readonly cacheWrite?: number
       readonly model?: string
       /**
@@ -239,10 +237,7 @@ export interface RunSocket {
 }
 
 export interface RunSpec {
-  /**
-   * Id of the run, never reused. The id is stored durably before the program starts, and passed to the program as
-   * `AGENTD_RUN`.
-   */
+  /** Never reused. Stored durably before the program starts, and passed to the program as `AGENTD_RUN`. */
   readonly runId: string
   readonly agent: string
   /** Id of the first turn, never reused. */
@@ -260,7 +255,7 @@ export interface RunSpec {
    * default applies.
    */
   readonly approvals?: "read_only" | "auto" | "full_access"
-  /** Resource limits. If omitted, the run is unlimited. */
+  /** If omitted, the run is unlimited. */
   readonly limits?: LimitsConfig | undefined
   /**
    * MCP servers for the agent, by name, in addition to those that the agent configures itself. Includes agentd's own

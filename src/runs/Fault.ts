@@ -238,7 +238,6 @@ export const refusedLogin = (message: string, remedy: string): Fault => {
   return { errorType: "auth", message: oneLine(message), retry: true, outcome }
 }
 
-/** Instructions for the user: how to fix each kind of fault. */
 export interface Remedies {
   readonly auth: string
   readonly billing: string
@@ -255,7 +254,7 @@ const FINAL: ReadonlySet<Kind> = new Set([
   "invalid_request"
 ])
 
-/** Builds the fault for a kind. `until`: when a usage limit resets, in ms since the epoch. */
+/** `until`: when a usage limit resets, in ms since the epoch. */
 export const faultOf = (kind: Kind, words: string, remedies: Remedies, until?: number): Fault => {
   const uncounted = (outcome: Outcome): Fault => ({ errorType: kind, message: oneLine(words), retry: true, outcome })
   switch (kind) {

@@ -73,10 +73,9 @@ export const fenced = (content: Content): string => {
 export const withLines = (prompt: string, lines: ReadonlyArray<string>): string =>
   lines.length === 0 ? prompt : `${prompt.trimEnd()}\n\n${lines.join("\n\n")}\n`
 
-/** A folder where a program reads files. */
 export interface Folder {
   readonly path: string
-  /** Writes the files to this folder. Returns their paths, in the order of `contents`. */
+  /** Returns the paths, in the order of `contents`. */
   readonly put: (contents: ReadonlyArray<Content>) => Effect.Effect<ReadonlyArray<string>, BackendError>
 }
 
@@ -90,9 +89,7 @@ const unwritable = (error: { readonly message: string }) =>
 /** Converts a file name to a safe name that cannot lead to another folder. */
 const safe = (filename: string): string => filename.replaceAll(/[^\w.-]+/g, "_").slice(-100)
 
-/**
- * Creates the run's folder for files. File names contain the hash, so that a name always refers to the same content.
- */
+/** File names contain the hash, so that a name always refers to the same content. */
 export const folderOf = Effect.fnUntraced(function* (host: Host, spec: RunSpec) {
   const disk = yield* FileSystem.FileSystem
   const made = yield* RunFolder.within(host, spec, "files")

@@ -20,6 +20,6 @@ export const quoted = (filename: string): string =>
     (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`
   )
 
-/** Describes a file: `"shot.png" (image/png, 12 KiB)`. */
+/** Example: `"shot.png" (image/png, 12 KiB)`. */
 export const words = ({ filename, size, type }: Pick<AttachedFile, "filename" | "size" | "type">): string =>
   `${quoted(filename)} (${type}, ${sizeInWords(size)})`

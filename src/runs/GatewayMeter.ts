@@ -102,7 +102,7 @@ export type Passed = Partial<Pick<Count, "failing" | "opened" | "told" | "tokens
  */
 export type PassedBy = (isOver: boolean) => Effect.Effect<Passed>
 
-/** Adds the gateway's counts to the run's events. `passed` is undefined if the run has no gateway. */
+/** `passed`: undefined if the run has no gateway. */
 export const metered = (run: Run, passed: PassedBy | undefined): Run => {
   if (passed === undefined) return run
   const [all, change, bypass, fail] = [sums(), changes(), watch(), failures()]

@@ -37,7 +37,6 @@ export const make = (head: number, tail: number): HeadTail => {
   }
 }
 
-/** Shortens a complete text to its beginning and end. */
 export const of = (text: string, head: number, tail: number): string => {
   const kept = make(head, tail)
   kept.push(text)

@@ -8,10 +8,9 @@ import { attempt } from "../config/Attempt.ts"
 import type { ModelBackend } from "../config/BackendConfig.ts"
 import type { Host } from "./Host.ts"
 
-/** Returns the path with all symbolic links resolved, or the absolute path if the file does not exist. */
+/** The absolute path if the file does not exist. */
 export const real = (file: string): string => attempt(() => fs.realpathSync(file)) ?? path.resolve(file)
 
-/** Paths that no tool may see: agentd's own state and sockets, and the paths in `more`. */
 export const of = (host: Host, ...more: ReadonlyArray<string>): ReadonlyArray<string> => {
   const env = host.environment
   const folder = (base: string | undefined, ...rest: ReadonlyArray<string>) =>
@@ -30,6 +29,5 @@ export const of = (host: Host, ...more: ReadonlyArray<string>): ReadonlyArray<st
 export const around = (workspace: string, hidden: ReadonlyArray<string>): ReadonlyArray<string> =>
   hidden.filter((one) => !real(workspace).startsWith(`${one}/`))
 
-/** Paths that no tool of this model may see, including the model's key file. */
 export const ofModel = ({ keyFile }: ModelBackend, host: Host, workspace: string): ReadonlyArray<string> =>
   of(host, ...(keyFile === undefined ? [] : [path.resolve(workspace, keyFile)]))

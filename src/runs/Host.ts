@@ -8,7 +8,7 @@ import type { Environment } from "./process/ChildProcess.ts"
 export type Argv = readonly [string, ...ReadonlyArray<string>]
 
 export interface Host {
-  /** Id of the store. Marks the processes of the store's runs. */
+  /** Marks the processes of the store's runs. */
   readonly store: string
   readonly environment: Environment
   /** Folder for the conversations of agentd's own models. If omitted, a conversation exists only as long as its run. */
@@ -27,7 +27,6 @@ export interface Host {
   readonly via?: ((name: string) => Via) | undefined
 }
 
-/** Builds the host for a daemon with this state directory and control socket. */
 export const hostOf = (of: {
   readonly store: string
   readonly environment: Environment

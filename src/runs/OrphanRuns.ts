@@ -26,7 +26,7 @@ const left = Effect.map(
   (all) => all.map((held) => ({ held, runId: runOf(held.name) }))
 )
 
-/** Ids of the runs that an earlier daemon left to the keeper. */
+/** Run ids. */
 export const held: Effect.Effect<ReadonlySet<string>> = Effect.map(
   left,
   (all) => new Set(all.map(({ runId }) => runId))
@@ -54,7 +54,6 @@ const ended = Effect.fnUntraced(function* (store: string, over: Effect.Success<t
   )
 })
 
-/** Ends all runs that an earlier daemon left, except those in `wanted`. */
 export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlySet<string>) {
   const over = (yield* left).filter(({ runId }) => !wanted.has(runId))
   if (over.length === 0) return
@@ -62,7 +61,7 @@ export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlyS
   yield* ended(store, over)
 })
 
-/** Ends a run that an earlier daemon left, if it exists. Returns when none of its processes is left. */
+/** Does nothing if the run does not exist. Returns when none of its processes is left. */
 export const drop = Effect.fnUntraced(function* (store: string, runId: string) {
   const prefix = KeptProcess.prefixOf(runId)
   yield* ended(

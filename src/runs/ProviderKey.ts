@@ -24,7 +24,6 @@ const KEY = /^[\x21-\x7e]+$/
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
 
-/** Reads the key. Also returns a description of the key's source. */
 export const read = Effect.fnUntraced(function* ({ cwd, environment, keyFile, variable }: KeyPlace) {
   const source = keyFile === undefined ? `the variable ${variable}` : `the file ${path.resolve(cwd, keyFile)}`
   const remedy =

@@ -85,7 +85,7 @@ export interface Asking {
   readonly questions: ReadonlyArray<Question>
 }
 
-/** Returns the chosen answers if the request asks for a choice. Undefined: the request asks for an approval. */
+/** Undefined: the request asks for an approval. */
 export const chosen = (
   { id, questions, tool }: Asking,
   said: ReadonlyArray<string> | undefined

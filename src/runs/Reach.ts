@@ -170,7 +170,6 @@ const ofProcess = (
     Effect.catchTag("BackendError", (error) => Effect.succeed(refusedBy(error)))
   )
 
-/** Computes what the tools of a model agent can access. */
 const ofModel = Effect.fnUntraced(function* (config: ModelBackend, place: Place) {
   const { cwd, host, mechanism, socket } = place
   const spec = specOf(place)

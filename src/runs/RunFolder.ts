@@ -32,10 +32,7 @@ const folderOf = Effect.fnUntraced(function* ({ runs }: Host, { runId }: RunSpec
   )
 })
 
-/**
- * Returns the path of a file in the run's folder. Writes the file only when the run is first started, not when it is
- * resumed.
- */
+/** Writes the file only when the run is first started, not when it is resumed. */
 export const file = (
   host: Host,
   spec: RunSpec,

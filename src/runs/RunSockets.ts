@@ -19,7 +19,7 @@ import { Keeper } from "./keeper/Keeper.ts"
 import * as KeptSocket from "./KeptSocket.ts"
 import { type Backend, BackendError, type RunSocket, type RunSpec } from "./Backend.ts"
 
-/** Handles a connection that arrived on a run's socket. The connection is paused. */
+/** The connection is paused. */
 export type Take = (conn: net.Socket, runId: string) => void
 
 export class RunSockets extends Context.Service<

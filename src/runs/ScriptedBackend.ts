@@ -37,7 +37,6 @@ export interface Script {
   readonly turns?: ReadonlyArray<ScriptedTurns.TurnScript>
 }
 
-/** A started run: its spec, what it received, and how it ended. */
 export interface Played {
   readonly spec: RunSpec
   readonly inputs: ReadonlyArray<string>
@@ -105,7 +104,6 @@ const play = Effect.fnUntraced(function* (script: Script, record: Record) {
   return run
 })
 
-/** Makes a backend that plays one script for each start. At least one script is required. */
 export const make = (scripts: readonly [Script, ...ReadonlyArray<Script>]): ScriptedBackend => {
   const records: Array<Record> = []
   const start = Effect.fnUntraced(function* (spec: RunSpec) {

@@ -22,9 +22,8 @@ export interface ScriptedCall {
   readonly arguments?: unknown
   readonly readOnly?: boolean
   readonly asks?: boolean
-  /** Questions of the call, if it asks the user to choose. */
   readonly questions?: ReadonlyArray<Question>
-  /** Duration of the call. "hang": it never ends. */
+  /** "hang": the call never ends. */
   readonly takes?: Duration.Input | "hang"
   readonly status?: ToolStatus
   readonly output?: unknown

@@ -41,7 +41,6 @@ export class AcpAdoption {
   private readonly calls = new Map<string, Call>()
   /** Replies whose notes were read before their request was handled. */
   private readonly early = new Set<string>()
-  /** Commands by their number. */
   private readonly left = new Map<number, Left>()
 
   constructor(history: AcpHistory, updates: AcpUpdates) {
@@ -114,7 +113,6 @@ export class AcpAdoption {
     return asked.events
   }
 
-  /** Handles the answer that an earlier daemon gave to the request. */
   replied({ done, id, option }: Reply): ReadonlyArray<RunEvent> {
     const call = this.calls.get(JSON.stringify(id))
     if (call === undefined) {
@@ -134,7 +132,7 @@ export class AcpAdoption {
     return this.updates.answered(callId, chosen.kind?.startsWith("allow") === true)
   }
 
-  /** Handles the start of a command. Undefined: the request for this command is unknown. */
+  /** Undefined: the request for this command is unknown. */
   begins(id: unknown, number: number): Left | undefined {
     const call = this.calls.get(JSON.stringify(id))
     if (call?.request === undefined) return undefined

@@ -152,7 +152,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   return GatewayMeter.metered(run, enclosure.passed)
 })
 
-/** Creates the backend of one agent. `costs`: costs of its sessions, as its earlier processes reported them. */
+/** `costs`: costs of the agent's sessions, as its earlier processes reported them. */
 export const make = Effect.fnUntraced(function* (
   config: Config.AcpBackend,
   host: Host,

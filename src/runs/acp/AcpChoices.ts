@@ -26,7 +26,6 @@ interface Option {
   readonly values: ReadonlyArray<Offer>
 }
 
-/** A kind of choice (model or mode), as the agent offers it. */
 interface Choice {
   /** Offers of the protocol's own list. */
   readonly listed: ReadonlyArray<Offer>
@@ -83,7 +82,6 @@ export const of = (answer: Messages.SessionAnswer): Choices => ({
   ...switchOf(answer)
 })
 
-/** Returns the choices after the agent has reported its current options. */
 export const updated = (choices: Choices, answer: Messages.SessionAnswer): Choices => {
   const now = of(answer)
   const { mode, model } = choices
@@ -168,7 +166,6 @@ const refused = (kind: Kind, agent: AcpFault.Agent, name: string, { data, messag
 
 const METHODS = { mode: "session/set_mode", model: "session/set_model" } as const
 
-/** The choices after a change, and the id of the chosen offer. */
 export interface Chosen {
   readonly choices: Choices
   readonly id: string

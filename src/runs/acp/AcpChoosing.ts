@@ -12,7 +12,7 @@ import type { AcpSession } from "./AcpSession.ts"
 import type { Wire } from "./AcpWire.ts"
 
 export interface Place {
-  /** Returns the session. Undefined: there is none yet. */
+  /** Undefined: there is none yet. */
   readonly session: () => AcpSession | undefined
   readonly became: (session: AcpSession) => void
   /** Called with the model that answers from now on. */
@@ -33,7 +33,6 @@ export class AcpChoosing {
     this.place = place
   }
 
-  /** Handles the agent's report that the session's options have changed. */
   changed(update: unknown): void {
     const answer = Messages.read(Messages.SessionAnswer, update)
     const mode = Messages.read(Messages.ModeUpdate, update)?.currentModeId

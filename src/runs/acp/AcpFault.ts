@@ -12,7 +12,6 @@ import type { Refusal } from "./AcpWire.ts"
 
 export { error, fatal, type Fault, oneLine } from "../Fault.ts"
 
-/** The agent's name and login methods, for remedies. */
 export interface Agent {
   readonly name: string
   readonly authMethods: ReadonlyArray<AuthMethod>
@@ -28,7 +27,6 @@ const textOf = (value: unknown): string => {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "")
 }
 
-/** Describes the agent's login methods. */
 export const offered = ({ authMethods }: Pick<Agent, "authMethods">): string => {
   const ways = authMethods.map(({ description, id, name: label }) => {
     const words = [label, description].filter((word) => typeof word === "string" && word !== "").join(": ")
@@ -52,7 +50,6 @@ export const isAuth = (refusal: Refusal): boolean => kindOf(refusal) === "auth"
 export const isUnknown = ({ code, message }: Refusal): boolean =>
   code === UNKNOWN || /method not found|not implemented|unsupported method/i.test(message)
 
-/** True if the cause is outside the agent: its login, or its provider. */
 export const isOutside = (refusal: Refusal): boolean => Fault.isOutside(kindOf(refusal))
 
 /** True if the agent says that the session no longer exists. */
@@ -70,7 +67,7 @@ const remediesOf = (agent: Agent): Fault.Remedies => ({
 
 export const auth = (message: string, agent: Agent): Fault.Fault => Fault.refusedLogin(message, loginRemedy(agent))
 
-/** Builds the fault for a refused request. `doing` names the request, because the agent's message may not. */
+/** `doing` names the request, because the agent's message may not. */
 export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault.Fault => {
   const { code, data, message } = refusal
   const details = textOf(data)

@@ -28,7 +28,6 @@ const malformed = (method: string): Refusal => ({
   message: `${method}: path or content is missing`
 })
 
-/** `notice` sends a notice to the user. */
 export const make = (workspace: Workspace, deeds: AcpClientMethods, notice: (text: string) => Effect.Effect<void>) => {
   const refused = (verb: string) => (error: WorkspaceError) =>
     Effect.andThen(

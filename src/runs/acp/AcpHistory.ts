@@ -103,7 +103,7 @@ export class AcpHistory {
     this.untold = asked("untold")
   }
 
-  /** Returns the answer to the agent's request. Undefined: it had none. */
+  /** Undefined: the request had no answer. */
   replyTo(id: unknown): Reply | undefined {
     return this.replies.get(JSON.stringify(id))
   }
@@ -125,6 +125,6 @@ export class AcpHistory {
   }
 }
 
-/** Creates the history of a process. Undefined: this daemon has started the process. */
+/** Undefined: this daemon has started the process. */
 export const of = (before: Before | undefined): AcpHistory | undefined =>
   before === undefined ? undefined : new AcpHistory(before)

@@ -46,7 +46,6 @@ export const UsageUpdate = Schema.Struct({
   _meta: maybe(Schema.Struct({ "_claude/model": text }))
 })
 
-/** Any update of a session. */
 export const Update = Schema.Struct({
   sessionId: Schema.String,
   update: Schema.StructWithRest(Schema.Struct({ sessionUpdate: Schema.String }), [
@@ -204,13 +203,13 @@ export const NamedTerminal = Schema.Struct({ terminalId: Schema.String })
 export const read = <S extends Schema.ConstraintDecoder<unknown>>(schema: S, input: unknown): S["Type"] | undefined =>
   Option.getOrUndefined(Schema.decodeUnknownOption(schema)(input))
 
-/** Returns Codex's message about a request that it retries. Undefined: it is not a retry. */
+/** Undefined: the error is not a retry. */
 export const codexRetry = (error: unknown): string | undefined => {
   const told = read(CodexRetry, error)
   return told?.additionalDetails ? `${told.message} (${told.additionalDetails})` : told?.message
 }
 
-/** Returns the message of Claude's CLI about a request that it retries. Undefined: it is not a retry. */
+/** Undefined: the message is not about a retry. */
 export const claudeRetry = (params: unknown): string | undefined => {
   const told = read(ClaudeRetry, params)?.message
   if (told === undefined) return undefined
@@ -218,7 +217,7 @@ export const claudeRetry = (params: unknown): string | undefined => {
   return `the API failed (${what.join(" ")}); try ${told.attempt} of ${told.max_retries} follows`
 }
 
-/** Token counts. The input includes cached tokens. */
+/** The input includes cached tokens. */
 export interface Spent {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -229,8 +228,7 @@ export interface Spent {
 }
 
 /**
- * Reads the usage in the answer to a prompt. The usage covers this prompt only, whatever protocol drafts say. For
- * Copilot it is the sum since its process began.
+ * The usage covers this prompt only, whatever protocol drafts say. For Copilot it is the sum since its process began.
  */
 export const usageOf = (result: unknown): Spent => {
   const { _meta, usage } = (result ?? {}) as { readonly _meta?: unknown; readonly usage?: unknown }

@@ -27,7 +27,7 @@ export interface Options {
   readonly notice: (text: string) => Effect.Effect<void>
 }
 
-/** Chooses an option. Undefined: no such option is offered. */
+/** Undefined: no such option is offered. */
 export const choose = (options: Messages.PermissionOptions, allowed: boolean): string | undefined => {
   const kinds = allowed ? ["allow_once", "allow_always"] : ["reject_once", "reject_always"]
   return kinds.flatMap((kind) => options.filter((option) => option.kind === kind)).at(0)?.optionId
@@ -110,7 +110,7 @@ export class AcpPermissions {
     }
   )
 
-  /** Answers a waiting request. Returns false if no such request is waiting. */
+  /** Returns false if no such request is waiting. */
   answer(callId: string, decision: Decision): boolean {
     const reply = this.open.get(callId)
     if (reply === undefined) return false
@@ -119,7 +119,7 @@ export class AcpPermissions {
     return true
   }
 
-  /** Ends a request that the agent has withdrawn. Returns false if no such request is waiting. */
+  /** Returns false if no such request is waiting. */
   withdraw(callId: string): boolean {
     const reply = this.open.get(callId)
     this.open.delete(callId)
@@ -127,10 +127,7 @@ export class AcpPermissions {
     return reply !== undefined && Deferred.doneUnsafe(reply, Effect.fail(refusal))
   }
 
-  /**
-   * Handles the agent's message that it has withdrawn a request. `recall` knows the requests that an earlier daemon
-   * received.
-   */
+  /** `recall` knows the requests that an earlier daemon received. */
   takenBack(
     params: unknown,
     recall: { readonly isAsked: (callId: string) => boolean } | undefined

@@ -30,7 +30,7 @@ export type Content = (
 const uriOf = ({ filename, sha256 }: FileContents.Content): string =>
   `agentd://files/${sha256}/${encodeURIComponent(filename.toWellFormed())}`
 
-/** Returns the content as a block of the prompt. Undefined: the prompt can only link to it. */
+/** Undefined: the prompt can only link to the content. */
 const within = (content: FileContents.Content, takes: Takes): ContentBlock | undefined => {
   const { type: mimeType } = content
   const data = FileContents.base64Of(content)

@@ -197,7 +197,6 @@ class AcpRun {
     })
   }
 
-  /** Handles output of a terminal. */
   readonly written: AcpTerminals.Options["written"] = (id, stream, chunk) => {
     this.quiet = 0
     return this.telling.aside(() => this.updates.terminal(id, stream, chunk))
@@ -241,7 +240,6 @@ class AcpRun {
   /** Emits a notice about something outside the stream. No later daemon repeats it. */
   readonly remark = (text: string): Effect.Effect<void> => this.telling.aside(() => [{ _tag: "Notice", text }])
 
-  /** Answers a request that an earlier daemon received. */
   readonly reply: AcpWire.Wire["reply"] = (id, answer) => this.wire.reply(id, answer)
 
   readonly untold = (id: unknown): Effect.Effect<void> => this.note({ say: "untold", id }, true)
@@ -428,7 +426,6 @@ class AcpRun {
     )
   }
 
-  /** Handles a request that an earlier daemon answered. Undefined: no earlier daemon answered it. */
   recalled(id: unknown, method: string, params: unknown): Effect.Effect<void> | undefined {
     const recall = this.recall?.asked(id, method, params)
     if (recall === undefined) return undefined
@@ -503,7 +500,6 @@ class AcpRun {
     )
   })
 
-  /** Handles the agent's requests. */
   readonly serve: AcpWire.Listener["asked"] = (method, params, id) => {
     const unknown = Effect.fail({ code: AcpWire.METHOD_NOT_FOUND, message: `agentd does not know ${method}` })
     if (method === "session/request_permission") return this.permissions.ask(params, id)

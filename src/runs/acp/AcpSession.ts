@@ -26,7 +26,7 @@ export interface AcpSession {
   readonly missingIsEmpty: boolean
   /** True for Copilot, whose answers report the usage since its process began. */
   readonly isSum: boolean
-  /** The model's name from the agent; empty if the agent gives none. */
+  /** Empty if the agent gives none. */
   readonly model: string
   readonly takes: AcpPrompt.Takes
   readonly choices: AcpChoices.Choices

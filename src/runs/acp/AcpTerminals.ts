@@ -42,11 +42,9 @@ export interface Options extends Mark {
   readonly begun: number
   readonly opened: (callId: string, terminalId: string) => void
   readonly notice: (text: string) => Effect.Effect<void>
-  /** Receives a command's output while the command is running. */
   readonly written: (terminalId: string, stream: "stdout" | "stderr", chunk: string) => Effect.Effect<void>
   /** False if the output of an earlier daemon's run is read again, until `goOn`. */
   readonly isNew: boolean
-  /** Answers a request that an earlier daemon received. */
   readonly reply: Wire["reply"]
   /** Notes that a request was refused before it became a call. */
   readonly untold: (id: unknown) => Effect.Effect<void>
@@ -378,7 +376,6 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     /** Handles a terminal that an earlier daemon has released. If the terminal still exists, it is released now. */
     released: (params: unknown) =>
       Effect.asVoid(Effect.forkIn(Effect.ignore(Effect.andThen(caught.await, release(params))), outer)),
-    /** Implementations by the protocol's method names. */
     does: {
       "terminal/output": later(output),
       "terminal/wait_for_exit": later(waitForExit),

@@ -168,7 +168,6 @@ const isReading = (rawInput: unknown): boolean => {
   return typeof command === "string" && command.split(/[|;&\n]+/).every((part) => READS.test(part.trim()))
 }
 
-/** True if a call of the agent may change something. */
 const changes = ({ kind, rawInput }: Call): boolean =>
   typeof kind === "string" && CHANGES.has(kind) && !isReading(rawInput)
 
@@ -214,7 +213,6 @@ const outputOf = ({ content, rawOutput }: Call): unknown => {
   return text !== "" || isEmpty(content) ? bounded(text) : bounded(content)
 }
 
-/** Reads the commands that the agent offers. */
 const commandsOf = (update: unknown): ReadonlyArray<RunEvent> => {
   const told = Messages.read(Messages.CommandsUpdate, update)
   if (told === undefined) return []
@@ -262,7 +260,6 @@ export class AcpUpdates {
     return this.turn?.turnId
   }
 
-  /** True if the agent began the current turn by itself. */
   get isOwn(): boolean {
     return this.turn?.isOwn === true
   }
@@ -361,7 +358,6 @@ export class AcpUpdates {
     return [...sign, ...this.tool(turn, call, kind === "tool_call")]
   }
 
-  /** The counter for the usage that the agent reports. */
   get spending(): AcpUsage {
     return this.usages
   }
@@ -401,7 +397,6 @@ export class AcpUpdates {
     return this.retried(Messages.codexRetry(error))
   }
 
-  /** Emits a notice that the agent retries a request to its model by itself. */
   retried(text: string | undefined): ReadonlyArray<RunEvent> {
     return text === undefined || this.turn === undefined ? [] : [{ _tag: "Notice", text, retries: {} }]
   }
@@ -575,7 +570,7 @@ export class AcpUpdates {
     return open !== undefined && !open.asks && !isSame(open.shown, argumentsOf(open.known))
   }
 
-  /** Asks again for a call whose arguments have changed. Undefined: they have not changed. */
+  /** Undefined: the arguments have not changed. */
   askAgain(callId: string): Asked | undefined {
     const open = this.byId(callId)
     if (open === undefined || !this.changed(callId)) return undefined
@@ -642,7 +637,6 @@ export class AcpUpdates {
     return this.turn?.deeds.has(callId) === true ? [{ _tag: "ToolStarted", callId }] : []
   }
 
-  /** Assigns the terminal to the deed. */
   opened(callId: string, terminalId: string): void {
     const deed = this.turn?.deeds.get(callId)
     if (deed !== undefined) deed.terminalId = terminalId

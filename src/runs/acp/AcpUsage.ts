@@ -83,7 +83,7 @@ export class AcpUsage {
     return { cost, meters, model, ...(total === undefined ? {} : { total }) }
   }
 
-  /** Prepares the counters for a session. `resume`: the session that was to be resumed. */
+  /** `resume`: the session that was to be resumed. */
   opens(
     { isSum, sessionId }: { readonly isSum: boolean; readonly sessionId: string },
     resume: { readonly sessionId: string; readonly fork: boolean } | undefined,

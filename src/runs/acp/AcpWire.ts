@@ -187,7 +187,6 @@ const writer = Effect.fnUntraced(function* (
 
 const lineOf = (message: Message): string => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`
 
-/** The option that an answer names, if it names one. */
 const optionIn = (result: unknown): { readonly option?: string } => {
   const outcome = isObject(result) ? result["outcome"] : undefined
   const option = isObject(outcome) ? outcome["optionId"] : undefined
