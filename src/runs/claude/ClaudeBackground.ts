@@ -45,7 +45,6 @@ export class ClaudeBackground {
     return [...this.tasks, ...this.wakeUps.values()]
   }
 
-  /** Handles the CLI's list of all its tasks. */
   changed(record: ClaudeRecord): void {
     this.tasks = list(record, "tasks")
       .slice(0, MAX)

@@ -61,7 +61,6 @@ export class ClaudeCalls {
   /** How often each of the CLI's ids was used. The newest id is last. */
   private readonly used: Map<string, number>
 
-  /** The last plan that the CLI wrote. */
   private plan: Plan | undefined
 
   /** `given`: names of the MCP servers that agentd provides to the run. */
@@ -148,7 +147,7 @@ export class ClaudeCalls {
     ]
   }
 
-  /** Builds the record that answers a question. Undefined: the question is no longer open. */
+  /** Undefined: the question is no longer open. */
   answer(callId: string, decision: Decision): ClaudeRecord | undefined {
     const question = this.questions.get(callId)
     if (question === undefined) return undefined

@@ -31,7 +31,7 @@ const sessionArgs = (session: Session): ReadonlyArray<string> => {
   }
 }
 
-/** Builds the command line. Pure. `servers`: path of the file with the MCP servers. */
+/** Pure. `servers`: path of the file with the MCP servers. */
 export const argvOf = (
   { args, binary, model, permissionMode }: ClaudeBackend,
   session: Session,
@@ -55,7 +55,6 @@ export const argvOf = (
   ...args
 ]
 
-/** Builds the content of the file with the MCP servers. */
 const serversOf = (servers: RunSpec["mcp"]): string => {
   const mcpServers = Object.fromEntries(
     Object.entries(servers).map(([name, { argv, env }]) => {

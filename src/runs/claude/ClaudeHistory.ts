@@ -31,7 +31,7 @@ export class ClaudeHistory {
     this.session = this.notes.find((note) => note.say === "turn")?.session
   }
 
-  /** Builds the note for an input. `at`: number of output bytes that had been handled. */
+  /** `at`: number of output bytes that had been handled. */
   static noteOf(note: Note, at: number): string {
     return InputRecords.noteOf(note, at)
   }
@@ -53,7 +53,6 @@ export class ClaudeHistory {
     else this.left.push(record)
   }
 
-  /** Records that were not sent. */
   get unsaid(): ReadonlyArray<ClaudeRecord> {
     return this.left
   }

@@ -189,7 +189,6 @@ class ClaudeRun {
     this.scope = scope
   }
 
-  /** `holder`: pid of another process that has the conversation open. Undefined: there is none. */
   readonly start = Effect.fnUntraced({ self: this }, function* (this: ClaudeRun, holder: number | undefined) {
     const pumps = yield* this.begin
     if (holder !== undefined) {

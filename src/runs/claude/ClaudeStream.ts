@@ -173,7 +173,7 @@ export class ClaudeStream {
     return { ...words, background: background.known, calls: calls.known, usage: usage.known }
   }
 
-  /** The session id from the CLI; empty until the CLI is ready. */
+  /** Empty until the CLI is ready. */
   get session(): string {
     return this.sessionId
   }
@@ -209,7 +209,7 @@ export class ClaudeStream {
     return turn.held && this.background.agents === 0 && !this.busy ? "report" : "answer"
   }
 
-  /** Builds the record for an input. `blocks`: its files, in the form of the model's API. */
+  /** `blocks`: the input's files, in the form of the model's API. */
   give(turnId: string, uuid: string, input: string, blocks: ReadonlyArray<ClaudeRecord> = []): ClaudeRecord {
     const takesIn = this.turn !== undefined
     this.turn = { ...NEW, turnId, uuid, takesIn }
@@ -232,12 +232,11 @@ export class ClaudeStream {
     return turn.started || turn.takesIn ? this.request("interrupt") : undefined
   }
 
-  /** Builds the record that answers a question. Undefined: the question is no longer open. */
+  /** Undefined: the question is no longer open. */
   answer(callId: string, decision: Decision): ClaudeRecord | undefined {
     return this.calls.answer(callId, decision)
   }
 
-  /** Stops waiting for the call's result. */
   forget(callId: string): void {
     this.calls.forget(callId)
   }
@@ -262,7 +261,7 @@ export class ClaudeStream {
     }
   }
 
-  /** Id of the turn that has not ended. Undefined: there is none. */
+  /** Undefined: no turn is active. */
   get turnId(): string | undefined {
     return this.turn?.turnId
   }
@@ -278,7 +277,7 @@ export class ClaudeStream {
     return this.turn?.held === true ? this.end({ _tag: "Completed", output: this.turn.answer }) : []
   }
 
-  /** Handles a record. `now`: ms since the epoch. */
+  /** `now`: ms since the epoch. */
   take(record: ClaudeRecord, now: number): Heard {
     this.step(record, now)
     return { events: this.events.splice(0), says: this.says.splice(0) }

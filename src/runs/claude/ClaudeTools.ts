@@ -28,7 +28,7 @@ export const isReadOnly = (tool: string): boolean => READ_ONLY.has(tool)
 /** Maximum length of a call's output that is passed on, in characters. */
 const MAX_OUTPUT = 256 * 1024
 
-/** Returns the output of a result. Its content is a text or a list of blocks. */
+/** A result's content is a text or a list of blocks. */
 export const outputOf = (block: ClaudeRecord): string => {
   const content = block["content"]
   const whole =
@@ -40,10 +40,7 @@ export const outputOf = (block: ClaudeRecord): string => {
   return whole.length <= MAX_OUTPUT ? whole : `${whole.slice(0, MAX_OUTPUT)} …`
 }
 
-/**
- * Returns the status of a result. `refused`: true if our answer denied the call. `meta`: more details than in the
- * block, if available.
- */
+/** `refused`: true if our answer denied the call. `meta`: more details than in the block, if available. */
 export const statusOf = (
   block: ClaudeRecord,
   meta: ClaudeRecord | undefined,
@@ -65,7 +62,7 @@ const MAX_QUESTION = 1_000
 const MAX_OPTION = 300
 const MAX_QUESTIONS = 8
 
-/** Reads the questions of a call. Empty for any other tool. */
+/** Empty for any tool other than `ASKS`. */
 export const questionsOf = (tool: string, input: ClaudeRecord): ReadonlyArray<Question> =>
   tool === ASKS
     ? list(input, "questions")
@@ -100,7 +97,7 @@ export interface Plan {
   readonly text: string
 }
 
-/** Returns the plan after a call. In plan mode, the CLI writes the plan to a separate file. */
+/** In plan mode, the CLI writes the plan to a separate file. */
 export const planAfter = (plan: Plan | undefined, tool: string, given: unknown): Plan | undefined => {
   if (tool !== "Write" && tool !== "Edit") return plan
   const input = inner({ given }, "given")

@@ -49,7 +49,6 @@ const each = (make: (field: keyof Tokens) => number): Tokens => ({
   output: make("output")
 })
 
-/** Reads the token counts of a message. */
 const tokensOf = (usage: ClaudeRecord): Tokens => ({
   input: count(usage, "input_tokens"),
   read: count(usage, "cache_read_input_tokens"),
@@ -63,7 +62,6 @@ interface Spent {
 }
 const NOTHING: Spent = { tokens: NONE, usd: 0 }
 
-/** Reads the usage of each model from a result. */
 const modelsOf = (models: ClaudeRecord): ReadonlyMap<string, Spent> =>
   new Map(
     Object.keys(models)

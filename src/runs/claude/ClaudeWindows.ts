@@ -22,7 +22,7 @@ const windowOf = (name: string, record: ClaudeRecord): UsageWindow | undefined =
   }
 }
 
-/** Reads the usage limits. `info`: the record's `rate_limit_info`. */
+/** `info`: the record's `rate_limit_info`. */
 export const of = (info: ClaudeRecord): ToldWindows => {
   const each = inner(info, "unifiedWindows")
   const counts = text(info, "rateLimitType")

@@ -143,14 +143,13 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
   return { program, passed: enclosure.passed }
 })
 
-/** Makes a text fit for one line of a log or a mail. */
 const oneLine = (text: string) =>
   text
     .replaceAll(/\p{Cc}+/gu, " ")
     .trim()
     .slice(0, 500)
 
-/** Pure: the outcome for an exit status. `said` is the last line on standard error. */
+/** Pure. `said`: the last line on standard error. */
 export const outcomeOf = (status: ExitStatus, said: string, exitCodes: CommandConfig["exitCodes"] = {}): Outcome => {
   if (status.signal === null && status.code === null) return { _tag: "Uncounted", reason: "lost" }
   if (status.signal !== null) return { _tag: "Error", detail: `killed by ${status.signal}` }

@@ -89,7 +89,7 @@ const talk = Effect.fnUntraced(function* (options: Options, session: string | nu
   const { heard, program } = yield* begun(options)
   const tell = (told: ExecRecord.Told | { readonly type: string }) => program.write(`${JSON.stringify(told)}\n`)
 
-  /** Waits for the next record. `what` describes the expected record in error messages. */
+  /** `what` describes the expected record in error messages. */
   const next = (what: string): Effect.Effect<ExecRecord.Said, Broken> =>
     Queue.take(heard).pipe(
       Effect.timeoutOrElse({

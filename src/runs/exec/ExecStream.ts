@@ -59,7 +59,6 @@ const REMEDY = "log in again, or renew the key that the program uses"
 
 const isEmpty = (input: Schema.Json): boolean => ["null", "{}", "[]"].includes(JSON.stringify(input))
 
-/** Returns the fault for an error of a turn. Pure. */
 export const faultOf = ({ error, message, remedy, retry }: ExecRecord.Named<"error">): Fault => {
   if (OUTSIDE.has(error)) {
     const [auth, billing] = [remedy ?? REMEDY, remedy ?? `${REMEDY}; then start the agent`]
@@ -101,7 +100,7 @@ export class ExecStream {
     return this.up
   }
 
-  /** Id of the active turn. Undefined: no turn is active. */
+  /** Undefined: no turn is active. */
   get turnId(): string | undefined {
     return this.turn?.turnId
   }
@@ -125,14 +124,14 @@ export class ExecStream {
     this.turn = { turnId, began: false, ...NEW }
   }
 
-  /** Marks the active turn as interrupted. Returns false if no turn is active or the turn is already interrupted. */
+  /** Returns false if no turn is active or the turn is already interrupted. */
   interrupt(): boolean {
     if (this.turn === undefined || this.turn.interrupted) return false
     this.turn.interrupted = true
     return true
   }
 
-  /** Marks the call as answered. Returns false if the call is not waiting for an answer. */
+  /** Returns false if the call is not waiting for an answer. */
   answer(callId: string): boolean {
     if (this.calls.get(callId) !== true) return false
     this.calls.set(callId, false)

@@ -101,7 +101,7 @@ export const holding = () => {
 export const remaining = () => {
   const rests = new Set<() => void>()
   return {
-    /** Adds an answer. `stop` ends the answer at once. Returns false if there are too many answers. */
+    /** `stop` ends the answer at once. Returns false if there are too many answers. */
     add: (stop: () => void): boolean => {
       if (rests.size >= MAX_RESTS) return false
       const timer = setTimeout(() => over(), MAX_REST)

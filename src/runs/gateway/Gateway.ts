@@ -63,7 +63,6 @@ export interface Failing {
 /** Maximum number of models that are counted separately. Further ones are counted together. */
 const MAX_MODELS = 16
 
-/** Receives the bytes that pass a route. */
 export interface Meter {
   readonly sent: (chunk: Uint8Array) => void
   readonly received: (chunk: Uint8Array) => void
@@ -123,13 +122,13 @@ export const withoutKeys = (target: string): string => {
   return kept.size === 0 ? target.slice(0, at) : `${target.slice(0, at)}?${kept}`
 }
 
-/** Path prefix of a provider's API, without a trailing slash. */
+/** Without a trailing slash. */
 export const prefixOf = (baseUrl: string): string => {
   const { pathname } = new URL(baseUrl)
   return pathname.endsWith("/") ? pathname.slice(0, -1) : pathname
 }
 
-/** Whether the request is for a model API. `prefix`: path prefix of the API. */
+/** `prefix`: path prefix of the API. */
 export const asksModel = (method: string, target: string, prefix: string): boolean => {
   const pathname = target.split("?", 1)[0] ?? ""
   if (!pathname.startsWith(prefix)) return false
@@ -313,7 +312,7 @@ const failures = () => {
   }
 }
 
-/** Listens on the socket. Rejects if the socket cannot be made. */
+/** Rejects if the socket cannot be made. */
 export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
   const opened = randomUUID().slice(0, 8)
   const origin = new URL(route.baseUrl)

@@ -133,7 +133,7 @@ class Link {
   }
 }
 
-/** Connects to the gateway. Undefined: no process listens on the socket. */
+/** Undefined: no process listens on the socket. */
 const connect = (socket: string): Effect.Effect<Link | undefined> =>
   Effect.callback((resume) => {
     const connection = net.connect(socket)

@@ -16,7 +16,6 @@ export interface UsageWindow {
   readonly name: string
   /** Used fraction of the limit. 1: the limit is reached. */
   readonly used?: number
-  /** Status as the provider reports it. */
   readonly status?: "allowed" | "warning" | "rejected"
   /** When the window resets, in ms since the epoch. */
   readonly resetsAt?: number
@@ -86,7 +85,7 @@ const duration = (text: string): number | undefined => {
   return parts.reduce((sum, part) => sum + Number(part![1]) * UNITS[part![2]!]!, 0)
 }
 
-/** Builds a window from the parts of a header family. `parts`: the values by part name. */
+/** `parts`: the values by part name. */
 const rate = (name: string, parts: ReadonlyMap<string, string>, now: number): UsageWindow | undefined => {
   const limit = number(parts.get("limit"))
   const remaining = number(parts.get("remaining"))
@@ -124,7 +123,7 @@ const OPENAI = /^x-ratelimit-(limit|remaining|reset)-(requests|tokens)$/u
 /** Usage beyond a subscription. Its status only says whether such usage would be allowed, so it is not a window. */
 const OVERAGE = "overage"
 
-/** Reads the windows from the headers. `now`: ms since the epoch. */
+/** `now`: ms since the epoch. */
 export const windowsIn = (headers: Headers, now: number): ToldWindows => {
   const families = new Map<string, Map<string, string>>()
   const put = (family: string, part: string, value: string) => {

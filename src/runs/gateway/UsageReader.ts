@@ -8,7 +8,7 @@
  */
 import { ESTIMATED } from "./Estimated.ts"
 
-/** Token counts. Cache tokens are part of the input. */
+/** Cache tokens are part of the input. */
 export interface Tokens {
   readonly input: number
   readonly output: number
@@ -57,7 +57,7 @@ const parsed = (text: string): Json | undefined => {
   }
 }
 
-/** Reads the tokens from one JSON value of an answer. Undefined: the value reports none. */
+/** Undefined: the value reports no tokens. */
 const tokensIn = (value: Json): Tokens | undefined => {
   const google = object(value["usageMetadata"])
   if (google !== undefined) {

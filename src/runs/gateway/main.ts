@@ -30,7 +30,7 @@ interface Kept {
   idle: number
 }
 
-/** Calls `take` for each order. A line that is too long, or is not JSON, ends the connection. */
+/** A line that is too long, or is not JSON, ends the connection. */
 const orders = (daemon: net.Socket, take: (order: Order) => Promise<void>): void => {
   let rest = ""
   daemon.setEncoding("utf8")
@@ -56,7 +56,7 @@ export const serve = (socket: string): void => {
   let idle = 0
   let next: NodeJS.Timeout | undefined
 
-  /** Stops the gateway. New daemons no longer find the socket, but open connections are not closed. */
+  /** New daemons no longer find the socket, but open connections are not closed. */
   const end = () => {
     clearTimeout(next)
     server.close()

@@ -39,7 +39,7 @@ export interface Own {
   readonly branch: string
 }
 
-/** Reads the record of a folder. Undefined: the folder is not an agent's repository. */
+/** Undefined: the folder is not an agent's repository. */
 export const read = Effect.fnUntraced(function* (stores: string, folder: string) {
   const files = yield* FileSystem.FileSystem
   const text = yield* Effect.orElseSucceed(files.readFileString(recordOf(stores, folder)), () => "")
@@ -133,11 +133,10 @@ const makeOwn = Effect.fnUntraced(function* (
  */
 const makingOf = (folder: string): string => `refs/making/${keyOf(folder)}`
 
-/** Whether the folder's creation was interrupted. */
 export const isHalfMade = (store: GitStore, folder: string) =>
   Effect.map(commitAt(store, makingOf(folder)), (commit) => commit !== undefined)
 
-/** Creates the folder with the agent's repository in it, at a commit. Anything in the folder is deleted first. */
+/** Anything in the folder is deleted first. */
 export const make = Effect.fnUntraced(function* (
   store: GitStore,
   stores: string,

@@ -147,7 +147,6 @@ export interface Bounds {
   readonly entries: number
 }
 
-/** Limits for each git command. */
 export const Bounds = Context.Reference<Bounds>("agentd/git/Bounds", {
   defaultValue: () => ({ memory: 2 * 1024 ** 3, processor: 300, output: 64 * 1024 ** 2, entries: 2_000_000 })
 })
@@ -159,7 +158,6 @@ const NOT_FOUND = new Set([126, 127])
 /** Maximum characters of output that are stored. The rest is read and discarded. */
 export const OUTPUT_LIMIT = 1_048_576
 
-/** Returns the command-line arguments for git. */
 export const argumentsOf = ({ command, names, options = [], paths }: Call): ReadonlyArray<string> => [
   command,
   ...COMMANDS[command],
@@ -181,7 +179,7 @@ const ALONE = {
   GIT_ATTR_NOSYSTEM: "1"
 }
 
-/** Returns git's complete environment. `daemon`: the daemon's PATH and HOME. */
+/** `daemon`: the daemon's PATH and HOME. */
 export const environmentOf = (
   { asPerson = false, command, gitDir, workTree }: Call,
   daemon: { readonly path: string; readonly home: string | undefined }
@@ -241,7 +239,6 @@ interface Reading {
   readonly entries: number
 }
 
-/** Reads the output up to its limits. */
 const output = <E>(bytes: Stream.Stream<Uint8Array, E>, call: Call, bounds: Bounds) =>
   Stream.runFoldEffect(
     bytes,
@@ -320,8 +317,8 @@ const run: Run = (call) =>
     Effect.provide(NodeServices.layer)
   )
 
-/** The service that runs git. Default: this machine's git. */
+/** Default: this machine's git. */
 export const Git = Context.Reference<Run>("agentd/git/Git", { defaultValue: () => run })
 
-/** Runs a git command. Every exit code counts as a result. Fails only if git cannot be run or exceeds a limit. */
+/** Every exit code counts as a result. Fails only if git cannot be run or exceeds a limit. */
 export const git = (call: Call): Effect.Effect<Answer, GitUnavailable> => Effect.flatMap(Git, (run) => run(call))

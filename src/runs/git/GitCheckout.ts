@@ -21,7 +21,7 @@ const refsOf = (folder: string) => ({
   next: `refs/trees/${keyOf(folder)}/next`
 })
 
-/** Checks out a commit of the store in the tree. Files that only the previous commit has are removed. */
+/** Files that only the previous commit has are removed. */
 export const checkOut = Effect.fnUntraced(function* (store: GitStore, folder: string, commit: string) {
   const files = yield* FileSystem.FileSystem
   const gitDir = path.join(folder, ".git")
@@ -49,7 +49,6 @@ export const checkOut = Effect.fnUntraced(function* (store: GitStore, folder: st
   yield* must({ ...inStore, options: ["-d"], names: [next] })
 })
 
-/** Removes the tree and everything in it. */
 export const clear = Effect.fnUntraced(function* (store: GitStore | undefined, folder: string) {
   const files = yield* FileSystem.FileSystem
   yield* Effect.catchTag(files.remove(folder, { recursive: true, force: true }), "PlatformError", unwritable(folder))

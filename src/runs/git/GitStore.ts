@@ -38,7 +38,6 @@ export interface Held {
 export type Hold = (argv: Argv, cwd?: string) => Effect.Effect<Held, GitUnavailable>
 
 export interface Needs {
-  /** True if the command needs the network. */
   readonly network?: boolean
   /** Further folders that the command can read. Must not include a folder that an agent named. */
   readonly shared?: ReadonlyArray<string>
@@ -47,12 +46,11 @@ export interface Needs {
 /** Makes a wrapper that confines commands to a folder. Undefined if this machine has no sandbox. */
 export type Confine = (folder: string, needs?: Needs) => Effect.Effect<Hold | undefined>
 
-/** Confines commands on this machine. Default: no confinement. */
+/** Default: no confinement. */
 export const Confine = Context.Reference<Confine>("agentd/git/Confine", {
   defaultValue: () => () => Effect.undefined
 })
 
-/** Builds the error for a folder of the daemon that cannot be written. */
 export const unwritable = (folder: string) => (error: { readonly message: string }) =>
   Effect.fail(
     new GitFailed({
@@ -210,7 +208,7 @@ export const open = Effect.fnUntraced(function* (stores: string, folder: string)
   return store
 })
 
-/** Returns the commit that a name in the store refers to. Undefined: there is no such commit. */
+/** Undefined: there is no such commit. */
 export const commitAt = Effect.fnUntraced(function* ({ gitDir }: Pick<GitStore, "gitDir">, name: string) {
   const call: Call = { gitDir, command: "rev-parse", options: ["--verify", "--quiet"], names: [`${name}^{commit}`] }
   const answer = yield* ask(call)
@@ -341,7 +339,7 @@ export const changes = Effect.fnUntraced(function* (
   return lines.filter((line) => !pointed.has(line))
 })
 
-/** Returns the lines of `git status`. `pointed`: the lines for Git LFS files whose content matches their pointer. */
+/** `pointed`: the lines for Git LFS files whose content matches their pointer. */
 export const status = Effect.fnUntraced(function* (of: Looked, untracked: "all" | "no") {
   const said = yield* must({
     ...of,

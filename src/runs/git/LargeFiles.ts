@@ -37,7 +37,7 @@ const objectsIn = Effect.fnUntraced(function* (folder: string) {
 
 const placeOf = (folder: string, oid: string): string => path.join(folder, oid.slice(0, 2), oid.slice(2, 4), oid)
 
-/** Copies the content. Returns whether its hash matches the object id. */
+/** Returns whether the content's hash matches the object id. */
 const copied = async (from: FileHandle, to: FileHandle, oid: string): Promise<boolean> => {
   const stat = await from.stat()
   if (!stat.isFile() || stat.size > MAX_BYTES) return false
@@ -55,7 +55,6 @@ const copied = async (from: FileHandle, to: FileHandle, oid: string): Promise<bo
   return hash.digest("hex") === oid
 }
 
-/** Copies an object if its content matches its name. */
 const copy = async (from: string, to: string, oid: string): Promise<void> => {
   const source = await open(placeOf(from, oid), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
