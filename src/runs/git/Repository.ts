@@ -45,11 +45,11 @@ const typeOf = (file: string) =>
     Effect.map(Effect.option(files.stat(file)), (found) => (Option.isSome(found) ? found.value.type : undefined))
   )
 
-/** Resolves symbolic links. If that fails, returns the absolute path. */
+/** Returns the absolute path if links cannot be resolved. */
 const real = (file: string) =>
   Effect.flatMap(files, (files) => Effect.orElseSucceed(files.realPath(file), () => path.resolve(file)))
 
-/** Finds the git folder for the root of a checkout. Undefined: there is none. */
+/** Undefined: there is none. */
 const gitDirOf = Effect.fnUntraced(function* (top: string) {
   const git = path.join(top, ".git")
   const type = yield* typeOf(git)
@@ -89,12 +89,11 @@ export const find = Effect.fnUntraced(function* (folder: string) {
   }
 })
 
-/** The branch or commit that a HEAD file names. */
 export type Head =
   | { readonly branch: string; readonly commit?: undefined }
   | { readonly branch?: undefined; readonly commit: string }
 
-/** Reads the HEAD of a git folder. Undefined: it cannot be read. */
+/** Undefined: HEAD cannot be read. */
 export const headOf = (gitDir: string): Effect.Effect<Head | undefined, never, FileSystem.FileSystem> =>
   Effect.map(firstLine(path.join(gitDir, "HEAD")), (line): Head | undefined => {
     if (line === undefined) return undefined
@@ -109,7 +108,7 @@ export interface Checkout {
   readonly branch: string | undefined
 }
 
-/** Lists the linked work trees, each with its folder and its git folder. */
+/** Lists the linked work trees. */
 export const linked = Effect.fnUntraced(function* ({ commonDir }: Pick<Repository, "commonDir">) {
   const worktrees = path.join(commonDir, "worktrees")
   const names = yield* Effect.flatMap(files, (files) =>

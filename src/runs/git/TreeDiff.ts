@@ -23,7 +23,6 @@ import {
   unwritable
 } from "./GitStore.ts"
 
-/** A file that differs from the commit. */
 export interface ChangedFile {
   readonly path: string
   /** Number of added and of removed lines. Null: the file is not text. */
@@ -39,7 +38,6 @@ export interface TreeDiff {
   readonly more: number
   /** Git's patch, without colour. */
   readonly patch: string
-  /** True if the patch was cut because of its length. */
   readonly isCut: boolean
 }
 

@@ -20,7 +20,7 @@ const environment = {
   LC_ALL: "C"
 }
 
-/** Runs git in a folder. Every exit code counts as a result. Fails only if git cannot be run. */
+/** Every exit code counts as a result. Fails only if git cannot be run. */
 export const run = Effect.fnUntraced(
   function* (folder: string, ...args: ReadonlyArray<string>) {
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner

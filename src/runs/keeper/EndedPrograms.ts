@@ -20,7 +20,7 @@ const jsonIn = (file: string): { readonly [key: string]: unknown } => {
   }
 }
 
-/** The machine's boot id; empty if it has none. */
+/** Empty if the machine has none. */
 export const boot = (): string => {
   const file = "/proc/sys/kernel/random/boot_id"
   return fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim() : ""
@@ -61,7 +61,7 @@ const listed = (folder: string, run: string): Listed => {
   }
 }
 
-/** Lists the recorded programs. `held`: programs that the current keeper holds. */
+/** `held`: programs that the current keeper holds. */
 export const of = (folder: string, held: ReadonlySet<string>): ReadonlyArray<Listed> => {
   const runs = path.join(folder, "runs")
   if (!fs.existsSync(runs)) return []

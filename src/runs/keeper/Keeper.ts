@@ -93,7 +93,6 @@ export interface Trouble {
   readonly since: number
 }
 
-/** Keeper that holds nothing. */
 const NONE: Keeper = {
   lease: Duration.zero,
   isThere: Effect.succeed(false),
@@ -107,7 +106,7 @@ const NONE: Keeper = {
   trouble: () => undefined
 }
 
-/** Service that holds programs. By default there is no keeper, and programs end with the daemon. */
+/** By default there is no keeper, and programs end with the daemon. */
 export const Keeper = Context.Reference<Keeper>("agentd/keeper/Keeper", { defaultValue: () => NONE })
 
 export const layer = (options: KeeperOptions) => Layer.effect(Keeper, make(options))
@@ -222,7 +221,7 @@ export interface Machinery {
   readonly script: typeof SpawnScript.of
 }
 
-/** Service with these functions. A simulation provides its own. */
+/** A simulation provides its own. */
 export const Machinery = Context.Reference<Machinery>("agentd/keeper/Machinery", {
   defaultValue: () => ({ connect, launch, killed, lives, script: SpawnScript.of })
 })

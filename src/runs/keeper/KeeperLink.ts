@@ -87,7 +87,7 @@ export class KeeperLink {
   }
 }
 
-/** Connects to a keeper. Fails with the system's error code if no process is listening. */
+/** Fails with the system's error code if no process is listening. */
 export const connect = (file: string, heard: (tale: Tale) => void): Effect.Effect<KeeperLink, string> =>
   Effect.callback((resume) => {
     const socket = net.connect(file)

@@ -61,7 +61,7 @@ const replaced = (file: string, content: string): void => {
 
 const lineOf = ({ note, seq }: Input): string => `${seq} ${note.replaceAll("\n", " ")}\n`
 
-/** Reads the notes of a program's inputs. If two notes have the same number, the later one counts. */
+/** If two notes have the same number, the later one counts. */
 const notesIn = (folder: string): ReadonlyArray<Input> => {
   // a keeper of version 1 wrote the notes itself, to `inputs`
   const files = ["inputs", "notes"].map((name) => path.join(folder, name)).filter((file) => fs.existsSync(file))
@@ -75,7 +75,7 @@ const isPoint = (value: unknown): value is Point & { readonly format: number } =
   return [err, out, seq].every(Number.isInteger)
 }
 
-/** Reads the checkpoint in a program's folder. Undefined: there is none. "lost": it cannot be read. */
+/** Undefined: there is no checkpoint. "lost": the checkpoint cannot be read. */
 const pointIn = (folder: string): Point | "lost" | undefined => {
   const file = path.join(folder, "point")
   if (!fs.existsSync(file)) return undefined
@@ -101,7 +101,7 @@ class Segments {
     this.position = position
   }
 
-  /** Reads the next bytes. Undefined: no bytes are available now. */
+  /** Undefined: no bytes are available now. */
   read(): Uint8Array | undefined {
     if (this.fd < 0) this.open(this.baseOf(this.position))
     if (this.fd < 0) return undefined
@@ -167,7 +167,6 @@ export class KeeperProgram {
   readonly point: Point | undefined
   /** True if the beginning of the output is gone and the checkpoint that would replace it cannot be read. */
   readonly isCut: boolean
-  /** False until a caller has taken the program. */
   isTaken = false
   private readonly reach: Reach
   private readonly folder: string

@@ -35,7 +35,7 @@ export const secretOf = (folder: string): string => {
   return made
 }
 
-/** Computes a proof. Must produce the same result as `proof` in keeper.mjs. */
+/** Must produce the same result as `proof` in keeper.mjs. */
 export const proofOf = (secret: string, ...words: ReadonlyArray<string | number>): string =>
   createHmac("sha256", secret).update(words.join(" ")).digest("hex")
 

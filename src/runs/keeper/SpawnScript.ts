@@ -55,7 +55,6 @@ const objection = ({ argv, cwd, env, handed }: Program): string | undefined => {
   }
 }
 
-/** Finds the program's file. If there is none, returns the error code. */
 const fileOf = ({ argv: [name = ""], cwd, env }: Program): { readonly file: string } | { readonly code: string } => {
   const folders = name.includes("/") ? [""] : (env["PATH"] ?? "/usr/bin:/bin").split(":")
   let code = "ENOENT"

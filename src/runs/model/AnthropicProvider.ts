@@ -197,7 +197,6 @@ const meter = () => {
   }
 }
 
-/** Builds an answer from the events of the stream. */
 export const assembly = (account: Account): Assembly => {
   const blocks = new Map<number, Growing>()
   const count = meter()

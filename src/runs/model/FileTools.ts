@@ -76,7 +76,7 @@ const occurrences = (text: string, part: string): ReadonlyArray<number> => {
 
 const lineOf = (text: string, at: number) => text.slice(0, at).split("\n").length
 
-/** Returns the text after the edit, or the reason why the edit is impossible. Pure. */
+/** Pure. */
 export const applied = (
   text: string,
   { old, new: fresh, all }: { readonly old: string; readonly new: string; readonly all?: boolean }

@@ -81,7 +81,6 @@ const makeInbox = (name: string) => {
   }
 }
 
-/** Describes how the server ended, or that it closed its output. */
 const farewell = Effect.fnUntraced(function* (server: RunProcess.RunProcess, said: () => string) {
   const status = yield* Effect.timeoutOption(server.exited, LAST_WORDS)
   const how = Option.match(status, {

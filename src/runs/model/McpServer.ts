@@ -72,7 +72,6 @@ const PAUSE = Duration.seconds(1)
 const CAP = 60_000
 /** If the server has worked for this many ms, the next wait is the shortest again. */
 const STEADY = 60_000
-/** Timeout of a ping. */
 const PING_LIMIT = "5 seconds"
 const MAX_PAGES = 20
 const MAX_TOOLS = 200
@@ -123,7 +122,7 @@ const byPipes = Effect.fnUntraced(function* (name: string, config: Server, { cwd
   return yield* McpConnection.make(name, server)
 })
 
-/** Connects to a remote server. Its tokens are read again for each request. */
+/** Tokens are read again for each request. */
 const byHttp = Effect.fnUntraced(function* (name: string, url: string, config: Server, { host }: ServerOptions) {
   const context = yield* Layer.build(yield* ModelHttp)
   const client = Context.get(context, HttpClient.HttpClient)

@@ -34,7 +34,7 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Grant))
 export const fileOf = (folder: string, url: string): string =>
   path.join(folder, `${createHash("sha256").update(url).digest("hex").slice(0, 32)}.json`)
 
-/** Reads the grant for an address. Undefined: there is none, or it cannot be read. */
+/** Undefined: there is no grant, or it cannot be read. */
 export const read = (folder: string, url: string) =>
   readSecret(fileOf(folder, url)).pipe(
     Effect.flatMap(decode),

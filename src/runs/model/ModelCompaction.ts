@@ -10,7 +10,7 @@
 import * as HeadTail from "../HeadTail.ts"
 import type { Message, ModelRequest } from "./Provider.ts"
 
-/** Returns the size of an entry, in tokens. */
+/** In tokens. */
 export type Size = (message: Message) => number
 
 export interface Compaction {
@@ -123,14 +123,13 @@ const summaryNote = (summary: string): Message => ({
   ].join("\n")
 })
 
-/** Returns an input without its files. The summary contains the important facts about them. */
+/** The summary contains the important facts about the files. */
 const withoutFiles = (message: Message): Message => {
   if (message.role !== "user" || message.files === undefined) return message
   const { files, text, ...rest } = message
   return { ...rest, text: `${text}\n(${files.length === 1 ? "Its file is" : "Its files are"} not here any more.)` }
 }
 
-/** Returns the history with the summary in place of its older part. */
 export const bySummary = ({ older, tail }: Parts, summary: string, room: number): Compaction => {
   const share = Math.floor(room / 4)
   const text = HeadTail.of(summary.trim(), share, share)

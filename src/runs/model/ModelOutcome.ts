@@ -70,7 +70,7 @@ export const endOf = (error: ProviderError, now: number): TurnEnd => {
   }
 }
 
-/** Returns how an answer without calls ends the turn. Undefined: the model must be asked again. */
+/** Undefined: the model must be asked again. */
 export const ended = ({ stop }: Answer, output: string): TurnEnd | undefined => {
   switch (stop) {
     case "pause":

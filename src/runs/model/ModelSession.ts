@@ -51,7 +51,7 @@ interface Found {
   readonly damaged: number
 }
 
-/** Reads the text of a session's file. Pure. */
+/** Pure. */
 export const read = (text: string): Found => {
   const lines = text.split("\n")
   // The text after the last line break is a line that was never completed.

@@ -177,7 +177,7 @@ const refusal = ({ body, status }: Said, what: string) => {
   )
 }
 
-/** Registers agentd with an issuer. Returns the client id. */
+/** Returns the client id. */
 export const register = Effect.fnUntraced(function* (
   client: HttpClient.HttpClient,
   { registration_endpoint: url }: Issuer,

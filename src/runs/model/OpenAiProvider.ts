@@ -152,7 +152,6 @@ const grow = (calls: Array<Growing>, { index, id, function: piece }: CallDelta):
   call.json += piece?.arguments ?? ""
 }
 
-/** Builds an answer from the chunks of the stream. */
 export const assembly = (account: Account): Assembly => {
   const calls: Array<Growing> = []
   const counted = { input: 0, output: 0, read: 0 }

@@ -94,7 +94,6 @@ export type ProviderEvent =
 /** Kinds of errors after which the same request may succeed later. */
 const PASSING = ["rate_limit", "overloaded", "server", "connection", "stream", "silence", "garbage"] as const
 
-/** Kinds of errors. The kind determines how to handle the error. */
 export const FaultKind = Schema.Literals([
   ...PASSING,
   // The user must act.
@@ -120,7 +119,6 @@ export class ProviderError extends Schema.TaggedError<ProviderError>()("Provider
 export const TOO_LONG =
   "send less at once, name a model that takes more, or set resume to false in the agent's backend and start it again: a new conversation begins"
 
-/** True if the same request may succeed later. */
 export const passes = ({ kind }: ProviderError): boolean => PASSING.some((one) => one === kind)
 
 export interface Provider {
@@ -148,7 +146,7 @@ export const callOf = (id: string, name: string, written: string): CallPart => {
     : { type: "call", id, name, input: {}, invalid: written.slice(0, MAX_INVALID) }
 }
 
-/** Parses a JSON object; undefined if the text is not one. */
+/** Undefined: the text is not a JSON object. */
 export const objectIn = (text: string): JsonObject | undefined => {
   const value = parsed(text)
   return isObject(value) ? value : undefined

@@ -17,7 +17,6 @@ export interface Account {
   readonly model: string
 }
 
-/** The details of an error that the API gave. */
 export interface Said {
   readonly status?: number | undefined
   readonly type?: string | undefined
@@ -57,7 +56,6 @@ const remedies: { readonly [kind in FaultKind]: (account: Account) => string } =
 export const fault = (kind: FaultKind, text: string, account: Account, retryAfter?: number): ProviderError =>
   new ProviderError({ kind, message: clean(text, account), remedy: remedies[kind](account), retryAfter })
 
-/** Maps general fault kinds to the kinds that are used here. */
 const KINDS: { readonly [kind in Fault.Kind]?: FaultKind } = {
   model: "not_found",
   not_found: "not_found",

@@ -82,7 +82,6 @@ const refused = Effect.fnUntraced(function* (endpoint: Endpoint, response: HttpC
 const isStream = ({ status, headers }: HttpClientResponse.HttpClientResponse) =>
   status === 200 && !/^\s*(application\/json|text\/html)/i.test(headers["content-type"] ?? "")
 
-/** Splits the received text into events and passes them on. */
 const reader = ({ account }: Endpoint, assembly: Assembly) => {
   let size = 0
   let waiting: Array<string> = []
@@ -150,7 +149,6 @@ const told = ({ headers }: HttpClientResponse.HttpClientResponse): Stream.Stream
 /** Repairs texts that were cut in the middle of a character: the API would refuse this and every later request. */
 const wellFormed = (_: string, value: unknown): unknown => (typeof value === "string" ? value.toWellFormed() : value)
 
-/** Sends the request, and reads the answer with the assembly. */
 export const stream = (
   endpoint: Endpoint,
   body: unknown,

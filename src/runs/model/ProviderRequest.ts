@@ -64,7 +64,6 @@ const schedule = ({ retries, pause, emit }: AskOptions) =>
     })
   )
 
-/** Asks until there is an answer, or no retry is left. */
 export const ask = (options: AskOptions): Effect.Effect<Answer, ProviderError> => {
   const { emit, model, price, provider, request, retelling } = options
   const once = Effect.suspend(() => {

@@ -108,7 +108,6 @@ export const rulesOf = (config: ModelBackend, host: Host, workspace: string, hid
   environment: host.environment
 })
 
-/** Runs the command to its end, or until its timeout. */
 const execute = Effect.fnUntraced(function* (
   options: ShellOptions,
   runId: string,

@@ -15,7 +15,6 @@ const DOOR =
 /** Matches addresses such as `https://name:password@host`. */
 const PASSWORD = /\/\/[^/\s:@]*:[^/\s@]+@/
 
-/** True if the name suggests a secret, or the value is an address with a password. */
 export const isSecret = (name: string, value: string): boolean => SECRET_NAME.test(name) || PASSWORD.test(value)
 
 export const visible = (environment: Environment, secrets: ReadonlyArray<string | undefined>): Environment =>

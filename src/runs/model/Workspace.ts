@@ -117,7 +117,7 @@ const writable = ({ beneath }: Ground, location: string): Effect.Effect<void, Wo
       )
 }
 
-/** Opens a file or folder. A hidden path is rejected in the same way whether it exists or not. */
+/** A hidden path is rejected in the same way whether it exists or not. */
 const hold = (ground: Ground, name: string) =>
   ground.beneath.hold(name).pipe(
     Effect.catchTag("FileFailed", (error) =>
