@@ -12,7 +12,7 @@ interface Known<S> {
   readonly heard: unknown
 }
 
-/** Returns the state that was stored with the program's checkpoint. The caller must know the type of its own state. */
+/** The caller must know the type of its own state. */
 export const of = <S>({ before }: { readonly before: Pick<Before, "point"> | undefined }): Known<S> | undefined =>
   before?.point?.known as Known<S> | undefined
 

@@ -40,7 +40,6 @@ const OWN: ReadonlyMap<string, RegExp> = new Map([
   ["qwen", /^(QWEN_\w+|DASHSCOPE_API_KEY|OPENAI_(API_KEY|BASE_URL|MODEL))$/]
 ])
 
-/** Settings that determine a program's environment. */
 export interface Wants {
   /** The program's name or path. If omitted, the program is none of the known coding agents. */
   readonly program?: string | undefined
@@ -50,7 +49,6 @@ export interface Wants {
   readonly offline?: boolean
 }
 
-/** Selects the daemon's variables that a program gets. */
 export const given = (
   environment: Environment,
   { offline = false, passEnv = [], program }: Wants = {}

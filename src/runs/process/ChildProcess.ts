@@ -36,7 +36,7 @@ export interface Program {
    * variable.
    */
   readonly handed?: ReadonlyArray<Uint8Array> | undefined
-  /** Resource limits. The kernel enforces them if the keeper has a cgroup that it can subdivide. */
+  /** The kernel enforces the limits if the keeper has a cgroup that it can subdivide. */
   readonly limits?: LimitsConfig | undefined
 }
 
@@ -46,7 +46,7 @@ export interface ExitStatus {
 }
 
 export interface Pipe {
-  /** Reads the next bytes. Undefined at the end of the output. */
+  /** Undefined at the end of the output. */
   readonly read: Effect.Effect<Uint8Array | undefined>
   /** Offset of the first byte that is read. Default: 0. */
   readonly from?: number

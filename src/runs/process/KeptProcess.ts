@@ -38,7 +38,7 @@ export interface Kept extends ChildProcess {
 
 /** Prefix of the names of the run's programs. */
 export const prefixOf = (runId: string): string => `${runId.replaceAll(/[^\w.-]/g, "_")}+`
-/** Name of a run's program. `count` is 1 for its first program. */
+/** `count` is 1 for the run's first program. */
 export const nameOf = (runId: string, count: number): string => `${prefixOf(runId)}${count}`
 
 const kept = (held: KeeperProgram, before: Before | undefined): Kept => ({
@@ -60,7 +60,7 @@ const kept = (held: KeeperProgram, before: Before | undefined): Kept => ({
 
 const refusal = (code: string): Error => Object.assign(new Error(`the keeper says: ${code}`), { code })
 
-/** Starts the program in the keeper. Undefined if there is no keeper. */
+/** Undefined if there is no keeper. */
 export const start = Effect.fnUntraced(function* (
   name: string,
   program: Program
@@ -82,7 +82,7 @@ export const start = Effect.fnUntraced(function* (
   return kept(held, undefined)
 })
 
-/** Resumes the program with this name. Undefined: no earlier daemon left such a program. */
+/** Undefined: no earlier daemon left such a program. */
 export const take = Effect.fnUntraced(function* (name: string): Effect.fn.Return<Kept | undefined> {
   const held = yield* (yield* Keeper).take(name)
   return held === undefined ? undefined : kept(held, { inputs: held.inputs, point: held.point, ...held.before })
@@ -110,10 +110,8 @@ export const isLeft = (runId: string, count: number): Effect.Effect<boolean> =>
     return (yield* (yield* Keeper).left).some((one) => one.name === name)
   })
 
-/** Tells the keeper to discard this program of the run. */
 export const forgetOne = (runId: string, count: number): Effect.Effect<void> =>
   Effect.flatMap(Keeper, (keeper) => keeper.forget((name) => name === nameOf(runId, count)))
 
-/** Tells the keeper to discard all programs of the run. */
 export const forget = (runId: string): Effect.Effect<void> =>
   Effect.flatMap(Keeper, (keeper) => keeper.forget((name) => name.startsWith(prefixOf(runId))))

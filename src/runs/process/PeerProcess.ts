@@ -43,7 +43,7 @@ const inodeOf = (socket: Socket): string | undefined => {
   return attempt(() => /^socket:\[(\d+)\]$/.exec(fs.readlinkSync(`/proc/self/fd/${fd}`))?.[1])
 }
 
-/** Runs `ss` and returns its output: one socket per line, with its processes. Undefined: the command failed. */
+/** Returns one socket per line, with its processes. Undefined: the command failed. */
 const listed = (program: string, which: ReadonlyArray<string>): Effect.Effect<string | undefined> =>
   Effect.callback((resume) => {
     const child = execFile(
@@ -84,7 +84,6 @@ const runOf = (env: ReadonlyArray<string>, store: string): string | undefined =>
   return runId !== undefined && env.includes(`AGENTD_STORE=${store}`) ? runId.split("+")[0]! : undefined
 }
 
-/** Finds the peers of the daemon with this store. */
 export interface Peers {
   readonly search: (socket: Socket) => Effect.Effect<Peer>
   /** Looks at the process with the pid that the caller reported, without a search. Reads only a few files of /proc. */

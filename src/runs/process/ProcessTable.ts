@@ -72,7 +72,7 @@ const read = (pid: number): Stat | undefined =>
   // decoding as UTF-8 is one call; if a command's name is not UTF-8, only that name is damaged
   attempt(() => parseStat(fs.readFileSync(`/proc/${pid}/stat`, "utf8")))
 
-/** Finds the process with this pid. Undefined: it has ended. */
+/** Undefined: the process has ended. */
 export const find = (pid: number): Process | undefined => {
   const found = read(pid)
   return found === undefined || found.ended ? undefined : found
@@ -247,7 +247,7 @@ const ENVIRONMENT_LIMIT = Duration.seconds(2)
  */
 const BEGINNING = [2, 4, 8, 16, 32, 64, 128]
 
-/** Reads the environment of a process. Undefined: it cannot be read. */
+/** Undefined: the environment cannot be read. */
 const environ = (pid: number): Effect.Effect<string | undefined> =>
   Effect.tryPromise(async () => {
     if (fs.statSync(`/proc/${pid}`).uid !== process.geteuid?.()) return undefined
@@ -298,7 +298,7 @@ export interface Lookup {
   readonly snapshot: Effect.Effect<ReadonlyArray<Process>>
 }
 
-/** Service for looking up processes. Default: this machine's /proc. */
+/** Default: this machine's /proc. */
 export const Lookup = Context.Reference<Lookup>("agentd/backends/process/Lookup", {
   defaultValue: () => ({ identify, isAlive, isAvailable, snapshot })
 })

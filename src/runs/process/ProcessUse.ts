@@ -20,7 +20,6 @@ const figure = (text: string, name: string): number => {
   return Number.isNaN(found) ? 0 : found
 }
 
-/** Resource use of one process. */
 export interface Use {
   readonly tasks: number
   /**
@@ -32,7 +31,7 @@ export interface Use {
   readonly own: number
 }
 
-/** Reads the resource use of a process. Takes about 20 µs. */
+/** Takes about 20 µs. */
 export const of = (pid: number): Use => {
   const text = textOf(`/proc/${pid}/status`)
   const own = (figure(text, "RssAnon") + figure(text, "VmSwap")) * KB

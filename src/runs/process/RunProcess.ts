@@ -117,7 +117,7 @@ export const drainPlaced = Effect.fnUntraced(function* (
 export const placed = (events: ReadonlyArray<RunEvent>, count: number, end: number): ReadonlyArray<RunEvent> =>
   events.map((event, index) => ({ ...event, place: { out: [count, end, index + 1] } }))
 
-/** Converts lines of standard error to events. `count`: the program's number. */
+/** `count`: the program's number. */
 export const errorsOf = (
   { isKept }: Pick<RunProcess, "isKept">,
   count: number,

@@ -24,7 +24,6 @@ import * as ProcessUse from "./ProcessUse.ts"
 import { type Limited, type Passed, RunLimits } from "./RunLimits.ts"
 import * as TreeGrowth from "./TreeGrowth.ts"
 
-/** Interval between two checks. */
 const LOOK_EVERY = "1 second"
 /** Maximum time in ms by which a file's time can be earlier than the clock. */
 const COARSE = 20

@@ -115,7 +115,7 @@ export interface Written {
   readonly due: number
 }
 
-/** Starts measuring now. `coarse`: how many ms a file's time may be earlier than the clock. */
+/** `coarse`: how many ms a file's time may be earlier than the clock. */
 export const fromNow = Effect.fnUntraced(function* (folders: ReadonlyArray<string>, coarse = 0) {
   const since = (yield* Clock.currentTimeMillis) - coarse
   const due = (yield* Monotonic.now) + WALK_EVERY

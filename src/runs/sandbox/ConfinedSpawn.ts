@@ -219,7 +219,7 @@ const keyOf = (provider: Provider, { host, spec }: EnclosureOptions) => {
   return login && !isSet ? Effect.succeed(undefined) : Effect.map(ProviderKey.read(place), ({ key }) => key)
 }
 
-/** Describes how a run reaches its model through a gateway whose sockets for the run are in the folder `sockets`. */
+/** `sockets`: folder of the gateway's sockets for the run. */
 const exitBy = (
   provider: Provider,
   sockets: string,
@@ -256,7 +256,7 @@ const freePort = Effect.callback<number, BackendError>((resume) => {
   })
 })
 
-/** Returns a function that reads the counts of the run's route. The counts are empty if the gateway does not answer. */
+/** The counts are empty if the gateway does not answer. */
 const passedBy =
   (gateway: Gateway["Service"], runId: string): PassedBy =>
   (isOver) =>
@@ -347,7 +347,6 @@ const counted = Effect.fnUntraced(function* (options: EnclosureOptions, provider
   return enclosure
 })
 
-/** A confined run with its home folder, its connection to the model and its environment. */
 interface Quarters {
   readonly options: EnclosureOptions
   readonly wrap: Exclude<Mechanism, { kind: "none" }>["wrap"]
@@ -469,7 +468,6 @@ const homeFor = ({ host, spec }: EnclosureOptions, workspace: string) =>
 
 const wayOf = ({ config, provider }: EnclosureOptions): Way => (config.network ? "host" : (provider ?? "none"))
 
-/** Decides how the run will be confined, from the config and the machine's sandbox. */
 const plan = (options: EnclosureOptions, mechanism: Mechanism): Effect.Effect<Plan, BackendError> => {
   const { config, host, spec } = options
   if (config.sandbox === "off") return Effect.succeed<Plan>({ _tag: "Free", why: undefined })
@@ -570,9 +568,7 @@ export interface View {
   readonly env: Environment
 }
 
-/**
- * Reports how the run would be started. Fails if it would not start. Creates nothing, and does not contact the gateway.
- */
+/** Fails if the run would not start. Creates nothing, and does not contact the gateway. */
 export const look = Effect.fnUntraced(function* (
   options: EnclosureOptions,
   mechanism: Mechanism,

@@ -95,7 +95,7 @@ const put = (kind: Exclude<Mount["kind"], "empty" | "blank">, source: string, ta
   target
 })
 
-/** Finds the user's home folder. Undefined: there is none, or it is `/`. */
+/** Undefined: the user has no home folder, or it is `/`. */
 export const homeOf = (environment: Environment): string | undefined => {
   const home = environment["HOME"]
   const found = home === undefined || !path.isAbsolute(home) ? undefined : real(home)
@@ -193,7 +193,7 @@ const writableSource = ({ home, shared = [], workspace }: Rules): string | undef
     .map(({ source }) => source)
     .find((source) => within(workspace, source) || (home !== undefined && within(home, source)))
 
-/** Returns why these mounts must not be made. Undefined: they may be made. */
+/** Undefined: the mounts may be made. */
 export const refusalOf = (rules: Rules, mounts: ReadonlyArray<Mount>): MountRefused | undefined => {
   const source = writableSource(rules)
   if (source !== undefined)
@@ -270,7 +270,7 @@ export const mountsOf = (rules: Rules): ReadonlyArray<Mount> => {
   ])
 }
 
-/** Returns how these mounts show a path of the machine. Undefined: they do not show it. */
+/** Undefined: the mounts do not show the path. */
 export const shows = (mounts: ReadonlyArray<Mount>, file: string): "readOnly" | "writable" | undefined => {
   const top = mounts.findLast(({ target }) => within(target, file))
   if (top === undefined || !("source" in top) || top.kind === "link" || top.kind === "text") return undefined

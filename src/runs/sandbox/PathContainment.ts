@@ -98,7 +98,6 @@ const failure = (reason: FileFailed["reason"], message: string, remedy: string) 
 export const shown = (name: string): string =>
   /[\p{Cc}\p{Cf}\u2028\u2029"\\]/u.test(name) ? JSON.stringify(name).replaceAll("\u007f", "\\u007f") : name
 
-/** Converts a file system error into an error with a message about the given path. */
 export const explain =
   (given: string) =>
   (error: NodeJS.ErrnoException): FileFailed => {
@@ -145,7 +144,7 @@ const stat = (fd: number) => call<fs.BigIntStats>((done) => fs.fstat(fd, { bigin
 /** Maximum number of links, the same as in Linux. */
 const MAX_LINKS = 40
 
-/** Reads the target of a link. Undefined: the file is not a link or does not exist. */
+/** Undefined: the file is not a link or does not exist. */
 const targetOf = (file: string) =>
   Effect.orElseSucceed(
     call<string | undefined>((done) => fs.readlink(file, done)),
@@ -211,7 +210,7 @@ const follow = Effect.fnUntraced(function* (
   return place
 })
 
-/** Opens the folder. Its descriptor is closed with the scope. */
+/** The descriptor is closed with the scope. */
 export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Return<Beneath, FileFailed, Scope.Scope> {
   if (process.platform !== "linux" || !fs.existsSync("/proc/self/fd"))
     return yield* failure(
