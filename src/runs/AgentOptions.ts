@@ -64,7 +64,6 @@ export const find = (all: ReadonlyArray<Offer>, named: string): Offer | undefine
   return called.length === 1 ? called[0] : undefined
 }
 
-/** Lists the ids of the offers for an error message. */
 export const listed = (all: ReadonlyArray<Offer>): string => {
   const names = all.slice(0, MAX_NAMED).map(({ id }) => id)
   return all.length > MAX_NAMED ? `${names.join(", ")} and ${all.length - MAX_NAMED} more` : names.join(", ")

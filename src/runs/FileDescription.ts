@@ -1,6 +1,6 @@
 /**
- * FileDescription: describes in words a file that comes with a message. Pure, and without imports at run time, because the
- * CLI's fast entry point loads it.
+ * FileDescription: describes in words a file that comes with a message. Pure, and without imports at run time, because
+ * the CLI's fast entry point loads it.
  *
  * Guarantees: A file name never breaks the line, whatever characters it contains.
  */

@@ -25,10 +25,7 @@ const { O_NOCTTY, O_NONBLOCK, O_RDONLY } = fs.constants
 /** Maximum bytes of a one-line git file. */
 const MAX_LINE = 4_096
 
-/**
- * Returns the first line of a small file. Opens the file without blocking: an agent could have put a pipe there, which
- * would block the daemon forever.
- */
+/** Opens the file without blocking: a pipe that an agent put there would block the daemon forever. */
 const first = (file: string): string | undefined =>
   attempt(() => {
     const fd = fs.openSync(file, O_RDONLY | O_NONBLOCK | O_NOCTTY)

@@ -21,10 +21,7 @@ export interface Unanswered {
   readonly remedy: string
 }
 
-/**
- * Returns the label of the option that the text selects. Undefined: no option matches. Labels take precedence over
- * numbers.
- */
+/** Undefined: no option matches. Labels take precedence over numbers. */
 const meant = ({ options }: Question, said: string): string | undefined => {
   const word = said.trim().toLowerCase()
   const named = options.find(({ label }) => label.trim().toLowerCase() === word)

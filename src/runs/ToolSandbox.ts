@@ -1,6 +1,6 @@
 /**
- * ToolSandbox: provides the machine's sandbox to the daemon's git and to the checks of goals. A program that must execute
- * in a folder written by an agent is confined like a tool of that agent.
+ * ToolSandbox: provides the machine's sandbox to the daemon's git and to the checks of goals. A program that must
+ * execute in a folder written by an agent is confined like a tool of that agent.
  *
  * Guarantees: A confined program sees the folder, the system's programs, and nothing of agentd's state. If the machine
  * has no sandbox, the result is undefined.

@@ -1,6 +1,6 @@
 /**
- * AcpAdoption: handles requests of the agent that an earlier daemon has answered, while the output of the agent's process
- * is read again.
+ * AcpAdoption: handles requests of the agent that an earlier daemon has answered, while the output of the agent's
+ * process is read again.
  *
  * Guarantees: the events of each request are emitted as before. Nothing is asked, done or answered again.
  */

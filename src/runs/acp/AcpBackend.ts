@@ -42,9 +42,7 @@ interface Held {
   readonly workspace: Workspace.Workspace | undefined
 }
 
-/**
- * Wraps a command in the sandbox, which is detected at the first command. Without a sandbox, the command is unchanged.
- */
+/** The sandbox is detected at the first command. Without a sandbox, the command is unchanged. */
 const confineBy =
   (sandbox: Effect.Effect<Mechanism>, { config, hidden, host, workspace }: Held): AcpTerminals.Options["confine"] =>
   (cwd, argv) =>

@@ -1,6 +1,6 @@
 /**
- * AcpClientMethods: actions that agentd performs for an agent on request: reading and writing files, running commands. Each
- * action is a tool call of the agent, named after the protocol's method.
+ * AcpClientMethods: actions that agentd performs for an agent on request: reading and writing files, running commands.
+ * Each action is a tool call of the agent, named after the protocol's method.
  *
  * Guarantees: nothing is done before the call, with all its arguments, has been emitted and allowed. Outside a turn
  * nothing is done, because nobody can be asked then. Each call has one result, whatever happens to it. Nothing that the

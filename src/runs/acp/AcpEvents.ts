@@ -21,7 +21,6 @@ export class AcpEvents {
   /** False if the run ends with the daemon, so that no event needs a position. */
   private readonly isKept: boolean
   private readonly order = Semaphore.makeUnsafe(1)
-  /** Position of the last emitted event. */
   place: AcpHistory.Rest["place"]
 
   constructor(queue: Events, wire: Wire, { isKept }: Pick<RunProcess, "isKept">, place = { end: 0, index: 0 }) {

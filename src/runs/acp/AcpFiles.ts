@@ -1,9 +1,9 @@
 /**
  * AcpFiles: the files that an agent reads and writes through agentd.
  *
- * Guarantees: each access is a call of the agent that was emitted and allowed (AcpClientMethods). Only regular files of the
- * workspace are accessed, checked by the location of the open file (see Workspace). The agent gets the reason of each
- * refusal. The user gets a notice about each path outside the workspace. The size of a read is limited.
+ * Guarantees: each access is a call of the agent that was emitted and allowed (AcpClientMethods). Only regular files of
+ * the workspace are accessed, checked by the location of the open file (see Workspace). The agent gets the reason of
+ * each refusal. The user gets a notice about each path outside the workspace. The size of a read is limited.
  */
 import type { ReadTextFileResponse } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"

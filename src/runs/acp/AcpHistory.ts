@@ -113,7 +113,6 @@ export class AcpHistory {
     return this.begun.has(JSON.stringify(id))
   }
 
-  /** Whether the agent's request was refused before it became a call. */
   isUntold(id: unknown): boolean {
     return this.untold.has(JSON.stringify(id))
   }

@@ -22,7 +22,6 @@ export interface Of {
   readonly telling: AcpEvents
   readonly session: () => AcpSession | undefined
   readonly isRecalling: () => boolean
-  /** Number of lines that the agent has sent. */
   readonly lines: () => number
   readonly questions: () => number
   readonly fail: (fault: AcpFault.Fault) => Effect.Effect<void>

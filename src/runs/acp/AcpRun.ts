@@ -70,7 +70,6 @@ const LOOKS = 10
 /** Result of a command whose output an earlier daemon has emitted. */
 const DONE = "an earlier agentd ran it"
 
-/** Updates that change the session's model or mode. */
 const CHOICES: ReadonlySet<string> = new Set(["config_option_update", "current_mode_update"])
 const CANCEL: AcpHistory.Note = { say: "cancel" }
 

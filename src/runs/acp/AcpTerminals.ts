@@ -1,10 +1,10 @@
 /**
  * AcpTerminals: the commands that agentd runs for an agent.
  *
- * Guarantees: each command is a call of the agent that was emitted and allowed (AcpClientMethods). It runs in the sandbox, if
- * the machine has one, without variables that look like secrets. Variables that the agent sets reach only the command.
- * It is a process of the run, with the run's mark, and ends with the run. It starts in the workspace. At most
- * `MAX_TERMINALS` are open. The newest output is stored, up to the size that the agent requests and at most
+ * Guarantees: each command is a call of the agent that was emitted and allowed (AcpClientMethods). It runs in the
+ * sandbox, if the machine has one, without variables that look like secrets. Variables that the agent sets reach only
+ * the command. It is a process of the run, with the run's mark, and ends with the run. It starts in the workspace. At
+ * most `MAX_TERMINALS` are open. The newest output is stored, up to the size that the agent requests and at most
  * `MAX_BYTES`. `kill` and `release` end everything that a command has started. If a run outlives the daemon, its
  * commands do, too: the next daemon resumes each command once, with all its output.
  */
@@ -143,7 +143,6 @@ const checked = Effect.fnUntraced(function* (options: Options, request: typeof M
   return asked
 })
 
-/** A command to start, or to resume. */
 interface Program extends Pick<RunProcess.RunProcessSpec, "argv" | "handed" | "takesUp"> {
   readonly cwd: string
   readonly number: number

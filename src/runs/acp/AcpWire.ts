@@ -34,10 +34,7 @@ export type Note = object
 
 export interface Listener {
   readonly notified: (method: string, params: unknown) => Effect.Effect<void>
-  /**
-   * Handles a request and returns its result. Starts before the next message is read, and runs
-   * concurrently with it.
-   */
+  /** Starts before the next message is read, and runs concurrently with it. */
   readonly asked: (method: string, params: unknown, id: unknown) => Effect.Effect<unknown, Refusal>
   /** Handles a request that an earlier daemon answered. Undefined: no earlier daemon answered it. */
   readonly recalled: (id: unknown, method: string, params: unknown) => Effect.Effect<void> | undefined
@@ -193,9 +190,7 @@ const optionIn = (result: unknown): { readonly option?: string } => {
   return typeof option === "string" ? { option } : {}
 }
 
-/**
- * Reports the first few lines that are not messages. A long line arrives in pieces; only its first piece is reported.
- */
+/** A long line arrives in pieces; only its first piece is reported. */
 const noises = (tell: Listener["noise"]) => {
   let [count, inLong] = [0, false]
   return (line: string): Effect.Effect<void> => {

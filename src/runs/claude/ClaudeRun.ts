@@ -76,9 +76,7 @@ interface Rest {
   readonly stream: KnownStream
 }
 
-/**
- * Maximum number of events that wait for the reader. If the queue is full, the CLI's pipe fills up and the CLI waits.
- */
+/** Maximum number of unread events. If the queue is full, the CLI's pipe fills up and the CLI waits. */
 const CAPACITY = 256
 /** Maximum number of lines that wait for the CLI to read them: inputs, answers, interrupts. */
 const INPUTS = 256
@@ -291,9 +289,7 @@ class ClaudeRun {
     return [...last, { _tag: "Resumed", given: stream.turnId }]
   }
 
-  /**
-   * Reports the first few lines that are not records. A long line arrives in pieces; only its first piece is reported.
-   */
+  /** A long line arrives in pieces; only its first piece is reported. */
   private noise(): (line: string) => ReadonlyArray<RunEvent> {
     let inLong = false
     return (line) => {
@@ -392,9 +388,7 @@ class ClaudeRun {
     })
   }
 
-  /**
-   * Requests another model or mode. Completes when Claude Code answers: it asks its provider whether the model exists.
-   */
+  /** Completes when Claude Code answers: it asks its provider whether the model exists. */
   private choose(kind: "model" | "mode", name: string): Effect.Effect<void, BackendError> {
     return Effect.callback<void, BackendError>((resume) => {
       const record = this.attempt.stream.choose(kind, name, (refusal) =>

@@ -221,10 +221,7 @@ export class ClaudeStream {
     }
   }
 
-  /**
-   * Builds the record that interrupts the turn. Undefined: there is no turn, or the record is sent later, when the turn
-   * starts.
-   */
+  /** Undefined: there is no turn, or the record is sent later, when the turn starts. */
   interrupt(): ClaudeRecord | undefined {
     const { turn } = this
     if (turn === undefined || turn.interrupted) return undefined
@@ -326,10 +323,7 @@ export class ClaudeStream {
     return { type: "control_request", request_id: `agentd-${++this.requests}`, request: { subtype, ...more } }
   }
 
-  /**
-   * Builds the record that requests another model or mode. `answered` gets the reason of a refusal. Undefined: the
-   * request succeeded.
-   */
+  /** `answered` gets the reason of a refusal. Undefined: the request succeeded. */
   choose(kind: "model" | "mode", name: string, answered: (refusal: string | undefined) => void): ClaudeRecord {
     const record =
       kind === "model"
@@ -609,10 +603,7 @@ export class ClaudeStream {
     this.tell(...this.calls.asked(requestId, request))
   }
 
-  /**
-   * Handles an answer to a request. After an interrupt of a turn in which only subagents worked, the CLI sends nothing
-   * but this answer.
-   */
+  /** After an interrupt of a turn in which only subagents worked, the CLI sends nothing but this answer. */
   private responded(response: ClaudeRecord): void {
     const id = text(response, "request_id")
     const answered = this.asks.get(id)

@@ -178,9 +178,7 @@ class ExecRun {
     return [...last, { _tag: "Resumed", ...(given === undefined ? {} : { given }) }]
   }
 
-  /**
-   * Reports the first few lines that are not records. A long line arrives in pieces; only its first piece is reported.
-   */
+  /** A long line arrives in pieces; only its first piece is reported. */
   private noise(): (line: string, why: string) => ReadonlyArray<RunEvent> {
     let inLong = false
     return (line, why) => {
@@ -210,10 +208,7 @@ class ExecRun {
     return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
   })
 
-  /**
-   * Sets the timer for the record that the program must send next. If another record is expected than before, the time
-   * starts now.
-   */
+  /** Sets the timer for the next record. If another record is expected than before, the time starts now. */
   private readonly watch: Effect.Effect<void> = Effect.suspend(() => {
     const { waits } = this.stream
     if (waits === this.waits || this.history !== undefined) return Effect.void

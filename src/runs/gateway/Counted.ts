@@ -61,10 +61,7 @@ export const withoutUsage = (): Transform => {
   })
 }
 
-/**
- * Counts the bytes of a request that can be text. Base64 data such as pictures is not counted, because it makes few
- * tokens.
- */
+/** Base64 data such as pictures is not counted, because it makes few tokens. */
 export const plainBytes = (chunk: Uint8Array): number =>
   Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
     .toString("latin1")

@@ -165,8 +165,7 @@ const mayAsk = ({ headers, url = "" }: http.IncomingMessage): boolean =>
   /\/chat\/completions(?:\?|$)/u.test(url) && headers["content-encoding"] === undefined
 
 /**
- * Passes an answer back. `isAsked`: the gateway requested the usage, not the client. `sent`: bytes of text in the
- * request, for the estimate.
+ * `isAsked`: the gateway requested the usage, not the client. `sent`: bytes of the request's text, for the estimate.
  */
 const answered = (
   { ends, hear, meter, route, tell }: Passing,
@@ -214,8 +213,7 @@ const pass = (of: Passing, request: http.IncomingMessage, response: http.ServerR
   }
 
   /**
-   * Sends the request to the provider. `asked`: body that also requests the usage; sent instead of the original one.
-   * `again`: sends the original request.
+   * `asked`: body that also requests the usage; sent instead of the original one. `again`: sends the original request.
    */
   const begin = (asked?: string, again?: () => void): http.ClientRequest => {
     const encoded = metered ? { ...all, "accept-encoding": "identity" } : all

@@ -150,10 +150,7 @@ export const windowsIn = (headers: Headers, now: number): ToldWindows => {
 
 const PREFIX = "anthropic-ratelimit-unified-"
 
-/**
- * True if a subscription's requests are rejected. A used-up window alone does not mean that: the provider can still
- * allow requests.
- */
+/** A used-up window alone does not mean that requests are rejected: the provider can still allow them. */
 const isRefused = (headers: Headers): boolean => headers[`${PREFIX}status`] === "rejected"
 
 const rejectedBy = (headers: Headers, windows: ReadonlyArray<UsageWindow>): Rejected => {

@@ -2,7 +2,7 @@
  * AgentRepository: the repository that belongs to an agent. It borrows objects from the user's repository, which the
  * agent can only read. The daemon's store transfers the agent's commits to the user's repository.
  *
- *     STATE/store/own/KEY       the repository that a folder borrows from, and the agent's branch (AgentRepositoryRecord)
+ *     STATE/store/own/KEY       the repository that a folder borrows from, the agent's branch (AgentRepositoryRecord)
  *     FOLDER/.git               the agent's: only the agent writes it, and the daemon runs no git in it
  *     FOLDER/.git/refs/remotes  the user's branches: `main`, `origin/main`, `agentd/other`
  *     PERSON/refs/agentd/trees/KEY/…   the agent's commits and stashes, as of the last hand-over

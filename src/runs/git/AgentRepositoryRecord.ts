@@ -1,6 +1,6 @@
 /**
- * AgentRepositoryRecord: a file which records that a folder is an agent's own repository, and from which repository the folder
- * borrows objects:
+ * AgentRepositoryRecord: a file which records that a folder is an agent's own repository, and from which repository the
+ * folder borrows objects:
  *
  *     STATE/store/own/KEY
  *

@@ -1,6 +1,6 @@
 /**
- * GitCheckout: a checkout with its own git folder, which borrows objects from the user's repository. A goal's checks run in
- * this tree. Their changes to its git folder affect no other repository.
+ * GitCheckout: a checkout with its own git folder, which borrows objects from the user's repository. A goal's checks
+ * run in this tree. Their changes to its git folder affect no other repository.
  *
  * Guarantees: Git runs on the tree's git folder only just after the folder was created, before any process can write
  * it. It uses only the daemon's settings. No filter runs, so Git LFS files appear as pointers. An interrupted checkout

@@ -185,7 +185,6 @@ export const failed = ({ command, gitDir }: Call, { stderr, stdout }: Answer) =>
     remedy: `check ${gitDir} and the disk for damage`
   })
 
-/** Runs a command that must succeed, and returns its output. */
 export const must = Effect.fnUntraced(function* (call: Call, whose: Whose = "daemon") {
   const answer = yield* ask(call, whose)
   return answer.code === 0 ? answer.stdout : yield* failed(call, answer)
@@ -193,10 +192,7 @@ export const must = Effect.fnUntraced(function* (call: Call, whose: Whose = "dae
 
 const BRANCHES = ["heads", "remotes", "tags"].map((kind) => `+refs/${kind}/*:refs/person/${kind}/*`)
 
-/**
- * Opens the store for the repository of a folder and fetches the user's current branches. Undefined: there is no
- * repository.
- */
+/** Also fetches the user's current branches. Undefined: there is no repository. */
 export const open = Effect.fnUntraced(function* (stores: string, folder: string) {
   const person = yield* Repository.find(folder)
   if (person === undefined) return undefined

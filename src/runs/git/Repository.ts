@@ -27,9 +27,7 @@ const files = FileSystem.FileSystem
 /** Maximum bytes of a one-line git file. */
 const MAX_LINE = 4_096
 
-/**
- * Returns the first line of a small file. Undefined: the file cannot be read, is not a regular file or is too large.
- */
+/** Undefined: the file cannot be read, is not a regular file or is too large. */
 export const firstLine = (file: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
   Effect.flatMap(files, (files) =>
     files.stat(file).pipe(
@@ -61,10 +59,7 @@ const gitDirOf = Effect.fnUntraced(function* (top: string) {
   return (yield* typeOf(path.join(folder, "HEAD"))) === "File" ? folder : undefined
 })
 
-/**
- * Finds the git folder with the settings. Only a linked work tree may have a `commondir` file, so the file is ignored
- * elsewhere.
- */
+/** Only a linked work tree may have a `commondir` file, so the file is ignored elsewhere. */
 const commonOf = Effect.fnUntraced(function* (gitDir: string) {
   if (path.basename(path.dirname(gitDir)) !== "worktrees") return gitDir
   const named = yield* firstLine(path.join(gitDir, "commondir"))
@@ -108,7 +103,6 @@ export interface Checkout {
   readonly branch: string | undefined
 }
 
-/** Lists the linked work trees. */
 export const linked = Effect.fnUntraced(function* ({ commonDir }: Pick<Repository, "commonDir">) {
   const worktrees = path.join(commonDir, "worktrees")
   const names = yield* Effect.flatMap(files, (files) =>

@@ -210,9 +210,7 @@ const launch = (
   return launched
 }
 
-/**
- * How keepers are started, reached and killed, and how they start a program. The default uses processes and sockets.
- */
+/** The default uses processes and sockets. */
 export interface Machinery {
   readonly connect: typeof connect
   readonly launch: typeof launch

@@ -58,9 +58,7 @@ export class KeeperLink {
     return id
   }
 
-  /**
-   * Sends an order and waits for its answer. `limit`: timeout. Null if the answer does not depend on the keeper alone.
-   */
+  /** `limit`: timeout. Null if the answer does not depend on the keeper alone. */
   ask(order: Order, limit: Duration.Input | null = LIMIT): Effect.Effect<Reply> {
     return Effect.suspend(() => {
       if (this.socket.destroyed) return Effect.succeed<Reply>({ re: 0, error: "gone" })

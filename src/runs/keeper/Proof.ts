@@ -20,10 +20,7 @@ const known = (file: string): string | undefined => {
 
 export const nonce = (): string => randomBytes(32).toString("hex")
 
-/**
- * Reads the shared secret. Daemon and keeper read it for each connection. A damaged secret is therefore replaced for
- * both.
- */
+/** Daemon and keeper read the secret for each connection. A damaged secret is therefore replaced for both. */
 export const secretOf = (folder: string): string => {
   const file = path.join(folder, "secret")
   const found = known(file)

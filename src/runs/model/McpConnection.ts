@@ -90,10 +90,7 @@ const farewell = Effect.fnUntraced(function* (server: RunProcess.RunProcess, sai
   return said() === "" ? how : `${how}: ${said()}`
 })
 
-/**
- * Opens a connection that lasts as long as the scope. The caller owns the process. `name`: name of the server, for
- * messages.
- */
+/** The connection lasts as long as the scope. The caller owns the process. `name`: for messages. */
 export const make = Effect.fnUntraced(function* (
   name: string,
   server: RunProcess.RunProcess

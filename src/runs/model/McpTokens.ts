@@ -74,16 +74,13 @@ export const ofTokens = (
     }
   })
 
-/** Registers both tokens as secrets. */
 const tell = ({ accessToken, refreshToken }: Grant) =>
   Effect.flatMap(LearnedSecrets, (known) => known([accessToken, ...(refreshToken === undefined ? [] : [refreshToken])]))
 
 /** Renewals run one at a time: issuers treat a refresh token that is used twice as stolen. */
 const oneByOne = Semaphore.makeUnsafe(1)
 
-/**
- * Returns the token for an address, renewed if necessary. `refused`: the token that the server has rejected, if any.
- */
+/** The token is renewed if necessary. `refused`: the token that the server has rejected, if any. */
 export const token = (client: HttpClient.HttpClient, folder: string, url: string, refused: string | undefined) =>
   oneByOne.withPermits(1)(
     Effect.gen(function* () {

@@ -166,7 +166,6 @@ const conduct = Effect.fnUntraced(function* (options: TurnOptions, first: TurnIn
       return Effect.void
     })
   return {
-    /** Completes with the run's outcome. */
     whole: Effect.forever(one).pipe(
       Effect.catchTag("Done", () => Effect.void),
       Effect.map(() => outcome)

@@ -22,7 +22,6 @@ export type Planned = { readonly part: CallPart } & (
 type OpenCall = Planned & {
   readonly decision: Deferred.Deferred<Decision>
   readonly cancelled: Deferred.Deferred<void>
-  /** The group of calls that run together with this one. */
   readonly group: Group
   outcome: ToolOutcome | undefined
 }

@@ -12,9 +12,7 @@ export const LOST = "The outcome of this call is unknown: agentd was restarted w
 /** Replaces an empty answer. */
 export const SILENT: Message = { role: "user", text: "(You answered this with nothing.)", note: true }
 
-/**
- * True if an answer contains text or a call. No API accepts a history with an answer that consists of thoughts only.
- */
+/** No API accepts a history with an answer that consists of thoughts only. */
 export const speaks = (parts: ReadonlyArray<Part>): boolean =>
   parts.some((part) => part.type === "call" || (part.type === "text" && part.text.trim() !== ""))
 

@@ -135,10 +135,7 @@ const parsed = (text: string): unknown => attempt(() => JSON.parse(text))
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/**
- * Builds the call that a model wrote. Without arguments, the input is an empty object. Arguments that are not an object
- * are invalid.
- */
+/** Without arguments, the input is an empty object. Arguments that are not an object are invalid. */
 export const callOf = (id: string, name: string, written: string): CallPart => {
   const input = written.trim() === "" ? {} : parsed(written)
   return isObject(input)

@@ -31,7 +31,6 @@ export interface Tool {
   readonly readOnly: boolean
   /** True for tools of the MCP server that agentd provides to the run. */
   readonly voice?: boolean
-  /** True if the tool can run at the same time as other calls. */
   readonly parallel: boolean
   /** Why each call must be approved, whatever the policy; if omitted, the policy alone decides. */
   readonly asksAlways?: string | undefined

@@ -61,9 +61,7 @@ export interface Workspace {
     text: string,
     options?: { readonly version?: string }
   ) => Effect.Effect<{ readonly created: boolean }, WorkspaceError>
-  /**
-   * Lists a folder's entries sorted by name, each folder followed by its content. Links are listed but not followed.
-   */
+  /** Sorted by name, each folder followed by its content. Links are listed but not followed. */
   readonly list: (path: string, options: ListOptions) => Effect.Effect<Listing, WorkspaceError>
   /** Returns the real path of a folder in the workspace. */
   readonly folder: (path: string) => Effect.Effect<string, WorkspaceError>

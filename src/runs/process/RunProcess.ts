@@ -50,11 +50,7 @@ export interface RunProcess {
   readonly keep: (point: Point) => Effect.Effect<void>
   readonly stdout: Pipe
   readonly stderr: Pipe
-  /**
-   * Writes text to standard input. Needs `keepInput`. Returns when the system has accepted the text, in the order of
-   * the calls. If the process has ended or has closed its input, the text is dropped without an error, because `exited`
-   * reports the end.
-   */
+  /** Needs `keepInput`. Like `write` of ChildProcess. */
   readonly write: (text: string, note?: string) => Effect.Effect<void>
   /** Closes the input. The process can still read what was written before. */
   readonly closeInput: Effect.Effect<void>
@@ -83,10 +79,7 @@ const MAX_COMMAND = 200
 /** How long an open pipe can stay silent after all known processes of a run are gone. */
 const HELD_LIMIT = "1 second"
 
-/**
- * Passes each chunk of a pipe to `take`, until the pipe ends. If an unknown process holds the pipe open, reading ends
- * with the run.
- */
+/** If an unknown process holds the pipe open, reading ends with the run. */
 export const drain = Effect.fnUntraced(function* (
   pipe: Pipe,
   ended: Effect.Effect<unknown, unknown>,

@@ -198,10 +198,7 @@ const passedBy = Effect.fnUntraced(function* (pids: ReadonlyArray<number>, limit
   return memory > limits.memory ? ({ limit: "memory", used: memory, most: limits.memory } satisfies Passed) : undefined
 })
 
-/**
- * Finds the run whose processes have written most. For runs that share a folder, nothing else shows which one filled
- * it.
- */
+/** For runs that share a folder, nothing else shows which one filled it. */
 const mostWritten = (runs: ReadonlyArray<Watched>): Watched | undefined => {
   const written = runs.map(({ seen }) => ProcessUse.writtenBy([...seen.keys()]))
   return runs[written.indexOf(Math.max(...written))]

@@ -1,6 +1,6 @@
 /**
- * ConfinedSpawn: starts the programs of a run either directly or confined, as the `sandbox` setting of its backend says.
- * The terminals of an ACP agent are in the same sandbox.
+ * ConfinedSpawn: starts the programs of a run either directly or confined, as the `sandbox` setting of its backend
+ * says. The terminals of an ACP agent are in the same sandbox.
  *
  * A confined run sees its workspace, and a home folder that is stored for the agent. It sees the files of the user's
  * home that its config shares, the socket to the daemon, and the program that uses this socket (agentd mcp). From the
@@ -200,9 +200,7 @@ const headersOf = (api: Provider["api"], key: string): { readonly [name: string]
   }
 }
 
-/**
- * How a run reaches its model: the folder of the run's socket, the agent's variables, and the beginning of its command.
- */
+/** How a run reaches its model. `forwarder`: the beginning of its command. */
 interface Exit {
   readonly sockets: string
   readonly variables: Environment
@@ -304,10 +302,7 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
   return isMetered ? { ...exit, passed: passedBy(gateway, spec.runId) } : exit
 })
 
-/**
- * Returns the path to share for a program. A program within node_modules needs its neighbours, so the whole
- * node_modules is shared.
- */
+/** A program within node_modules needs its neighbours, so the whole node_modules is shared. */
 const programOf = (file: string): string => {
   const modules = file.indexOf("/node_modules/")
   return modules < 0 ? file : file.slice(0, modules + "/node_modules".length)

@@ -173,9 +173,7 @@ export const locate = (name: string, environment: Environment): string | undefin
 
 const TRIAL_LIMIT = 10_000
 
-/**
- * Command of the trial. It succeeds if it can write to the workspace, cannot see the other folder, and has no network.
- */
+/** Succeeds if it can write to the workspace, cannot see the other folder, and has no network. */
 const TRIAL = `echo held > held && ! test -e "$1" && ! grep -qvE 'lo:|[|]' /proc/net/dev && cat held`
 
 const MAX_SAID = 10_000
