@@ -80,7 +80,7 @@ interface Wanted {
 interface Invitation extends Wanted {
   readonly code: string
   readonly by: string
-  /** Expiry of the invitation on the monotonic clock, in ms. */
+  /** Expiry on the monotonic clock, in ms. */
   readonly until: number
 }
 
@@ -101,9 +101,9 @@ export class Access extends Context.Service<
   Access,
   {
     readonly list: Effect.Effect<ReadonlyArray<Grant>, StorageError>
-    /** Creates a token. The token is returned only once. */
+    /** The token is returned only once. */
     readonly grant: (wanted: Wanted, caller: Pick<Caller, "by">) => Command<Granted>
-    /** Creates a code with which one page may connect, once. */
+    /** A code with which one page may connect, once. */
     readonly invite: (wanted: Wanted, caller: Pick<Caller, "by">) => Effect.Effect<string>
     readonly claim: (handle: string) => Command<Claimed>
     /** `id`: the grant's id, or a unique prefix of it. */

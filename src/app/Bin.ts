@@ -23,9 +23,7 @@ let interrupted = 130
 /** Exit code of the program that ran in place of this one. */
 let ended: number | undefined
 
-/**
- * The command that started this program. Not the path of this module, because chunks of a bundle change their names.
- */
+/** Not the path of this module, because chunks of a bundle change their names. */
 const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
 
 const entry = Layer.succeed(Entry)({

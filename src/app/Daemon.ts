@@ -104,7 +104,6 @@ const sweep = (host: Host): Effect.Effect<void, never, FileSystem.FileSystem | P
       yield* Effect.logWarning(`ended the processes that ${orphans.length} runs of an earlier daemon left`)
   })
 
-/** Supervisors for the dynamic parts of the daemon. */
 interface Supervisors {
   readonly channels: DynamicSupervisor.DynamicSupervisor
   readonly conversations: DynamicSupervisor.DynamicSupervisor
@@ -136,7 +135,6 @@ const platesBeside = (options: Omit<Plates.Options, "sessions">) =>
  */
 const worldOf = ({ socket, state }: Options): string | null => (dirname(socket) === state ? state : null)
 
-/** The goals service; it gets the projects' configs from the agents. */
 const goalsOf = (options: Options, store: string, supervisor: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Agents, (agents) =>
@@ -154,9 +152,6 @@ const goalsOf = (options: Options, store: string, supervisor: DynamicSupervisor.
     )
   )
 
-/**
- * The schedules service; it gets the projects' configs from the agents, and the state of goals from the goals service.
- */
 const schedulesOf = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Effect.all([Agents, Goals.Goals]), ([agents, goals]) =>
@@ -185,7 +180,6 @@ const configureChannels = Effect.gen(function* () {
   )
 })
 
-/** The actor system over the daemon's log. */
 const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log })))
 
 const services = (
@@ -270,11 +264,10 @@ const chores = (state: string, user: UserConfig) => [
   { id: "scrubbing", start: Effect.succeed(LogScrubber.run(user.verifyLog)) }
 ]
 
-/** Appends a rune of the daemon itself. */
 const note = (kind: string, payload: Payload) =>
   Effect.flatMap(EventLog, (log) => log.append([{ stream: DAEMON_STREAM, kind, actor: "daemon", payload }]))
 
-/** Whether the daemon is healthy, decided by comparing two observations (Wellness). */
+/** Decided by comparing two observations (WatchdogCheck). */
 const alive = Effect.gen(function* () {
   const agents = yield* Agents
   const log = yield* EventLog
@@ -363,7 +356,6 @@ const crashing = ({ child, reason }: { readonly child: string | undefined; reado
     exitCode: 70
   })
 
-/** Runs the daemon until it is asked to end, or fails. */
 const live = Effect.fnUntraced(function* (options: Options, platform: Platform.Platform) {
   const { pid } = platform
   const startedAt = yield* Clock.currentTimeMillis

@@ -28,9 +28,7 @@ export const start = (): void => {
   const handed = Activation.handed(env, process.pid)
   for (const name of Activation.VARIABLES) delete env[name]
 
-  /**
-   * The command that started this program. Not the path of this module, because chunks of a bundle change their names.
-   */
+  /** Not the path of this module, because chunks of a bundle change their names. */
   const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
   /** The arguments: `[--state DIR] up`. */
   const [first, chosen] = process.argv.slice(2)

@@ -158,7 +158,6 @@ const keeping = Effect.map(Keeper.Keeper, ({ trouble }): Pick<DaemonStatus, "kee
 /** Problems that belong to no agent and no project. */
 const troubles = ({ ownConfig }: Facts) => Effect.map(keeping, (found) => ({ ...ownConfig(), ...found }))
 
-/** Checks whether the daemon runs the installed version. */
 const programCheck = (isReplaced: boolean): ReadonlyArray<Check> =>
   isReplaced
     ? [
@@ -188,7 +187,6 @@ const limitsCheck = Effect.map(RunLimits, ({ held, how }): ReadonlyArray<Check> 
 const fleetChecks = (environment: Facts["environment"]) =>
   Effect.map(Effect.all([projectChecks, readiness(environment), limitsCheck, agentChecks]), (lists) => lists.flat())
 
-/** Whether the channels in the projects' files exist. */
 const channelsConfigured = Effect.gen(function* () {
   const agents = yield* Agents
   const channels = yield* Channels
@@ -205,7 +203,6 @@ const reach = Effect.fnUntraced(function* (facts: Facts) {
   return yield* ReachReport.of(yield* configs, facts)
 })
 
-/** Names of the parts that are not ready yet. */
 const unready = Effect.fnUntraced(function* ({ taken }: Facts) {
   const agents = yield* Agents
   const parts: ReadonlyArray<readonly [name: string, isReady: boolean]> = [

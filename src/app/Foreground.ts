@@ -26,7 +26,6 @@ const SETTLED = "50 millis"
 
 type Listener = readonly [signal: NodeJS.Signals, listener: () => void]
 
-/** The listeners for signals from outside. `send`: sends a signal to the program. */
 const passOn = (send: (signal: NodeJS.Signals) => void): ReadonlyArray<Listener> => {
   const forward = (signal: NodeJS.Signals): Listener => [signal, () => send(signal)]
   const swallow = (signal: NodeJS.Signals): Listener => [signal, () => {}]
@@ -68,7 +67,7 @@ const notStarted = (name: string, error: NodeJS.ErrnoException): NotStarted =>
 const statusOf = (code: number | null, signal: NodeJS.Signals | null): number =>
   code ?? (signal === null ? 1 : 128 + constants.signals[signal])
 
-/** Starts the program. Returns when it runs; the listeners are removed when it has ended. */
+/** Returns when the program runs; the listeners are removed when it has ended. */
 export const start = ({ command: [name = "", ...args], env }: ProgramOptions): Effect.Effect<Program, NotStarted> =>
   Effect.callback((resume) => {
     // The program already runs before `spawn` returns, so listen first, so that no signal is missed. A signal is passed

@@ -15,7 +15,7 @@ const entryOf = (script: string): string =>
 const textOf = (file: string): string | undefined =>
   attempt(() => (file.endsWith(".mjs") ? fs.readFileSync(file, "utf8") : undefined))
 
-/** Records the current program. The returned function tells whether another one is installed by then. */
+/** The returned function tells whether another program is installed by then. */
 export const noted = (script: string): (() => boolean) => {
   const file = entryOf(script)
   const before = textOf(file)

@@ -34,7 +34,7 @@ export const once = Effect.fnUntraced(function* (every: Duration.Duration) {
   return LOOK
 })
 
-/** Checks the log periodically. `every`: the interval; 0: never. */
+/** `every`: the interval; 0: never. */
 export const run = (every: Duration.Duration) =>
   Effect.gen(function* () {
     if (Duration.isZero(every)) return yield* Effect.never

@@ -171,7 +171,6 @@ const doorsOf = ({ command: [, program = ""], state }: Options) =>
 const worldNumber = (state: string, socket: string): number =>
   dirname(socket) === state ? Number.parseInt(storeId(state).slice(0, 8), 16) : 0
 
-/** The HTTP server, with its entry points and metrics. */
 const httpOf = (
   options: Options,
   ports: ReadonlyArray<Server.GivenPort>,
@@ -236,7 +235,6 @@ const alone = (state: string, socket: string): Effect.Effect<void, StoreLock.Sto
     found === "live" ? Effect.fail(StoreLock.inUse(state, StoreLock.seen(state))) : Effect.void
   )
 
-/** Undoes an interrupted restore of the store. */
 const mended = (state: string): Effect.Effect<void, StorageError> =>
   Effect.flatMap(
     Effect.try({ try: () => Restoring.undo(state), catch: (cause) => storageError(state, cause) }),
@@ -271,7 +269,6 @@ const PATHS = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin"
 /** The cgroups of this process; empty if the system has none. */
 const cgroups = (): string => (existsSync("/proc/self/cgroup") ? readFileSync("/proc/self/cgroup", "utf8") : "")
 
-/** The mail section of the user's own config in force. */
 const ownMail = (place: UserFile.Place) =>
   UserFile.inForce(place).pipe(
     Effect.provide(NodeFileSystem.layer),

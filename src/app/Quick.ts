@@ -25,7 +25,6 @@ import { through } from "../cli/render/TerminalDoor.ts"
 import { lostAnswer } from "../api/rpc/ConnectionLost.ts"
 import { introduction } from "../api/rpc/Version.ts"
 
-/** The whole program's file, next to this one. */
 const WHOLE = "./agentd.mjs"
 /**
  * Imports a file next to this one; the entry file provides the function, because a script that is compiled ahead has no
@@ -97,7 +96,7 @@ type Outcome =
   | { readonly _tag: "Answered"; readonly replies: ReadonlyArray<unknown> }
   /** The daemon refused the call. `error`: what is wrong, and what to do. */
   | { readonly _tag: "Refused"; readonly error: unknown }
-  /** The daemon had a defect. `error`: the defect. */
+  /** `error`: the daemon's defect. */
   | { readonly _tag: "Broken"; readonly error: unknown }
   /** The daemon was not reached. */
   | { readonly _tag: "Unsent" }

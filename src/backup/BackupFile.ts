@@ -23,7 +23,7 @@ import { syncFolder } from "../core/event-log/SyncFolder.ts"
 import { ABOUT, filesIn, isTorn, LIST, PASSING, SEGMENTS, STAYING, STORE } from "./Contents.ts"
 import * as Tar from "./Tar.ts"
 
-/** The error if a backup cannot be made, or cannot be used. */
+/** A backup cannot be made, or cannot be used. */
 export class BackupRefused extends Schema.TaggedError<BackupRefused>()("BackupRefused", {
   message: Schema.String,
   remedy: Schema.String,
@@ -111,7 +111,7 @@ const piecesOf = function* (handle: number, size: number): Generator<Uint8Array,
 interface Source {
   readonly name: string
   readonly path: string
-  /** The file's hash in the database; undefined if the database has no hash for it. */
+  /** The file's hash in the database; undefined if there is none. */
   readonly sha256?: string
 }
 

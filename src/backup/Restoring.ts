@@ -47,7 +47,6 @@ const damaged = (file: string) => (cause: unknown) =>
 const attempt = <A>(file: string, work: () => A) => Effect.try({ try: work, catch: damaged(file) })
 
 export interface Unpacked extends About {
-  /** The folder with the unpacked files. */
   readonly stage: string
   readonly items: number
 }

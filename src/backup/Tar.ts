@@ -106,7 +106,6 @@ class Source {
     return Buffer.concat(pieces)
   }
 
-  /** Reads the padding after a file's content, up to the end of the block. */
   async padding(size: number): Promise<void> {
     if ((await this.exactly(padding(size))).some((byte) => byte !== 0)) throw new Error("it is damaged")
   }

@@ -39,7 +39,6 @@ const Usd = Schema.Finite.check(
   Schema.isBetween({ minimum: 0.0001, maximum: 1_000_000_000 }, { message: "must be a number above 0" })
 )
 
-/** Limits of tokens and money for one period. */
 const Amounts = Schema.Struct({
   tokens: optional(Tokens, "Input and output tokens."),
   usd: optional(Usd, "US dollars, if the cost is known.")
@@ -47,7 +46,6 @@ const Amounts = Schema.Struct({
 
 const off = Schema.Literal("off")
 
-/** Limits of one turn. Each limit can be off. */
 const TurnAmounts = Schema.Struct({
   tokens: optional(Schema.Union([off, Tokens]), 'Input and output tokens; "off": no limit. Default: off.'),
   usd: optional(
@@ -100,7 +98,6 @@ const Dollars = Schema.Finite.check(
   Schema.isBetween({ minimum: 0, maximum: 1_000_000 }, { message: "must be a number from 0 to 1000000" })
 )
 
-/** Prices of tokens, by model name. */
 export const PricesConfig = Schema.Record(
   Word,
   Schema.Struct({
@@ -115,7 +112,6 @@ export const PricesConfig = Schema.Record(
   })
 )
 
-/** Rules for which tool calls need a user's approval. */
 export const ApprovalPolicy = Schema.Struct({
   mode: Schema.Literals(["read_only", "auto", "full_access"]).pipe(
     withDefault(
@@ -135,7 +131,6 @@ export type ApprovalPolicy = typeof ApprovalPolicy.Type
 export const VOICES = ["inbox", "message", "post", "report", "ask", "spawn"] as const
 export type Voice = (typeof VOICES)[number]
 
-/** Maximum number of fallback backends of an agent. */
 const MAX_FALLBACKS = 8
 
 const MAX_LABELS = 20

@@ -4,7 +4,7 @@
  * else is loaded.
  */
 
-/** Returns the function's result, or undefined if the function throws. */
+/** Undefined if the function throws. */
 export const attempt = <A>(read: () => A): A | undefined => {
   try {
     return read()

@@ -32,7 +32,7 @@ const passEnv = optional(
   'Variables of the daemon that are passed on, by name: ["GITHUB_TOKEN"]. Without it, a program gets only the variables that any program needs; a coding agent also gets its own settings and key.'
 )
 
-/** Working directory, environment and kill timeout, for all backends with a process. */
+/** For all backends with a process. */
 const process = {
   cwd: optional(
     FilePath,
@@ -50,7 +50,7 @@ const process = {
 
 const BaseUrl = Schema.String.check(matching(/^https?:\/\/[^\s]+$/u, "must be a URL such as https://api.example.org"))
 
-/** Fields that say where a provider's key is stored. The agent never sees the key. */
+/** Where a provider's key is stored. The agent never sees it. */
 const key = {
   baseUrl: optional(BaseUrl, "URL of the API. Default: the provider's own."),
   keyEnv: optional(
@@ -60,7 +60,6 @@ const key = {
   keyFile: optional(FilePath, "A file whose first line is the key.")
 }
 
-/** The APIs of models, each with its address and the variable of its key. */
 export const APIS = {
   anthropic: { url: "https://api.anthropic.com", key: "ANTHROPIC_API_KEY" },
   openai: { url: "https://api.openai.com/v1", key: "OPENAI_API_KEY" },
@@ -109,7 +108,6 @@ const confinement = {
   )
 }
 
-/** Whether the agent's or the gateway's token counts are used. */
 const metering = {
   metering: optional(
     Schema.Literals(["agent", "gateway"]),
@@ -124,10 +122,7 @@ const needsProvider = Schema.makeFilter(
       : true
 )
 
-/**
- * A program that is started for each run. The prompt is its input, its lines are its output, and its exit code is the
- * outcome of the run.
- */
+/** The prompt is the program's input, its lines are its output, and its exit code is the outcome of the run. */
 export const CommandBackend = Schema.Struct({
   type: described(Schema.Literal("command"), "A program that is started for each run."),
   argv: optional(Argv, 'The program and its arguments, without a shell: ["claude", "-p"]. Either this or shell.'),
@@ -201,7 +196,6 @@ export const ClaudeBackend = Schema.Struct({
 })
 export type ClaudeBackend = typeof ClaudeBackend.Type
 
-/** Any agent that speaks the Agent Client Protocol over its standard input and output. */
 export const AcpBackend = Schema.Struct({
   type: described(Schema.Literal("acp"), "An agent that speaks the Agent Client Protocol."),
   argv: described(Argv, 'The agent and its arguments: ["opencode", "acp"].'),
@@ -248,9 +242,6 @@ export const ExecBackend = Schema.Struct({
 }).check(needsProvider)
 export type ExecBackend = typeof ExecBackend.Type
 
-/**
- * A server of the Model Context Protocol: a program that is started with each run, or a server that is reached by HTTP.
- */
 export const McpServerConfig = Schema.Struct({
   argv: optional(Argv, "The server program and its arguments; it uses standard input and output. Either this or url."),
   url: optional(BaseUrl, "URL of a remote server that speaks streamable HTTP. Either this or argv."),
@@ -279,7 +270,6 @@ export const MODEL_TOOLS = ["shell", "read", "write", "edit", "list", "search"] 
 /** The environment variable with the provider's key, unless the config names another. */
 export const KEY_ENV = { anthropic: APIS.anthropic.key, openai: APIS.openai.key } as const
 
-/** A model behind a provider's API. agentd itself runs the turn loop and the tools. */
 export const ModelBackend = Schema.Struct({
   type: described(Schema.Literal("model"), "A model behind an API; agentd itself runs the turns and the tools."),
   provider: described(

@@ -3,7 +3,7 @@
  * CLI loads it.
  */
 
-/** The number in readable form, for example "4.2 MB". */
+/** For example "4.2 MB". */
 export const shown = (count: number): string => {
   const units = ["B", "kB", "MB", "GB", "TB"]
   const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, count)) / 3))

@@ -91,7 +91,6 @@ export const ChannelsConfig = Schema.Record(Name, described(ChannelConfig, `A ch
 )
 export type ChannelsConfig = typeof ChannelsConfig.Type
 
-/** Decodes the config of a channel; omitted settings get their defaults. */
 export const decodeChannel = Schema.decodeUnknownSync(ChannelConfig)
 
 const DEFAULTS = decodeChannel({})
@@ -101,7 +100,6 @@ export interface Kept extends Partial<Omit<ChannelConfig, "turnConfig">> {
   readonly turnConfig?: Partial<TurnConfig>
 }
 
-/** Completes settings that an older agentd stored: missing ones get their defaults. */
 export const completed = (settings: Kept): ChannelConfig => ({
   ...DEFAULTS,
   ...settings,

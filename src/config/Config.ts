@@ -77,10 +77,7 @@ export const MailConfig = Schema.Struct({
 })
 export type MailConfig = typeof MailConfig.Type
 
-/**
- * The first of the ports that are assigned by user id. All of them are below the ports that the kernel assigns by
- * itself.
- */
+/** The first of the ports that are assigned by user id. All are below those that the kernel itself assigns. */
 const FIRST_PORT = 20_000
 const PORTS = 10_000
 

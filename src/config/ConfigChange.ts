@@ -77,7 +77,6 @@ const isObject = (value: unknown): value is { readonly [name: string]: unknown }
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-/** The value as it is written in the config file. */
 const shown = (value: unknown): string => (value === undefined ? "nothing" : JSON.stringify(value))
 
 const entriesOf = (value: unknown): ReadonlyArray<unknown> =>

@@ -19,10 +19,10 @@ import * as Jsonc from "./Jsonc.ts"
 import type { ChannelConfig, NotifyConfig, SecretConfig } from "./NotifyConfig.ts"
 import * as OwnFile from "./OwnFile.ts"
 
-/** Maximum size of a config file; far more than anyone writes by hand. */
+/** Far more than anyone writes by hand. */
 const MAX_BYTES = 1024 * 1024
 
-/** The config file cannot be used. `message` contains every problem, one per line, ready to be shown. */
+/** `message` contains every problem, one per line, ready to be shown. */
 export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError", {
   path: Schema.String,
   /** `missing`: there is no such file. `unreadable`: its text cannot be read. `invalid`: see `problems`. */
@@ -32,7 +32,6 @@ export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError"
   remedy: Schema.String
 }) {}
 
-/** A project, as described by its file. */
 export interface Project extends Config {
   readonly name: string
   /** Id of the project's conversation. */
@@ -44,13 +43,12 @@ export interface Project extends Config {
 
 type JsonObject = { readonly [key: string]: unknown }
 
-/** The JSON Schema of a config. A function, because only editors and error messages need it. */
+/** A function, because only editors and error messages need the JSON Schema. */
 const documentOf = (schema: Schema.Constraint): JsonObject => {
   const { schema: body, definitions } = Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" })
   return { ...body, ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions }) }
 }
 
-/** The JSON Schema of `agentd.jsonc`, or of the user's file, for editors. */
 export const jsonSchema = (kind: "project" | "user" = "project"): JsonObject => ({
   $schema: "https://json-schema.org/draft/2020-12/schema",
   title: kind === "project" ? "agentd.jsonc" : "agentd's config.jsonc",
@@ -59,7 +57,7 @@ export const jsonSchema = (kind: "project" | "user" = "project"): JsonObject => 
   allowTrailingCommas: true
 })
 
-/** Formats a problem for display: `agentd.jsonc:7:20: agents.builder.mode: …` */
+/** For example `agentd.jsonc:7:20: agents.builder.mode: …` */
 export const renderProblem = (path: string, problem: ConfigProblem): string => {
   const field = problem.field === "" ? "" : `${problem.field}: `
   return `${path}:${problem.line}:${problem.column}: ${field}${problem.message}${problem.remedy === "" ? "" : `\n  ${problem.remedy}`}`
@@ -225,17 +223,15 @@ const textOf = (path: string) => Effect.mapError(OwnFile.readText(path, MAX_BYTE
 /** Reads a project's file, by its absolute path. */
 export const load = (path: string) => Effect.map(read(path), ({ config }) => config)
 
-/** Like `load`, with the file's text. */
 export const read = Effect.fn("ConfigFile.read")(function* (path: string) {
   if (!isAbsolute(path)) return yield* unreadable(path, "is not an absolute path", "Give an absolute path: /home/….")
   const text = yield* textOf(path)
   return { text, config: yield* parse(text, path) }
 })
 
-/** Reads the user's own file. A missing file counts as empty. */
+/** A missing file counts as empty. */
 export const loadUser = (path: string) => Effect.map(readUser(path), ({ config }) => config)
 
-/** Like `loadUser`, with the file's text. */
 export const readUser = Effect.fn("ConfigFile.readUser")(function* (path: string) {
   const text = yield* Effect.catchIf(
     textOf(path),

@@ -109,7 +109,7 @@ const knownKeys = (shape: Shape | undefined, value: unknown): ReadonlyArray<stri
   ])
 ]
 
-/** The edit distance between two words: the number of inserted, deleted, replaced and swapped letters. */
+/** Counts inserted, deleted, replaced and swapped letters. */
 const distance = (a: string, b: string): number => {
   const rows = Array.from({ length: a.length + 1 }, (_, i) => [i, ...Array.from({ length: b.length }, () => 0)])
   rows[0] = Array.from({ length: b.length + 1 }, (_, j) => j)
@@ -125,7 +125,6 @@ const distance = (a: string, b: string): number => {
   return rows[a.length]![b.length]!
 }
 
-/** The known word that was most likely intended. */
 export const didYouMean = (word: string, known: ReadonlyArray<string>): string | undefined => {
   if (word.length > 64) return undefined
   const lower = word.toLowerCase()
@@ -157,7 +156,6 @@ interface Found {
   readonly key: boolean
 }
 
-/** The field's description and default, as one text. */
 const about = (shape: Shape | undefined): string => {
   const fallback = shape?.default === undefined ? "" : ` Default: ${literal(shape.default)}.`
   return `${shape?.description ?? ""}${fallback}`.trim()
@@ -210,7 +208,7 @@ const wrong = (path: Path, root: Root): Found => {
   }
 }
 
-/** The problems of a schema issue, generated lazily, so that a caller can stop when it has enough. */
+/** A lazy generator, so that a caller can stop when it has enough. */
 const found = function* (issue: SchemaIssue.Issue, path: Path, root: Root): Generator<Found> {
   const spoken = (message: unknown): Found | undefined =>
     typeof message === "string" ? { path, key: false, message, remedy: about(shapeAt(root, path)) } : undefined

@@ -22,7 +22,7 @@ export interface One {
   readonly config: AgentConfig
 }
 
-/** The agent's name with the index of a backend; index 0 is the agent's own backend. */
+/** Index 0 is the agent's own backend. */
 export const labelOf = (agent: string, place: number): string => (place === 0 ? agent : `${agent} (fallback ${place})`)
 
 /** Each agent with its own backend, and with each of its fallbacks. */

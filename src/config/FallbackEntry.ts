@@ -38,7 +38,6 @@ const changed = (own: Json, entry: Json): Json => {
   return Object.fromEntries([...kept, ...named])
 }
 
-/** Replaces the fallback entries of an agent by complete backends. */
 const filledAgent = (agent: unknown): unknown => {
   if (!isObject(agent)) return agent
   const { backend, fallback } = agent

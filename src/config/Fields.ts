@@ -7,13 +7,11 @@
  */
 import { Effect, Schema } from "effect"
 
-/**
- * Pattern for names of agents and projects. Such a name is safe in a path, an address, a mail subject and a unit name.
- */
+/** Names that are safe in a path, an address, a mail subject and a unit name. */
 export const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/u
 export const NAME_FORM = "lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 63"
 
-/** Describes a field for editors, errors and docs. The cast is safe: the rebuilt schema has the same types. */
+/** The cast is safe: the rebuilt schema has the same types. */
 export const described = <S extends Schema.Top>(
   schema: S,
   description: string,
@@ -29,7 +27,7 @@ export const withDefault =
 export const optional = <S extends Schema.Top>(schema: S, description: string) =>
   Schema.optionalKey(described(schema, description))
 
-/** A check by a pattern. Patterns need the flag `u` to become part of the JSON Schema. */
+/** Patterns need the flag `u` to become part of the JSON Schema. */
 export const matching = (pattern: RegExp, message: string) => Schema.isPattern(pattern, { message })
 
 /** Text without a NUL byte, which would end an argument or a path in the kernel. */

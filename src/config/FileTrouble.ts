@@ -48,6 +48,6 @@ const known = (error: unknown): Trouble | undefined => troubles[codeOf(error) ??
 export const troubleOf = (error: unknown): string =>
   known(error)?.says ?? codeOf(error) ?? (error instanceof Error ? error.message : String(error))
 
-/** The remedy for this kind of error, if it is the same for every file; otherwise the caller's remedy for this file. */
+/** The remedy for this kind of error, or else the caller's remedy for this file. */
 export const remedyOf = (error: PlatformError.PlatformError, otherwise: string): string =>
   known(error)?.remedy ?? otherwise

@@ -8,7 +8,7 @@ import { Environment, Name, optional, whole, withDefault, Word } from "./Fields.
 import { LimitsConfig } from "./LimitsConfig.ts"
 import { Span } from "./Span.ts"
 
-/** Maximum number of check commands; use a script for more. */
+/** Use a script for more. */
 export const MAX_CHECKS = 32
 
 const names = (most: number) =>

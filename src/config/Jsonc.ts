@@ -129,7 +129,7 @@ class Reader {
     )
   }
 
-  /** Reads a string. Requires that `at` is the position of the opening quote. */
+  /** Requires that `at` is at the opening quote. */
   string(): string {
     const offset = this.at
     for (let index = offset + 1; index < this.text.length; index++) {
@@ -254,7 +254,7 @@ export const read = (text: string): Reading => {
   }
 }
 
-/** Line and column of an offset, both counted from 1, as editors count. */
+/** Both are counted from 1, as editors count. */
 export const position = (text: string, offset: number): { readonly line: number; readonly column: number } => {
   const before = text.slice(text.startsWith("\uFEFF") ? 1 : 0, offset)
   const start = before.lastIndexOf("\n") + 1

@@ -12,7 +12,6 @@ import { Span } from "./Span.ts"
 const FORM = 'a length of time such as "90 days", or a size such as "20 GB"'
 
 export const Kept = Schema.Struct({
-  /** The text as the user wrote it. */
   text: Schema.String,
   /** Maximum age of runes. Older runes are deleted; null: no age limit. */
   time: Schema.NullOr(Schema.Duration),
@@ -39,7 +38,7 @@ export const KeepLog = Schema.String.annotate({ expected: FORM }).pipe(
   })
 )
 
-/** The current limits for deleting segments. `others`: bytes of the log that are in no segment. */
+/** `others`: bytes of the log that are in no segment. */
 export const boundsOf = ({ bytes, time }: Kept, now: number, others: number) => ({
   before: time === null ? 0 : now - Duration.toMillis(time),
   keepBytes: bytes === null ? Number.MAX_SAFE_INTEGER : Math.max(0, bytes - others)

@@ -136,7 +136,6 @@ const errorOf = async (error: unknown, path: string): Promise<OwnFileRefused> =>
   return refused("missing", isFolder ? "there is no such file" : GONE)
 }
 
-/** Reads files of the current user, or of the user with this id. */
 export const reading =
   (uid: number = process.getuid?.() ?? 0): Read =>
   (path, most) =>
@@ -147,7 +146,7 @@ export const reading =
       Effect.fromResult
     )
 
-/** The service that reads files which only this user can have written. Default: reads the real file system. */
+/** Default: reads the real file system. */
 export const OwnFile = Context.Reference<Read>("agentd/config/OwnFile", { defaultValue: () => reading() })
 
 export const readText = (path: string, most: number): Effect.Effect<string, OwnFileRefused> =>

@@ -32,7 +32,7 @@ const unmarked = (text: string): string =>
     .normalize("NFKD")
     .replaceAll(/\p{M}/gu, "")
 
-/** Makes a name that is valid in config, paths and addresses from any text. */
+/** A name that is valid in config, paths and addresses. */
 export const slug = (text: string): string => form(unmarked(text))
 
 /** Like `slug`, but replaces letters with marks by `-`. Conversation ids have always been made this way. */

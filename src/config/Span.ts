@@ -40,10 +40,7 @@ const UNITS: { readonly [word: string]: keyof typeof MS_PER_UNIT } = {
   days: "d"
 }
 
-/**
- * Maximum length of a span; longer than any reasonable setting. Effect splits a wait that is too long for Node's
- * timers.
- */
+/** Longer than any reasonable setting. Effect splits a wait that is too long for Node's timers. */
 const LONGEST_MS = 365 * 86_400_000
 
 const FORM = 'a length of time such as "30 seconds", "2s", "1.5 minutes", "500ms", or a number of milliseconds'
@@ -75,7 +72,6 @@ export const Span = Schema.Union([Schema.String, Schema.Finite])
     })
   )
 
-/** A timeout that can be switched off. */
 export const SpanOrOff = Schema.Union([Schema.Literal("off"), Span])
 
 /** The timeout in ms; null if it is off. */
@@ -84,7 +80,7 @@ export const limitIn = (limit: typeof SpanOrOff.Type): number | null =>
 
 const millisIn = (text: string): number => millisOf(text) ?? Infinity
 
-/** A span within limits. The limits are given as texts, which also appear in the message. */
+/** The limits are given as texts, which also appear in the message. */
 export const spanBetween = (least: string, most: string) =>
   Span.check(
     Schema.makeFilter(

@@ -39,7 +39,7 @@ const look = Effect.fnUntraced(function* (place: Place) {
 
 export const inForce = (place: Place) => Effect.map(look(place), ({ config }) => config)
 
-/** Stores the text of the config. The file is written completely or not at all. */
+/** The file is written completely or not at all. */
 const keep = Effect.fnUntraced(
   function* (place: Place, text: string) {
     const files = yield* FileSystem.FileSystem

@@ -59,7 +59,6 @@ const seen = <A>(descriptor: number, table: string, look: (inode: string, table:
   }
 }
 
-/** The path that the descriptor's socket is bound to. */
 export const pathOf = (descriptor: number): string | undefined => seen(descriptor, "unix", boundTo)
 
 /** The loopback address and the port that the descriptor's socket is bound to. */

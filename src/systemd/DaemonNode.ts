@@ -21,7 +21,6 @@ const VARIABLES = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072", MAL
 /** Variable with the names of the variables that were set here for the daemon. */
 export const GIVEN = "AGENTD_GIVEN"
 
-/** The command line with the flags. `command`: Node, and its arguments. */
 export const commandOf = ([node = "", ...args]: ReadonlyArray<string>): ReadonlyArray<string> => [
   node,
   ...FLAGS,

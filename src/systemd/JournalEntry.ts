@@ -47,7 +47,7 @@ export const entryOf = (
   ].join("\n")
 }
 
-/** Returns a function that sends entries. `path`: the PATH in which the program is searched. */
+/** `path`: the PATH in which the program is searched. */
 export const sender = (path: string | undefined): ((entry: string) => void) => {
   let running = 0
   return (entry) => {

@@ -26,9 +26,7 @@ const worded = (message: unknown): string =>
 
 const wordsOf = (message: unknown): string => (Array.isArray(message) ? message : [message]).map(worded).join(" ")
 
-/**
- * Formats a log entry. Pure. Every line gets the entry's priority; otherwise it would get the priority of the stream.
- */
+/** Pure. Every line gets the entry's priority; otherwise it would get the priority of the stream. */
 export const text = (level: LogLevel.LogLevel, message: unknown, cause: Cause.Cause<unknown>): string =>
   [wordsOf(message), ...(Cause.isCause(cause) && cause.reasons.length > 0 ? [Cause.pretty(cause)] : [])]
     .join(" ")

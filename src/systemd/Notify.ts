@@ -31,7 +31,7 @@ export class Notify extends Context.Service<
     readonly starting: Effect.Effect<void>
     /** The daemon answers: `agentd start` and units ordered after it continue. */
     readonly ready: Effect.Effect<void>
-    /** Sets the status line that `systemctl status` shows. */
+    /** The status line that `systemctl status` shows. */
     readonly status: (text: string) => Effect.Effect<void>
     /** The daemon ends by itself: `systemctl` shows it as deactivating. */
     readonly stopping: Effect.Effect<void>

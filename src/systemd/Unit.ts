@@ -48,10 +48,7 @@ export const unitSettings: { readonly [setting: string]: string } = {
   StartLimitBurst: "10"
 }
 
-/**
- * Name of the unit: `agentd` for the default state directory. Another state directory is independent, and has its own
- * unit.
- */
+/** `agentd` for the default state directory. Another state directory is independent, and has its own unit. */
 export const unitName = (state: string, defaultState: string): string =>
   state === defaultState ? "agentd" : `agentd-${createHash("sha256").update(state).digest("hex").slice(0, 8)}`
 
@@ -228,7 +225,6 @@ interface RunOptions {
   readonly env?: { readonly [name: string]: string }
 }
 
-/** Runs one of systemd's tools to its end, within a timeout. */
 const run = (
   [program = "", ...args]: ReadonlyArray<string>,
   { env, within = ANSWER_WITHIN }: RunOptions = {}

@@ -23,7 +23,7 @@ export interface UnitFile {
   readonly socket: string
   /** Command line of this program: its absolute path, then the arguments before the verb. */
   readonly command: ReadonlyArray<string>
-  /** The user that the service runs as. Only for the system's manager. */
+  /** Only for the system's manager. */
   readonly user?: string | undefined
   /** PATH in which agents' programs are found. */
   readonly path: string
@@ -140,7 +140,6 @@ export const socketText = (of: UnitFile): string =>
     ""
   ].join("\n")
 
-/** Name of the unit that listens on the page's port. */
 export const pageUnit = (unit: string): string => `${unit}-page`
 
 /**

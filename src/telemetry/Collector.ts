@@ -4,14 +4,13 @@
  */
 import { Context } from "effect"
 
-/** Whether the spans of this process are exported. */
 export const Exported = Context.Reference<boolean>("agentd/telemetry/Exported", { defaultValue: () => false })
 
 export interface Environment {
   readonly [name: string]: string | undefined
 }
 
-/** The addresses of the collector. `traces` is for spans. `metrics` is undefined if metrics are not sent. */
+/** `metrics` is undefined if metrics are not sent. */
 export interface Collector {
   readonly traces: string
   readonly metrics: string | undefined

@@ -45,7 +45,7 @@ const childRestarts = gauge(
 )
 const children = gauge("agentd_supervised_parts", "Supervised parts that are running")
 
-/** Reads the runes whose payloads are measured. Other runes are only counted by kind. */
+/** Other runes are only counted by kind. */
 const read = reader({
   "worker.moved": agentKinds["worker.moved"],
   "agent.usage": agentKinds["agent.usage"],
@@ -181,7 +181,6 @@ export class Meters {
     if (to === "CoolingDown") this.waiting.begin(worker, at)
   }
 
-  /** Measures how long the answer to a hook took. */
   hook(seconds: number): void {
     hooks.updateUnsafe(seconds, this.context)
   }

@@ -86,7 +86,7 @@ export class Spans {
     )
   }
 
-  /** Records the process of a worker's run. A run without its own process has no pid. */
+  /** A run without its own process has no pid. */
   private runs(worker: string, pid: number | null | undefined): void {
     if (typeof pid === "number") this.pids.put(worker, pid)
     else this.pids.take(worker)
@@ -99,7 +99,6 @@ export class Spans {
     else this.receive(receipt.messageId, receipt.agent, receipt.at, command)
   }
 
-  /** Takes a durable rune. */
   take(rune: Rune): void {
     const known = read(rune)
     if (known === undefined) return

@@ -15,7 +15,7 @@ export interface Tracing {
   readonly answered: (eventId: number, span: Tracer.AnySpan) => void
 }
 
-/** The daemon's tracing; undefined if there is no collector. */
+/** Undefined if there is no collector. */
 export const Traces = Context.Reference<Tracing | undefined>("agentd/telemetry/Traces", {
   defaultValue: () => undefined
 })
