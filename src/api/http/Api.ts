@@ -83,11 +83,10 @@ const toAnswer = (decision: Decision | undefined, body: unknown) =>
         }
       })
 
-/** The daemon's reports about itself. */
 export interface About {
-  /** The daemon's status, as any JSON value. */
+  /** Any JSON value. */
   readonly status: Effect.Effect<unknown>
-  /** The metrics in the text format of Prometheus. */
+  /** In the text format of Prometheus. */
   readonly metrics: Effect.Effect<string>
   /** Records the time in seconds that the answer to a hook took. */
   readonly hook: (seconds: number) => void

@@ -18,7 +18,6 @@ export type Authorization =
   | { readonly _tag: "Unix" }
   | {
       readonly _tag: "Tcp"
-      /** The port that the server listens on. */
       readonly port: number
       readonly tokens: Tokens
       /** Further host names of this server, for a proxy that provides https for them. */
@@ -45,7 +44,6 @@ const isOwnOrigin = (origin: string, host: string | undefined, names: ReadonlyAr
 
 export const bearer = (header: string | undefined): string | undefined => /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1]
 
-/** Whether a token with that right is enough for `needs`. */
 const opens = (right: Right | undefined, needs: Needs): boolean =>
   needs === "view" ? right !== undefined : needs === "act" && right === "act"
 

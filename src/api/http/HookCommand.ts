@@ -209,6 +209,5 @@ export const writeScript = Effect.fnUntraced(function* (path: string, text: stri
   yield* fs.rename(made, path)
 })
 
-/** Writes the scripts of all ways of reporting into the folder. */
 export const write = (folder: string) =>
   Effect.forEach(Object.values(scripts), ({ name, text }) => writeScript(join(folder, name), text), { discard: true })

@@ -9,7 +9,6 @@ import { Code } from "../../domain/Messages.ts"
 import type { VerbForm } from "../../domain/Verb.ts"
 import * as ApiDescriptions from "./ApiDescriptions.ts"
 
-/** The versions that the OpenAPI description contains. */
 export interface Versions {
   readonly version: string
   readonly protocol: number
@@ -72,7 +71,7 @@ const query = (name: string, type: string, description: string) => ({
   schema: { type }
 })
 
-/** The description of a stream of server-sent events. `of`: the schema of the events' data. */
+/** `of`: the schema of the events' data. */
 const stream = (operationId: string, description: string, of: string, parameters: ReadonlyArray<object>) => ({
   get: {
     operationId,

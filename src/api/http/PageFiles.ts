@@ -55,7 +55,7 @@ const contentOf = Effect.fnUntraced(function* ({ folders, fs }: PageFiles, name:
   return undefined
 })
 
-/** The tag of a file's content: a hash, so that different contents have different tags. */
+/** A hash of the content, so that different contents have different tags. */
 export const tagOf = (content: Uint8Array | string): string =>
   createHash("sha256").update(content).digest("base64url").slice(0, 22)
 

@@ -17,7 +17,6 @@ export interface Refusal {
   readonly allow?: string
 }
 
-/** Creates a refusal. `status`: if omitted, the status of the code. */
 export const refusal = (
   code: RefusalCode,
   error: string,
@@ -26,7 +25,6 @@ export const refusal = (
   status: number = refusalCodes[code].status
 ): Refusal => ({ _tag: "Refusal", status, code, error, remedy, field })
 
-/** The body of a refusal. */
 export const toBody = ({ code, error, field, remedy }: Refusal) => ({ error, code, field, remedy })
 
 export const toResponse = (refused: Refusal): HttpServerResponse.HttpServerResponse =>

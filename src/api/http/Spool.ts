@@ -28,7 +28,6 @@ const WHOLE = ".hook"
 const PART = ".part"
 
 export interface Folders {
-  /** The folder of the hook scripts. */
   readonly hooks: string
   /** Path of the script for SessionStart hooks. */
   readonly script: string
@@ -149,7 +148,7 @@ const takeIn = Effect.fnUntraced(function* (entry: Entry, folders: Folders) {
   )
 })
 
-/** Processes all files in the folder. A file that cannot be read does not delay the others. */
+/** A file that cannot be read does not delay the others. */
 export const drain = Effect.fnUntraced(function* (folders: Folders) {
   const fs = yield* FileSystem.FileSystem
   const now = yield* Clock.currentTimeMillis

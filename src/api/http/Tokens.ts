@@ -17,7 +17,6 @@ export type Tokens = { readonly [level in Level]: string }
 /** Secrets that are stored in a file. The secret `pages` is never sent. */
 type Secret = Level | "pages"
 
-/** A token cannot be read or created. */
 export class TokenError extends Schema.TaggedError<TokenError>()("TokenError", {
   message: Schema.String,
   remedy: Schema.String

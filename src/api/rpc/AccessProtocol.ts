@@ -43,7 +43,7 @@ export const access = [
         return { url: `${address.replace("127.0.0.1", nameOf(code))}/#open=${code}` }
       })
   ),
-  /** Creates a token for a program; the daemon returns the token only once. */
+  /** For a program; the daemon returns the token only once. */
   procedure(
     Rpc.make("Grant", {
       payload: input(wanted),

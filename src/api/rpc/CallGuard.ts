@@ -61,7 +61,7 @@ interface Named {
   readonly caller: Caller
 }
 
-/** The gate of all calls. `admit`: limits how many calls are under way. */
+/** `admit`: limits how many calls are under way. */
 export const layer = (admit: Effect.Effect<Admission.Admission, never, Scope.Scope> = Admission.make) =>
   Layer.effect(Gate)(
     Effect.gen(function* () {

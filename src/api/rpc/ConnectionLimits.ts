@@ -151,7 +151,6 @@ export type ConnectionLimits = Pick<ConnectionRooms, keyof ConnectionRooms>
 
 const oldest = (all: number) => new FairShare<string, Socket>({ each: all, all }, "oldest")
 
-/** Limits of the control socket: clients, strangers, and their incomplete lines. */
 export const controlRooms = (
   limits: { readonly connections: number; readonly strangers: number; readonly halfLines: number } = Limits
 ): ConnectionLimits =>
@@ -162,7 +161,6 @@ export const controlRooms = (
     strangers: new PendingConnections<Socket>(limits.strangers, (conn) => void conn.destroy())
   })
 
-/** Limits of the runs' own sockets. */
 export const runRooms = (runOf: (conn: Socket) => string): ConnectionLimits =>
   new ConnectionRooms({
     ownerOf: runOf,

@@ -33,7 +33,6 @@ export interface Options {
   readonly given?: InheritedSocket | undefined
 }
 
-/** Combines two socket servers into one. */
 const both = (
   one: SocketServer.SocketServer["Service"],
   other: SocketServer.SocketServer["Service"]
@@ -71,7 +70,7 @@ const listen = Effect.fnUntraced(function* (path: string) {
 
 const lookAt = (store: string) => Layer.sync(Look, () => PeerProcess.make(store))
 
-/** Serves on the control socket while the scope is open; requires what the handlers require. */
+/** Serves while the scope is open. */
 export const layer = (options: Options) =>
   RpcServer.layer(Control, {
     disableFatalDefects: true,

@@ -71,7 +71,7 @@ export const conversations = [
   procedure(command("Archive", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
     agents.archive(name, caller)
   ),
-  /** Starts a sub-agent. `name`: the agent that becomes its parent. */
+  /** `name`: the agent that becomes the sub-agent's parent. */
   procedure(command("Spawn", { request: spawnRequest }, "acts", "agent"), ({ agents }, { caller, name, request }) =>
     agents.spawn(name, request, caller)
   )

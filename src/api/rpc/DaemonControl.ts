@@ -29,9 +29,9 @@ export class DaemonControl extends Context.Service<
     readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
     /** The notification channels, in the order of the config. */
     readonly notifyList: Effect.Effect<ReadonlyArray<NotifyRow>, CommandRefused | StorageError>
-    /** Sends a message through a channel and returns the receiver's answer. */
+    /** Returns the receiver's answer. */
     readonly notifyTest: (name: string) => Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
-    /** Lists the alerts, newest first. */
+    /** Newest first. */
     readonly alerts: (options: {
       readonly count: number
       readonly failed: boolean

@@ -29,7 +29,6 @@ import { partsOf } from "../../board/TreeMessages.ts"
 import * as Timeline from "../../board/Timeline.ts"
 import * as Version from "./Version.ts"
 
-/** Services that the answers need. */
 export type Needs = Agents | Channels | DaemonControl | EventLog | Goals | Plates
 
 /** Number of agents for each status word, in the order in which a user looks for them. */
@@ -92,7 +91,7 @@ const why = Effect.fnUntraced(function* (name: string, caller: Caller) {
   return { agent, ...(yield* explain(agent)) }
 })
 
-/** Explains a goal or an agent. `g3` is a goal, unless an agent has this name. */
+/** `g3` is a goal, unless an agent has this name. */
 const explainAny = Effect.fnUntraced(function* (name: string, caller: Caller) {
   if (!GoalWhy.isName(name)) return yield* why(name, caller)
   const isAgent = yield* Effect.option((yield* Agents).agent(name, caller))
@@ -236,7 +235,6 @@ const erasable = Effect.fnUntraced(function* (eventId: number) {
   return { ...found, also: runes, more }
 })
 
-/** Names of projects by their conversations. */
 const projectNames = Effect.gen(function* () {
   const conversations = yield* (yield* Agents).conversations
   return new Map(conversations.map(({ conversation, project }) => [conversation, project]))
@@ -295,7 +293,6 @@ const erase = Effect.fnUntraced(function* (eventId: number, also: boolean, by: s
   return { ...found, also: gone.flat(), more: also && (yield* repeatsOf(log, eventId)).more }
 })
 
-/** Answers about the daemon and its log, with all their services provided. */
 export const make = Effect.gen(function* () {
   const context = yield* Effect.context<Needs>()
   const here = <A, E>(effect: Effect.Effect<A, E, Needs>) => Effect.provideContext(effect, context)

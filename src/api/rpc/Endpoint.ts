@@ -12,7 +12,6 @@ import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
 /** Maximum length of a socket's path: the length of `sun_path` without its closing zero. */
 export const MAX_PATH_BYTES = 107
 
-/** The socket cannot be opened at this path. */
 export class EndpointRefused extends Schema.TaggedError<EndpointRefused>()("EndpointRefused", {
   message: Schema.String,
   remedy: Schema.String,

@@ -44,7 +44,7 @@ export const goals = [
     Rpc.make("Goal", { payload: input({ ...Bounds.named, from: Schema.Int }), success: GoalPage, error }),
     ({ goals }, { caller, from, name }) => goals.page(name, Math.max(0, from), caller)
   ),
-  /** Gives a goal a plan. `path`: absolute path of the plan's file. */
+  /** `path`: absolute path of the plan's file. */
   procedure(command("GoalPlan", { path: Bounds.path }, "acts"), ({ goals }, { caller, name, path }) =>
     goals.plan(name, path, caller)
   ),
@@ -70,7 +70,7 @@ export const goals = [
   procedure(command("GoalCancel", { reason: Bounds.reason }, "acts"), ({ goals }, { caller, name, reason }) =>
     goals.cancel(name, reason, caller)
   ),
-  /** Retries tasks. `task`: null: all tasks that failed. */
+  /** `task` null: all tasks that failed. */
   procedure(command("GoalRetry", { task: Schema.NullOr(Bounds.name) }, "acts"), ({ goals }, { caller, name, task }) =>
     goals.retry(name, task, caller)
   ),

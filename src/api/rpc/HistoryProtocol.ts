@@ -8,7 +8,7 @@ import { AtOnce, error, input, procedure } from "./Procedure.ts"
 import { Causes, question, TimelinePage } from "../../board/TimelineMessages.ts"
 
 export const histories = [
-  /** Lists the alerts, newest first; `failed`: only those that were not delivered. */
+  /** Newest first. `failed`: only those that were not delivered. */
   procedure(
     Rpc.make("Alerts", {
       payload: input({ count: Bounds.between(1, MOST_ALERTS, "Ask for fewer."), failed: Schema.Boolean }),
@@ -38,7 +38,6 @@ export const histories = [
     Rpc.make("Timeline", { payload: input(question), success: TimelinePage, error }),
     ({ inquiries }, question) => inquiries.timeline.page(question)
   ),
-  /** A rune, and the chain of its causes. */
   procedure(
     Rpc.make("Causes", {
       payload: input({ eventId: Schema.Int, internal: Schema.optionalKey(Schema.Boolean) }),
