@@ -14,7 +14,7 @@ import type { Features } from "./Features.ts"
 
 export interface Procedure<R extends Rpc.Any> {
   readonly rpc: R
-  /** Carries out the procedure. The payload has passed the gate: it is valid, and the call was admitted and counted. */
+  /** The payload has passed the gate: it is valid, and the call was admitted and counted. */
   readonly run: (features: Features, payload: Rpc.Payload<R>) => Rpc.ResultFrom<R, never>
 }
 
@@ -36,7 +36,6 @@ export const procedure = <R extends Rpc.Any>(rpc: R, run: Procedure<R>["run"]): 
   run
 })
 
-/** A procedure whose payload and reply have an unknown type. */
 export interface AnyProcedure {
   readonly rpc: Rpc.Any
   readonly run: (features: Features, payload: never) => unknown

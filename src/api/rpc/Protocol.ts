@@ -119,7 +119,6 @@ const daemon = [
   ),
   /** Spending limits of live agents, of their projects and of the machine, with the amount spent. */
   procedure(Rpc.make("Limits", { success: Schema.Array(LimitRow) }), ({ inquiries }) => inquiries.limits),
-  /** The accounts with providers of models, and their usage windows. */
   procedure(
     Rpc.make("Accounts", { success: Schema.Array(AccountRow) }).annotate(AtOnce, true),
     ({ daemon }) => daemon.accounts
@@ -276,7 +275,6 @@ const daemon = [
     Rpc.make("Asked", { payload: input(Bounds.named), success: AskedCall, error }),
     ({ inquiries }, { caller, name }) => inquiries.asked(name, caller)
   ),
-  /** Every kind of rune that this daemon writes. */
   procedure(Rpc.make("Kinds", { success: Schema.Array(Schema.String) }).annotate(AtOnce, true), ({ daemon }) =>
     Effect.succeed(daemon.kinds)
   ),
@@ -340,15 +338,14 @@ const daemon = [
   )
 ] as const
 
-/** All procedures, by topic. */
 export const procedures = [
   ...daemon,
-  ...channels, // channels, for people and for agents
-  ...conversations, // conversations, tool calls, sub-agents
-  ...goals, // goals, their plans and tasks
-  ...schedules, // messages and goals that are due at certain times
-  ...histories, // past events and notifications
-  ...access, // access over HTTP
+  ...channels,
+  ...conversations,
+  ...goals,
+  ...schedules,
+  ...histories,
+  ...access,
   ...voices // what an agent calls for itself
 ] as const
 

@@ -43,7 +43,7 @@ const connectionsOf = (sockets: RunSockets["Service"], origins: Origins) =>
     })
   )
 
-/** Serves the runs' sockets while the scope is open; requires what the handlers require. */
+/** Serves while the scope is open. */
 export const layer = Layer.unwrap(
   Effect.sync(() => {
     const origins = new Origins()

@@ -19,7 +19,6 @@ const nearest = (name: string, spellings: ReadonlyMap<string, string>): string |
   return found === undefined ? undefined : spellings.get(found)
 }
 
-/** Suggests an agent's name if the refusal is for an unknown one. */
 export const ofAgent = Effect.fnUntraced(function* (
   agents: Agents["Service"],
   name: string,
@@ -37,7 +36,6 @@ export const ofAgent = Effect.fnUntraced(function* (
   return added(refused, nearest(name, spellings))
 })
 
-/** Suggests a conversation's or project's name if the refusal is for an unknown one. */
 export const ofConversation = Effect.fnUntraced(function* (
   agents: Agents["Service"],
   name: string,

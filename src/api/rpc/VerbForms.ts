@@ -21,7 +21,7 @@ const MAILS: ReadonlySet<string> = new Set(["AlertTest", "NotifyTest"])
 export const isObject = (value: unknown): value is { readonly [field: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The fields of a payload's schema; empty if it is not a struct. */
+/** Empty if the schema is not a struct. */
 const fieldsOf = (bounds: Schema.Codec<unknown> | undefined): Schema.Struct.Fields =>
   bounds !== undefined && "fields" in bounds && isObject(bounds.fields) ? (bounds.fields as Schema.Struct.Fields) : {}
 

@@ -66,7 +66,6 @@ const made: Effect.Effect<Verbs, never, Scope.Scope | Effect.Services<typeof joi
   (call) => new Map(declared.map((each) => [each.form.name, verbOf(each, call)]))
 )
 
-/** The verbs. Requires what the handlers require; ends with its scope. */
 export const make = Effect.flatMap(Layer.build(ControlHandlers.layer), (handlers) =>
   Effect.provideContext(made, handlers)
 )

@@ -5,7 +5,6 @@ export const VERSION = "0.1.0"
 
 /** Version of the control protocol: increased with each change that an older peer would misread. */
 export const PROTOCOL = 2
-/** The oldest version that the daemon supports. */
 export const OLDEST_PROTOCOL = 1
 
 /** The versions that either side sends in its first frame. */
