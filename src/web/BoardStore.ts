@@ -12,7 +12,7 @@ import * as Api from "./Api.ts"
 import * as SharedStream from "./SharedStream.ts"
 import * as Worker from "./Worker.ts"
 
-/** Rows by id, each in a signal of its own. */
+/** By id. */
 export const rows = new Map<string, Signal<BoardRow>>()
 /** Increases when lists of rows must be sorted again. */
 export const ordered = signal(0)
@@ -140,7 +140,6 @@ const countsOf = (all: Iterable<Crowd>): { readonly [group in Group]: number } =
 }
 /** Number of rows in each group. */
 export const counts = computed(() => countsOf(crowds()))
-/** Number of rows in each group that have not arrived yet. */
 export const countsBeyond = computed(() => countsOf(beyond.value))
 
 export interface ProjectCount {

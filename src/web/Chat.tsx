@@ -45,7 +45,6 @@ const changeIn = (input: string): string | undefined => {
   return goes === undefined || comes === undefined ? undefined : patchOf(goes, comes)
 }
 
-/** A single line that describes a tool's input. */
 const lineOf = (input: string): string =>
   field(input, "command", "path", "file_path", "pattern", "url", "query") ?? briefOf(input)
 
@@ -152,7 +151,6 @@ const Aside = ({ item: { at, isBad, text } }: { readonly item: Note }) => (
   </p>
 )
 
-/** A thought, folded until the user opens it. */
 const Thinks = ({ item: { at, isOpen, text, took: ms } }: { readonly item: Thought }) => (
   <details class="thought">
     <summary>

@@ -33,7 +33,6 @@ export interface Slot {
   readonly parts: ReadonlyArray<number>
 }
 export interface Parts {
-  /** Names of the parts. */
   readonly names: ReadonlyArray<string>
   readonly slots: ReadonlyArray<Slot>
 }

@@ -49,7 +49,6 @@ const linesOf = (body: ReadonlyArray<string>): ReadonlyArray<Line> => {
   })
 }
 
-/** The files of a patch in git's format. Pure. */
 export const filesOf = (patch: string): ReadonlyArray<FilePatch> =>
   patch
     .split(/^(?=diff --git )/m)
@@ -67,7 +66,6 @@ export interface Comment {
   readonly text: string
 }
 
-/** A single message with all comments. Pure. */
 export const messageOf = (comments: ReadonlyArray<Comment>): string =>
   [
     comments.length === 1 ? "A comment on your changes:" : `${comments.length} comments on your changes:`,

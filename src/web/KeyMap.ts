@@ -88,7 +88,6 @@ export const HELP: ReadonlyArray<readonly [title: string, keys: ReadonlyArray<re
 
 type Handler = (action: Action) => boolean
 const handlers: Array<Handler> = []
-/** The frame's handler, and whether a dialog is open. */
 let frame: { readonly handler: Handler; readonly hasDialog: () => boolean } = {
   handler: () => false,
   hasDialog: () => false
@@ -162,7 +161,7 @@ export const listen = (handler: Handler, hasDialog: () => boolean): void => {
   for (const type of ["blur", "pagehide", "pageshow", "visibilitychange"]) addEventListener(type, onHand)
 }
 
-/** Handles keys while the component is shown. The handler returns true if it handled the key. */
+/** The handler returns true if it handled the key. */
 export const useKeys = (handler: Handler): void => {
   const newest = useRef(handler)
   newest.current = handler

@@ -24,7 +24,7 @@ export interface Page {
   readonly title: string
   /** The key that goes to the page after `g`; empty: none. */
   readonly key: string
-  /** The page's icon: an SVG path in a box of 16 by 16. */
+  /** An SVG path in a box of 16 by 16. */
   readonly icon: string
   /** True: the page is in the navigation. False: it is reached from a row. */
   readonly isListed: boolean

@@ -176,7 +176,7 @@ export interface Question {
   readonly signal?: AbortSignal
 }
 
-/** Sends a request to the daemon. Throws on a refusal, and on an answer without a valid proof. */
+/** Throws on a refusal, and on an answer without a valid proof. */
 export const ask = async (path: string, question: Question = {}, isAgain = false): Promise<Answer> => {
   const { body = "", headers = {}, method = "GET", signal } = question
   const made = sessionOf()

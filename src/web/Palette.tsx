@@ -44,7 +44,7 @@ const entries = (): ReadonlyArray<Entry> => [
   { text: "Light or dark", note: "theme", run: flip }
 ]
 
-/** Rank of an entry: 0 if a part of its text begins with the word, 1 if the text contains the word, otherwise 2. */
+/** 0 if a part of the text begins with the word, 1 if the text contains the word, otherwise 2. */
 const rank = (text: string, word: string | undefined): number => {
   const lower = text.toLowerCase()
   if (word === undefined || lower.split(/[/\s#]/).some((part) => part.startsWith(word))) return 0

@@ -41,7 +41,6 @@ export const amend = (query: URLSearchParams): void => {
 export const hrefTo = (page: string, rest = ""): string =>
   `#/${[page, ...(rest === "" ? [] : rest.split("/").map(encodeURIComponent))].join("/")}`
 
-/** The address of a row's page. */
 export const hrefOf = ({ called, id, kind, name, project }: BoardRow): string => {
   switch (kind) {
     case "agent":

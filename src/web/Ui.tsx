@@ -261,7 +261,6 @@ const classOf = (text: string): string => {
   if (/^(@@|diff --git|index |--- |\+\+\+ )/.test(text)) return "hunk"
   return text.startsWith("+") ? "add" : text.startsWith("-") ? "del" : ""
 }
-/** A patch with its lines in two colours. */
 export const Patch = ({ text, label = "Changes" }: { readonly text: string; readonly label?: string }) => (
   <pre class="diff" tabIndex={0} role="region" aria-label={label}>
     {text.split("\n").map((one, n) => (
@@ -290,7 +289,6 @@ const placesOf = ({ count, heightOf }: VirtualProps): Float64Array => {
   for (let n = 0; n < count; n++) tops[n + 1] = tops[n]! + heightOf(n)
   return tops
 }
-/** Index of the row at that height. */
 const rowAt = (tops: Float64Array, y: number): number => {
   let low = 0
   let high = tops.length - 1

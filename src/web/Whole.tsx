@@ -67,7 +67,6 @@ export const useWhole = (shown: string | undefined): Read => {
   return { box, isWhole: shown !== undefined && whole === shown, goOn }
 }
 
-/** The button that approves the shown text. */
 export const Approve = ({
   approve,
   children,

@@ -28,7 +28,7 @@ interface Given {
   readonly decision: "allow" | "deny"
   readonly hash?: string | undefined
   readonly reason?: string | undefined
-  /** Answers to the questions of the call, in the order of the questions. */
+  /** In the order of the call's questions. */
   readonly answers?: ReadonlyArray<string>
 }
 

@@ -66,7 +66,7 @@ const textsIn = (value: unknown): ReadonlyArray<string> =>
 export const command = ({ hash, id }: Pick<AskedCall, "hash" | "id">): string =>
   `agentd approve ${line(id)} ${CallHash.short(hash)}`
 
-/** Lines that show the call. `columns`: width of the terminal; null: lines are not wrapped. */
+/** `columns`: width of the terminal; null: lines are not wrapped. */
 export const lines = (asked: AskedCall, columns: number | null): ReadonlyArray<string> => {
   const { agent, folder, hash, input, reason, tool } = asked
   const parsed: unknown = JSON.parse(input)

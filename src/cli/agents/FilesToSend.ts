@@ -47,7 +47,7 @@ const tooLarge = (path: string) =>
 const changed = (path: string) =>
   failed(`${path} changed while it was read.`, "Wait until the file no longer changes, then send it again.")
 
-/** The whole content of an open file. Fails if the file changes while it is being read. */
+/** Fails if the file changes while it is being read. */
 const contentOf = async (path: string, file: FileHandle): Promise<Uint8Array> => {
   const before = await file.stat()
   if (!before.isFile()) throw failed(`${path} is ${kindOf(before)}.`, "Pass the path of a regular file.")

@@ -23,7 +23,7 @@ export const wrong = ({ steer, text = "", urgent }: Manner & { readonly text?: s
   return trouble === undefined ? undefined : { ...trouble, exitCode: ExitCode.usage }
 }
 
-/** The verb `send`. For a message with files, `SendFiles` runs instead, which first uploads the files' contents. */
+/** For a message with files, `SendFiles` runs instead, which first uploads the files' contents. */
 export const send = act({
   path: ["send"],
   description: "Send a message to an agent's inbox, for its next turn or run",

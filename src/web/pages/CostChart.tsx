@@ -13,7 +13,6 @@ const LEFT = 56
 /** Minimum width for the name of a slot, px. */
 const NAME = 56
 
-/** The available width; updated when it changes. */
 const useWidth = () => {
   const box = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(760)

@@ -115,7 +115,6 @@ const Deny = ({ deny, cancel }: { readonly deny: (reason: string) => void; reado
 
 interface OneProps {
   readonly row: WaitingRow
-  /** Goes to the next matter. */
   readonly next: () => void
 }
 
@@ -203,7 +202,7 @@ const Decided = ({ name, next, row }: OneProps & { readonly name: string }) => {
   )
 }
 
-/** The title of a matter. A question in words is its own title. */
+/** A question in words is its own title. */
 const titleOf = ({ details, kind, text }: WaitingRow): string =>
   kind === "question" && details.length === 1 ? details[0]! : text.charAt(0).toUpperCase() + text.slice(1)
 

@@ -37,7 +37,6 @@ const OVER: ReadonlySet<string> = new Set(["closed", "archived"])
 export const takers = (all: ReadonlyArray<ConversationInfo>): ReadonlyArray<ConversationInfo> =>
   all.filter(({ state }) => !OVER.has(state)).toSorted((a, b) => Number(a.project > b.project) - 0.5)
 
-/** The request in the form of the verb. Pure. */
 export const requestOf = ({ asks, checks, goal, planner }: Draft) => {
   const commands = checks
     .split("\n")

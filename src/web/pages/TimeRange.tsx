@@ -30,7 +30,7 @@ const timeIn = (text: string | null): number | undefined => {
   return Number.isNaN(at) ? undefined : at
 }
 
-/** The range in an address. Pure except for the time zone. */
+/** Pure except for the time zone. */
 export const rangeOf = (query: URLSearchParams, now: number): Range => {
   const last = LAST[query.get("last") ?? ""]
   if (last !== undefined) return { since: now - last[1] }

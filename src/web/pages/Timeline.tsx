@@ -396,7 +396,6 @@ const Head = ({ input, isPart, known, query, setQuery, setTimes, times }: HeadPr
   </header>
 )
 
-/** The text of the filter, from the address. */
 const queryIn = (given: URLSearchParams): string => {
   const agent = given.get("agent")
   return given.get("q") ?? (agent === null ? "" : `agent:${agent}`)
