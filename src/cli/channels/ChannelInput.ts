@@ -21,7 +21,7 @@ export const HELP: ReadonlyArray<string> = [
   "/quit          leave; the channel continues"
 ]
 
-/** Parses a typed line. A mistyped command is an error, and is never posted. */
+/** A mistyped command is an error, and is never posted. */
 export const parse = (line: string): Asked => {
   const text = line.trim()
   if (text === "") return { _tag: "Nothing" }

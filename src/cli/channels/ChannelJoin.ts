@@ -112,9 +112,7 @@ const onTerminal = Effect.fnUntraced(function* (name: string, columns: number) {
   return place
 })
 
-/**
- * Runs a typed command, and returns the lines to show. A post returns no lines: it is shown when the daemon reports it.
- */
+/** A post returns no lines: it is shown when the daemon reports it. */
 const doing = Effect.fnUntraced(function* (asked: Asked, name: string) {
   const { caller, paths } = yield* Invocation
   const told = (text: string, colour: Colour = "dim"): ReadonlyArray<Line> => [{ text: plain(text), colour }]

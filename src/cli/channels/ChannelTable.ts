@@ -81,7 +81,6 @@ export const headOf = ({ channel }: ChannelView, now: number, options: TableOpti
   ""
 ]
 
-/** Lines of the newest posts, with their full text. */
 export const saidIn = ({ posts }: ChannelView, now: number, options: TableOptions): ReadonlyArray<string> =>
   posts
     .slice(-SHOWN)

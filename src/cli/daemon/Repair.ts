@@ -66,7 +66,6 @@ const lineOf = ({ eventId, lost, reason, seq, stream }: Cut, losses: Losses): st
 
 type Plan = Pick<Cuts, "behind" | "blanked" | "cuts" | "unknown">
 
-/** The losses of a repair as sentences. */
 export const linesOf = (plan: Plan, losses: Losses): ReadonlyArray<string> => [
   ...[...plan.cuts.values()].map((one) => lineOf(one, losses)),
   ...(plan.behind === undefined ? [] : [`${plan.behind}. Only a backup can restore the missing part.`]),

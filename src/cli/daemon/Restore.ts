@@ -69,7 +69,7 @@ const storeThere = Effect.fnUntraced(function* (state: string) {
   })
 })
 
-/** Revokes every access token of a store; returns the number of tokens. */
+/** Returns the number of tokens. */
 const revokeAll = (store: string) =>
   Effect.gen(function* () {
     const access = yield* Access.Access

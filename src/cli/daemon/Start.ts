@@ -179,7 +179,7 @@ const called = Effect.fnUntraced(function* (name: string) {
   yield* rename(config, name)
 })
 
-/** Runs `agentd start`. `name`: new name of this folder's project; undefined: the name does not change. */
+/** `name`: new name of this folder's project; undefined: the name does not change. */
 export const run = Effect.fnUntraced(function* (name: string | undefined) {
   if (name !== undefined) yield* called(name)
   yield* startDaemon("started", yield* Clock.currentTimeMillis)

@@ -15,7 +15,7 @@ import { VerbFailed } from "../parse/Failure.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 import { age, count, paint, plain } from "../render/Output.ts"
 
-/** Asks the daemon to check its log. `talks`: whether progress is printed to standard error. */
+/** `talks`: whether progress is printed to standard error. */
 const byDaemon = (socket: string, talks: boolean) =>
   call(socket, (client) =>
     client.Verify().pipe(

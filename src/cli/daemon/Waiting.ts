@@ -15,7 +15,6 @@ import { age, type Colour, paint, plain } from "../render/Output.ts"
 
 export const NOTHING: WaitingReply = { rows: [], more: 0 }
 
-/** Kinds of items that can be answered. */
 const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question", "session"])
 
 /** The list reduced to the items that can be answered. */
@@ -24,7 +23,6 @@ export const asking = ({ rows }: WaitingReply): WaitingReply => ({
   more: 0
 })
 
-/** Lines with each question and its numbered options. */
 export const choices = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
   questions.flatMap(({ options, question, several }) => [
     `${plain(question)}${several ? " (one or more)" : ""}`,

@@ -74,7 +74,7 @@ const answer = Effect.gen(function* () {
   })
 )
 
-/** Facts about the running daemon. Fails if the installed program cannot replace it. */
+/** Fails if the installed program cannot replace the running daemon. */
 export const checked = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const { daemon } = yield* DaemonLife.status(paths.socket)
@@ -113,7 +113,7 @@ const storeBack = Effect.fnUntraced(function* (schema: number) {
   }
 })
 
-/** Starts the new daemon. If the start fails, the error says how to go back to the program that ran before. */
+/** If the start fails, the error says how to go back to the program that ran before. */
 export const started = Effect.fnUntraced(function* (before: Before, since: number) {
   return yield* Effect.catch(
     DaemonLife.start(since),

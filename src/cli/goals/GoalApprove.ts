@@ -61,7 +61,7 @@ const taskLines = (
   ]
 }
 
-/** Lines that show the whole plan. Special characters in its texts are marked. */
+/** The whole plan; special characters in its texts are marked. */
 export const lines = (asked: AskedPlan, columns: number | null): ReadonlyArray<string> => {
   const { goal, goalId, hash, options, project, tasks } = asked
   const { checks, ...others } = options

@@ -5,7 +5,6 @@ import type { TaskInfo } from "../../domain/GoalMessages.ts"
 import * as GoalView from "./GoalView.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 
-/** Shows the first page of the tasks. With --json, reads and prints all tasks. */
 export const run = Effect.fnUntraced(function* ({ name }: { readonly name: string }) {
   const { caller, colour, json, paths } = yield* Invocation
   const page = yield* call(paths.socket, (client) =>

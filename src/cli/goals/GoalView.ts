@@ -53,7 +53,6 @@ interface Drawn {
   readonly depth: number
 }
 
-/** Orders the tasks as a tree, with each task below the last of its dependencies. */
 const drawn = (tasks: ReadonlyArray<TaskInfo>): ReadonlyArray<Drawn> => {
   const place = new Map(tasks.map(({ id }, index) => [id, index]))
   const children = new Map<string | null, Array<TaskInfo>>()

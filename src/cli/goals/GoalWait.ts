@@ -19,7 +19,6 @@ type Input = Given<typeof goal.args>
 
 const asks = ({ goal }: GoalPage): boolean => goal.word === "needs you"
 
-/** The error if the goal waits for the user. */
 const undecided = ({ goal: { behind, detail, goalId, state } }: GoalPage) =>
   new VerbFailed({
     message: `${goalId} waits for you: ${detail === "" ? state : detail}`,

@@ -86,7 +86,7 @@ export const watching = Effect.fnUntraced(function* (name: string, isOver: (page
   )
 }, Effect.scoped)
 
-/** Prints the final status, and fails if the goal is not met. */
+/** Fails if the goal is not met. */
 export const outcome = Effect.fnUntraced(function* (page: GoalPage) {
   const { colour, columns, json } = yield* Invocation
   if (columns !== null && !json) {

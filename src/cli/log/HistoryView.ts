@@ -270,7 +270,7 @@ export const FIELDS: ReadonlyArray<Field<Named>> = [
 
 const HEAD = ["AT", "BY", "WHAT", "TO", "OUTCOME", "MESSAGE AND ANSWER"]
 
-/** The rows as lines of a table. `columns`: width of the terminal; null: lines are not cut. */
+/** `columns`: width of the terminal; null: lines are not cut. */
 export const linesOf = (
   rows: ReadonlyArray<Named>,
   { colour, columns, now }: { readonly colour: boolean; readonly columns: number | null; readonly now: number }

@@ -81,7 +81,7 @@ export const refused = ({ known, unknown, which }: Chosen) =>
     exitCode: ExitCode.failed
   })
 
-/** Runs `use` with the source of the log. `needed`: require the daemon, even if the store can be read without it. */
+/** `needed`: require the daemon, even if the store can be read without it. */
 export const onSource = Effect.fnUntraced(function* <A, E, R>(
   use: (source: Source) => Effect.Effect<A, E, R>,
   needed = false

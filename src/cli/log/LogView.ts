@@ -118,7 +118,7 @@ export const selectionOf = (input: LogInput, caller: Caller, now: number): LogSe
   }
 }
 
-/** Declaration of `agentd log`. `Log.ts` also checks for mistyped kinds and streams, and follows new runes. */
+/** `Log.ts` also checks for mistyped kinds and streams, and follows new runes. */
 export const log = declare({
   path: ["log"],
   description: "Print the log of all decisions and events, one rune per line",

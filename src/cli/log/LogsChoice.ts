@@ -24,7 +24,6 @@ export interface Chosen {
   readonly known: ReadonlyArray<string>
 }
 
-/** The name of a project, derived from the id of its conversation. */
 export const projectOf = (conversation: string): string => conversation.replace(/-[0-9a-f]{8}(\.\d+)?$/, "")
 
 /** A pattern that matches no name. */
@@ -32,7 +31,7 @@ const NOTHING = "/"
 
 const isOpen = ({ state }: Pick<Home, "state">): boolean => state !== "closed" && state !== "archived"
 
-/** Selects agents by the requested names. `own`: config file of the caller's project; null outside of all projects. */
+/** `own`: config file of the caller's project; null outside of all projects. */
 export const chosen = (asked: ReadonlyArray<string>, homes: ReadonlyArray<Home>, own: string | null): Chosen => {
   const projects = new Map(homes.map(({ conversation, project }) => [conversation, project]))
   const here = homes.find(({ config, conversation }) => own !== null && (config === own || isOf(own, conversation)))

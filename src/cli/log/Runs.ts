@@ -82,7 +82,7 @@ const endIn = (event: Event): (Pick<RunRow, "how" | "detail"> & { readonly run: 
   }
 }
 
-/** Status word of a run. A stop by a user is not a failure. */
+/** A stop by a user is not a failure. */
 const wordOf = ({ how }: Pick<RunRow, "how">): Word =>
   how === null ? "working" : how === "success" ? "done" : how === "stopped" ? "stopped" : "failed"
 

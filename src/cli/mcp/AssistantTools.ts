@@ -291,6 +291,5 @@ const wait = tool({
     })
 })
 
-/** All tools of the assistant. None of them decides for the user. */
 export const toolsOf = (person: Person): ReadonlyArray<Tool> =>
   [agents, conversation, output, why, send, spawn, goals, goal, wait].map((of) => of(person))

@@ -116,7 +116,6 @@ const respond = Effect.fnUntraced(function* <R>(line: Line, handle: Handler<R>) 
   return said.length === 0 ? undefined : said
 })
 
-/** Serves requests until the input ends. */
 export const serve = <E, R, R2>(
   input: Stream.Stream<Uint8Array, E, R>,
   write: (line: string) => Effect.Effect<void>,

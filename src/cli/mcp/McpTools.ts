@@ -41,7 +41,6 @@ export class BadInput extends Schema.TaggedError<BadInput>()("BadInput", {
 
 type Failed = Effect.Error<ReturnType<Client["VoiceAsk"]>>
 
-/** Makes a tool from the schema of its input and the function that calls the daemon. */
 export const tool = <A, I>(spec: {
   readonly name: string
   readonly voice: Voice
@@ -157,10 +156,4 @@ const spawn = tool({
   run: (client, runId, request) => Effect.map(client.VoiceSpawn({ runId, request }), (done) => done.message)
 })
 
-export const tools: ReadonlyArray<Tool> = [
-  inbox, // reads waiting messages
-  message, // sends a message to another agent
-  report, // reports the result of the task
-  ask, // asks a person
-  spawn // starts a sub-agent
-]
+export const tools: ReadonlyArray<Tool> = [inbox, message, report, ask, spawn]

@@ -10,7 +10,6 @@ type Procedure = (
   payload: unknown
 ) => Effect.Effect<unknown, CommandRefused | StorageError> | Stream.Stream<unknown, CommandRefused | StorageError>
 
-/** Makes the calls of `ask` over an open connection, and returns its value. */
 export const answers = <V>(client: Client, ask: Ask<V>) =>
   Effect.forEach(
     ask.calls,

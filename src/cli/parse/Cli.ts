@@ -423,7 +423,7 @@ export const root = agentd
 /** Verbs with a mode, such as `log --text`. The help does not list them as commands. */
 export const modes = [...lives, ...AgentVerbs.daily].filter(({ name }) => Renamed.isMode(name))
 
-/** The complete command. A function, because the command contains `completions`, which needs the complete command. */
+/** A function, because the command contains `completions`, which needs the complete command. */
 const whole = (): Command.Command.Any => agentd
 
 type Wrong = Extract<Parameters<CliOutput.Presenter["present"]>[0], { readonly _tag: "InvalidInvocation" }>

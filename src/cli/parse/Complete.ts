@@ -41,7 +41,7 @@ const offeredBy = (kind: NameKind, row: BoardRow, here: string | undefined): Rea
   return namesOf(row, here).map((name) => ({ name, is }))
 }
 
-/** The names to complete, each once. `here`: name of this folder's project. */
+/** Each name once. `here`: name of this folder's project. */
 export const offers = (
   kind: NameKind,
   rows: ReadonlyArray<BoardRow>,

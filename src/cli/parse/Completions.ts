@@ -34,7 +34,6 @@ interface Entry {
   readonly repeats: boolean
 }
 
-/** Completions for arguments and flags, by the name of the argument or flag. */
 const BY_NAME: { readonly [name: string]: Offer } = {
   AGENT: "agent",
   NAME: "name",
@@ -66,7 +65,7 @@ const offerOf = (
   return APART[`${path} ${name}`] ?? BY_NAME[name] ?? (isKind(name) ? name : "-")
 }
 
-/** The entries of a command and its subcommands. A verb with modes gets the flags of all its modes. */
+/** A verb with modes gets the flags of all its modes. */
 const entriesOf = (command: Completions.CommandDescriptor, above: string, modes: Modes): ReadonlyArray<Entry> => {
   const of = (name: string) => (above === "" ? name : `${above} ${name}`)
   const all = [command, ...modes.filter(({ name }) => modesOf(above).includes(name))].flatMap(({ flags }) => flags)
@@ -99,7 +98,6 @@ const namesOf = (flags: ReadonlyArray<Flag>): ReadonlyArray<string> => flags.fla
 const takesOf = (flags: ReadonlyArray<Flag>) =>
   flags.flatMap(({ names, takes }) => (takes === undefined ? [] : names.map((name) => ({ name, takes }))))
 
-/** Bash functions that walk the words up to the cursor, and offer the completions for it. */
 const BASH_WALK = `_agentd_taken() { # the offer for the value of a flag
   local one
   for one in $takes; do [[ $one == "$1":* ]] && taken=\${one#*:} && return 0; done
@@ -177,7 +175,6 @@ ${cases.join("\n")}
 ${BASH_WALK}`
 }
 
-/** Zsh functions that walk the words up to the cursor, and offer the completions for it. */
 const ZSH_WALK = `_agentd_offer() {
   local -a names
   case $1 in
@@ -242,7 +239,6 @@ ${cases.join("\n")}
 ${ZSH_WALK}`
 }
 
-/** Fish functions that walk the words up to the cursor, and offer the completions for it. */
 const FISH_WALK = `function __agentd_offer
     set -l state $argv[2..]
     switch "$argv[1]"

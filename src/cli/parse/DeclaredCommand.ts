@@ -156,19 +156,19 @@ interface Loaded<E, R> {
   readonly run: () => Effect.Effect<unknown, E, R>
 }
 
-/** Name of a verb's command. A verb with a mode is a separate command; its verb lists the mode as a flag. */
+/** A verb with a mode is a separate command; its verb lists the mode as a flag. */
 const nameOf = ({ path }: DeclaredVerb): string => {
   const words = path.join(" ")
   return isMode(words) ? words : path.at(-1)!
 }
 
-/** Hides the command of a mode from lists of commands: help and completions show the mode as a flag of its verb. */
+/** Help and completions show the mode as a flag of its verb. */
 const unlistedMode = <C extends Command.Command.Any>(command: C): C =>
   isMode(command.name) ? (Command.unlisted(command as never) as unknown as C) : command
 
 /**
- * Makes the command of a verb. `program`: loads code to run instead of the declaration; if it returns undefined, the
- * declaration runs. `before`: runs first, for example to ask for confirmation.
+ * `program`: loads code to run instead of the declaration; if it returns undefined, the declaration runs. `before`:
+ * runs first, for example to ask for confirmation.
  */
 export const commandOf = <const A extends Args, E = never, R = never, EB = never, RB = never>(
   verb: DeclaredVerb & { readonly args: A },

@@ -49,7 +49,7 @@ export type Shape = Described &
 
 export type Arg<A> = Shape & { readonly "~value"?: A }
 
-/** Declares a required word; with `default` the word is optional. */
+/** With `default` the word is optional. */
 export const word = (
   description: string,
   rest: { readonly name?: string; readonly default?: "" } = {}
@@ -63,13 +63,13 @@ export const maybeWord = (description: string, name?: string): Arg<string | unde
   description,
   ...(name === undefined ? {} : { name })
 })
-/** Declares an argument that takes all remaining words. */
+/** Takes all remaining words. */
 export const words = (description: string, name: string): Arg<ReadonlyArray<string>> => ({
   kind: "words",
   description,
   name
 })
-/** Declares a text argument. If it is `-` or missing, the text is read from standard input. */
+/** If the argument is `-` or missing, the text is read from standard input. */
 export const text = (description: string): Arg<string> => ({ kind: "text", description })
 /** Like `text`, for a verb in which a missing text does not mean standard input. */
 export const maybeText = (description: string): Arg<string | undefined> => ({ kind: "maybeText", description })
@@ -88,7 +88,7 @@ export const option = (metavar: string, description: string): Arg<string | undef
   metavar,
   description
 })
-/** Declares a flag with a value that can be repeated. */
+/** Can be repeated. */
 export const options = (
   name: string,
   metavar: string,
@@ -107,7 +107,7 @@ export const choice = <const A extends string>(of: ReadonlyArray<A>, fallback: A
   default: fallback,
   description
 })
-/** Declares a flag for a past point in time: `10m` (ago), or a date. */
+/** A past point in time: `10m` (ago), or a date. */
 export const moment = (metavar: string, description: string): Arg<TimeExpression | undefined> => ({
   kind: "moment",
   metavar,
@@ -202,14 +202,12 @@ export const map = <A, B>(ask: Ask<A>, f: (value: A) => B): Ask<B> => ({
   value: (replies) => f(ask.value(replies))
 })
 
-/** Why the arguments are wrong, and how to correct them. */
 export interface Wrong {
   readonly message: string
   readonly remedy: string
   readonly exitCode: number
 }
 
-/** The items on which a verb acts. */
 export interface Targets {
   readonly names: ReadonlyArray<string>
   /** Only items with all of these labels. Without names: all items with these labels. */
@@ -334,5 +332,4 @@ export const linesOf = (verb: DeclaredVerb, value: unknown, world: World, json: 
   ]
 }
 
-/** The daemon's message about a finished command. */
 export const said = ({ message }: Pick<Done, "message">): ReadonlyArray<string> => [plain(message)]

@@ -8,10 +8,7 @@ const debug = Config.Boolean("AGENTD_DEBUG").pipe(
   Effect.orElseSucceed(() => false)
 )
 
-/**
- * Prints the failure, and returns its exit code. `world`: state directory that commands in the remedy must name; null:
- * the default one.
- */
+/** `world`: state directory that commands in the remedy must name; null: the default one. */
 export const reported = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, world: string | null, json: boolean) {
   const explanation = explain(Cause.squash(cause))
   const remedy = HintCommand.inWorld(explanation.remedy, world)

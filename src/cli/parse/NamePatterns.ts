@@ -9,7 +9,6 @@ import { isOf, unstarted } from "../../config/ProjectName.ts"
 import { bare, exact, isLabelled, isPattern, means, type Named } from "../sessions/RowFilter.ts"
 import type { Kind, Targets } from "./DeclaredVerb.ts"
 
-/** Why the names could not be resolved. */
 export interface Unclear {
   readonly message: string
   readonly remedy: string

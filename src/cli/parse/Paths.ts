@@ -35,7 +35,7 @@ const environment = Config.all({
   home: Config.String("HOME").pipe(Config.withDefault(homedir()))
 })
 
-/** Computes the paths. `chosen`: the value of --state, relative to the working directory. */
+/** `chosen`: the value of --state, relative to the working directory. */
 export const resolve = (chosen: Option.Option<string>): Effect.Effect<Paths> =>
   Effect.map(Effect.orDie(environment), ({ configHome, home, runtime, stateHome }) => {
     const places = placesOf(

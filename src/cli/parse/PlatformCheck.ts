@@ -3,9 +3,7 @@ import { Effect } from "effect"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 
-/**
- * The error if a daemon cannot run on this platform; undefined if it can. See "macOS and others" in docs/install.md.
- */
+/** Undefined if a daemon can run there. See "macOS and others" in docs/install.md. */
 export const objectionTo = (platform: NodeJS.Platform): VerbFailed | undefined =>
   platform === "linux"
     ? undefined
@@ -15,7 +13,6 @@ export const objectionTo = (platform: NodeJS.Platform): VerbFailed | undefined =
         exitCode: ExitCode.failed
       })
 
-/** Fails if a daemon cannot run on this operating system. */
 export const supported: Effect.Effect<void, VerbFailed> = Effect.suspend(() => {
   const objection = objectionTo(process.platform)
   return objection === undefined ? Effect.void : Effect.fail(objection)

@@ -4,7 +4,7 @@ import { Span } from "../../config/Span.ts"
 
 const decodeSpan = Schema.decodeUnknownOption(Span)
 
-/** Parses a duration to ms. Throws if the text is not a duration. */
+/** Returns ms. Throws if the text is not a duration. */
 export const spanOf = (text: string): number => {
   const span = decodeSpan(text)
   if (Option.isNone(span)) throw new Error('Expected a duration such as 90s, 10m or "2 hours"')

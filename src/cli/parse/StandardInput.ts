@@ -15,7 +15,7 @@ const tooLong = new VerbFailed({
   exitCode: ExitCode.failed
 })
 
-/** Reads standard input. Fails if the input is longer than the maximum length of a text. */
+/** Fails if the input is longer than the maximum length of a text. */
 const readInput = Effect.gen(function* () {
   const stdio = yield* Stdio.Stdio
   const parts = yield* stdio.stdin.pipe(

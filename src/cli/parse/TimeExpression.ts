@@ -15,7 +15,7 @@ export type TimeExpression =
   /** Midnight at the beginning of the day that is `back` days ago. */
   | { readonly _tag: "Day"; readonly back: number }
 
-/** Resolves the moment to ms since the epoch. */
+/** Returns ms since the epoch. */
 export const atOf = (moment: TimeExpression, now: number): number => {
   const day = new Date(now)
   const midnight = (back: number) => new Date(day.getFullYear(), day.getMonth(), day.getDate() - back).getTime()

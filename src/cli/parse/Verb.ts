@@ -27,7 +27,6 @@ const Json = GlobalFlag.Setting("json")({
   )
 })
 
-/** Loads the code of a verb, then runs it. */
 export const verb =
   <I, A, E, R>(load: () => Promise<{ readonly run: (input: I) => Effect.Effect<A, E, R> }>) =>
   (input: I) =>
@@ -78,6 +77,6 @@ export const agent = Argument.String("agent").pipe(
   Argument.withDescription("The agent: its name in this project, or project/agent")
 )
 
-/** Declares a flag whose value `of` parses; `of` throws if the value is invalid. */
+/** `of` throws if the value is invalid. */
 export const readFlag = <A>(name: string, [metavar, description]: readonly [string, string], of: (text: string) => A) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.mapTryCatch(of, messageOf))

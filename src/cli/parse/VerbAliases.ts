@@ -37,7 +37,7 @@ const MEANT: { readonly [word: string]: string } = {
   usage: "cost"
 }
 
-/** The remedy for an unknown verb. Undefined if the word is not in MEANT. */
+/** Undefined if the word is not in MEANT. */
 export const meant = (word: string): string | undefined => {
   const found = Object.hasOwn(MEANT, word) ? MEANT[word]! : undefined
   if (found === undefined) return undefined

@@ -6,7 +6,6 @@ import { confirm } from "../parse/Confirm.ts"
 import { Invocation } from "../parse/Invocation.ts"
 import { plain } from "../render/Output.ts"
 
-/** The consequences that the user should know before the answer. */
 const factOf = (action: "close" | "archive", found: ConversationInfo): string => {
   const { agents, conversation, project, turnsActive } = found
   const turns = turnsActive === 0 ? "" : ` ${turnsActive} ${turnsActive === 1 ? "turn is" : "turns are"} in progress.`
