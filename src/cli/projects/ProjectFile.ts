@@ -39,7 +39,7 @@ const io = (path: string) => (error: PlatformError.PlatformError) =>
 
 export const replace = (path: string, text: string) => Effect.mapError(written(path, text), io(path))
 
-/** Fails if a project's name is invalid. `command`: the command line with a valid name, for the remedy. */
+/** `command`: the command line with a valid name, for the remedy. */
 export const checkName = (name: string, command: (name: string) => string) =>
   slug(name) === name
     ? Effect.void
@@ -51,7 +51,7 @@ export const checkName = (name: string, command: (name: string) => string) =>
         })
       )
 
-/** Writes the name into the file; returns the file's text before and after. */
+/** Returns the file's text before and after. */
 export const rename = Effect.fnUntraced(function* (path: string, name: string) {
   const fs = yield* FileSystem.FileSystem
   const before = yield* Effect.mapError(fs.readFileString(path), io(path))

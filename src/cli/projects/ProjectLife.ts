@@ -18,7 +18,7 @@ const asProject = <E>(error: E): E | CommandRefused => {
   return refuse("not_found", `There is no project ${name}.`, `${meant}List all projects: agentd project ls`)
 }
 
-/** The project with this name and its agents. If the name is empty: the project of this folder. */
+/** If the name is empty: the project of this folder. */
 export const find = Effect.fnUntraced(function* (name: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) =>

@@ -21,7 +21,6 @@ export interface Input {
   readonly force: boolean
 }
 
-/** The consequences for the question to the user: what ends with the project, and what remains. */
 export const factOf = (
   { config, conversation, project }: Pick<ConversationInfo, "config" | "conversation" | "project">,
   agents: ReadonlyArray<AgentInfo>,

@@ -11,7 +11,7 @@ import { maybe, off, verb, yes, readFlag } from "../parse/Verb.ts"
 
 const name = Argument.String("project").pipe(Argument.withDescription("The project's name, or its conversation's id"))
 
-/** The command `project stop`. If agents work, it asks the user first, unless --yes was passed. */
+/** Asks the user first if agents work, unless --yes was passed. */
 const stopping = commandOf(stop, {
   before: ({ names, yes }) =>
     yes || !isOne({ names })

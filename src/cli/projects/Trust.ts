@@ -56,7 +56,6 @@ const byHash = Effect.fnUntraced(function* (hash: string) {
   yield* print(project, () => said(project))
 })
 
-/** Shows the change, and applies it if the user agrees. */
 const decide = Effect.fnUntraced(function* (change: ConfigChangeInfo, hash: string) {
   const { colour, interactive, json } = yield* Invocation
   yield* print(change, () => ConfigRows.change(change, colour))

@@ -26,7 +26,7 @@ const fieldOf = (value: Value): string => {
 /** A time in ISO format, which spreadsheets and scripts can read. `at`: ms since the epoch. */
 export const moment = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())
 
-/** The lines of the CSV, without line ends. */
+/** Without line ends. */
 export const csv = <R>(fields: ReadonlyArray<Field<R>>, rows: ReadonlyArray<R>): ReadonlyArray<string> => [
   fields.map(({ name }) => fieldOf(name)).join(","),
   ...rows.map((row) => fields.map(({ of }) => fieldOf(of(row))).join(","))

@@ -62,6 +62,6 @@ export const explain = (error: unknown): ErrorText => {
 
 const REPORT = "Run the command again with AGENTD_DEBUG=1 to see the details. If the error is in agentd, report it."
 
-/** The text that is printed for an error: two lines, or one line of JSON. */
+/** Two lines, or one line of JSON. */
 export const told = ({ code, exitCode, message, remedy, tag }: ErrorText, json: boolean): string =>
   json ? jsonOf({ error: tag, code, message, remedy, exitCode }) : `agentd: ${message}\n  → ${remedy}`

@@ -13,7 +13,6 @@ const variables = Config.all(
   )
 )
 
-/** True if the terminal shows only ASCII. */
 export const asciiOnly: Effect.Effect<boolean> = variables.pipe(
   Effect.map((all) => {
     const values = new Map(all)

@@ -79,7 +79,7 @@ const GAP = "  "
 /** Default width of the last column. It has the most important text, so other columns are dropped first. */
 const LAST_COLUMN = 32
 
-/** Formats headings and rows as columns. The last column gets the remaining width. */
+/** The last column gets the remaining width. */
 export const table = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Cell>>,

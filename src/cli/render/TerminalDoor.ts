@@ -18,7 +18,7 @@ const own = new RegExp(`^${OURS}$`, "u")
 
 const markOf = (character: string): string => `\\u{${character.codePointAt(0)!.toString(16)}}`
 
-/** Makes a text safe to print. `colour`: whether agentd's own colours are kept. */
+/** `colour`: whether agentd's own colours are kept. */
 export const through = (text: string, colour: boolean): string =>
   text.replaceAll(colour ? coloured : plainly, (found) => (own.test(found) ? found : markOf(found)))
 

@@ -129,7 +129,6 @@ const groupsOf = ({ labels = [], project, word }: BoardRow, by: By): ReadonlyArr
   return labels.length === 0 ? ["no label"] : labels
 }
 
-/** Lines with a heading for each group, and its rows below. */
 const grouped = (
   rows: ReadonlyArray<BoardRow>,
   lines: ReadonlyArray<ReadonlyArray<string>>,

@@ -66,7 +66,7 @@ const environmentOf = ({ folder }: Places, env: { readonly [name: string]: strin
   }
 }
 
-/** Runs a program to its end; fails with its error output. */
+/** Fails with the program's error output. */
 const ran = Effect.fnUntraced(function* (at: Places, [program = "", ...args]: ReadonlyArray<string>) {
   const { env } = yield* Entry
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
@@ -92,7 +92,6 @@ const ran = Effect.fnUntraced(function* (at: Places, [program = "", ...args]: Re
   if (Number(code) !== 0) return yield* broken(plain(stderr.trim()))
 })
 
-/** Runs agentd with the demo's state directory. */
 const agentd = Effect.fnUntraced(function* (at: Places, ...args: ReadonlyArray<string>) {
   const { command } = yield* Entry
   yield* ran(at, [...command, "--state", at.state, ...args])

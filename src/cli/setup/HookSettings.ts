@@ -138,7 +138,6 @@ const groupOf = (handler: JsonObject, before: keyof typeof matchers): JsonObject
 
 const kindOf = (value: Json): string => (value === null ? "null" : isList(value) ? "a list" : typeof value)
 
-/** Fields of the settings that cannot contain agentd's hooks. */
 const misfits = (settings: JsonObject): ReadonlyArray<Misfit> => {
   const hooks = own(settings, "hooks")
   if (hooks === undefined) return []
@@ -276,7 +275,6 @@ export const obstacles = (settings: JsonObject, port: number | undefined): Reado
   ]
 }
 
-/** Content and formatting of a settings file. */
 export interface Document {
   readonly settings: JsonObject
   readonly style: { readonly indent: string; readonly newline: string; readonly bom: boolean; readonly end: string }

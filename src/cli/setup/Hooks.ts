@@ -56,7 +56,6 @@ export const installedFor = Effect.fnUntraced(function* (state: string) {
   return found.text.includes(JSON.stringify(state).slice(1, -1)) ? file : undefined
 })
 
-/** Removes agentd's hooks from a file. */
 export const takeOut = SettingsFile.uninstall
 
 const projectFile = NodePath.resolve(".claude", "settings.local.json")
@@ -123,7 +122,6 @@ const planOf = Effect.fnUntraced(function* (approvals: boolean, http: boolean) {
     : plan
 })
 
-/** A sentence that says where permission requests are answered. */
 const answered = (approvals: boolean): string =>
   approvals
     ? "Permission requests can also be answered with agentd approve and deny (to turn this off: --no-approvals)."

@@ -19,7 +19,7 @@ const INSTRUCTIONS: { readonly [role in Role]: string } = {
   planner: "Make small tasks, each with a way to check that it is done. Read the project before you plan."
 }
 
-/** The backend for an agent program. `reads`: the agent may only read, and must change nothing. */
+/** `reads`: the agent may only read, and must change nothing. */
 export const backendOf = ({ id, key, program }: Pick<Found, "id" | "key" | "program">, reads: boolean): object => {
   switch (id) {
     case "claude":

@@ -4,16 +4,13 @@ import * as fs from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Entry } from "../parse/Invocation.ts"
 
-/** How this program was installed. `root`: folder of its package. */
+/** `root`: folder of the program's package. */
 type Installation =
   | { readonly _tag: "Npm"; readonly root: string; readonly prefix: string }
   | { readonly _tag: "Clone"; readonly root: string }
   | { readonly _tag: "Other"; readonly root: string }
 
-/**
- * Finds out how the program was installed. Pure. `script`: real path of the program. `hasSources`: whether a folder
- * contains agentd's sources.
- */
+/** Pure. `script`: real path of the program. `hasSources`: whether a folder contains agentd's sources. */
 export const installationOf = (script: string, hasSources: (root: string) => boolean): Installation => {
   const root = dirname(dirname(script))
   const modules = dirname(root)

@@ -34,10 +34,7 @@ const segmentsIn = (store: string): Segments | undefined => {
   }
 }
 
-/**
- * Lists the segments. `keep`: the setting keepLog in the user's current config file, applied or not; undefined: all
- * segments are kept.
- */
+/** `keep`: the setting keepLog in the user's current config file, applied or not; undefined: all segments are kept. */
 export const look = Effect.fnUntraced(function* (store: string, keep: Kept | undefined) {
   const now = yield* Clock.currentTimeMillis
   return yield* Effect.try({

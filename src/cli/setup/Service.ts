@@ -86,7 +86,7 @@ const credentialsOf = Effect.fnUntraced(function* (given: ReadonlyArray<string>)
   })
 })
 
-/** Runs a systemd tool. If the tool fails, the error contains its output. */
+/** If the tool fails, the error contains its output. */
 const ordered = Effect.fnUntraced(function* (words: ReadonlyArray<string>, remedy: string) {
   const { code, stderr } = yield* Unit.tool(words)
   if (code !== 0) return yield* failed(`${words.join(" ")} failed: ${plain(stderr) || `exit code ${code}`}`, remedy)

@@ -86,7 +86,7 @@ const showing = Effect.fnUntraced(function* (client: Client, name: string, seen:
   return ApprovalView.lines(asked, columns).map((text): Line => ({ text, colour: "cyan" }))
 })
 
-/** Runs a typed command, and returns the lines of its answer. Fails only if the daemon cannot be reached. */
+/** Returns the lines of the answer. Fails only if the daemon cannot be reached. */
 const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo, seen: Seen) {
   const { caller, paths } = yield* Invocation
   const name = `${agent.project}/${agent.agent}`
@@ -157,7 +157,7 @@ interface Place {
   readonly typed: (enter: (line: string) => Effect.Effect<boolean>) => Effect.Effect<void>
 }
 
-/** Prints plain lines. Standard input is read only if `fromStdin` is set. */
+/** Standard input is read only if `fromStdin` is set. */
 const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
   const { colour } = yield* Invocation
   const { stdin } = yield* Stdio.Stdio

@@ -351,7 +351,7 @@ const drawFoot = (brush: Brush, state: BoardState): void => {
   }
 }
 
-/** Draws a box over the page, and returns the position of the box's content. */
+/** Returns the position of the box's content. */
 const drawBox = (
   brush: Brush,
   title: string,

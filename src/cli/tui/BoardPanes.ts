@@ -105,7 +105,7 @@ const timeline = Effect.fnUntraced(function* (client: Client, row: BoardRow, cal
   }))
 })
 
-/** Loads the lines of a pane. An error is returned as a line. */
+/** An error is returned as a line. */
 export const lines = (client: Client, row: BoardRow, pane: Pane, caller: Caller, now: number): Effect.Effect<Lines> => {
   const asked = {
     why: () => why(client, row, caller, now),

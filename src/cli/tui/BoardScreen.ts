@@ -66,7 +66,7 @@ const notify = (row: BoardRow) =>
 /** How the user left the board: to quit, or to open a row and come back. */
 type Left = { readonly _tag: "Quit" } | { readonly _tag: "Open"; readonly row: BoardRow }
 
-/** Runs the act of a key, and returns the message to show. */
+/** Returns the message to show. */
 const doing = Effect.fnUntraced(function* (client: Client, act: Extract<Act, { _tag: "Send" | "Answer" | "Do" }>) {
   const { caller } = yield* Invocation
   switch (act._tag) {
@@ -151,7 +151,6 @@ const hearing = (place: Place) =>
     yield* Effect.sleep(AGAIN)
   }).pipe(Effect.forever)
 
-/** Runs an act: loads from the daemon, or sends it a command. */
 const perform = Effect.fnUntraced(function* (place: Place, act: Act) {
   const { caller, paths } = yield* Invocation
   const { left, state } = place

@@ -82,7 +82,7 @@ const one = (text: string): { readonly took: number; readonly input?: Input | un
   return { took: character.length, input: key === undefined ? undefined : { _tag: "Key", key } }
 }
 
-/** Decodes input chunk by chunk. A paste can be split between chunks anywhere. */
+/** A paste can be split between chunks anywhere. */
 export class TerminalKeys {
   private paste: string | undefined = undefined
 
