@@ -154,7 +154,6 @@ export type ConversationConfig = typeof ConversationConfig.Type
 
 const Schema$ = optional(Schema.String, "The JSON Schema of this file, for editors: see `agentd schema`.")
 
-/** A reference to an agent, with its path in the file. */
 interface Named {
   readonly path: ReadonlyArray<PropertyKey>
   readonly name: string | undefined

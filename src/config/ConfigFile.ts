@@ -220,7 +220,7 @@ const readError =
 
 const textOf = (path: string) => Effect.mapError(OwnFile.readText(path, MAX_BYTES), readError(path))
 
-/** Reads a project's file, by its absolute path. */
+/** `path` must be absolute. */
 export const load = (path: string) => Effect.map(read(path), ({ config }) => config)
 
 export const read = Effect.fn("ConfigFile.read")(function* (path: string) {

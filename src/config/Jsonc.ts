@@ -13,9 +13,7 @@
 export interface Node {
   readonly offset: number
   readonly value: unknown
-  /** The members of an object, by key. */
   readonly members?: ReadonlyMap<string, Member>
-  /** The items of an array. */
   readonly items?: ReadonlyArray<Node>
 }
 

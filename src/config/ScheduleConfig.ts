@@ -25,7 +25,7 @@ const SendConfig = Schema.Struct({
   text: described(Word, "Text of the message.")
 })
 
-/** A goal that a schedule submits. Omitted settings come from `goals`. */
+/** Omitted settings come from `goals`. */
 const ScheduledGoal = Schema.Struct({
   text: described(Word, "What is to be achieved."),
   planner: optional(Name, "The agent that writes its plan. Default: goals.planner."),

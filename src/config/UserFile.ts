@@ -18,7 +18,7 @@ export interface Place {
 export interface Look {
   /** The config in force. */
   readonly config: UserConfig
-  /** The text of the file; undefined if the file cannot be used. */
+  /** Undefined if the file cannot be used. */
   readonly text: string | undefined
   readonly trouble: ConfigError | undefined
 }

@@ -112,8 +112,7 @@ export const fewFiles = (): string | undefined => {
 }
 
 /**
- * Starts the daemon as a detached process. Uses Node directly, because a ChildProcess of Effect ends with its scope,
- * and the daemon must outlive this process.
+ * Uses Node directly, because a ChildProcess of Effect ends with its scope, and the daemon must outlive this process.
  */
 export const detach = ({
   command: [program = "", ...args],

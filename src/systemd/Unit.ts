@@ -171,7 +171,7 @@ export const lingers = (user: string) =>
     Effect.orElseSucceed(() => false)
   )
 
-/** Starts the service and returns when it reports that it is ready. A running service is left alone. */
+/** Returns when the service reports that it is ready. A running service is left alone. */
 export const start = Effect.fn("Unit.start")(function* (service: Service) {
   const file = `${service.unit}.service`
   const before = yield* status(service.unit)

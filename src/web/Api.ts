@@ -29,7 +29,6 @@ export interface Me {
 }
 export const me = (): Promise<Me> => read("/access/me")
 export const glimpse = (): Promise<InitialBoard | null> => read("/glimpse")
-/** Reports foreign service workers to the daemon. */
 export const tellWorkers = (foreign: ReadonlyArray<string>) =>
   Pairing.ask("/access/workers", { method: "POST", body: JSON.stringify({ foreign }) })
 /** Fetches a file of the page, with the daemon's proof that the file is its own. */

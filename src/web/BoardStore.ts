@@ -38,7 +38,7 @@ export const link = signal<Link>({ state: "opening", since: Date.now() })
 export const right = signal<"view" | "act" | undefined>(undefined)
 export const mayAct = computed(() => right.value === "act")
 
-/** Stores a row. Returns true if the order of the rows might have changed. */
+/** Returns true if the order of the rows might have changed. */
 const take = (row: BoardRow): boolean => {
   const held = rows.get(row.id)
   if (held === undefined) {

@@ -33,7 +33,6 @@ const inOneLine = (children: ComponentChildren): ComponentChildren =>
       ? (children as ReadonlyArray<ComponentChild>).map(inOneLine)
       : children
 
-/** Whether the element shows line breaks. */
 const keepsLines = (type: string, props: { readonly [name: string]: unknown }): boolean =>
   type === "pre" || type === "textarea" || /(^| )told( |$)/.test(String(props["class"] ?? ""))
 

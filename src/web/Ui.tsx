@@ -87,7 +87,7 @@ export const RowTitle = ({ row }: { readonly row: BoardRow }) => (
   </>
 )
 
-/** The age of something. It updates itself; nothing around it is rendered again. */
+/** Updates itself; nothing around it is rendered again. */
 export const Since = ({ at }: { readonly at: number }) =>
   at === 0 ? (
     <span class="num faint" />

@@ -53,10 +53,7 @@ const opens = (right: Right | undefined, needs: Needs): boolean =>
 const noRight = (error: string, remedy: string, status: 401 | 403 = 403) =>
   refusal("not_allowed", error, remedy, "authorization", status)
 
-/**
- * Checks a request. Undefined: the request is accepted. `right`: the right of the token, or of the page with a valid
- * proof.
- */
+/** Undefined: the request is accepted. `right`: the right of the token, or of the page with a valid proof. */
 export const turnAway = (
   door: Authorization,
   headers: Headers,

@@ -185,7 +185,6 @@ const wayOf = Effect.fnUntraced(function* (path: string) {
   return "node"
 })
 
-/** The folder of the scripts, and the daemon's socket. */
 interface Place {
   readonly folder: string
   readonly socket: string

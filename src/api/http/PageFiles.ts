@@ -76,10 +76,7 @@ const respond = (content: Uint8Array, name: string, cache: string) =>
     }
   })
 
-/**
- * Serves a file. `tag`: the tag of the content that the page expects; if it matches, the browser may cache the file
- * permanently.
- */
+/** `tag`: the tag of the content that the page expects; if it matches, the browser may cache the file permanently. */
 export const file = (
   files: PageFiles,
   name: string,

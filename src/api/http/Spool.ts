@@ -62,9 +62,7 @@ export const entryOf = (event: unknown): string => `as=event\n\n${JSON.stringify
 
 const FIELDS = new Set(["as", "pid", "plate", "run"])
 
-/**
- * Parses a spool file. `at`: when the file was written, ms since the epoch. Undefined: the text is not a spool entry.
- */
+/** `at`: when the file was written, ms since the epoch. Undefined: the text is not a spool entry. */
 export const parse = (text: string, at: number): Kept | undefined => {
   const gap = text.indexOf("\n\n")
   if (gap < 0) return undefined

@@ -52,7 +52,7 @@ const create = Effect.fnUntraced(function* (path: string) {
   )
 })
 
-/** The token of that level; created if it does not exist. */
+/** Creates the token if it does not exist. */
 export const read = Effect.fnUntraced(function* (state: string, level: Secret) {
   const fs = yield* FileSystem.FileSystem
   const path = fileOf(state, level)

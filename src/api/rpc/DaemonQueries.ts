@@ -201,8 +201,8 @@ const partsNamed = Effect.fnUntraced(function* (name: string | null) {
 })
 
 /**
- * Ends the daemon. `keep`: another daemon will follow. An agent may not request that if its own run would end: nobody
- * might start the next daemon, or the turn would restart it again and again.
+ * `keep`: another daemon will follow. An agent may not request that if its own run would end: nobody might start the
+ * next daemon, or the turn would restart it again and again.
  */
 const shutdown = Effect.fnUntraced(function* (reason: string, by: string, keep: boolean) {
   const daemon = yield* DaemonControl

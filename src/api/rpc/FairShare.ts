@@ -47,7 +47,7 @@ export class FairShare<Owner, A> {
     return gone
   }
 
-  /** Forgets a piece. Returns false if the piece was unknown. */
+  /** Returns false if the piece was unknown. */
   drop(owner: Owner, piece: A): boolean {
     const held = this.owners.get(owner)
     const size = held?.pieces.get(piece)

@@ -32,10 +32,7 @@ const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
       ])
 ]
 
-/**
- * Registers the project. If the daemon rejects the file, this process loads the file to get the exact error and exit
- * code.
- */
+/** If the daemon rejects the file, this process loads the file to get the exact error and exit code. */
 const register = Effect.fnUntraced(function* (config: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) => client.Register({ config, trust: null, caller })).pipe(

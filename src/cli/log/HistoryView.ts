@@ -164,7 +164,6 @@ export class HistoryView {
     if (this.rowsByKey.size > this.most && oldest !== undefined) this.rowsByKey.delete(oldest)
   }
 
-  /** Updates the status and detail of the rows with these message ids. */
   private settle(stream: string, ids: ReadonlyArray<string>, word: Word, detail: string): void {
     for (const id of ids) {
       const row = this.rowsByKey.get(`${stream}/${id}`)

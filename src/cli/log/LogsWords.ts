@@ -15,9 +15,6 @@ export const levelOf = (text: string): number | undefined => {
   return Object.hasOwn(HABITS, word) ? HABITS[word] : undefined
 }
 
-/**
- * Parses a pattern. As in journalctl, a pattern without capital letters ignores case. Undefined: the pattern is
- * invalid.
- */
+/** As in journalctl, a pattern without capital letters ignores case. Undefined: the pattern is invalid. */
 export const patternOf = (text: string): RegExp | undefined =>
   attempt(() => new RegExp(text, text === text.toLowerCase() ? "iu" : "u"))

@@ -37,7 +37,7 @@ const failure = (id: Id, { code, message }: RpcError) => ({ jsonrpc: "2.0", id, 
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Answers a message; undefined if the message needs no answer. */
+/** Undefined if the message needs no answer. */
 const answer = <R>(message: unknown, handle: Handler<R>): Effect.Effect<object | undefined, never, R> => {
   if (!isObject(message)) {
     return Effect.succeed(failure(null, { code: CODES.invalid, message: "A request must be a JSON object." }))
@@ -101,7 +101,7 @@ export class Lines {
 
 const parse = (text: string): unknown => attempt(() => JSON.parse(text))
 
-/** The answer to a line; undefined if the line needs no answer. */
+/** Undefined if the line needs no answer. */
 const respond = Effect.fnUntraced(function* <R>(line: Line, handle: Handler<R>) {
   if (line._tag === "TooLong") {
     return failure(null, { code: CODES.invalid, message: `A line can have at most ${MAX_LINE} characters.` })

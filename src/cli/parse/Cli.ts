@@ -482,7 +482,7 @@ const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   return [...args.slice(0, verb + 1), "--", ...args.slice(verb + 1)]
 }
 
-/** Runs one command line, and returns its exit code. The effect fails only if it is interrupted. */
+/** Returns the exit code. The effect fails only if it is interrupted. */
 export const run = (given: ReadonlyArray<string>) => {
   const { args: present, note } = Renamed.present(VerbAliases.asFlags(given))
   const args = withProgram(Renamed.asOneWord(present))

@@ -56,7 +56,7 @@ const onDay = (text: string): FutureTime | undefined => {
   return weekday === -1 ? undefined : { _tag: "Clock", seconds, weekday }
 }
 
-/** Parses a future time; undefined if the text has none of the known forms. */
+/** Undefined if the text has none of the known forms. */
 export const parse = (given: string): FutureTime | undefined => {
   const text = given.trim().toLowerCase()
   const day = onDay(text)

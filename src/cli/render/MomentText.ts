@@ -24,7 +24,7 @@ const clockOf = (text: string): number | undefined => {
 /** A duration such as `2 hours ago`, without the word "ago". */
 const agoOf = (text: string): string => (/\sago$/.test(text) ? text.slice(0, -"ago".length).trimEnd() : text)
 
-/** Parses a point in time; undefined if the text has none of the known forms. */
+/** Undefined if the text has none of the known forms. */
 export const parse = (given: string): TimeExpression | undefined => {
   const text = given.trim().toLowerCase()
   if (text === "now") return { _tag: "Ago", millis: 0 }

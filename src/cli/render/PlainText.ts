@@ -21,7 +21,7 @@ export const troubleIn = (text: string): { readonly message: string; readonly re
   }
 }
 
-/** Decodes bytes as text; returns an error if they are not plain text. */
+/** Returns an error if the bytes are not plain text. */
 export const decoded = (bytes: Uint8Array): string | { readonly message: string; readonly remedy: string } => {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes)

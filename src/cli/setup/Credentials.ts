@@ -2,10 +2,7 @@
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
 
-/**
- * Reads the credentials in a folder. Only names that look like a variable (ANTHROPIC_API_KEY) are read. `folder`:
- * undefined if systemd passed none.
- */
+/** Only names that look like a variable (ANTHROPIC_API_KEY) are read. `folder`: undefined if systemd passed none. */
 export const credentials = Effect.fnUntraced(function* (folder: string | undefined) {
   if (folder === undefined) return {}
   const fs = yield* FileSystem.FileSystem

@@ -288,7 +288,7 @@ const revive = (_key: string, value: unknown, context: { readonly source?: strin
 
 export const NEW: Document = { settings: {}, style: { indent: "  ", newline: "\n", bom: false, end: "\n" } }
 
-/** Parses a settings file; undefined if the text is not a JSON object. */
+/** Undefined if the text is not a JSON object. */
 export const read = (text: string): Document | undefined => {
   const bom = text.startsWith("\uFEFF")
   const body = bom ? text.slice(1) : text
@@ -328,7 +328,7 @@ const changes = (
     .map((event) => [["hooks", event], own(to, event)])
 }
 
-/** Applies a change. The library finds the position; the value is formatted here in the file's own style. */
+/** The library finds the position; the value is formatted here in the file's own style. */
 const change = (text: string, path: JSONPath, value: Json | undefined, { indent, newline }: Document["style"]) => {
   const edits = modify(text, path, value, {})
   if (value === undefined) return applyEdits(text, edits)

@@ -24,9 +24,9 @@ const BACKUP = ".before-agentd"
 const OWNER_ONLY = 0o600
 
 export interface Found {
-  /** Real path of the file, with links resolved. */
+  /** Links are resolved. */
   readonly path: string
-  /** Content of the file; undefined if the file does not exist. */
+  /** Undefined if the file does not exist. */
   readonly text: string | undefined
   readonly mode: number
   readonly document: HookSettings.Document

@@ -215,7 +215,7 @@ export const find = Effect.fnUntraced(function* (options: Options) {
   } satisfies Found
 })
 
-/** Removes a leftover. Returns the reason if it is kept: a work tree or branch is checked again first. */
+/** Returns the reason if the leftover is kept: a work tree or branch is checked again first. */
 export const remove = Effect.fnUntraced(function* ({ branch, path, spec }: Leftover, state: string) {
   if (branch !== undefined) {
     return yield* Effect.match(Worktree.removeBranch(join(state, STORES), branch), {

@@ -190,7 +190,7 @@ const performing = (place: Place) =>
     Effect.forever
   )
 
-/** Handles typed input. After a key, a page is drawn immediately; only news of the daemon is collected. */
+/** After a key, a page is drawn immediately; only news of the daemon is collected. */
 const typing = (place: Place) => {
   const { acts, state, terminal } = place
   const keys = new TerminalKeys()

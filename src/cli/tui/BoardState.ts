@@ -224,7 +224,7 @@ export class BoardState {
     }
   }
 
-  /** Scrolls the pane; down if `lines` is positive. */
+  /** Down if `lines` is positive. */
   scrollPane(lines: number): void {
     this.paneTop = Math.max(0, this.paneTop + (STORIES.has(this.pane) ? -lines : lines))
   }
