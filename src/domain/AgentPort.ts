@@ -16,10 +16,7 @@ export interface Address {
 }
 
 export interface AgentMessage {
-  /**
-   * Message id, chosen by the sender. If the sender repeats a message after a crash, it uses the same id; the agent
-   * ignores the repetition.
-   */
+  /** Chosen by the sender. A message repeated after a crash has the same id; the agent ignores the repetition. */
   readonly messageId: string
   /** Name of the sender: a login, `agent:<name>`, `channel:<name>`, `plan:<id>` or `schedule:<name>`. */
   readonly from: string
@@ -43,9 +40,7 @@ export type TurnOutcome = "completed" | "interrupted" | "error"
 export type Fate =
   | { readonly _tag: "Unknown" }
   | { readonly _tag: "Waiting" }
-  /**
-   * A turn is processing the message (`begun` is true), or agentd is starting a run for that turn (`begun` is false).
-   */
+  /** A turn is processing the message. `begun` is false: agentd is still starting the run for that turn. */
   | { readonly _tag: "Carried"; readonly turnId: string; readonly begun: boolean }
   /**
    * The turn that processed the message has ended. If the turn was lost, or ended because of a quota, the message is
@@ -71,9 +66,7 @@ export interface Member extends Address {
   readonly busy: boolean
   /** True: the budget of the agent or of its conversation is exceeded. */
   readonly spent: boolean
-  /**
-   * The agent's next run starts no earlier than this time, in ms since the epoch. Undefined: no earliest time is known.
-   */
+  /** In ms since the epoch: the agent's next run starts no earlier. Undefined: no earliest time is known. */
   readonly restsUntil?: number | undefined
   /**
    * Set if the agent cannot continue without the user. `text` says what the agent needs and names the command. `since`
@@ -92,18 +85,13 @@ export interface Member extends Address {
 /** A report about an agent, sent after the fact was committed to the log. */
 export type AgentReport = Address & {
   readonly eventId: number
-  /**
-   * Reference to the reported rune, for runes that this report causes. Null in an `Active` report, which has no rune.
-   */
+  /** The reported rune, for runes that this report causes. Null in an `Active` report, which has no rune. */
   readonly cause: Cause | null
   /** When the reported fact happened, in ms since the epoch. */
   readonly at: number
 } & (
     | { readonly _tag: "TurnStarted"; readonly turnId: string; readonly messageIds: ReadonlyArray<string> }
-    /**
-     * The agent is alive: it sent output, a tool call, or the progress or result of a tool call. At most one report per
-     * second and agent.
-     */
+    /** The agent is alive: it sent output or an event of a tool call. At most one report per second and agent. */
     | { readonly _tag: "Active"; readonly turnId: string }
     | {
         readonly _tag: "TurnEnded"
@@ -119,10 +107,7 @@ export type AgentReport = Address & {
     /** The agent is started, idle and reachable. The report is repeated after a restart of the daemon. */
     | { readonly _tag: "Online" }
     | { readonly _tag: "Offline"; readonly reason: string; readonly how: Departure }
-    /**
-     * A report that the agent made about its work, with a tool of `agentd mcp`. `turnId` is the turn in which the agent
-     * made the report.
-     */
+    /** A report that the agent made about its work in that turn, with a tool of `agentd mcp`. */
     | ({ readonly _tag: "Reported"; readonly turnId: string | null } & Report)
     | { readonly _tag: "Idle" }
   )
@@ -130,12 +115,9 @@ export type AgentReport = Address & {
 export class AgentPort extends Context.Service<
   AgentPort,
   {
-    /** Sends a message to an agent. When `post` returns, the message is durable. */
+    /** When `post` returns, the message is durable. */
     readonly post: (to: Address, message: AgentMessage) => Effect.Effect<{ readonly eventId: number }, CommandRefused>
-    /**
-     * Withdraws queued messages: all of them or none. Returns false if a turn is processing or has processed one of
-     * them.
-     */
+    /** Withdraws queued messages: all or none. False: a turn is processing or has processed one of them. */
     readonly withdraw: (to: Address, messageIds: ReadonlyArray<string>) => Effect.Effect<boolean, CommandRefused>
     readonly fate: (to: Address, messageId: string) => Effect.Effect<Fate, CommandRefused>
     /**
@@ -149,15 +131,9 @@ export class AgentPort extends Context.Service<
      */
     readonly steer: (to: Address, message: AgentMessage) => Effect.Effect<void, CommandRefused>
     readonly members: (conversation: string) => Effect.Effect<ReadonlyArray<Member>>
-    /**
-     * Whether every open tool call of the agent's current turn waits for the user. If the function is not implemented,
-     * the answer is no.
-     */
+    /** Whether every open tool call of the agent's current turn waits for the user. Not implemented: no. */
     readonly waits?: (to: Address) => boolean
-    /**
-     * Reports of all conversations that are made after the subscription. A slow reader can miss `Active` reports, but
-     * no others.
-     */
+    /** Reports of all conversations made after the subscription. A slow reader can miss only `Active` reports. */
     readonly reports: Stream.Stream<AgentReport>
     /** Waits until the daemon has read the log and restored every agent in the log. */
     readonly recovered: Effect.Effect<void>
@@ -168,15 +144,12 @@ export class AgentPort extends Context.Service<
 export interface AgentSession {
   /** The agent, as `project/agent`. */
   readonly agent: string
-  /** Id of the current run; null if no run is alive. */
+  /** Null: no run is alive. */
   readonly runId: string | null
-  /**
-   * Whether the current run has reported `sessionId` and `pid`. Until then, both values are those of the previous run.
-   */
+  /** Whether the current run has reported `sessionId` and `pid`. Until then, both are those of the previous run. */
   readonly isUp: boolean
   /**
-   * Whether the agent's program reports its turns. False: the program reports nothing, and agentd does not track the
-   * sessions that it starts.
+   * Whether the agent's program reports its turns. False: agentd does not track the sessions that the program starts.
    */
   readonly turns: boolean
   readonly sessionId: string | null

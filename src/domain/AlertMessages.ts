@@ -4,7 +4,6 @@ import { Word } from "./BoardMessages.ts"
 
 export const ALERT_STATES = ["waiting", "failed", "sent", "given up", "nobody"] as const
 
-/** An alert: a problem that agentd sends notifications about. */
 export const AlertRow = Schema.Struct({
   /** Time of the newest rune that caused the alert, in ms since the epoch. */
   at: Schema.Finite,
@@ -17,7 +16,6 @@ export const AlertRow = Schema.Struct({
   agent: Schema.NullOr(Schema.String),
   /** The goal that the alert is about, as `project/goal`; null: the alert is not about a goal. */
   goal: Schema.NullOr(Schema.String),
-  /** The subject of the mail. */
   subject: Schema.String,
   reason: Schema.String,
   remedy: Schema.NullOr(Schema.String),
@@ -34,9 +32,7 @@ export const AlertRow = Schema.Struct({
   to: Schema.Array(Schema.String),
   /** Addresses that the mail server rejected. */
   rejected: Schema.Array(Schema.String),
-  /**
-   * When the mail was sent, in ms since the epoch. Null: not sent yet, or the record was deleted because it is too old.
-   */
+  /** In ms since the epoch. Null: not sent yet, or the record was deleted because it is too old. */
   sentAt: Schema.NullOr(Schema.Finite),
   attempts: Schema.Int,
   /** Error message of the last attempt to send the mail; null: it did not fail. */

@@ -12,17 +12,14 @@ export const Reason = Schema.Literals(REASONS)
 export const ROW_KINDS = ["agent", "session", "goal", "channel", "project", "matter"] as const
 
 export const BoardRow = Schema.Struct({
-  /** Id of the row. It does not change while the agent, session, goal or channel exists. */
+  /** Constant while the agent, session, goal or channel exists. */
   id: Schema.String,
   kind: Schema.Literals(ROW_KINDS),
   /** Id of the row's conversation; empty: the row belongs to no conversation. */
   conversation: Schema.String,
   /** Name of the row's project or, for a coding session, of its folder; empty: none. */
   project: Schema.String,
-  /**
-   * Display name without the project: an agent such as `builder`, a channel such as `#reviews`, a goal's id, or a
-   * session's title.
-   */
+  /** Display name without the project: `builder`, `#reviews`, a goal's id, or a session's title. */
   name: Schema.String,
   /** The full name, which commands accept in any folder; empty: no command accepts a name for this row. */
   called: Schema.String,
@@ -38,19 +35,13 @@ export const BoardRow = Schema.Struct({
   restsOn: Schema.Int,
   /** State in the state machine of the row's subject; empty: it has no state machine. */
   state: Schema.String,
-  /**
-   * Ids of the calls and questions that wait for the user, oldest first. The commands `approve` and `answer` accept
-   * these ids.
-   */
+  /** Ids of the calls and questions that wait for the user, oldest first: `approve` and `answer` accept them. */
   asks: Schema.Array(Schema.String),
-  /**
-   * Commands to run if the row needs the user or has failed, the most useful first. Each can be run without changes.
-   */
+  /** Commands to run if the row needs the user or has failed, the most useful first. Each runs without changes. */
   commands: Schema.Array(Schema.Struct({ does: Schema.String, command: Schema.String })),
   role: Schema.String,
   /**
-   * "loop": the agent starts runs without messages. Undefined: the agent runs only when it receives a message, or the
-   * row is not an agent.
+   * "loop": the agent starts runs without messages. Undefined: it runs only on a message, or the row is not an agent.
    */
   mode: Schema.optionalKey(Schema.Literal("loop")),
   /** For a sub-agent: name of the agent that spawned the sub-agent. */
@@ -68,7 +59,6 @@ export const BoardRow = Schema.Struct({
   errors: Schema.NullOr(
     Schema.Struct({ inRow: Schema.Int, maxInRow: Schema.Int, total: Schema.Int, maxTotal: Schema.Int })
   ),
-  /** Number of messages that wait for the agent. */
   inbox: Schema.Int,
   /** For a goal: number of finished tasks (completed, failed or cancelled), and of all tasks. Null: not a goal. */
   progress: Schema.NullOr(Schema.Struct({ done: Schema.Int, all: Schema.Int })),
@@ -89,7 +79,7 @@ export const BoardHead = Schema.Struct({
 })
 export type BoardHead = typeof BoardHead.Type
 
-/** The whole board. Rows that wait for the user come first. */
+/** Rows that wait for the user come first. */
 export const Board = Schema.Struct({ head: BoardHead, rows: Schema.Array(BoardRow) })
 export type Board = typeof Board.Type
 

@@ -26,10 +26,7 @@ export const SHORTEST = 32
 /** Maximum size of an input that a user can approve, in bytes of JSON. The agent must split a larger call. */
 export const MAX_INPUT = 1024 * 1024
 
-/**
- * Returns the hash of a call as hex digits. Undefined: the input cannot be written as JSON, for example because it is
- * nested too deeply.
- */
+/** Hex digits. Undefined: the input cannot be written as JSON, for example because it is nested too deeply. */
 export const hashOf = ({ agent, call, folder, input, run, tool }: HashedCall): string | undefined => {
   try {
     const text = canonical({ agent, call, folder, input: input ?? null, run, tool })
@@ -44,10 +41,7 @@ export const short = (hash: string): string => hash.slice(0, SHORTEST)
 
 export const names = (typed: string, hash: string): boolean => typed.length >= SHORTEST && hash.startsWith(typed)
 
-/**
- * Returns the error for an approval whose hash does not match the call; undefined if the hash matches. `typed`: the
- * hash in the approval. `hash`: the call's hash.
- */
+/** Returns the error for an approval whose hash (`typed`) does not match the call's; undefined: the hashes match. */
 export const refusalOf = (
   id: string,
   typed: string | undefined,

@@ -61,20 +61,14 @@ const textsIn = (input: string): ReadonlyMap<string, string> => {
   return found
 }
 
-/**
- * Returns the value of the most informative input field; empty: the input has no such field. `input`: JSON, possibly
- * truncated.
- */
+/** The value of the most informative input field; empty: none. `input`: JSON, possibly truncated. */
 export const telling = (input: string, most = MOST): string => {
   const texts = textsIn(input)
   const field = TELLING.find((name) => (texts.get(name) ?? "") !== "")
   return field === undefined ? "" : oneLine(texts.get(field)!, most)
 }
 
-/**
- * Describes a call by its tool's name and input, such as `shell: npm test`. An input without an informative field is
- * shown as JSON, truncated.
- */
+/** Such as `shell: npm test`. An input without an informative field is shown as JSON, truncated. */
 export const named = (tool: string, input: string, most = MOST): string => {
   const part = telling(input, most) || (/^(\{\}|null|)$/.test(input) ? "" : oneLine(input, most))
   return part === "" ? tool : `${tool}: ${part}`

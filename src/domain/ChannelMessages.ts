@@ -21,7 +21,6 @@ export type ChannelPost = typeof ChannelPost.Type
 
 export const SeatInfo = Schema.Struct({
   agent: Schema.String,
-  /** Status word that users see: it says who acts next. */
   word: Word,
   state: Schema.Literals(["OFFLINE", "IDLE", "QUEUED", "ACTIVE", "WAITING"]),
   /** When the seat entered its state, in ms since the epoch; 0 before the first state change. */
@@ -30,7 +29,6 @@ export const SeatInfo = Schema.Struct({
   restsOn: Schema.Int,
   /** Position of the seat in the turn queue, starting at 1; null: the seat is not queued. */
   position: Schema.NullOr(Schema.Int),
-  /** Number of posts that the agent has not received yet. */
   unread: Schema.Int,
   /** When the seat's turn or wait times out, in ms since the epoch; null: no timeout. */
   until: Schema.NullOr(Schema.Finite),
@@ -43,7 +41,6 @@ export const ChannelInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
   name: Schema.String,
-  /** Status word that users see: it says who acts next. */
   word: Word,
   topic: Schema.String,
   order: Order,
@@ -55,10 +52,7 @@ export const ChannelInfo = Schema.Struct({
   posts: Schema.Int,
   /** Plain text: what happens in the channel, or why nothing happens. */
   detail: Schema.String,
-  /**
-   * Since when the channel has waited for the user, in ms since the epoch; undefined: the channel does not wait for the
-   * user.
-   */
+  /** Since when the channel waits for the user, in ms since the epoch; undefined: it does not wait for the user. */
   since: Schema.optionalKey(Schema.Finite),
   /** The question or problem that waits for the user, with a command; null: the channel does not wait for the user. */
   waits: Schema.NullOr(Schema.String),
@@ -86,9 +80,6 @@ export const Signal = Schema.Union([
 ])
 export type Signal = typeof Signal.Type
 
-/**
- * A post or a signal that an agent sends to a channel with a tool call. The agent can also write it as plain text, with
- * the same effect.
- */
+/** A post or signal that an agent sends to a channel with a tool call or, with the same effect, as plain text. */
 export const Utterance = Schema.Union([Schema.TaggedStruct("Post", { text: Schema.String }), ...Signal.members])
 export type Utterance = typeof Utterance.Type

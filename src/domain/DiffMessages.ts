@@ -6,10 +6,7 @@ export const DiffInfo = Schema.Struct({
   project: Schema.String,
   agent: Schema.String,
   folder: Schema.String,
-  /**
-   * The commit with which the files are compared: the merge base of the agent's branch and the user's branch, or the
-   * agent's HEAD.
-   */
+  /** The commit that the files are compared with: the merge base with the user's branch, or the agent's HEAD. */
   base: Schema.String,
   files: Schema.Array(
     Schema.Struct({

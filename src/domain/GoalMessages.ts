@@ -150,7 +150,6 @@ export const GoalInfo = Schema.Struct({
   by: Schema.String,
   /** When the goal was submitted, in ms since the epoch. */
   submittedAt: Schema.Finite,
-  /** Status word that users see: it says who acts next. */
   word: Board.Word,
   /** State of the goal in the autonomy state machine. */
   state: Schema.String,
@@ -179,10 +178,7 @@ export const TaskInfo = Schema.Struct({
   state: Schema.Literals(TASK_STATES),
   dependsOn: Schema.Array(Schema.String),
   priority: Schema.Finite,
-  /**
-   * Name of the agent to which the task is or was last assigned. Before the first assignment: the agent that the plan
-   * names; null: none.
-   */
+  /** The agent that has or last had the task. Before the first assignment: the agent named in the plan; null: none. */
   owner: Schema.NullOr(Schema.String),
   needs: Schema.Array(Schema.String),
   /** Number of attempts at the task that ended with an error. */

@@ -40,10 +40,8 @@ export const derived = (salt: string, at: number, n: number): string => {
   return text
 }
 
-/** Creates the id of a run. */
 export const runId: Effect.Effect<string> = unique
 
-/** Creates the id of a turn. */
 export const turnId: Effect.Effect<string> = unique
 
 export const messageId: Effect.Effect<string> = unique

@@ -147,8 +147,5 @@ export type InvariantId = (typeof invariants)[number]["id"]
 
 const severities = new Map<string, Invariant["severity"]>(invariants.map(({ id, severity }) => [id, severity]))
 
-/**
- * Returns the severity of an invariant. Undefined: the rule is not an invariant, for example a limit on a rune's size
- * or its schema.
- */
+/** Undefined: the rule is not an invariant, for example a limit on a rune's size or its schema. */
 export const severityOf = (rule: string): Invariant["severity"] | undefined => severities.get(rule)

@@ -23,10 +23,7 @@ export const ProjectInfo = Schema.Struct({
   since: Schema.optionalKey(Schema.Finite),
   /** Set if a user has stopped the whole project. */
   stopped: Schema.optionalKey(Schema.Struct({ by: Schema.String, since: Schema.Finite })),
-  /**
-   * Description of the damage if the project's log is damaged. The project is then not loaded, and none of its agents
-   * run.
-   */
+  /** Set if the project's log is damaged: the damage. The project is then not loaded, and none of its agents run. */
   damage: Schema.optionalKey(Schema.String),
   /**
    * Warnings, one for each agent whose spending limits take effect only after the request that exceeds them, or not at
@@ -45,10 +42,7 @@ export const ProjectInfo = Schema.Struct({
       changes: Schema.optionalKey(Schema.Int)
     })
   ),
-  /**
-   * Set if a user has dismissed the change of the config file. `at`: in ms since the epoch. agentd does not ask again
-   * until the file changes again.
-   */
+  /** Set if a user has dismissed the change. `at`: ms since the epoch. agentd asks again when the file changes. */
   kept: Schema.optionalKey(Schema.Struct({ hash: Schema.String, by: Schema.String, at: Schema.Finite }))
 })
 export type ProjectInfo = typeof ProjectInfo.Type
@@ -61,20 +55,13 @@ export const ConfigChangeInfo = Schema.Struct({
   /** Hash of the file's current text; the user's approval must name it. Null: the file is invalid, see `problems`. */
   hash: Schema.NullOr(Schema.String),
   problems: Schema.Array(Schema.String),
-  /**
-   * Whether the file's text waits for approval. False: it is the text in force, or differs from it only in formatting.
-   */
+  /** Whether the file's text waits for approval. False: it is in force, or differs only in formatting. */
   waits: Schema.Boolean,
-  /**
-   * Set if a user has dismissed the change. The change is still pending, but agentd does not ask again until the file
-   * changes.
-   */
+  /** Set if a user has dismissed the pending change: agentd does not ask again until the file changes. */
   kept: Schema.optionalKey(Schema.Struct({ by: Schema.String, at: Schema.Finite })),
   /** Consequences of the change, the dangerous ones first. */
   consequences: Schema.Array(Consequence),
-  /**
-   * Lines of the diff, prefixed with `-`, `+` or a space. A line `@ N` says that the following lines begin at line N.
-   */
+  /** Lines prefixed with `-`, `+` or a space. A line `@ N` says that the following lines begin at line N. */
   diff: Schema.Array(Schema.String)
 })
 export type ConfigChangeInfo = typeof ConfigChangeInfo.Type
@@ -85,10 +72,7 @@ export const AgentInfo = Schema.Struct({
   agent: Schema.String,
   backend: Schema.String,
   mode: Schema.Literals(["inbox", "loop"]),
-  /**
-   * For a sub-agent, the name of the agent that spawned it. Undefined: the agent is defined in the project's config
-   * file.
-   */
+  /** For a sub-agent, the agent that spawned it. Undefined: the agent is defined in the project's config file. */
   parent: Schema.optionalKey(Schema.String),
   /** The agent's role in a few words; empty: no role is configured. */
   role: Schema.String,
@@ -96,12 +80,8 @@ export const AgentInfo = Schema.Struct({
   labels: Schema.optionalKey(Schema.Array(Schema.String)),
   /** Name of the agent's model, as its run reports it; otherwise as the user chose or configured it. Empty: unknown. */
   model: Schema.String,
-  /**
-   * Tokens in the agent's newest request to the model, and the size of the model's context window in tokens; undefined:
-   * not reported.
-   */
+  /** Tokens in the newest request to the model, and the model's context window in tokens; undefined: not reported. */
   context: Schema.optionalKey(Schema.Struct({ used: Schema.Finite, window: Schema.optionalKey(Schema.Finite) })),
-  /** Status word that users see: it says who acts next. */
   word: Word,
   /** Cause of the agent's wait; null: the agent does not wait, or waits only until a certain time. */
   reason: Schema.NullOr(Reason),
@@ -114,8 +94,7 @@ export const AgentInfo = Schema.Struct({
   /** Plain text: what the agent is doing or waiting for. */
   detail: Schema.String,
   /**
-   * When the agent continues automatically, for example after a retry delay or at its limit of runs per hour. In ms
-   * since the epoch; null: no such time.
+   * When the agent continues automatically, for example after a retry delay, in ms since the epoch; null: no such time.
    */
   nextAt: Schema.NullOr(Schema.Finite),
   runId: Schema.NullOr(Schema.String),
@@ -129,14 +108,9 @@ export const AgentInfo = Schema.Struct({
   inbox: Schema.Int,
   /** True: the agent has an active turn, or an active run if its program has no turns. */
   busy: Schema.optionalKey(Schema.Boolean),
-  /**
-   * Whether the agent's run survives a restart of the daemon; undefined: the agent has no run, or its run is still
-   * starting.
-   */
+  /** Whether the run survives a restart of the daemon; undefined: the agent has no run, or it is still starting. */
   outlives: Schema.optionalKey(Schema.Boolean),
-  /**
-   * True: the agent cannot start its next turn because the budget of the agent, its project or the machine is exceeded.
-   */
+  /** True: a budget (agent, project or machine) is exceeded, so the agent cannot start its next turn. */
   spent: Schema.optionalKey(Schema.Boolean),
   /**
    * Why the agent's spending limits take effect too late (only after the request that exceeds them) or not at all.
@@ -187,7 +161,6 @@ export const BacklogInfo = Schema.Struct({
       })
     )
   ),
-  /** The agent's questions to the user that are not answered yet. */
   questions: Schema.optionalKey(
     Schema.Array(Schema.Struct({ eventId: Schema.Int, question: Schema.String, since: Schema.Finite }))
   ),
@@ -211,10 +184,7 @@ export const OffersInfo = Schema.Struct({
   modes: Schema.Array(Offer),
   /** Slash commands of the agent's program. The user runs one with `agentd send AGENT /NAME`. */
   commands: Schema.Array(Command),
-  /**
-   * Source of the lists: the current run ("live"), an earlier run ("before"), or none, because no run has reported them
-   * ("not yet").
-   */
+  /** Source of the lists: the current run ("live"), an earlier run ("before"), or none yet ("not yet"). */
   known: Schema.Literals(["live", "before", "not yet"])
 })
 export type OffersInfo = typeof OffersInfo.Type
@@ -254,13 +224,10 @@ export interface Trouble {
   readonly remedy?: string
 }
 
-/** Converts an error into the `CommandRefused` that is sent to the client. */
 export const refusedBy = (error: Trouble, remedy = "See `agentd log` for what led to it."): CommandRefused =>
   new CommandRefused({ code: codeOf(error), message: error.message, remedy: error.remedy ?? remedy })
 
-/**
- * The user or program that sends a command, and its project. Names in the command are looked up in this project first.
- */
+/** The user or program that sends a command, and the project in which names in the command are looked up first. */
 export const Caller = Schema.Struct({
   /** Login name of the user, or name of the program. The log stores it. */
   by: Schema.String,
@@ -272,7 +239,6 @@ export type Caller = typeof Caller.Type
 /** A session of a coding CLI on the board. */
 export const PlateInfo = Schema.Struct({
   plateId: Schema.String,
-  /** Status word that users see: it says who acts next. */
   word: Word,
   /** Id that the coding CLI gave the session. Clearing or forking the session changes the id. Null: unknown. */
   sessionId: Schema.NullOr(Schema.String),
@@ -280,8 +246,7 @@ export const PlateInfo = Schema.Struct({
   /** When the session entered its status, in ms since the epoch. */
   since: Schema.Finite,
   /**
-   * The signal from which agentd derived the status, and when it arrived, in ms since the epoch. Null: no signal has
-   * arrived yet.
+   * The signal that the status is derived from, and its time in ms since the epoch. Null: no signal has arrived yet.
    */
   restsOn: Schema.NullOr(
     Schema.Struct({
@@ -304,10 +269,7 @@ export const PlateInfo = Schema.Struct({
   pid: Schema.NullOr(Schema.Int),
   /** The agent whose run started the session, as `project/agent`; null: no agent started it. */
   agent: Schema.NullOr(Schema.String),
-  /**
-   * Whether agentd can read the session's transcript. If not, a missed hook event cannot be recovered from the
-   * transcript.
-   */
+  /** Whether agentd can read the session's transcript, from which a missed hook event can be recovered. */
   watchable: Schema.Boolean,
   /** Id of the session's permission request that the user can answer through agentd; null: none. */
   approval: Schema.NullOr(Schema.String),
@@ -337,10 +299,7 @@ export const CallInfo = Schema.Struct({
   since: Schema.Finite,
   /** Why the call needs approval; null: it needs none. */
   reason: Schema.NullOr(Schema.String),
-  /**
-   * Questions of the call to the user. The user answers them with `answer`, not with `approve`. Undefined: the call
-   * asks no questions.
-   */
+  /** Questions of the call to the user, who answers with `answer`, not `approve`. Undefined: none. */
   questions: Schema.optionalKey(Schema.Array(Question)),
   /** When the question or the execution of the call times out, in ms since the epoch; null: no timeout. */
   until: Schema.NullOr(Schema.Finite),
@@ -348,9 +307,7 @@ export const CallInfo = Schema.Struct({
 })
 export type CallInfo = typeof CallInfo.Type
 
-/**
- * A call that waits for the user's decision, in full: a tool call of an agent, or a permission request of a session.
- */
+/** A call that waits for the user's decision, in full: an agent's tool call, or a session's permission request. */
 export const AskedCall = Schema.Struct({
   /** Id of the call or request; the command `approve` accepts it. */
   id: Schema.String,
@@ -390,9 +347,7 @@ export const ConversationInfo = Schema.Struct({
   project: Schema.String,
   /** Absolute path of the project's `agentd.jsonc`. */
   config: Schema.String,
-  /** Status word that users see: it says who acts next. */
   word: Word,
-  /** State of the conversation's state machine. */
   state: Schema.String,
   since: Schema.Finite,
   restsOn: Schema.Int,
@@ -406,10 +361,7 @@ export const ConversationInfo = Schema.Struct({
   /** Spending since the conversation was created or, if it was suspended, since it was last resumed. */
   spent: Spending,
   limits: Spending,
-  /**
-   * Always null. Older agentd versions stored the path of a file with the payloads of an archived conversation in this
-   * field.
-   */
+  /** Always null. In older agentd versions: path of a file with the payloads of an archived conversation. */
   archive: Schema.NullOr(Schema.String)
 })
 export type ConversationInfo = typeof ConversationInfo.Type

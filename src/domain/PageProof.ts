@@ -39,10 +39,7 @@ export interface Asked {
 export const requestText = ({ after, method, path }: Asked, { body, n }: Pick<Signature, "n" | "body">): string =>
   text("request", n, method, path, after, body)
 
-/**
- * Returns the text that the daemon signs for an answer. `policy`: the answer's content-security-policy header, which
- * limits what the page can load and do.
- */
+/** `policy`: the content-security-policy header, which limits what the page can load and do. */
 export const answerText = (n: number, status: number, hash: string, policy: string): string =>
   text("answer", n, status, hash, policy)
 

@@ -14,9 +14,7 @@ export interface Price {
   /** Price of input tokens that did not come from a cache. */
   readonly input: number
   readonly output: number
-  /**
-   * Price of input tokens read from a cache; undefined: the price of `input` applies. The same is true of `cacheWrite`.
-   */
+  /** Price of tokens read from a cache; undefined: `input` applies. The same is true of `cacheWrite`. */
   readonly cacheRead?: number | undefined
   readonly cacheWrite?: number | undefined
 }
@@ -59,10 +57,7 @@ export const TABLE: { readonly [model: string]: Line } = {
 const PREFIX = /^(?:anthropic|openai|google)\//
 const SNAPSHOT = /-20\d{6}$/
 
-/**
- * Returns the price of a model; undefined: no price is known. `own`: the prices of the configs, the most specific
- * config first.
- */
+/** Undefined: no price is known. `own`: the prices of the configs, the most specific config first. */
 export const priceOf = (model: string, ...own: ReadonlyArray<Prices>): Price | undefined => {
   const told = plainModel(model)
   const plain = told.replace(PREFIX, "")
@@ -82,7 +77,7 @@ export interface Tokens {
   readonly cacheWrite: number
 }
 
-/** Returns the cost of the tokens in USD. */
+/** In USD. */
 export const costOf = (price: Price, { cacheRead, cacheWrite, input, output }: Tokens): number =>
   ((input - cacheRead - cacheWrite) * price.input +
     cacheRead * (price.cacheRead ?? price.input) +

@@ -88,11 +88,9 @@ export interface Forecast {
   /** Returns the status of an account; undefined: the account never had a problem. */
   readonly standing: (account: Account) => Standing | undefined
   readonly near: (account: Account) => ReadonlyArray<Noted>
-  /** Returns the status of every account about which something was reported. */
+  /** The status of every account about which something was reported. */
   readonly accounts: () => ReadonlyArray<AccountStanding>
-  /**
-   * Returns the accounts whose outage was long enough to notify the user, and those whose login the user must renew.
-   */
+  /** Accounts with an outage long enough to notify the user, or with a login that the user must renew. */
   readonly lasting: () => ReadonlyArray<Standing>
 }
 

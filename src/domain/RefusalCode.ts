@@ -3,7 +3,6 @@
  * because the fast start of the CLI loads this file.
  */
 
-/** For each error code: its HTTP status and its meaning. */
 export const refusalCodes = {
   not_found: { status: 404, means: "the named object does not exist" },
   ambiguous: { status: 409, means: "the name matches several objects: use a full name" },
@@ -52,9 +51,7 @@ export const codesByTag: { readonly [tag: string]: RefusalCode } = {
   WorktreeError: "unavailable"
 }
 
-/**
- * Returns the error code of an error. Undefined: the error is no rejection of a command, or its code is unknown here.
- */
+/** Undefined: the error is no rejection of a command, or its code is unknown here. */
 export const codeOf = (error: object): RefusalCode | undefined => {
   const { _tag, code, reason } = error as { readonly [field in "_tag" | "code" | "reason"]?: unknown }
   if (_tag === "StorageError" && reason === "full") return "full"

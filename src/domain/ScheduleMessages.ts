@@ -23,9 +23,7 @@ export const Work = Schema.Struct({
 })
 export type Work = typeof Work.Type
 
-/**
- * Maximum length of a text in the list of schedules, in characters. The whole text is in the log or the config file.
- */
+/** In characters. The whole text is in the log or the config file. */
 const MAX_SHOWN = 500
 
 export const shown = ({ goal, send }: Work): Work => {
@@ -71,16 +69,11 @@ export const ScheduleInfo = Schema.Struct({
   timeZone: text,
   work: Work,
   catchUp: Schema.Literals(["once", "all", "none"]),
-  /**
-   * `held`: the schedule's conversation accepts no work now. `done`: the schedule was due only once, and that time is
-   * over.
-   */
+  /** `held`: the schedule's conversation accepts no work now. `done`: the schedule was due only once, in the past. */
   state: Schema.Literals(SCHEDULE_STATES),
   /** When the schedule is due next; null: never again. */
   next: Schema.NullOr(time),
-  /**
-   * User who created the schedule, if it is not defined in the project's config file. `pausedBy`: user who paused it.
-   */
+  /** Set for a schedule that is not defined in the config file: the user who created it. `pausedBy`: who paused it. */
   by: Schema.NullOr(text),
   pausedBy: Schema.NullOr(text),
   last: Schema.NullOr(Run),

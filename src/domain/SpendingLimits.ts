@@ -46,10 +46,7 @@ export interface Spender extends Address {
   readonly exhaust: (reach: Reach) => Effect.Effect<void>
 }
 
-/**
- * A limit, and the conversation and agent to which it applies. For a project `agent` is empty; for the machine both are
- * empty.
- */
+/** A limit, and to whom it applies. For a project `agent` is empty; for the machine both are empty. */
 export interface Limited extends Reach {
   readonly conversation: string
   readonly agent: string
@@ -112,14 +109,9 @@ export interface Allowances {
   readonly standing: (who: Address) => Standing
   /** Call it when a config file has changed: agents that wait for a budget then check their limits again. */
   readonly wake: Effect.Effect<void>
-  /**
-   * Returns the spending of a conversation, to be stored in the rune that archives it; undefined: no spending is known.
-   */
+  /** Spending of a conversation, to be stored in the rune that archives it; undefined: none is known. */
   readonly archived: (conversation: string) => Effect.Effect<ArchivedSpending | undefined>
-  /**
-   * Returns all spending since the day `since`, by conversation, agent, model, goal and day. Streams that cannot be
-   * read are left out.
-   */
+  /** All spending since the day `since`. Streams that cannot be read are left out. */
   readonly costs: (
     since: string,
     /** True: group by hour instead of by day. Only the most recent hours are available. */

@@ -69,7 +69,6 @@ export interface Case<F> {
 type Cases<F> = readonly [...ReadonlyArray<Required<Case<F>>>, Case<F>]
 export type Table<S extends string, F> = { readonly [state in S]: Cases<F> }
 
-/** Creates a table with one list of cases for each state. */
 const table =
   <F>() =>
   <S extends string>(cases: { readonly [state in S]: Cases<F> }): Table<S, F> =>
@@ -263,7 +262,6 @@ export const provider = table<unknown>()({
   LoginNeeded: is("needs you")
 })
 
-/** For each state machine, by its name, the table that maps its states to status words. */
 export const TABLES = { worker, plate, turn, tool, conversation, agent, autonomy, task, seat, provider } as const
 
 export const wordOf = <S extends string, F>(table: Table<S, F>, state: S, facts: F): Word =>
@@ -328,9 +326,7 @@ const FOR: { readonly [reason in Reason]: string } = {
   task: "other tasks"
 }
 
-/**
- * The status word with its time or cause: `retrying in 8 s`, `waiting until 14:00 (limit)`, `waiting for the network`.
- */
+/** `retrying in 8 s`, `waiting until 14:00 (limit)`, `waiting for the network`. */
 export const phrase = (
   {
     reason = null,

@@ -10,10 +10,7 @@ import { Effect } from "effect"
 /** A computation in steps. The generator yields the cost of each step; 1 is the cost of a small step (about 10 µs). */
 export type Steps<A> = Generator<number, A>
 
-/**
- * Maximum cost of one slice, about 1 ms. Slices are short because a request by another client waits for several of
- * them.
- */
+/** About 1 ms. Slices are short because a request by another client waits for several of them. */
 export const TURN = 100
 
 export const inTurns = <A>(steps: Steps<A>): Effect.Effect<A> => {

@@ -12,7 +12,6 @@ export const MARK = "… (half an answer: it was cut off at a limit)"
 
 export const isMarked = (text: string): boolean => text.endsWith(MARK)
 
-/** Returns the answer without the mark. */
 export const partOf = (text: string): string => (isMarked(text) ? text.slice(0, -MARK.length).trimEnd() : text)
 
 /** Adds the mark to an answer that was cut off; empty if no part of the answer arrived. */

@@ -35,10 +35,7 @@ const BETTER = MINUTE
 /** Whether the window is a rate limit, which resets every few minutes. */
 const isRate = ({ limit }: UsageWindow): boolean => limit !== undefined
 
-/**
- * Whether the window has reset since its last report. Also true if the report's time is far in the future because a
- * clock was wrong.
- */
+/** Also true if the report's time is far in the future because a clock was wrong. */
 export const isOver = (window: Noted, now: number): boolean =>
   window.at > now + WINDOW_LASTS || now >= (window.resetsAt ?? window.at + (isRate(window) ? RATE_LASTS : WINDOW_LASTS))
 
@@ -76,7 +73,6 @@ export const merged = (
   return [...all.values()].slice(-most)
 }
 
-/** Whether the window is near its limit, so that the user should know about it. */
 export const isNear = (window: Noted, now: number): boolean =>
   !isOver(window, now) && ((window.used ?? 0) >= NEAR || wordOf(window) > 0)
 

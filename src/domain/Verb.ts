@@ -5,7 +5,7 @@ import type { CommandRefused } from "./Messages.ts"
 
 export type Problem = CommandRefused | StorageError
 
-/** The caller of a verb. `by`: the name under which HTTP or MCP knows the caller. */
+/** `by`: the name under which HTTP or MCP knows the caller. */
 export interface Asker {
   readonly by: string
 }
@@ -13,7 +13,7 @@ export interface Asker {
 /** Name and schemas of a verb, known without a running daemon. */
 export interface VerbForm {
   readonly name: string
-  /** True: the verb only reads and changes nothing. */
+  /** True: the verb changes nothing. */
   readonly reads: boolean
   /** True: the verb answers with a stream of values. False: with one value. */
   readonly streams: boolean
@@ -23,7 +23,6 @@ export interface VerbForm {
 }
 
 export interface Verb extends VerbForm {
-  /** Calls a verb that answers with one value. */
   readonly call: (payload: unknown, asker: Asker) => Effect.Effect<unknown, Problem>
   readonly stream: (payload: unknown, asker: Asker) => Stream.Stream<unknown, Problem>
 }

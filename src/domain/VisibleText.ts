@@ -75,7 +75,6 @@ export const visible = (text: string): string => {
   return shown
 }
 
-/** Restores the original of a text that `visible` returned. */
 export const read = (shown: string): string =>
   shown.replace(
     /(?<!\\)(\\+)u\{(?:([0-9a-f]+)\}(?:\{(\d+)\})?)?/g,

@@ -40,7 +40,6 @@ export const workKinds = {
 
 export const readWork = reader(workKinds)
 
-/** Reads the tool calls of a turn: the turn to which each call belongs, and its result. */
 export const readCall = reader({
   "tool.call": kind(Schema.Struct({ event: Schema.Struct({ turnId: text }) })),
   "tool.result": kind(Schema.Struct({ status: text, event: Schema.Struct({ _tag: text }) }))

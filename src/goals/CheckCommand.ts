@@ -55,7 +55,7 @@ export type Run = (
 const KEPT = 4_000
 const GRACE = Duration.seconds(5)
 
-/** Reads a pipe to its end. Returns the last `KEPT` characters. */
+/** Reads to the end. Returns the last `KEPT` characters. */
 const tail = Effect.fnUntraced(function* (pipe: RunProcess.RunProcess["stdout"]) {
   const decoder = new TextDecoder()
   let kept = ""
@@ -121,5 +121,4 @@ const run: Run = Effect.fnUntraced(function* ({ command, cwd, environment, manne
   return ended._tag === "Some" ? ended.value : undefined
 }, Effect.scoped)
 
-/** Runs a command, by default on this machine. */
 export const CheckCommand = Context.Reference<Run>("agentd/goals/CheckCommand", { defaultValue: () => run })

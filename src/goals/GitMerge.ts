@@ -67,7 +67,7 @@ const conflictsIn = ({ stdout }: Answer): ReadonlyArray<string> => {
   return [...new Set(lines.slice(0, end === -1 ? undefined : end))].filter((line) => line !== "")
 }
 
-/** Merges two commits. Returns the merged tree, or the conflicting files. */
+/** Returns the merged tree, or the conflicting files. */
 const mergeTrees = Effect.fnUntraced(function* ({ gitDir }: GitStore.GitStore, into: string, head: string) {
   yield* GitStore.count(gitDir, head)
   const call: Call = { gitDir, command: "merge-tree", options: ["--write-tree", "--name-only"], names: [into, head] }
@@ -112,7 +112,7 @@ const pick = Effect.fnUntraced(function* (
   return (commit === into ? { _tag: "UpToDate" } : { _tag: "Merged", commit }) as Joined
 })
 
-/** Merges two commits into a commit that no branch points to. */
+/** Results in a commit that no branch points to. */
 const join = Effect.fnUntraced(function* (store: GitStore.GitStore, into: string, head: string, message: string) {
   if (yield* GitStore.isAncestor(store, head, into)) return { _tag: "UpToDate" } as Joined
   if (yield* GitStore.isAncestor(store, into, head)) return { _tag: "Merged", commit: head } as Joined

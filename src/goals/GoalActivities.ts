@@ -119,7 +119,6 @@ const refine = (goal: GoalActor) =>
     return yield* Effect.never
   })
 
-/** Reads the evidence of the newest completed tasks from the log. */
 const evidenceOf = Effect.fnUntraced(function* (goal: GoalActor) {
   const shown = new Map<string, Evidence>()
   const done = goal.state.plan.nodes
@@ -208,10 +207,7 @@ const review = (goal: GoalActor) =>
     }
   })
 
-/**
- * The event that ends the blocked state: a task can be assigned again, or every agent that can do the tasks has
- * exceeded its budget. Undefined if the plan stays blocked.
- */
+/** The way out of the blocked state: an assignable task, or exceeded budgets of all able agents. Undefined: none. */
 const wayOut = Effect.fnUntraced(function* (goal: GoalActor) {
   const { data } = goal.state.stand
   if (data.rounds >= data.maxRounds) return undefined
@@ -278,7 +274,6 @@ const contained =
     return attempt(1)
   }
 
-/** The activities of one goal, by their names in the machine's table. */
 export const of = (goal: GoalActor) => ({
   DecomposeGoal: contained(goal, decompose(goal)),
   RefinePlan: contained(goal, refine(goal)),
@@ -287,10 +282,7 @@ export const of = (goal: GoalActor) => ({
   WatchDependencies: contained(goal, watch(goal))
 })
 
-/**
- * Cleans up after a goal has ended. Tasks are cancelled here, too: the actor can end before its CancelTasks action is
- * done.
- */
+/** Tasks are cancelled here, too: the actor can end before its CancelTasks action is done. */
 export const tidy = Effect.fnUntraced(function* (goal: GoalActor) {
   yield* goal.silence
   yield* goal.cancelTasks(Object.keys(goal.state.stand.data.inFlight))

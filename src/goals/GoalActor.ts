@@ -41,7 +41,7 @@ export interface Surroundings {
   readonly agents: AgentPort["Service"]
   readonly log: EventLog["Service"]
   readonly project: Effect.Effect<ConfiguredProject | undefined>
-  /** Whether the conversation accepts work. While it does not, the goal waits. */
+  /** While the conversation accepts no work, the goal waits. */
   readonly takesWork: () => boolean
   /** Scope in which a plan is entered completely, even if the caller is interrupted. */
   readonly scope: Scope.Scope
@@ -51,14 +51,10 @@ export interface Surroundings {
   readonly stores: string
   readonly store: string
   readonly environment: Environment
-  /**
-   * The lock of an agent: goals assign tasks to it one at a time, so that each task starts from the commit where the
-   * previous one ended.
-   */
+  /** An agent's lock: goals assign one task at a time, so each starts from the commit where the last one ended. */
   readonly giving: (agent: string) => Semaphore.Semaphore
   /** Whether an agent has a task in progress from another goal, according to that goal's state. */
   readonly worksForAnother: (agent: string) => boolean
-  /** Wakes all goals of the conversation. */
   readonly wakeAll: () => void
 }
 
@@ -66,15 +62,11 @@ export type Handle = ActorHandle<GoalState, GoalMachine.Event, never>
 /** The actions of the table, plus `Retire` at the goal's end. */
 export type Action = GoalMachine.Action | { readonly _tag: "Retire" }
 export type Needs = FileSystem.FileSystem | ProcessTree | Reaper
-/** Names of the activities in the table. */
 export type Doing = Exclude<(typeof GoalMachine.Autonomy)["states"][GoalMachine.State]["enter"], undefined>
 
 /** Interval at which a waiting activity checks again even without a report, ms. */
 const LOOK_AGAIN = 30_000
-/**
- * Maximum size of one piece of a plan, as JSON, in bytes. A single larger task is still one piece. A rune contains each
- * piece twice.
- */
+/** Maximum size of one piece of a plan, in bytes of JSON. A larger task is one piece. A rune has each piece twice. */
 const PIECE_BYTES = 60_000
 /** Number of bytes whose processing counts as one step (see TimeSlices). */
 const COUNTED = 10_000
@@ -121,7 +113,6 @@ export const pieces = function* (tasks: ReadonlyArray<Task>): Steps<ReadonlyArra
 export class GoalActor {
   readonly goalId: string
   readonly around: Surroundings
-  /** The actor's handle, for sending events and reading the committed state. */
   readonly self: Handle
   /** The goal's current activity, or the reason for its wait, in plain words. */
   detail = ""
@@ -142,7 +133,6 @@ export class GoalActor {
     this.self = join(this)
   }
 
-  /** The folder in which the goal's checks run. */
   get scratch(): string {
     return scratchOf(this.around.scratch, this.around.conversation, this.goalId)
   }
@@ -292,9 +282,7 @@ export class GoalActor {
     return takeBack(agents, { conversation, agent }, messageId, this.goalId)
   }
 
-  /**
-   * Withdraws the messages of tasks that were in progress when the plan stopped. Calling this again changes nothing.
-   */
+  /** Withdraws the messages of tasks in progress when the plan stopped. Calling this again changes nothing. */
   readonly cancelTasks = (taskIds: ReadonlyArray<string>): Effect.Effect<void> =>
     this.cancelling.withPermit(
       Effect.forEach(
@@ -350,10 +338,7 @@ export const definition = (of: {
     run: ({ name }, { state }) => of.run(name as Doing, state)
   })
 
-/**
- * Folds one goal from the log, up to the first rune that `takes` rejects. Fails if the conversation is archived: its
- * goals are no longer in the log.
- */
+/** Folds one goal, up to the first rune that `takes` rejects. Fails if the conversation is archived. */
 export const readGoal = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   conversation: string,

@@ -5,7 +5,6 @@ import { GoalConfig } from "../config/GoalConfig.ts"
 import type { GoalOptions, GoalRequest } from "../domain/GoalMessages.ts"
 import { type CommandRefused, refuse } from "../domain/Messages.ts"
 
-/** The request's options; the project's settings apply to options that the request omits. */
 export const optionsOf = (request: GoalRequest, config: GoalConfig): GoalOptions => ({
   planner: request.planner ?? config.planner ?? null,
   critic: request.critic ?? config.critic ?? null,

@@ -25,7 +25,7 @@ const MAX_TEXT = 300
 
 const lineOf = (text: string): string => cut(text.replaceAll(/\s+/g, " ").trim(), MAX_TEXT)
 
-/** Describes the step in words. Undefined for a step that the summary omits, such as a successful one. */
+/** Undefined for a step that the summary omits, such as a successful one. */
 const stepOf = (rune: Rune): string | undefined => {
   const event = eventOf(rune)
   switch (event?._tag) {
@@ -74,7 +74,7 @@ const works = (goal: GoalState): ReadonlyArray<string> => {
   ]
 }
 
-/** Summarizes the goal up to a rune; empty if the actor is not a goal. */
+/** Empty if the actor is not a goal. */
 export const story = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   of: { readonly stream: string; readonly actor: string; readonly upTo: number }

@@ -14,7 +14,6 @@ export type State =
   /** The state before the goal is submitted. */
   "[*]" | "goal_received" | "planning" | "executing" | "reviewing" | "blocked" | "goal_met" | "stopped"
 
-/** Tasks in the form in which the plan stores them. The machine only counts them. */
 const tasks = Schema.Array(Task)
 const taskId = Schema.String
 const planId = Schema.String

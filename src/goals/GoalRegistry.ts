@@ -47,12 +47,11 @@ import { type Figures, figuresOf } from "./GoalView.ts"
 /** Access to the projects' settings, which this layer cannot read itself. */
 export interface Projects {
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
-  /** The config of a project. Undefined if it cannot be read. */
+  /** Undefined if the config cannot be read. */
   readonly config: (conversation: string) => Effect.Effect<ConfiguredProject | undefined>
 }
 
 export interface Options {
-  /** The supervisor under which the goals' actors run. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   readonly projects: Projects
   /** Path of agentd's own folder for the checkouts in which checks run. */
@@ -65,14 +64,14 @@ export interface Options {
   readonly environment: Environment
 }
 
-/** A goal's record. It exists for running and for ended goals. */
+/** Exists for running and for ended goals. */
 export interface GoalRecord {
   readonly conversation: string
   readonly goalId: string
   readonly stand: Stand
   /** `eventId` of the goal's newest rune. */
   readonly upTo: number
-  /** The goal's state. Undefined when the goal has ended. */
+  /** Undefined when the goal has ended. */
   readonly state: GoalState | undefined
   readonly figures: Figures
   /** The tasks that were in progress when the goal was stopped. */
@@ -167,9 +166,7 @@ interface Alive {
   readonly scope: CommitScope
 }
 
-/**
- * Age of a stopped goal, in ms, from which its tasks need not be withdrawn: by then they were withdrawn or have ended.
- */
+/** Age in ms of a stopped goal from which its tasks need not be withdrawn: they were withdrawn or have ended. */
 const STALE = 86_400_000
 
 export interface Parts {
@@ -189,7 +186,7 @@ export class GoalRegistry {
   private found: ReadonlyMap<string, Goals> = new Map()
   private readonly unread = new Set<string>()
   private readonly alive = new Map<string, Alive>()
-  /** Status of the conversations (whether they accept work) for those whose status has changed since startup. */
+  /** Only for conversations whose status has changed since startup. */
   private readonly standings = new Map<string, Standing>()
   readonly parts: Parts
   private readonly giving = new Map<string, Semaphore.Semaphore>()
@@ -198,7 +195,7 @@ export class GoalRegistry {
     this.parts = parts
   }
 
-  /** The running goal; undefined if it has ended or is parked. */
+  /** Undefined if the goal has ended or is parked. */
   find(record: Named): GoalActor | undefined {
     return this.alive.get(keyOf(record))?.goal
   }
@@ -207,7 +204,6 @@ export class GoalRegistry {
     return this.standings.get(conversation) ?? this.parts.conversations.standing(conversation)
   }
 
-  /** True if the conversation is closed, so that its log accepts no more runes. */
   isSealed(conversation: string): boolean {
     return this.standing(conversation) === "sealed"
   }
@@ -220,7 +216,6 @@ export class GoalRegistry {
     return fresh
   }
 
-  /** Passes reports of agents to the goals of their conversation. */
   readonly listen = Effect.suspend(() =>
     Stream.runForEach(this.parts.agents.reports, (report) =>
       Effect.sync(() => {
@@ -229,10 +224,7 @@ export class GoalRegistry {
     )
   ).pipe(Effect.andThen(Effect.never))
 
-  /**
-   * Follows status changes of conversations: goals of a resumed conversation continue, goals of a sealed one are
-   * parked.
-   */
+  /** Goals of a resumed conversation continue; goals of a sealed one are parked. */
   readonly follow = Effect.suspend(() =>
     Stream.runForEach(this.parts.conversations.changes, ({ conversation, standing }) =>
       Effect.sync(() => {
@@ -365,9 +357,7 @@ export class GoalRegistry {
     }
   )
 
-  /**
-   * Completes the cleanup of an ended goal that an earlier daemon may not have finished. Repeating it changes nothing.
-   */
+  /** Completes a cleanup that an earlier daemon may not have finished. Repeating it changes nothing. */
   private readonly finish = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
     const { agents, options } = this.parts
     const { conversation, goalId, left, stand } = record

@@ -76,7 +76,7 @@ export const initial: GoalState = {
   loads: new Map()
 }
 
-/** The state after one more rune of the goal. Throws if the rune does not fit the table. */
+/** Throws if the rune does not fit the table. */
 export const apply = (before: GoalState, rune: Rune): GoalState => {
   const stand = table.apply(before.stand, rune, false)
   const event = eventOf(rune)

@@ -29,10 +29,7 @@ export const figuresOf = (goal: GoalState): Figures => ({
   executingSince: goal.executingSince
 })
 
-/**
- * Estimated time until all tasks are done, ms, if each takes as long as the finished ones did. Null until the first
- * task has finished.
- */
+/** In ms, if each task takes as long as the finished ones did. Null until the first task has finished. */
 export const estimate = ({ executingSince, tasks }: Figures, now: number): number | null => {
   const done = tasks.completed + tasks.failed
   const left = tasks.pending + tasks.assigned + tasks.running
@@ -66,9 +63,7 @@ export const infoOf = (
     readonly options: GoalOptions
     /** True if the plan waits for the user's approval. */
     readonly asks: boolean
-    /**
-     * Why an agent that the goal depends on cannot continue without the user. Undefined if no agent waits for the user.
-     */
+    /** Why an agent of the goal cannot continue without the user. Undefined if no agent waits for the user. */
     readonly needs?: Member["needs"]
     /** True if the goal waits for the user; `detail` says for what. */
     readonly stuck: boolean

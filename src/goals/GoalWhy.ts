@@ -22,7 +22,7 @@ const MAX_TEXT = 300
 
 export interface GoalStory {
   readonly lines: ReadonlyArray<WhyLine>
-  /** Advice on the user's next step; null if there is nothing to do. */
+  /** Null if there is nothing to do. */
   readonly advice: string | null
 }
 
@@ -43,10 +43,7 @@ const giverOf = ({ by, key = "" }: Extract<GoalMachine.Event, { _tag: "goal_subm
   return schedule === undefined ? by : `${said(schedule)},`
 }
 
-/**
- * Describes a step of the goal in words. Undefined if the description would add nothing to the steps before and after
- * it.
- */
+/** Undefined if the description would add nothing to the steps before and after it. */
 export const stepOf = (event: GoalMachine.Event | undefined): string | undefined => {
   switch (event?._tag) {
     case "goal_submitted":
@@ -114,7 +111,6 @@ const present = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): ReadonlyArray<Wh
     : [...lines.slice(0, MAX_NOW), now(goal.since, `… and ${tasks(left)} more: agentd goal show ${goal.goalId}`)]
 }
 
-/** Advice on the user's next step; null if there is nothing to do. */
 const adviceOf = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): string | null => {
   const name = `${goal.project}/${goal.goalId}`
   const hasWork = all.some(({ head }) => head !== null)
@@ -136,7 +132,6 @@ const adviceOf = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): string | null =
   }
 }
 
-/** Explains a goal from its details and its past steps. Pure. */
 export const whyOf = (
   { goal, named, tasks: shown }: Pick<GoalPage, "goal" | "named" | "tasks">,
   { first, left, newest }: Steps

@@ -59,12 +59,9 @@ export interface MergeHow {
 export class Goals extends Context.Service<
   Goals,
   {
-    /**
-     * `key` identifies the schedule and due time, if a schedule submits the goal. It is stored in the goal's first
-     * rune.
-     */
+    /** `key`: the schedule and due time, if a schedule submits the goal. Stored in the goal's first rune. */
     readonly submit: (request: GoalRequest, caller: Caller, key?: string) => Command<Done & { readonly goalId: string }>
-    /** Whether the goal's actor is running. False if the goal has ended or its conversation is closed. */
+    /** False if the goal has ended or its conversation is closed. */
     readonly isOpen: (conversation: string, goalId: string) => boolean
     /** Goals of the caller's project, or of all projects; newest first. */
     readonly list: (options: { readonly all: boolean }, caller: Caller) => Effect.Effect<ReadonlyArray<GoalInfo>>
@@ -74,12 +71,9 @@ export class Goals extends Context.Service<
     readonly plan: (name: string, path: string, caller: Caller) => Command<Done>
     /** The plan that waits for approval, with one page of its complete tasks. */
     readonly asked: (name: string, from: number, caller: Caller) => Command<AskedPlan>
-    /**
-     * Approves the plan. `hash` is the hash of the plan that the caller saw. If it differs or is missing, the approval
-     * is rejected.
-     */
+    /** `hash`: the hash of the plan that the caller saw. If it differs or is missing, the approval is rejected. */
     readonly approve: (name: string, hash: string | undefined, caller: Caller) => Command<Done>
-    /** Rejects the plan. `reason` tells the planner what to change. */
+    /** `reason` tells the planner what to change. */
     readonly reject: (name: string, reason: string, caller: Caller) => Command<Done>
     readonly cancel: (name: string, reason: string, caller: Caller) => Command<Done>
     /** Resumes a blocked goal and retries one failed task, or all of them if `task` is null. */
@@ -94,9 +88,7 @@ export class Goals extends Context.Service<
 
 /** Maximum number of goals of one conversation that have not ended. */
 const MAX_OPEN = 20
-/**
- * How long the needs of a stopped agent are not reported, ms. By then its task is withdrawn if another agent can do it.
- */
+/** Delay in ms before a stopped agent's needs are reported. By then its task is withdrawn if another can do it. */
 const TAKEN_BACK = 5_000
 /** Maximum number of failed tasks that one retry reopens. All their ids are in one rune. */
 const MAX_RETRIED = 2_000
@@ -129,10 +121,7 @@ const nothingToApprove = (goal: GoalActor): CommandRefused =>
         `See where it stands: agentd goal show ${goal.goalId}`
       )
 
-/**
- * The oldest reason why an agent with a question or task of this goal cannot continue without the user. Undefined if
- * there is none.
- */
+/** The oldest reason why an agent with work of this goal cannot continue without the user. Undefined if none. */
 const needsOf = (goal: GoalActor, now: number) => {
   const agents = [goal.asking?.agent, ...goal.state.plan.inFlight.map(({ agent }) => agent)]
   return Effect.map(
@@ -146,7 +135,7 @@ const needsOf = (goal: GoalActor, now: number) => {
   )
 }
 
-/** Returns the hash of the current plan. Hashes again if the plan changed meanwhile. */
+/** Hashes again if the plan changed meanwhile. */
 const hashNow = Effect.fnUntraced(function* (goal: GoalActor) {
   for (;;) {
     const { state } = goal
@@ -248,7 +237,7 @@ class Commands {
   readonly isOpen: Goals["Service"]["isOpen"] = (conversation, goalId) =>
     this.registry.find({ conversation, goalId }) !== undefined
 
-  /** Whether the project's repository has this branch. False if the project is in no repository. */
+  /** False if the project is in no repository. */
   private hasBranch(root: string, branch: string) {
     const { context, options } = this.registry.parts
     return Effect.gen(function* () {
@@ -257,7 +246,7 @@ class Commands {
     }).pipe(Effect.provideContext(context))
   }
 
-  /** The config of a project that can accept goals. Fails with the reason if it cannot. */
+  /** Fails with the reason if the project cannot accept goals. */
   private readonly configOf = Effect.fnUntraced({ self: this }, function* (this: Commands, conversation: string) {
     const config = yield* this.registry.parts.options.projects.config(conversation)
     if (this.registry.isSealed(conversation)) {
@@ -691,8 +680,5 @@ const make = Effect.fnUntraced(function* (options: Options) {
   })
 })
 
-/**
- * The goals service, which runs the goals' actors. The supervisor of these actors must be under another supervisor,
- * after the conversations.
- */
+/** The supervisor of the goals' actors must be under another supervisor, after the conversations. */
 export const layer = (options: Options) => Layer.effect(Goals, make(options))

@@ -23,10 +23,7 @@ const MOST = 500
 /** Matches the message id of a task's attempt. */
 const TRY = /^plan\/[^/]+\/[^/]+\/\d+$/
 
-/**
- * Finds an agent's newest unsuccessful attempts. Returns the goal of the newest one and the commit before the oldest
- * one. Undefined if there are none.
- */
+/** The goal of an agent's newest unsuccessful attempts, and the commit before them. Undefined if there are none. */
 const leftBy = Effect.fnUntraced(function* (
   { conversation, log }: Around,
   agent: string,

@@ -143,7 +143,6 @@ export class Plan {
     return this.counted
   }
 
-  /** The tasks that are assigned or running. */
   get inFlight(): ReadonlyArray<Node> {
     return this.nodes.filter(({ state }) => IN_FLIGHT.has(state))
   }
@@ -171,9 +170,7 @@ export class Plan {
     return this.nodes.filter((node) => isReady(node) && node.notBefore === 0)
   }
 
-  /**
-   * Earliest time at which a waiting task becomes ready, ms since the epoch. Undefined if no task has a retry delay.
-   */
+  /** Earliest end of a retry delay, in ms since the epoch. Undefined if no task has one. */
   get nextAt(): number | undefined {
     let next: number | undefined
     for (const node of this.nodes) {
@@ -274,7 +271,7 @@ export class Plan {
     return this.to(id, () => ({ state: "completed", result, error: null }), at)
   }
 
-  /** Marks the task as failed. Only the user can have it retried. */
+  /** Only the user can have a failed task retried. */
   fail(id: string, error: string, at: number): Plan {
     return this.to(id, ({ errors }) => ({ state: "failed", error, errors: errors + 1 }), at)
   }
@@ -336,10 +333,7 @@ class Draft {
     }
   }
 
-  /**
-   * Replaces a task. If that changes what its dependents wait for, their counts are updated and they are added to
-   * `open`.
-   */
+  /** If the dependents now wait for less or more, their counts are updated and they are added to `open`. */
   private set(node: Node, open: Array<number>): void {
     const before = this.nodes[node.index]!.state
     this.nodes[node.index] = node

@@ -15,10 +15,7 @@ import { inTurns, type Steps } from "../domain/TimeSlices.ts"
 import { MAX_PLAN_BYTES, MAX_TASKS, PlanDocument, PlannedTask, type Task } from "../domain/GoalMessages.ts"
 import { cut } from "./Ellipsis.ts"
 
-/**
- * The plan is rejected. `problems` lists the invalid fields; `message` contains all problems as text for the plan's
- * author.
- */
+/** `problems` lists the invalid fields; `message` contains all problems as text for the plan's author. */
 export class PlanRefused extends Schema.TaggedError<PlanRefused>()("PlanRefused", {
   problems: Schema.Array(Schema.Struct({ field: Schema.String, message: Schema.String })),
   message: Schema.String,
@@ -94,7 +91,6 @@ const taskOf = (planned: PlannedTask): Task => ({
   ...(planned.commit === true ? { commit: true } : {})
 })
 
-/** Decodes each task separately. */
 const decoded = function* (raw: ReadonlyArray<unknown>): Steps<ReadonlyArray<Task> | PlanRefused> {
   const tasks: Array<Task> = []
   const problems: Array<Problem> = []
@@ -221,7 +217,6 @@ const cycleProblem = function* (tasks: ReadonlyArray<Task>): Steps<ReadonlyArray
   return [{ field: `tasks[${index}].dependsOn`, message: `a cycle: ${shown} → ${found[0]}` }]
 }
 
-/** Checks a JSON value and returns its tasks. */
 export const check = Effect.fnUntraced(function* (value: unknown, door: Door) {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return yield* one("", 'a plan is an object: { "tasks": [ … ] }')
@@ -305,12 +300,12 @@ const readFile: Read = (path, most) => {
   )
 }
 
-/** Reads a plan file, by default from this machine. A simulation has its own files. */
+/** A simulation has its own files. */
 export const PlanSource = Context.Reference<Read>("agentd/goals/PlanSource", { defaultValue: () => readFile })
 
 const UNREADABLE = "Check that it exists, and that the user that runs agentd can read it."
 
-/** Loads a plan from a file by its absolute path. */
+/** `path` must be absolute. */
 export const load = Effect.fn("PlanFile.load")(function* (path: string, door: Door) {
   if (!isAbsolute(path)) return yield* one("plan", `${path} is not an absolute path`)
   const read = yield* PlanSource

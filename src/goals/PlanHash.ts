@@ -27,7 +27,7 @@ const hashing = function* (conversation: string, goalId: string, { goal, options
   return hash.digest("hex")
 }
 
-/** Returns the plan's hash. It includes the conversation, because `goalId` is unique only within its conversation. */
+/** Includes the conversation, because `goalId` is unique only within its conversation. */
 export const hashOf = (conversation: string, goalId: string, state: GoalState): Effect.Effect<string> =>
   Effect.suspend(() => {
     const found = known.get(state)

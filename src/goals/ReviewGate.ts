@@ -85,7 +85,7 @@ export const triesOn = (
     })
 }
 
-/** Whether the path exists. Also false if its folder cannot be read. */
+/** Also false if the path's folder cannot be read. */
 export const exists = (path: string) =>
   Effect.flatMap(FileSystem.FileSystem, (files) => Effect.orElseSucceed(files.exists(path), () => false))
 
@@ -208,7 +208,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
   return { cwd, shared, findings: problem === undefined ? findings : [...findings, problem] } as Place
 })
 
-/** Runs all checks and returns their findings. If none is an `error`, the critic reviews the work next. */
+/** If no finding is an `error`, the critic reviews the work next. */
 export const check = (
   spec: Spec
 ): Effect.Effect<ReadonlyArray<Finding>, never, FileSystem.FileSystem | ProcessTree | Reaper> =>

@@ -10,7 +10,6 @@
 import type { Task } from "../domain/GoalMessages.ts"
 import { goesFirst, isReady, type Node, type Plan } from "./Plan.ts"
 
-/** An agent to which tasks can be assigned. */
 export interface Worker {
   readonly name: string
   readonly can: ReadonlyArray<string>
