@@ -7,7 +7,6 @@ import { Notice } from "./Notice.ts"
 export const Alert = Schema.Struct({
   /** The kind of news, such as `agent.stopped`; by default, the kind of the rune. */
   kind: Schema.String,
-  /** Alerts with equal keys are folded into one. */
   key: Schema.String,
   /** Stream and actor of the rune that caused the alert. */
   stream: Schema.String,

@@ -51,7 +51,6 @@ export interface Message {
 }
 
 export interface Receipt {
-  /** The receiver's answer, as text. */
   readonly response: string
   /** The receiver's id of the message, if it can be withdrawn. */
   readonly handle?: string
@@ -72,10 +71,7 @@ export interface AlertChannel {
   /** The `type` in a channel's config; for the type `other`, the `name`. */
   readonly name: string
   readonly send: (config: ChannelConfig, message: Message) => Effect.Effect<Receipt, SendError>
-  /**
-   * Withdraws a message that somebody answered elsewhere; `why` is the reason, as text. Undefined if the channel cannot
-   * withdraw messages.
-   */
+  /** Withdraws a message answered elsewhere; `why` is a text. Undefined if the channel cannot withdraw messages. */
   readonly withdraw?: (config: ChannelConfig, message: Withdrawal, why: string) => Effect.Effect<Receipt, SendError>
   /**
    * Waits until the user postpones a message that the channel has shown; its notices are sent again later. Undefined if

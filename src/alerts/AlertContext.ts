@@ -16,10 +16,7 @@ export class AlertContext extends Context.Service<
   {
     /** The mail section in force for a stream's project, or else the user's own. Undefined if none is configured. */
     readonly mailFor: (stream: string) => Effect.Effect<MailConfig | undefined>
-    /**
-     * The `notify` section of the user's own config, as it is now; undefined if there is none, or the file cannot be
-     * read.
-     */
+    /** The current `notify` section of the user's own config; undefined if there is none, or it cannot be read. */
     readonly notify: Effect.Effect<NotifyConfig | undefined>
     readonly projectName: (stream: string) => Effect.Effect<string | undefined>
     /** Current facts about a rune, for the notice that channels send. */

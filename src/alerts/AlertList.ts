@@ -162,7 +162,7 @@ const merged = (rows: ReadonlyArray<AlertRow>): ReadonlyArray<AlertRow> => {
 
 const isOpen = ({ state }: AlertRow): boolean => state === "failed" || state === "given up"
 
-/** Lists the newest `count` alerts. With `failed`, lists only alerts that could not be sent or were given up. */
+/** `failed`: lists only alerts that could not be sent or were given up. */
 export const listOf = (given: Given, options: { readonly count: number; readonly failed: boolean }) => {
   const { batches, givenUp } = given.state
   const all = [...batches, ...givenUp]

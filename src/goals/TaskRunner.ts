@@ -332,10 +332,7 @@ export class TaskRunner {
     }
   )
 
-  /**
-   * The error for a repository that git cannot read. `isLong` is true if the error has lasted: before that, git may
-   * recover.
-   */
+  /** `isLong` is true if the error has lasted: before that, git may recover. */
   private readonly unread = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, agent: string, cwd: string | null, read: Result.Result<unknown, Unread>) {
@@ -443,10 +440,7 @@ export class TaskRunner {
     )
   })
 
-  /**
-   * The scheduler's next decision and its inputs. `broken` maps agents whose repositories git cannot read to the error;
-   * they get no task.
-   */
+  /** `broken` maps agents whose repositories git cannot read to the error; they get no task. */
   private readonly next = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, broken: ReadonlyMap<string, string>) {
@@ -458,10 +452,7 @@ export class TaskRunner {
     }
   )
 
-  /**
-   * Assigns all tasks that can be assigned. Returns how long to wait until the next check, ms; undefined if the goal
-   * leaves the executing state.
-   */
+  /** Returns how long to wait until the next check, ms; undefined if the goal leaves the executing state. */
   private get assign() {
     return Effect.gen({ self: this }, function* () {
       const broken = new Map<string, string>()

@@ -20,7 +20,7 @@ import { actorName, type PlateActor, plateActor, type Stand } from "./PlateActor
 import * as PlateId from "./PlateId.ts"
 import { causeOf } from "../core/event-log/Rune.ts"
 
-/** An answer to a permission request. `answers`: the user's choices, if the request has questions. */
+/** `answers`: the user's choices, if the request has questions. */
 export type Decision =
   | {
       readonly behavior: "allow"
@@ -39,7 +39,7 @@ export interface Request {
   readonly id: string
   /** The tool's input as JSON, shortened. */
   readonly arguments: string
-  /** The request's questions; empty if it asks for permission. */
+  /** Empty if the request asks for permission. */
   readonly questions: ReadonlyArray<Question>
 }
 
@@ -282,10 +282,7 @@ const told = (tool: string, decision: Decision): string => {
   return decision.answers === undefined ? `${tool}: allowed.` : `${tool} is answered: ${decision.answers.join("; ")}.`
 }
 
-/**
- * Validates an answer. A request with questions needs choices; a request for permission needs the hash. Both can be
- * denied.
- */
+/** A request with questions needs choices; a request for permission needs the hash. Both can be denied. */
 const decided = ({ hash, id, prompt, questions }: Open, given: Decision): Decision | CommandRefused => {
   if (given.behavior === "deny") return given
   const answers = chosen({ id, questions, tool: prompt.tool }, given.answers)

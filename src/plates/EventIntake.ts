@@ -112,10 +112,7 @@ export class EventIntake {
     }
   )
 
-  /**
-   * Like `take`, for an event that was stored on disk. On return the event is durable. If the plate rejects the event,
-   * it is outdated and is ignored.
-   */
+  /** Like `take`, for a stored event. On return it is durable. An event that the plate rejects is outdated: ignored. */
   readonly keep = Effect.fnUntraced(
     { self: this },
     function* (this: EventIntake, heard: Heard, origin: Origin = nobody) {
@@ -207,9 +204,7 @@ const isRuns = (
 const isStart = (event: PlateMachine.Event): event is Start =>
   event._tag === "HookSessionStart" || event._tag === "SessionStart"
 
-/**
- * The process that sent an event. Undefined if the pid or the start time is unknown: it could not be identified later.
- */
+/** Undefined if the pid or the start time is unknown: the process could not be identified later. */
 const processOf = ({ pid }: Origin, { identify }: Lookup): ProcessId | undefined => {
   if (pid === undefined) return undefined
   const process = identify(pid)

@@ -38,10 +38,7 @@ export class HealthCheck {
     this.checkedAt = now
   })
 
-  /**
-   * Checks transcripts again that were being written during the round. The delay lets the writer finish, within
-   * `MAX_RECOVERY`.
-   */
+  /** Checks again what was being written during the round. The delay lets the writer finish, within `MAX_RECOVERY`. */
   private readonly again = Effect.gen({ self: this }, function* () {
     const behind = this.registry.open.filter(({ transcript }) => transcript?.found?._tag === "Behind")
     if (behind.length === 0) return

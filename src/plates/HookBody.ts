@@ -8,7 +8,6 @@ import { attempt } from "../config/Attempt.ts"
 
 export const MAX_BYTES = 1024 * 1024
 
-/** Field that marks a truncated body. */
 export const CUT = "agentd_cut"
 
 export const isCut = (body: unknown): boolean => typeof body === "object" && body !== null && CUT in body

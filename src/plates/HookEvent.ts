@@ -37,7 +37,6 @@ const MAX_TASKS = 256
 const PROMPT_HEAD = 2_000
 const PROMPT_KEPT = 200
 
-/** Fields that every event has. */
 interface Base {
   readonly at: number
   readonly sessionId: string
@@ -168,7 +167,7 @@ const planOf = (name: string, body: JsonReader) => {
   return isPlan ? { plan: { tool, input } } : {}
 }
 
-/** Parses the body of a hook. `at` is when the hook arrived, ms since the epoch. */
+/** `at` is when the hook arrived, ms since the epoch. */
 export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefused> =>
   JsonReader.read(raw, (body) => {
     const name = body.text("hook_event_name")

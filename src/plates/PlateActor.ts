@@ -43,7 +43,6 @@ const sidePath = (transcript: string, agentId: string): string =>
 /** Whether the id is safe as a part of a path. */
 const isPlain = (agentId: string): boolean => /^[A-Za-z0-9_-]{1,128}$/.test(agentId)
 
-/** The state before the first rune. */
 export const initial = (plateId: string): Stand => start(PlateMachine.Plate, { ...PlateState.initial, plateId })
 
 export const actorName = (plateId: string): string => `plate/${plateId}`
@@ -67,10 +66,7 @@ export class PlateActor {
   /** The git branch of the session's folder; undefined before the first check, or if there is no branch. */
   branch: string | undefined = undefined
   private branchAt = -1
-  /**
-   * When a time of the session was first found to be in the future, because the clock was set back. Undefined if none
-   * is.
-   */
+  /** When a time of the session was first found in the future: the clock was set back. Undefined if none is. */
   private setBackAt: number | undefined = undefined
   /** Number of consecutive rounds in which a session that has begun had no transcript. */
   private absences = 0

@@ -52,7 +52,6 @@ export interface Shown {
   readonly tokens: number | null
 }
 
-/** The facts that a row shows, combined from the transcript and the hooks. */
 export const shown = (facts: PlateFacts, transcript: Transcript | undefined): Shown => {
   const view = transcript?.view
   const counted = view !== undefined && transcript?.partial === false && transcript.found?._tag === "Read"

@@ -181,15 +181,11 @@ export const MAX_LATE_INTERVALS = 3
 export const transcriptAhead = (mtimeSeconds: number, lastEventSeconds: number): boolean =>
   Math.floor(mtimeSeconds) > Math.floor(lastEventSeconds) + STALENESS_SECONDS
 
-// --- how each event changes the data of a plate
-
 /** True for a start that was stored while the daemon was down, and is older than the newest signal. */
 const isLate = (data: Data, event: Event): boolean =>
   event._tag === "HookSessionStart" && event.late === true && data.signal !== null && event.at < data.signal.at
 
-/**
- * True if a start reopens a closed plate: its process is alive, even if the exit of the previous one was noticed late.
- */
+/** True if a start reopens a closed plate: the process is alive, even if the last one's exit was noticed late. */
 const reopens = (data: Data, event: Event): boolean =>
   event._tag === "HookSessionStart" && data.closed && event.pidStart !== undefined
 
@@ -312,9 +308,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   Forgotten: (data) => ({ ...exited(data, undefined), forgotten: true })
 }
 
-/**
- * Updates the session id, which can change while the session runs. Paths are added if the session's start was missed.
- */
+/** The session id can change while the session runs. Paths are added if the session's start was missed. */
 const underId = (data: Data, event: Event): Data => {
   if (!("sessionId" in event) || event.sessionId === undefined || event._tag === "HookSessionEnd") return data
   return {
@@ -378,9 +372,6 @@ export const past = (data: Data, event: Event): boolean => {
   return formerHook(data, event)
 }
 
-// --- the table
-
-/** The state of a plate, derived from its sets only. */
 const settle = [
   { to: "Closed", when: "closed" },
   { to: "AwaitingInput", when: "asked" },

@@ -52,23 +52,15 @@ export interface Options {
 /** Whether a session that ended for this reason continues under another id in the same process. */
 export const goesOn = (reason: string): boolean => reason === "clear" || reason === "resume"
 
-/**
- * True for the first event of a session that continues another: its start, or its first prompt if the start is missing.
- */
+/** The first event of a session that continues another: its start or, if that is missing, its first prompt. */
 const continues = (event: PlateMachine.Event): boolean =>
   event._tag === "HookSessionStart" ? event.source !== "startup" : event._tag === "HookUserPromptSubmit"
 
-/**
- * False for a notification of Claude Code's list of sessions: it is about other sessions, and its id belongs to no
- * session.
- */
+/** False for a notification of Claude Code's list of sessions: it is about others, and its id belongs to none. */
 const tellsOfItself = ({ event, name }: Heard): boolean =>
   name !== "Notification" || (event?._tag === "HookNotification" && event.notificationType !== "agent_needs_input")
 
-/**
- * Maximum time between the end of a session and the start of the next one in the same process, ms. The time is usually
- * short, but a start can be reported late.
- */
+/** Maximum time in ms from a session's end to the next start in the same process. A start can be reported late. */
 const GOES_ON_WITHIN = 30_000
 
 const sameProcess = (a: ProcessId | undefined, b: ProcessId | undefined): boolean =>
@@ -135,10 +127,7 @@ export class PlateRegistry {
     return [...this.plates.values()].filter((plate) => plate.isOpen)
   }
 
-  /**
-   * The plate that a hook belongs to. If there is none and the hook reports its own session, a plate is created. Two
-   * hooks of one session get the same plate.
-   */
+  /** Creates the plate if the hook reports its own session. Two hooks of one session get the same plate. */
   find(heard: Heard, speaker: Speaker): Effect.Effect<PlateActor | undefined, EventRefused> {
     return this.finding.withPermit(this.seek(heard, speaker))
   }
@@ -193,20 +182,14 @@ export class PlateRegistry {
     return (run === undefined ? undefined : this.ofRun(run)) ?? (plate === undefined ? undefined : this.named(plate))
   }
 
-  /**
-   * Whether the named plate's session can have continued as this session. Otherwise this session only inherited the
-   * name.
-   */
+  /** Whether the named plate's session can have continued as this one. Otherwise this one only inherited the name. */
   private admits(named: PlateActor, { process }: Speaker): boolean {
     if (named.ended !== undefined) return true
     const own = named.process
     return own !== undefined && (sameProcess(own, process) || !this.processes.isAlive(own))
   }
 
-  /**
-   * The plate of the transcript's folder whose session ended in order to continue under another id. Undefined if
-   * several plates fit.
-   */
+  /** The plate of the transcript's folder whose session continues under another id. Undefined if several fit. */
   private going({ event, transcriptPath }: Heard): PlateActor | undefined {
     if (transcriptPath === undefined || event === undefined || !continues(event)) return undefined
     const folder = dirname(transcriptPath)
@@ -266,7 +249,7 @@ export class PlateRegistry {
     yield* this.options.supervisor.remove(scopeId(plateId))
   })
 
-  /** Creates the plate's actor and registers its names. Events wait in the mailbox until it has started. */
+  /** Events wait in the mailbox until the actor has started. */
   readonly enter = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, record: PlateRecord) {
     const { plateId, stand } = record
     const plate = yield* this.bear(record)
@@ -306,18 +289,13 @@ export class PlateRegistry {
     yield* this.options.supervisor.remove(scopeId(plate.plateId))
   })
 
-  /**
-   * Whether the user told agentd to forget the session, and the process is one that the session had then. A hook of the
-   * session ends this.
-   */
+  /** Whether the session is forgotten, and the process is one that it had then. A hook of the session ends this. */
   isForgotten(sessionId: string, { pid, startedAt }: { readonly pid: number; readonly startedAt: number }): boolean {
     const forgotten = this.forgotten.get(sessionId)
     return forgotten !== undefined && (forgotten.pids.has(pid) || startedAt <= forgotten.at)
   }
 
-  /**
-   * Whether the user told agentd to forget the session after its process sent the report from `at`, ms since the epoch.
-   */
+  /** Whether the session was forgotten after its process sent the report from `at`, ms since the epoch. */
   forgottenSince(sessionId: string, { at, pid }: { readonly at: number; readonly pid: number | undefined }): boolean {
     const forgotten = this.forgotten.get(sessionId)
     if (forgotten === undefined || this.ofSession(sessionId) !== undefined) return false

@@ -24,7 +24,7 @@ export interface Prompt {
   readonly agentId: string | null
   /** `*` if only a notification or the session's note reported the dialog. */
   readonly tool: string
-  /** Id of the call; null if it is unknown. */
+  /** Null if unknown. */
   readonly callId: string | null
   readonly kind: "question" | "plan" | "permission"
   /** When the report arrived, ms since the epoch. */
@@ -169,10 +169,7 @@ export const quiet: Partial<Data> = {
 export const acting = (data: Data, agentId: string | null, at: number): Data =>
   agentId === null ? { ...data, turn: true, turnAt: at, failure: null } : data
 
-/**
- * The end of a call closes its prompt. A prompt known only from a notification is closed by the end of any call of its
- * agent.
- */
+/** Closes the call's prompt. A prompt known only from a notification is closed by any call of its agent. */
 export const callEnded = (data: Data, agentId: string | null, tool: string, callId: string | undefined): Data => {
   const after = closedWhere(data, (prompt) => answers(prompt, agentId, tool, callId))
   return callId === undefined
@@ -258,10 +255,7 @@ const askingCall = (data: Data, agentId: string | null, tool: string, input: str
       !data.prompts.some((prompt) => prompt.callId === call.callId)
   )
 
-/**
- * Adds a permission prompt. A request does not name its call, so it is assigned to a matching open call. If no call
- * matches, the tool identifies the prompt.
- */
+/** A request does not name its call, so it gets a matching open call; without one, the tool identifies the prompt. */
 export const requested = (data: Data, event: Omit<CallEvent, "callId">): Data => {
   const agentId = event.agentId ?? null
   const { at, input, tool } = event

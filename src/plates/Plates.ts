@@ -61,17 +61,14 @@ export class Plates extends Context.Service<
     readonly hook: (body: unknown, origin: Origin) => Effect.Effect<void, EventRefused>
     /** An event of `POST /events`. */
     readonly event: (body: unknown) => Effect.Effect<void, EventRefused>
-    /** A hook or event that was stored on disk while the daemon was down; durable on return. */
+    /** Durable on return. */
     readonly keep: (kept: Kept) => Effect.Effect<void, EventRefused | MailboxFull | RuneRefused | StorageError>
     /** Registers a plate before its session has started; durable on return. */
     readonly register: (body: unknown) => Effect.Effect<{ readonly plateId: string }, EventRefused | Unwritten>
     /** Reports that the session's process is gone; durable on return. */
     readonly stopped: (body: unknown) => Effect.Effect<void, EventRefused | Unwritten>
     readonly forget: (plateId: string, caller: Caller) => Effect.Effect<Done, CommandRefused | StorageError>
-    /**
-     * Plates that need attention first, then the newest. Closed plates are listed for a day, or without limit if
-     * `closed` is true.
-     */
+    /** Attention first, then the newest. Closed plates are listed for a day, or without limit if `closed` is true. */
     readonly list: (options: { readonly closed: boolean }) => Effect.Effect<ReadonlyArray<PlateInfo>>
     /** Finds a plate by its id, a unique prefix of the id, or the session id. */
     readonly find: (name: string) => Effect.Effect<PlateInfo, CommandRefused>
@@ -101,7 +98,6 @@ export interface Kept {
 }
 
 export interface Options {
-  /** The supervisor under which the plates' actors and loops run. */
   readonly supervisor: DynamicSupervisor.DynamicSupervisor
   /** Timeout of a permission request; default 10 minutes. */
   readonly permissionTimeout?: Duration.Input
@@ -289,7 +285,6 @@ class LivePlates {
     return [...live, ...faded].toSorted(order)
   })
 
-  /** Finds a plate by its id, by its session id, or by a prefix that only one id has. */
   findPlate(name: string): PlateActor | CommandRefused {
     const exact = this.registry.named(name) ?? this.registry.ofSession(name)
     if (exact !== undefined) return exact
@@ -329,10 +324,7 @@ class LivePlates {
   }
 }
 
-/**
- * Whether a closed plate is still listed. It is listed for a day, as the user may look for it. A session that a run
- * started is not listed.
- */
+/** A closed plate is listed for a day, as the user may look for it. A session that a run started is not listed. */
 const lingers = ({ stand }: PlateActor, now: number): boolean =>
   stand.data.agent === null && now - stand.at <= FADES_AFTER
 
@@ -433,5 +425,5 @@ const make = Effect.fnUntraced(function* (options: Options) {
   return service(live)
 })
 
-/** The plates service, with the checks that keep it correct. Its supervisor must be under another supervisor. */
+/** The supervisor of the plates must be under another supervisor. */
 export const layer = (options: Options) => Layer.effect(Plates, make(options))

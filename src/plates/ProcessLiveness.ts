@@ -56,10 +56,7 @@ export class ProcessLiveness {
     }
   )
 
-  /**
-   * Closes the plate of a session that a program of a run started, if the run has ended. The run has ended when no
-   * agent has it any more.
-   */
+  /** Closes the plate of a session that a run's program started, once no agent has the run any more. */
   private readonly checkRun = Effect.fnUntraced(
     { self: this },
     function* (this: ProcessLiveness, plate: PlateActor, now: number) {
@@ -85,10 +82,7 @@ export class ProcessLiveness {
     }
   })
 
-  /**
-   * Called when a session has reported its final end: its process usually exits within moments. An unknown process is
-   * assumed to be gone after the last check.
-   */
+  /** Called at a session's final end: its process soon exits. An unknown one counts as gone after the last check. */
   ending(plate: PlateActor): Effect.Effect<void> {
     const { ended } = plate
     const watch = Effect.gen({ self: this }, function* () {

@@ -58,9 +58,7 @@ export class SessionStatusFile {
     return this.notes.values().some(({ note }) => note?.spare === true)
   }
 
-  /**
-   * Reads the notes of the session's processes. If none is known and `search` is true, looks for a note by session id.
-   */
+  /** Reads the notes of the session's processes. If none is known and `search` is true, finds one by session id. */
   readonly look = Effect.fnUntraced(
     { self: this },
     function* (this: SessionStatusFile, sessionId: string, processes: ReadonlyArray<ProcessId>, search: boolean) {

@@ -53,7 +53,7 @@ export class Transcript {
   view: TranscriptView
   /** True if only the end of the file was read, so that totals are unknown. */
   partial = false
-  /** The result of the last read; undefined before the first. */
+  /** Undefined before the first read. */
   found: Found | undefined = undefined
   private inode = ""
   private offset = 0

@@ -30,24 +30,19 @@ export interface Case {
   readonly view: TranscriptView | undefined
   /** Transcripts of subagents that have an open prompt, by agent id. */
   readonly sides: ReadonlyMap<string, TranscriptView>
-  /** The session's own note; undefined if there is none. */
+  /** Undefined if the session has no note. */
   readonly note: Noted | undefined
   /** When the newest hook arrived, of any kind, ms since the epoch. */
   readonly heard: number
   /** The current time, ms since the epoch. */
   readonly now: number
-  /**
-   * When times of the session were first found to be in the future, because the clock was set back; otherwise `now`.
-   */
+  /** When times of the session were first found in the future: the clock was set back; otherwise `now`. */
   readonly setBackAt: number
   /** True in a round of the health check, false for a read after a file was written. */
   readonly round: boolean
 }
 
-/**
- * Adjusts the time `stamp` so that it can be compared with `other`. If only `stamp` is in the future, it was recorded
- * before the clock was set back.
- */
+/** Makes `stamp` comparable with `other`. If only `stamp` is in the future, the clock was set back after it. */
 const beside = ({ now, setBackAt }: Case, other: number, stamp: number): number =>
   stamp > now && other <= now ? setBackAt : stamp
 
@@ -83,10 +78,7 @@ const interrupted = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   return [{ _tag: "TurnEndObserved", at: now, asOf: view.interruptAt + SLACK, why: "interrupt" }]
 }
 
-/**
- * Events for a failed turn in the transcript. If the session ends with the turn, its hook is lost: Claude Code does not
- * wait for hook commands then.
- */
+/** If the session ends with a failed turn, its hook is lost: Claude Code does not wait for hook commands then. */
 const failing = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { now, snapshot, view } = of
   if (!snapshot.data.turn || view === undefined || view.failedAt === 0 || view.movedAt > view.failedAt) return []

@@ -71,10 +71,7 @@ export class TranscriptView {
   readonly chain: Chain
   /** When the newest interrupt that ended a turn was written, ms since the epoch; 0 if none. */
   interruptAt = 0
-  /**
-   * When the agent began its newest message, or the user's newest prompt was accepted. Every earlier call has ended by
-   * then.
-   */
+  /** When the agent's newest message began, or the user's newest prompt was accepted. Earlier calls have ended. */
   movedAt = 0
   /** When the user's newest prompt or command was accepted. */
   promptAt = 0
