@@ -31,10 +31,7 @@ import * as AlertKinds from "./AlertKinds.ts"
 import * as Notice from "./Notice.ts"
 import { TELLS_AT } from "./Retry.ts"
 
-/**
- * Maximum length of a headline and of a reason, in characters: an alert is stored in a rune, and a headline is a mail's
- * subject.
- */
+/** Maximum lengths in characters: an alert is stored in a rune, and a headline is a mail's subject. */
 const MAX_HEADLINE = 120
 const MAX_REASON = 2000
 /** Maximum length of a quoted line, in characters: a stopped agent's last line, and any other line. */
@@ -104,9 +101,7 @@ const sentence = (text: string): string => (/[.!?]$/u.test(text.trim()) ? text.t
 
 const lastWords = (last: string | undefined, most: number): string => Notice.fit(Notice.line(last ?? ""), most)
 
-/**
- * News of a worker that stopped permanently. If the user stopped it, it has no fatal reason, and nobody is notified.
- */
+/** If the user stopped the worker, it has no fatal reason, and nobody is notified. */
 const stopped = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): Said | undefined => {
   const { consecutiveErrors: row = 0, event, fatal, totalErrors: all = 0 } = payload
   if (to !== "Stopped" || from === "Stopped" || fatal === undefined || fatal === null) return undefined
@@ -152,7 +147,7 @@ const nearing = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): 
   }
 }
 
-/** News of an agent's question. Each question has its own key, so that questions are not folded into one alert. */
+/** Each question has its own key, so that questions are not folded into one alert. */
 const asked = (rune: ToldOf<"agent.asked">): Said => {
   const { actor, eventId, kind, payload, stream } = rune
   const name = nameOf(actor)
@@ -174,9 +169,7 @@ const asked = (rune: ToldOf<"agent.asked">): Said => {
   }
 }
 
-/**
- * News of a call that nobody answered in time. Other limits that an agent reaches are only listed: nobody is notified.
- */
+/** A call that nobody answered in time. Other limits that an agent reaches are listed, but nobody is notified. */
 const expired = (rune: ToldOf<"agent.bound_reached">): Said | undefined => {
   const { actor, eventId, payload, stream } = rune
   const name = nameOf(actor)
@@ -279,9 +272,7 @@ const planReady = (rune: ToldOf<"plan.created" | "plan.updated">): Said => ({
   }
 })
 
-/**
- * Headline and reason for a goal or project that reached a state. If the reason is unknown, both have the same text.
- */
+/** If the reason is unknown, headline and reason have the same text. */
 const cameTo = (name: string, what: string, reason: string | null | undefined) => {
   const whole = `${name} ${what}`
   return { headline: reason == null ? whole : `${whole}: ${reason}`, reason: reason ?? whole }
@@ -291,7 +282,7 @@ const cameTo = (name: string, what: string, reason: string | null | undefined) =
 const reasonOf = ({ payload: { event, reason } }: ToldOf<"plan.blocked" | "plan.stopped" | "session.suspended">) =>
   reason ?? ("reason" in event ? event.reason : undefined)
 
-/** News of a goal that failed. If the user cancelled it, nobody is notified. */
+/** If the user cancelled the goal, nobody is notified. */
 const planStopped = (rune: ToldOf<"plan.stopped">): Said | undefined => {
   const { event } = rune.payload
   if (event._tag === "user_cancel" && event.by !== "agentd") return undefined
@@ -349,7 +340,6 @@ const suspended = (rune: ToldOf<"session.suspended">): Said => {
   }
 }
 
-/** The texts of an alert about a config that is not in force. */
 const waitingWords = ({ payload, stream }: ToldOf<"config.waits">): Words => {
   const { config, name, problem, state } = payload
   const before = "The previous config stays in force."
@@ -410,7 +400,6 @@ const configWaits = (rune: ToldOf<"config.waits">): Said => {
 
 type Budget = ToldOf<"budget.near" | "budget.spent">
 
-/** The texts of an alert about a budget of a day, a month, a turn or the machine. */
 const budgetWords = ({ kind, payload }: Budget): Words => {
   const { name, period, until, whose } = payload
   const isSpent = kind === "budget.spent"
@@ -432,10 +421,7 @@ const budgetWords = ({ kind, payload }: Budget): Words => {
   }
 }
 
-/**
- * News of a budget that is exceeded or nearly exceeded. If an agent or a project exceeds its total budget, it ends, and
- * another rune reports that.
- */
+/** If an agent or a project exceeds its total budget, it ends, and another rune reports that. */
 const ofBudget = (rune: Budget): Said => {
   const about = `${rune.stream}:${rune.payload.key}`
   const mail = { ...budgetWords(rune), key: about }
@@ -539,10 +525,7 @@ const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Said
   }
 }
 
-/**
- * News of notices that a channel could not send. If this news itself cannot be sent, its rune is `silent`: nobody is
- * notified.
- */
+/** If this news itself cannot be sent, its rune is `silent`: nobody is notified. */
 const unsent = ({ payload }: ToldOf<"alert.failed">): Said | undefined => {
   const { alertIds, attempt, channel = "mail", error, nextAt } = payload
   const isFirst = payload.class === "setup" ? attempt === 1 : attempt === TELLS_AT
@@ -634,13 +617,12 @@ export interface News {
   /** The notice's kind, if it is known without the facts. If no channel wants that kind, no facts are read. */
   readonly only: NoticeKind | undefined
   /**
-   * Makes the alert that channels send. Returns undefined if the facts show that there is no news. If `notice` itself
-   * is undefined, only a mail section sends the news.
+   * Undefined if the facts show that there is no news. If `notice` itself is undefined, only a mail section sends it.
    */
   readonly notice: ((facts: Notice.Facts) => Alert | undefined) | undefined
 }
 
-/** The news in a rune; undefined if the user is not notified about it. */
+/** Undefined if the user is not notified about the rune. */
 export const newsOf = (any: Rune): News | undefined => {
   const rune = read(any)
   const found = rune && (said[rune.kind] as (rune: Told) => Said | undefined)(rune)

@@ -93,9 +93,7 @@ const noticesOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>) {
 
 type Noticed = Effect.Success<ReturnType<typeof noticesOf>>
 
-/**
- * The alerts that a mail section sends or that wait for one (`mailed`), and the notices that channels send (`told`).
- */
+/** `mailed`: alerts that a mail section sends or that wait for one. `told`: the notices that channels send. */
 const mailedOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>, notices: Noticed) {
   const from = yield* AlertContext
   const byCause = new Map(notices.map((one) => [one.source.alert.cause, one]))
@@ -118,7 +116,7 @@ const mailedOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>, notices
   return { mailed, told: notices.map((one) => byCause.get(one.source.alert.cause) ?? one) }
 })
 
-/** Queues the alerts of the runes. Each decision considers the changes of the decisions before it. */
+/** Each decision considers the changes of the decisions before it. */
 const queue = (runes: ReadonlyArray<Rune>, news: ReadonlyArray<Told>, notices: Noticed, begun: ReadonlySet<string>) =>
   Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
     const upTo = runes.at(-1)?.eventId ?? 0
@@ -170,7 +168,6 @@ interface Way {
   readonly destination: string
   readonly messageId: string
   readonly isMail: boolean
-  /** Maximum number of messages per hour. */
   readonly maxPerHour: number
   readonly send: Effect.Effect<BatchSender.Receipt, SendError | StorageError, BatchSender.Needs>
 }
@@ -265,7 +262,7 @@ const due = (begun: ReadonlySet<string>, options: Options) =>
     return { jobs, wait: Math.max(0, next - now) }
   })
 
-/** Makes one attempt to send a message. The receiver's answer is recorded even if the daemon is stopping. */
+/** The receiver's answer is recorded even if the daemon is stopping. */
 const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>) => (job: Job) =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {

@@ -185,7 +185,7 @@ export interface Given {
   readonly now: number
 }
 
-/** The rune that records the answer; undefined if no notice asks for it, or if it is answered already. */
+/** Undefined if no notice asks for the answer, or if it is answered already. */
 export const draft = (
   { about, by }: Answer,
   upTo: number,
@@ -204,9 +204,7 @@ export const draft = (
   return { stream: DAEMON_STREAM, kind: "alert.answered", actor: "alerter", payload }
 }
 
-/**
- * The rune that withdraws a message that was being sent when somebody answered; undefined if there is no such message.
- */
+/** Withdraws a message that was being sent when somebody answered; undefined if there is none. */
 export const late = (
   batch: Outbox.Batch,
   message: { readonly id: string; readonly handle: string | null },

@@ -37,7 +37,7 @@ const options = (questions: Questions): ReadonlyArray<string> =>
 /** A command that answers each question with its first option. */
 const answerTo = (id: string, questions: Questions): string => `answer ${id} ${questions.map(() => "1").join(" ")}`
 
-/** The notice of a call that waits for an approval; undefined if it no longer waits. */
+/** Undefined if the call no longer waits. */
 export const ofCall = ({ call, now, project, waiting = 0 }: Notice.Facts): Notice.Words | undefined => {
   if (call === undefined || call.state !== "awaiting_approval") return undefined
   const who = `${project}/${call.agent}`
@@ -70,7 +70,7 @@ const FOLDER = /([^/]+)\/*$/u
 export const sessionName = ({ cwd, title }: PlateInfo): string =>
   title ?? `the session in ${FOLDER.exec(cwd ?? "")?.[1] ?? "an unknown folder"}`
 
-/** The texts for a session that waits for the user. `asks` is true for a question, false for an approval. */
+/** `asks` is true for a question, false for an approval. */
 export const ofSession = (plate: PlateInfo, asks: boolean) => {
   const id = shortId(plate.plateId)
   const questions = plate.questions ?? []

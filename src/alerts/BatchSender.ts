@@ -141,7 +141,6 @@ export const implementation = Effect.fnUntraced(function* (config: ChannelConfig
   )
 })
 
-/** Withdraws a message, if its channel can. */
 export const withdraw = Effect.fn("Telling.withdraw")(function* (
   { at, by, handle, of, title }: Outbox.Back,
   { config, messageId, name }: Way

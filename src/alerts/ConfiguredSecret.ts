@@ -42,7 +42,7 @@ export const variable = (name: string) =>
 
 const firstLine = (text: string): string => text.replace(/^\uFEFF/, "").split(/\r?\n/)[0]!
 
-/** Reads the secret. Undefined if the config names no file, variable or credential. */
+/** Undefined if the config names no file, variable or credential. */
 export const read = Effect.fnUntraced(function* (
   { credential, env, file }: Place,
   { fileField, what }: Words = { what: "secret", fileField: "file" }

@@ -45,7 +45,6 @@ const unanswered = (alert: Alert, notice: Notice.Notice, after: Duration.Duratio
   return { ...alert, headline: title, notice: { ...notice, title, urgency: "now" } }
 }
 
-/** Queues each overdue notice for its next channel. */
 export const queue = (begun: ReadonlySet<string>) =>
   Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
     const { due: overdue } = yield* due(open)

@@ -31,7 +31,6 @@ const make = Effect.gen(function* () {
   // if the log cannot be read, wait forever, so that nothing is queued twice or sent
   const known = Effect.catch(Deferred.await(loaded), () => Effect.never)
 
-  /** Decides on the current state, appends the resulting runes, and folds them into the state. */
   const commit = <E, R>(
     decide: (state: Outbox.State, notices: OpenNotices.State) => Effect.Effect<ReadonlyArray<RuneDraft>, E, R>
   ) =>
@@ -58,7 +57,7 @@ const make = Effect.gen(function* () {
           Effect.suspend(() => read(state, notices))
         )
       ),
-    /** The state; undefined until the log's stream is read. */
+    /** Undefined until the log's stream is read. */
     seen: Effect.sync(() => (isKnown ? state : undefined)),
     /** Waits for a change, but at most `millis` ms. */
     changed: (millis: number) =>

@@ -97,9 +97,7 @@ const story = ({ alert, output, project, why }: Told, typed: (text: string) => s
 const short = ({ alert, project }: Told): string =>
   `- ${time(alert.at)}  ${plain(`${project}: ${alert.headline}`)}${times(alert)}`
 
-/**
- * The number of alerts and all names, before it is cut to fit: `3 alerts: builder has failed, tester has failed, …`.
- */
+/** `3 alerts: builder has failed, tester has failed, …`, before it is cut to fit. */
 const digestSubject = (letter: Letter): string => {
   const { more, told } = letter
   const names = told.map(({ alert }) =>

@@ -11,7 +11,7 @@ interface Check {
   readonly remedy: string | null
 }
 
-/** A finding for each server; the servers are checked concurrently. */
+/** The servers are checked concurrently. */
 export const checks = Effect.fnUntraced(function* (mails: ReadonlyArray<MailConfig>) {
   const mailer = yield* Mailer
   return yield* Effect.forEach(

@@ -67,7 +67,6 @@ export interface Facts {
 /** The texts of a notice; its kind sets the urgency. `isWhole`: the notice belongs to no project. */
 export type Words = Omit<Notice, "project" | "urgency"> & { readonly isWhole?: boolean }
 
-/** For each kind of notice: its word on the board, and its urgency. */
 export const kinds: { readonly [kind in NoticeKind]: { readonly word: Word; readonly urgency: Urgency } } = {
   needsYou: { word: "needs you", urgency: "now" },
   question: { word: "needs you", urgency: "now" },

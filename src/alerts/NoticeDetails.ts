@@ -103,7 +103,6 @@ const agentOf = Effect.fnUntraced(function* (rune: Rune) {
   return { agent, working, turn, last: yield* lastLine(rune) }
 })
 
-/** Number of agents that wait for a usage limit or for the network. */
 const heldOf = Effect.map(
   Effect.flatMap(Agents, ({ all }) => all),
   (rows) => ({ held: rows.filter(({ word }) => word === "waiting").length })
@@ -114,7 +113,6 @@ const effectsOf = Effect.fnUntraced(function* ({ stream }: Rune) {
   return { effects: consequences.map(({ text }) => text) }
 })
 
-/** Whether the previous daemon was killed, and the time of its last rune. */
 const killedOf = Effect.fnUntraced(function* ({ eventId }: Rune) {
   const log = yield* EventLog
   const kinds = ["daemon.started", "daemon.stopping", "daemon.stopped"]

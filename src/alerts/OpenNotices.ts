@@ -31,8 +31,7 @@ export interface Open {
   readonly hash: string
   readonly told: ReadonlyArray<Message>
   /**
-   * When the notice was last sent or escalated, or first could not be sent, in ms since the epoch. Null if none of
-   * these happened yet, or if the user postponed the notice.
+   * When last sent or escalated, or first unsendable, in ms since the epoch. Null: not yet, or the user postponed it.
    */
   readonly since: number | null
   /** Position of the last escalation channel that was used, from 1; 0 if none was. */
@@ -123,9 +122,7 @@ const sent = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): Stat
   return { ...state, open, threads, waiting: without(state.waiting, alertIds) }
 }
 
-/**
- * Handles a failed attempt. A notice that could not be sent gets no answer either: its time until escalation begins.
- */
+/** A notice that could not be sent gets no answer either: its time until escalation begins. */
 const failed = (state: State, at: number, { alertIds, channel, nextAt }: typeof AlertKinds.Failed.Type): State => {
   let { open } = state
   for (const alertId of alertIds) {

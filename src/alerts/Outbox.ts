@@ -222,7 +222,7 @@ const answered = (state: State, { about, at, by, drops, upTo, withdraws }: Answe
   return { ...state, cursor: Math.max(state.cursor, upTo), batches: [...left, ...news] }
 }
 
-/** Folds one rune in; a rune of another kind or of a newer shape changes nothing. */
+/** A rune of another kind or of a newer shape changes nothing. */
 export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" | "payload">): State => {
   const rune = AlertKinds.readAlert(any)
   return rune === undefined ? state : { ...changed(state, rune), restsOn: rune.eventId }
@@ -247,7 +247,6 @@ const changed = (state: State, rune: RuneOf<typeof AlertKinds.alertKinds, Pick<R
 }
 
 const ACTOR = "alerter"
-/** The waiting messages, folded from the daemon's stream. */
 export const fold: StreamFold<State> = {
   name: "outbox",
   version: 4,
@@ -318,9 +317,7 @@ const open = (state: State, destination: string, route: Route | undefined, now: 
 const limitOf = (before: ReadonlyArray<number>, maxPerHour: number): number =>
   (before.at(-maxPerHour) ?? -Infinity) + HOUR
 
-/**
- * Times of the messages that were sent, or will be sent, before a new message or before the existing message `joined`.
- */
+/** Times of messages that were or will be sent before a new message, or before the existing message `joined`. */
 const before = (state: State, route: Route, now: number, joined?: Batch): ReadonlyArray<number> => {
   const ahead = state.batches.filter((one) => one.destination === route.destination && one !== joined)
   return [...recent(state.left.get(countedAs(route)), now), ...ahead.map(({ dueAt }) => Math.min(dueAt, now))]
@@ -334,10 +331,7 @@ const dueAt = (state: State, route: Route, now: number): number => {
   return Math.max(spaced, limitOf(earlier, route.maxPerHour))
 }
 
-/**
- * When a batch is due once an alert has joined it. A mail keeps its time; a channel's message can become due earlier,
- * within the hourly limit.
- */
+/** A mail keeps its time when an alert joins; a channel's message can become due earlier, within the hourly limit. */
 const dueOf = (state: State, joined: Batch | undefined, route: Route | undefined, now: number): number => {
   if (route === undefined) return joined?.dueAt ?? now
   if (joined === undefined) return dueAt(state, route, now)
@@ -360,7 +354,7 @@ export const freeAt = (
   return Math.max(now, limitOf([...recent(left.get(name), now), ...going.map(() => now)], maxPerHour))
 }
 
-/** The rune that queues an alert. `upTo`: the newest examined rune; `begun`: ids of batches that are being sent. */
+/** `upTo`: the newest examined rune; `begun`: ids of batches that are being sent. */
 export const queue = (
   state: State,
   source: { readonly alert: Alert; readonly hash: string; readonly upTo: number },
@@ -392,7 +386,7 @@ export const queue = (
   return { stream: DAEMON_STREAM, kind: "alert.queued", actor: ACTOR, cause: causeOf(alert), payload }
 }
 
-/** The time of a batch's next attempt; undefined if another batch must be sent first. */
+/** Undefined if another batch must be sent first. */
 export const readyAt = (state: State, batch: Batch, now: number): number | undefined => {
   if (behind(state, batch)) return undefined
   const { back, dueAt, failure } = batch
@@ -442,7 +436,7 @@ const resolved = (
   }
 })
 
-/** The rune of a sent message; `later` has the recipients that were refused temporarily, and the next attempt. */
+/** `later` has the recipients that were refused temporarily, and the next attempt. */
 export const sent = (
   attempt: Attempt,
   receipt: Pick<typeof AlertKinds.Sent.Type, "handle" | "to" | "rejected" | "response"> & {

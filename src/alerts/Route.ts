@@ -33,10 +33,7 @@ const LATER = "/later-"
 /** Matches the suffixes of a destination. */
 const OWN_WAY = new RegExp(`(${LATER}[^/]*)?(${EXCEPTED})?$`, "u")
 
-/**
- * The destination of a channel's messages. `before` is the destination at the time of queueing, whose suffixes are
- * kept.
- */
+/** `before`: the destination at the time of queueing, whose suffixes are kept. */
 export const destinationOfChannel = (name: string, config: ChannelConfig, before = ""): string =>
   `${name}/${named(config)}${OWN_WAY.exec(before)?.[0] ?? ""}`
 
@@ -53,7 +50,7 @@ const minuteOfDay = (now: number, timeZone: string | undefined): number => {
   return part("hour") * 60 + part("minute")
 }
 
-/** Whether a time is in quiet hours. If `from` and `to` are equal, no time is. */
+/** If `from` and `to` are equal, no time is quiet. */
 export const isQuiet = ({ from, timeZone, to }: Omit<QuietConfig, "except">, now: number): boolean => {
   const [begin, end, at] = [minutesOf(from), minutesOf(to), minuteOfDay(now, timeZone)]
   return begin <= end ? begin <= at && at < end : begin <= at || at < end
@@ -77,12 +74,9 @@ export const quietUntil = (quiet: Omit<QuietConfig, "except">, now: number): num
 export const isHeld = ({ quietHours }: NotifyConfig, destination: string, now: number): boolean =>
   quietHours !== undefined && !destination.endsWith(EXCEPTED) && isQuiet(quietHours, now)
 
-/** How a mail section sends a message. */
 export const wayOfMail = (mail: MailConfig): Way => ({ destination: destinationOf(mail), maxPerHour: mail.maxPerHour })
 
-/**
- * How a channel sends a message. A withdrawal keeps its destination, and so does a message whose channel was removed.
- */
+/** A withdrawal keeps its destination, and so does a message whose channel was removed. */
 export const wayOfChannel = (
   { back, destination: queued, to }: Outbox.Batch,
   name: string,

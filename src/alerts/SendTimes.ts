@@ -10,7 +10,6 @@ import * as Outbox from "./Outbox.ts"
 /** How a message would be sent. */
 export interface Way {
   readonly destination: string
-  /** Maximum number of messages per hour. */
   readonly maxPerHour: number
   /** If a time is in quiet hours, returns the end of these hours; otherwise returns the time unchanged. */
   readonly quietUntil?: (at: number) => number
@@ -31,10 +30,7 @@ const timeOf = (state: Outbox.State, batch: Outbox.Batch, way: Way, now: number)
   return quietUntil(Outbox.freeAt(state, { ...batch, destination }, maxPerHour, NONE, at))
 }
 
-/**
- * When each batch will be sent, by batch id. Omits batches that must wait for another one, and those without a
- * configured receiver.
- */
+/** By batch id. Omits batches that must wait for another one, and those without a configured receiver. */
 export const departures = (
   before: Outbox.State,
   wayOf: (batch: Outbox.Batch) => Way | undefined,

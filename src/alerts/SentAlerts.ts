@@ -18,7 +18,6 @@ import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 const RUNES_A_ROW = 4
 const MOST_RUNES = 2_000
 
-/** The newest alerts, and whether they were sent. */
 export const of = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   options: { readonly count: number; readonly failed: boolean }

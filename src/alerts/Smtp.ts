@@ -27,7 +27,7 @@ export interface Receipt {
   readonly refused?: ReadonlyArray<Refused>
 }
 
-/** A mail to send. `references` is the Message-ID of the first mail of its thread. */
+/** `references` is the Message-ID of the first mail of the thread. */
 export type Message = Mail & { readonly messageId?: string; readonly references?: string }
 
 export interface Timeouts {
@@ -57,7 +57,7 @@ export const sender = (mail: MailConfig): string => mail.from ?? recipients(mail
 /** The domain of the sender's address; a Message-ID ends with it. */
 export const domainOf = (mail: MailConfig): string => /@([^@>\s]+)>?$/.exec(sender(mail))?.[1] ?? "agentd.invalid"
 
-/** The password, from the place that the config names; undefined if it names none. */
+/** Undefined if the config names no password. */
 const password = ({ passwordCredential, passwordEnv, passwordFile }: SmtpConfig) =>
   ConfiguredSecret.read(
     {

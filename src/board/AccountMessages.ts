@@ -14,8 +14,7 @@ export const AccountRow = Schema.Struct({
   account: Schema.String,
   state: Schema.Literals(["Available", "Degraded", "Unavailable", "LimitedUntil", "LoginNeeded"]),
   /**
-   * `since`: when the account's trouble began; `until`: when the next request is allowed. In ms since the epoch; null
-   * if the account is available.
+   * `since`: start of the trouble; `until`: when a request is allowed again. In ms since the epoch; null if available.
    */
   since: Schema.NullOr(Schema.Finite),
   until: Schema.NullOr(Schema.Finite),

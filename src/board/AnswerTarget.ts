@@ -74,10 +74,7 @@ const readAsked = reader(ASKED)
 /** Minimum length of a prefix that is used to find settled calls, in characters. */
 const TELLING = 8
 
-/**
- * Searches recent calls that asked for approval, settled or not: one with exactly this id, and the newest that begins
- * with it.
- */
+/** Calls that asked lately, settled or not: one with exactly this id, and the newest that begins with it. */
 const asks = Effect.fnUntraced(function* (name: string) {
   const runes = yield* (yield* EventLog).tail({ kinds: Object.keys(ASKED) }, SETTLED)
   const ids = runes.flatMap((rune) => readAsked(rune)?.payload.call_id ?? [])

@@ -297,8 +297,7 @@ const ALIVE: ReadonlySet<string> = new Set(["created", "active"])
 const RECENT = 86_400_000
 
 /**
- * Conversations that are paused, suspended or closing. For a project without a live conversation also its newest one,
- * for a day.
+ * Conversations that are paused, suspended or closing. For a project without a live one, also its newest, for a day.
  */
 const notable = ({ all, conversations }: BoardGiven, now: number): ReadonlyArray<ConversationInfo> => {
   const alive = new Set(conversations.filter(({ state }) => !OVER.has(state)).map(({ config }) => config))

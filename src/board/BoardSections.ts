@@ -72,7 +72,6 @@ const LIVES: ReadonlySet<string | null> = new Set(["created", "active"])
 const isCount = ({ actor, from, to }: Rune): boolean =>
   actor.startsWith("conversation/") && LIVES.has(to) && from === to
 
-/** The parts that runes affect. */
 export const touched = (runes: Iterable<Rune>): Parts => {
   let all = false
   const agents = new Map<string, Address>()

@@ -130,9 +130,7 @@ export const agentName = Schema.String.check(
   )
 )
 
-/**
- * A login or a program's name: not `agentd`, and without a colon, which the names of agents, channels and plans have.
- */
+/** A login or a program's name: not `agentd`, and no colon, which names of agents, channels and plans have. */
 const by = name.check(
   bound<string>(
     (value) => value !== "agentd" && !value.includes(":"),

@@ -89,10 +89,7 @@ export type Item =
   | Is<"inbox", InboxMove>
   | Is<"run", { runId: string; end: string; how: "well" | "badly" | "cut short" | "stopped" }>
   | Is<"usage", { tokens: number; usd: number }>
-  /**
-   * `sign` marks an action of agentd, a warning, a failure, an end, a report or a question. If `isSerious` is true, the
-   * note is shown as an error.
-   */
+  /** `sign` marks an action, warning, failure, end, report or question. `isSerious`: the note is shown as an error. */
   | Is<"note", { sign: "" | "—" | "!" | "✗" | "■" | "★" | "?"; isSerious: boolean; runId?: string }>
 
 type Told = Item extends infer I ? (I extends Item ? Omit<I, "at" | "eventId"> : never) : never
@@ -100,7 +97,6 @@ type Note = Extract<Told, { readonly is: "note" }>
 
 const names = (topic: string, ...all: ReadonlyArray<string>) => all.map((name) => `${topic}.${name}`)
 
-/** Kinds of runes that are shown to the user. */
 export const SHOWN: ReadonlyArray<string> = [
   ...names("turn", "started", "assistant_delta", "completed", "interrupted", "error"),
   ...names("tool", "call", "approval_requested", "approval_withdrawn", "approved", "denied", "progress", "result"),
@@ -122,7 +118,7 @@ export const KINDS: ReadonlyArray<string> = [
 
 const known = new Set(KINDS)
 
-/** Reads a rune. Undefined for an unknown kind, and for a payload that was erased or archived. */
+/** Undefined for an unknown kind, and for a payload that was erased or archived. */
 const read = (rune: Rune): Known | undefined => {
   const [first] = Object.entries(rune.payload)
   const isGone = first === undefined || (first[0] === "archived" && first[1] === true)
@@ -211,7 +207,7 @@ export class ConversationView {
   private begun: string | null = null
   private run = ""
 
-  /** The items of a rune; none if a newer agentd wrote it in another form. */
+  /** None if a newer agentd wrote the rune in another form. */
   feed(any: Rune): ReadonlyArray<Item> {
     const rune = read(any)
     const told = rune === undefined ? undefined : attempt(() => this.of(rune))
@@ -251,10 +247,7 @@ export class ConversationView {
     }
   }
 
-  /**
-   * Items for printed output. A run without turns prints its answer this way; the answer of a turn was already
-   * streamed.
-   */
+  /** A run without turns prints its answer this way; the answer of a turn was already streamed. */
   private printed({ runId, source, text }: Of<"run.output">["payload"]): ReadonlyArray<Told> {
     if (source === "assistant") return this.streamed === null ? [{ is: "answer", runId, ...output, text }] : []
     // the output of a command is its answer

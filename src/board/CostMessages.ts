@@ -10,7 +10,7 @@ export type CostKey = (typeof COST_KEYS)[number]
 
 const key = Schema.optionalKey(Schema.String)
 
-/** A sum of spending; only the requested keys are set. */
+/** Only the requested keys are set. */
 export const CostRow = Schema.Struct({
   project: key,
   /** The agent, as `project/agent`. */
@@ -32,9 +32,7 @@ export const CostRow = Schema.Struct({
   unpriced: Schema.Finite,
   /** Estimated tokens, which no answer reported; undefined if there are none. */
   estimated: Schema.optionalKey(Schema.Finite),
-  /**
-   * Spending that agents reported, but that is not possible in their time. It counts only against their own budgets.
-   */
+  /** Reported spending that is not possible in the agents' time. Counts only against their own budgets. */
   unlikely: Schema.optionalKey(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite }))
 })
 export type CostRow = typeof CostRow.Type
@@ -70,7 +68,6 @@ const sum = (a: Sums, b: Sums): Sums => ({
 /** The day of an hour; a day or a month is unchanged. */
 const dayIn = (day: string): string => day.slice(0, 10)
 
-/** A limit on spending, and how much of it is spent. */
 export const LimitRow = Schema.Struct({
   whose: Schema.Literals(["agent", "project", "machine"]),
   /** The agent as `project/agent`, or the project; empty for the machine. */
@@ -89,8 +86,7 @@ export type LimitRow = typeof LimitRow.Type
 const WHOSE = ["machine", "project", "agent"]
 
 /**
- * The machine's limits first, then the limits of projects and of agents, each by the share that is spent. `projects`:
- * project names by conversation. Pure.
+ * Machine first, then projects, then agents, each by the share that is spent. `projects`: names by conversation. Pure.
  */
 export const limitsOf = (
   limits: ReadonlyArray<Limited>,

@@ -16,10 +16,7 @@ export const Erasable = Schema.Struct({
   kind: Schema.String,
   fields: Schema.Array(Schema.String),
   size: Schema.Int,
-  /**
-   * Other runes of the stream that repeat the texts of this rune. After an erasure: those that were erased with it.
-   * Undefined from an older daemon.
-   */
+  /** Other runes that repeat the texts; after an erasure, those erased with it. Undefined from an older daemon. */
   also: Schema.optionalKey(Schema.Array(Schema.Struct({ eventId: Schema.Int, kind: Schema.String }))),
   more: Schema.optionalKey(Schema.Boolean)
 })
@@ -29,7 +26,7 @@ export const Check = Schema.Struct({
   name: Schema.String,
   level: Schema.Literals(["ok", "warn", "fail"]),
   detail: Schema.String,
-  /** The remedy; null if there is no problem. */
+  /** Null if there is no problem. */
   remedy: Schema.NullOr(Schema.String)
 })
 export type Check = typeof Check.Type
@@ -46,18 +43,12 @@ export type OwnConfigTrouble = typeof OwnConfigTrouble.Type
 export const DaemonStatus = Schema.Struct({
   pid: Schema.Int,
   version: Schema.String,
-  /**
-   * True if another version of the program was installed in place of the daemon's. Undefined if not, or from an older
-   * daemon.
-   */
+  /** True if another program version was installed in place of the daemon's. Undefined: no, or an older daemon. */
   replaced: Schema.optionalKey(Schema.Boolean),
   ownConfig: Schema.optionalKey(OwnConfigTrouble),
   /** Set if the keeper of runs cannot be reached: why, and since when, ms since the epoch. */
   keeper: Schema.optionalKey(Schema.Struct({ message: Schema.String, since: Schema.Finite })),
-  /**
-   * Time zone for times that name none. `doubt`: why the zone is a guess, null if it is certain. Undefined from an
-   * older daemon.
-   */
+  /** Zone for times that name none. `doubt`: why it is a guess, null if certain. Undefined from an older daemon. */
   zone: Schema.optionalKey(Schema.Struct({ name: Schema.String, doubt: Schema.NullOr(Schema.String) })),
   /** When the daemon started, ms since the epoch. */
   startedAt: Schema.Finite,
@@ -96,10 +87,7 @@ export const DaemonStatus = Schema.Struct({
     bytes: Schema.Finite,
     /** Bytes of the segments, into which the oldest runes are moved. Undefined from an older daemon. */
     sealed: Schema.optionalKey(Schema.Finite),
-    /**
-     * eventId of the oldest rune, if older ones were deleted because of the user's setting. Undefined if none was
-     * deleted.
-     */
+    /** eventId of the oldest rune, if the user's setting had older ones deleted. Undefined if none was deleted. */
     begins: Schema.optionalKey(Schema.Int),
     /** Result of the last check of the whole log; null if there was none. Undefined from an older daemon. */
     checked: Schema.optionalKey(
@@ -109,7 +97,7 @@ export const DaemonStatus = Schema.Struct({
           at: Schema.Finite,
           runes: Schema.Int,
           problems: Schema.Int,
-          /** The first problem, as text; null if there is none. */
+          /** Null if there is no problem. */
           first: Schema.NullOr(Schema.String)
         })
       )
@@ -126,10 +114,7 @@ export const DaemonStatus = Schema.Struct({
     failed: Schema.Int,
     lastSentAt: Schema.NullOr(Schema.Finite),
     lastError: Schema.NullOr(Schema.String),
-    /**
-     * Since when no mail can be sent, ms since the epoch. Undefined if mail can be sent, or if an older log does not
-     * tell.
-     */
+    /** Since when mail cannot be sent, ms since the epoch. Undefined if it can, or if an older log does not tell. */
     failsSince: Schema.optionalKey(Schema.Finite),
     /** True if the numbers are not counted yet, because queued mails are still being read. */
     unread: Schema.optionalKey(Schema.Boolean),
@@ -140,7 +125,7 @@ export const DaemonStatus = Schema.Struct({
   http: Schema.optionalKey(
     Schema.Struct({
       socket: Schema.NullOr(Schema.String),
-      /** The configured port; null if none is configured. */
+      /** Null if no port is configured. */
       port: Schema.NullOr(Schema.Int),
       listening: Schema.Boolean,
       /** Why the daemon does not listen on its port; null if it listens, or has no port. */
@@ -185,9 +170,9 @@ export type StatusReply = typeof StatusReply.Type
 
 export const WhyReply = Schema.Struct({
   agent: AgentInfo,
-  /** The explanation, newest line last. */
+  /** Newest line last. */
   lines: Schema.Array(WhyLine),
-  /** The next step for the user; null if there is none. */
+  /** Null if there is no next step. */
   advice: Schema.NullOr(Schema.String)
 })
 export type WhyReply = typeof WhyReply.Type
@@ -206,7 +191,6 @@ export const VerifyEvent = Schema.Union([
     /** Estimated number of runes to read. */
     runes: Schema.Int
   }),
-  /** The check is still running. */
   Schema.TaggedStruct("Progress", { elapsed: Schema.Finite }),
   Schema.TaggedStruct("Verdict", {
     runes: Schema.Int,

@@ -13,10 +13,7 @@ export const Limits = {
   tail: 10_000,
   /** Evidence in a report: the number of entries, and the length of each. */
   evidence: { count: 64, length: 8 * 1024 },
-  /**
-   * Limits of a goal: `goal` is the size of its text in bytes, `check` the length of a check in characters, and
-   * `rounds` the number of review rounds.
-   */
+  /** Of a goal: its text in bytes (`goal`), a check in characters (`check`), the number of review rounds (`rounds`). */
   goal: 64 * 1024,
   check: 4096,
   /** Bytes of a scheduled message or goal: it is stored until it is sent. */

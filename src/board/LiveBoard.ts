@@ -33,7 +33,7 @@ const TURNS = 5
 const SPENT_FOR = 5_000
 
 export interface Options {
-  /** Reads the whole board. `all`: include things that ended long ago. */
+  /** `all`: include things that ended long ago. */
   readonly given: (all: boolean) => Effect.Effect<Given & { readonly startedAt: number }>
   readonly parts: (parts: BoardSections.Parts) => Effect.Effect<BoardSections.News>
   /** The live agents. Some become alive without a rune, for example when a daemon restores its state. */
@@ -76,7 +76,7 @@ class Pace {
     this.parts = BoardSections.join(this.parts, parts)
   }
 
-  /** When the next read is due; undefined if there is nothing to read. */
+  /** Undefined if there is nothing to read. */
   get due(): number | undefined {
     const { all, some } = this.free
     const due = [...(this.parts.all ? [all] : []), ...(BoardSections.hasSome(this.parts) ? [some] : [])]

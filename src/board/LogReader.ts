@@ -18,10 +18,7 @@ export const actorsOf = (agent: string): ReadonlyArray<string> => [
   `tool/${agent}/`
 ]
 
-/**
- * Whether the rune is shown to the user. A kind that is not in `known`, because a newer program wrote it, counts as
- * internal.
- */
+/** A kind that is not in `known`, because a newer program wrote it, counts as internal. */
 export const open = (known: ReadonlyArray<string>, internal = false) => {
   const kinds = new Set(known)
   return (rune: Rune): boolean =>

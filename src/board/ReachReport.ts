@@ -74,10 +74,7 @@ const settingsOf = (config: AgentConfig) => ({
   may: config.may
 })
 
-/**
- * The reach of all agents in these projects' configs, and of their fallbacks. A sub-agent reaches what its parent
- * reaches.
- */
+/** Also of the agents' fallbacks. A sub-agent reaches what its parent reaches. */
 export const of = Effect.fnUntraced(function* (
   projects: ReadonlyArray<Project>,
   { command, environment, socket, state }: World

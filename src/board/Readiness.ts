@@ -73,7 +73,6 @@ const programs = Effect.fnUntraced(function* (backend: BackendConfig, { environm
   return [finding]
 })
 
-/** Where a provider's key comes from: a variable or a file. */
 interface KeyPlace {
   readonly keyEnv?: string | undefined
   readonly keyFile?: string | undefined
@@ -180,7 +179,6 @@ const sandbox = Effect.fnUntraced(function* (agents: ReadonlyArray<Named>, envir
 
 const MAX_NAMED = 5
 
-/** The checks for the agents of one project. */
 export const checks = Effect.fnUntraced(function* (
   agents: { readonly [name: string]: AgentConfig },
   place: Place

@@ -87,7 +87,6 @@ interface Places {
   readonly before: (position: number) => number
 }
 
-/** The known places of a filter. */
 interface Known {
   positions: ReadonlyArray<number>
   upTo: number
@@ -120,7 +119,7 @@ const selectionsOf = Effect.fnUntraced(function* (
   return [{ ...selection, actors: actorsOf(agent.agent) }]
 })
 
-/** Finds the places of selections; results are remembered. */
+/** Results are remembered. */
 const placing = (log: Log) => {
   const filters = new Map<string, Known>()
   const filtered = Effect.fnUntraced(function* (selections: ReadonlyArray<Selection>, head: number) {
@@ -172,7 +171,6 @@ export const between = (places: Places, first: number, end: number): Places => {
   }
 }
 
-/** Counts the matches over time. */
 const counting = (log: Log) => {
   /** Times of the positions that were looked up. */
   const times = new Map<number, number>()
@@ -237,11 +235,10 @@ const causesOf = Effect.fnUntraced(function* (log: Log, eventId: number, isShown
   return { rune: { ...rowOf(rune, 0), payload }, chain, more: at.cause !== null } satisfies Causes
 })
 
-/** Makes the timeline service. `kinds`: all kinds that this daemon writes. */
+/** `kinds`: all kinds that this daemon writes. */
 export const make = (log: Log, agents: Agents["Service"], kinds: ReadonlyArray<string>) => {
   const placesOf = placing(log)
   const { density: densityOf, positionAt } = counting(log)
-  /** The places in the requested time range. */
   const within = Effect.fnUntraced(function* (
     { since, until }: TimelineQuestion,
     all: Places,

@@ -62,10 +62,7 @@ export const TimelinePage = Schema.Struct({
   rows: Schema.Array(TimelineRow),
   /** eventId of the newest rune of the log. */
   head: Schema.Int,
-  /**
-   * `counts`: number of runes in each span of `width` ms, from `since` on. `places`: place of the first rune of each
-   * span.
-   */
+  /** `counts`: runes in each span of `width` ms, from `since` on. `places`: place of each span's first rune. */
   density: Schema.Struct({
     since: Schema.Finite,
     width: Schema.Finite,

@@ -13,10 +13,7 @@ export const TreeRow = Schema.Struct({
   kind: Schema.Literals(["supervisor", "worker", "actor"]),
   /** Id of a child, or address of an actor. */
   name: Schema.String,
-  /**
-   * Status of a child: "running", "restarting", "stopping", "down", "abandoned". Null for an actor, which runs with its
-   * scope.
-   */
+  /** "running", "restarting", "stopping", "down" or "abandoned"; null for an actor, which runs with its scope. */
   status: Schema.NullOr(Schema.String),
   /** Name of an actor's state, or a supervisor's strategy. */
   state: Schema.NullOr(Schema.String),

@@ -168,7 +168,6 @@ const ofCall = (call: CallInfo, id: string): Row => {
   }
 }
 
-/** Whether the session waits for the user. */
 export const isAsking = ({ status }: PlateInfo): boolean => status === "AwaitingInput" || status === "AwaitingApproval"
 
 const ofPlate = (plate: PlateInfo, id: string): Row => {

@@ -49,7 +49,6 @@ interface Connection {
   readonly isMarkup: boolean
 }
 
-/** A bus with its address and its current connection. */
 interface Bus {
   readonly address: string
   /** Serializes attempts to connect. */
@@ -112,7 +111,7 @@ const connections = Effect.fnUntraced(function* (heard: (address: string, signal
   })
 })
 
-/** Makes the channel. `look` opens the page in the user's session. */
+/** `look` opens the page in the user's session. */
 export const make = Effect.fnUntraced(function* (look: Effect.Effect<void>) {
   const shown = new Map<string, Message>()
   const put = yield* Queue.sliding<Message>(MAX_SHOWN)

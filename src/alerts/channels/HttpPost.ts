@@ -79,7 +79,7 @@ const requestOf = ({ body, headers = {}, method = "POST", type, url }: Request) 
 
 export type HttpPost = (request: Request) => Effect.Effect<Answer, SendError>
 
-/** Sends a request; fails if the status of the answer is not 2xx. */
+/** Fails if the status of the answer is not 2xx. */
 export const make: Effect.Effect<HttpPost, never, HttpClient.HttpClient> = Effect.map(
   HttpClient.HttpClient,
   (client): HttpPost =>

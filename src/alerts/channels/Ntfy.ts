@@ -11,9 +11,7 @@ import * as TextLimit from "./TextLimit.ts"
 import { hostOf, type HttpPost } from "./HttpPost.ts"
 import type { ChannelSecrets } from "./ChannelSecrets.ts"
 
-/**
- * Maximum size of a message that a server accepts as text, in bytes. A longer message becomes a file, or is refused.
- */
+/** Maximum size of a text message, in bytes. A longer message becomes a file, or is refused. */
 const MAX_MESSAGE = 4_096
 const MAX_COMMAND = 1_000
 
