@@ -35,5 +35,4 @@ export const Alert = Schema.Struct({
 })
 export type Alert = typeof Alert.Type
 
-/** Folds two alerts of one key: keeps the newer one's texts, and adds the counts. */
 export const together = (older: Alert, newer: Alert): Alert => ({ ...newer, count: older.count + newer.count })

@@ -38,7 +38,6 @@ const MAX_REASON = 2000
 const MAX_LAST = 160
 const MAX_LINE = 200
 
-/** The texts of an alert that is mailed. */
 type Words = Pick<Alert, "headline" | "reason"> &
   Partial<Pick<Alert, "of" | "kind" | "key" | "remedy" | "errors" | "runId">>
 
@@ -256,7 +255,6 @@ const goalMet = (rune: ToldOf<"plan.goal_met">): Said => ({
   }
 })
 
-/** News of a complete plan that waits for the user's approval. */
 const planReady = (rune: ToldOf<"plan.created" | "plan.updated">): Said => ({
   notice: ({ goal, project }) => {
     if (goal === undefined || goal.state !== "planning" || goal.word !== "needs you" || goal.behind !== undefined)
@@ -611,14 +609,11 @@ const noticed = (rune: Rune, mail: Alert | undefined, raw: Notice.Words, project
   return { ...alert, key: `${notice.kind}:${notice.about}`, notice }
 }
 
-/** The news of one rune: the alert that a mail section sends, and the alert that channels send. */
 export interface News {
   readonly mail: Alert | undefined
   /** The notice's kind, if it is known without the facts. If no channel wants that kind, no facts are read. */
   readonly only: NoticeKind | undefined
-  /**
-   * Undefined if the facts show that there is no news. If `notice` itself is undefined, only a mail section sends it.
-   */
+  /** Result undefined: the facts show no news. `notice` itself undefined: only a mail section sends the news. */
   readonly notice: ((facts: Notice.Facts) => Alert | undefined) | undefined
 }
 

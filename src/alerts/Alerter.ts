@@ -37,7 +37,6 @@ import * as BatchSender from "./BatchSender.ts"
 /** How often unsent messages are checked again: mail can be configured or fixed by then, or quiet hours can be over. */
 const LOOK_AGAIN = Duration.toMillis("1 minute")
 
-/** Maximum number of mails that are sent at the same time. */
 const MAX_SENDERS = 4
 
 export interface Options {
@@ -163,7 +162,6 @@ const mailOf = Effect.fnUntraced(function* (batch: Outbox.Batch) {
   return undefined
 })
 
-/** How a message is sent, and its destination under the current config. */
 interface Way {
   readonly destination: string
   readonly messageId: string

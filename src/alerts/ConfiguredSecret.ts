@@ -17,7 +17,6 @@ export interface Place {
   readonly credential?: string
 }
 
-/** Names for error messages and remedies. */
 interface Words {
   /** Name of the secret, such as `password`. */
   readonly what: string

@@ -16,7 +16,6 @@ import * as OpenNotices from "./OpenNotices.ts"
 import * as Outbox from "./Outbox.ts"
 import * as Route from "./Route.ts"
 
-/** Channels of the config whose implementation can withdraw a message. */
 export const able = Effect.gen(function* () {
   const notify = yield* (yield* AlertContext).notify
   const channels = yield* AlertChannel.AlertChannels

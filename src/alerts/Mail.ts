@@ -16,7 +16,6 @@ const MAX_OUTPUT = 60
 /** Alerts beyond this number have one line each, without the events that led to them. */
 export const MAX_TOLD = 10
 
-/** An alert, with the facts that its mail contains. */
 export interface Told {
   readonly alert: Alert
   /** The project's name, or its stream if the name is no longer known. */

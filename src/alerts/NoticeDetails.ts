@@ -22,7 +22,6 @@ import { Plates } from "../plates/Plates.ts"
 const NAMES_WITHIN = "30 seconds"
 
 const MAX_SPAWNED = 1_000
-/** Number of runes about starts and ends of daemons that are read. */
 const DAEMON_RUNES = 20
 const CALLER = { by: "agentd", config: null }
 

@@ -16,7 +16,6 @@ import * as Notice from "./Notice.ts"
 const MAX_OPEN = 500
 const MAX_WAITING = 5_000
 
-/** A message that contained the notice. */
 export interface Message {
   readonly channel: string
   readonly id: string
@@ -30,9 +29,7 @@ export interface Open {
   /** Hash of the notice's rune, as the alert's id contains it. */
   readonly hash: string
   readonly told: ReadonlyArray<Message>
-  /**
-   * When last sent or escalated, or first unsendable, in ms since the epoch. Null: not yet, or the user postponed it.
-   */
+  /** When last sent or escalated, or first unsendable, in ms since the epoch. Null: never, or the user postponed it. */
   readonly since: number | null
   /** Position of the last escalation channel that was used, from 1; 0 if none was. */
   readonly step: number

@@ -56,7 +56,6 @@ export interface Batch {
   readonly alerts: ReadonlyMap<string, { readonly alertId: string; readonly alert: Alert }>
   /** Number of alerts beyond the limit. */
   readonly more: number
-  /** The last failed attempt. */
   readonly failure: Failure | null
   /** Present if the batch sends no alerts, but withdraws a message that somebody has answered. */
   readonly back?: Back
@@ -263,7 +262,6 @@ export const load = Effect.gen(function* () {
   return (yield* log.recover(DAEMON_STREAM, { outbox: fold })).outbox.state
 })
 
-/** Where an alert is sent under the current config, and when. */
 export interface Route {
   readonly destination: string
   /** Minimum time between two messages to the destination, ms. */

@@ -7,7 +7,6 @@
  */
 import * as Outbox from "./Outbox.ts"
 
-/** How a message would be sent. */
 export interface Way {
   readonly destination: string
   readonly maxPerHour: number

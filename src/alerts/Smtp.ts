@@ -119,7 +119,6 @@ const rawOf = (error: unknown): Raw => {
 
 const CERTIFICATE = /certificate|self[- ]signed|altname|CERT_|unable to verify|issuer/i
 
-/** Decides the remedy, and whether a retry can help. */
 const classify = (raw: Raw, smtp: SmtpConfig): Pick<SendError, "class" | "remedy"> => {
   const temporary = raw.response !== undefined && raw.response >= 400 && raw.response < 500
   if (CERTIFICATE.test(raw.message) && !temporary) {

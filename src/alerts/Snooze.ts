@@ -46,7 +46,6 @@ const found = ({ notices }: Message, runes: ReadonlyArray<Rune>): ReadonlyArray<
 const isOver = ({ notice }: Alert, { open }: OpenNotices.State): boolean =>
   notice === undefined || (Notice.asks(notice) && !open.has(notice.about))
 
-/** Queues the notices of a message again. */
 export const queue = Effect.fnUntraced(function* (message: Message) {
   const log = yield* EventLog
   const told = found(message, yield* log.tail({ stream: DAEMON_STREAM, kinds: ["alert.queued"] }, MAX_READ))

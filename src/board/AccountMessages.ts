@@ -13,9 +13,7 @@ export const AccountRow = Schema.Struct({
   /** Where the account's key comes from; never the key itself. */
   account: Schema.String,
   state: Schema.Literals(["Available", "Degraded", "Unavailable", "LimitedUntil", "LoginNeeded"]),
-  /**
-   * `since`: start of the trouble; `until`: when a request is allowed again. In ms since the epoch; null if available.
-   */
+  /** `since`: start of the trouble; `until`: when a request is allowed. In ms since the epoch; null if available. */
   since: Schema.NullOr(Schema.Finite),
   until: Schema.NullOr(Schema.Finite),
   /** The newest message about the account's trouble; empty if the account is available. */

@@ -296,9 +296,7 @@ const ALIVE: ReadonlySet<string> = new Set(["created", "active"])
 /** Age up to which an ended thing is shown, ms. */
 const RECENT = 86_400_000
 
-/**
- * Conversations that are paused, suspended or closing. For a project without a live one, also its newest, for a day.
- */
+/** Conversations that are paused, suspended or closing. For a project without a live one also its newest, for a day. */
 const notable = ({ all, conversations }: BoardGiven, now: number): ReadonlyArray<ConversationInfo> => {
   const alive = new Set(conversations.filter(({ state }) => !OVER.has(state)).map(({ config }) => config))
   const newest = new Map<string, ConversationInfo>()

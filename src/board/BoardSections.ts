@@ -34,7 +34,6 @@ export const join = (a: Parts, b: Parts): Parts => ({
   inTurn: a.inTurn || b.inTurn
 })
 
-/** Whether single agents or lists must be read. */
 export const hasSome = ({ agents, lists }: Parts): boolean => agents.size + lists.size > 0
 
 /**

@@ -13,7 +13,6 @@ import type { RefusalCode } from "../domain/RefusalCode.ts"
 import { NAME, NAME_FORM } from "../config/Fields.ts"
 import { Limits } from "./Limits.ts"
 
-/** The refusal of a value beyond the limit. */
 type Refusal<A> = (
   field: string,
   value: A

@@ -85,9 +85,7 @@ export type LimitRow = typeof LimitRow.Type
 
 const WHOSE = ["machine", "project", "agent"]
 
-/**
- * Machine first, then projects, then agents, each by the share that is spent. `projects`: names by conversation. Pure.
- */
+/** Machine first, then projects, then agents, each by the spent share. `projects`: names by conversation. Pure. */
 export const limitsOf = (
   limits: ReadonlyArray<Limited>,
   projects: ReadonlyMap<string, string>

@@ -23,7 +23,6 @@ export interface World extends AgentdMcpServer.Options {
   readonly environment: Environment
 }
 
-/** The calls that the agent's approvals apply to. */
 const bound = ({ backend }: AgentConfig): string => {
   switch (backend.type) {
     case "command":

@@ -607,7 +607,6 @@ const ofAside = ({ aside = [], projects }: Given): ReadonlyArray<Row> => {
     )
 }
 
-/** Problems of the log as a whole. */
 const ofLog = ({ archives, behind, startedAt: since = 0 }: Given): ReadonlyArray<Row> => {
   const of = { kind: "damage", who: "log", since } as const
   const lost = matter({

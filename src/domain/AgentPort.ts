@@ -131,7 +131,7 @@ export class AgentPort extends Context.Service<
      */
     readonly steer: (to: Address, message: AgentMessage) => Effect.Effect<void, CommandRefused>
     readonly members: (conversation: string) => Effect.Effect<ReadonlyArray<Member>>
-    /** Whether every open tool call of the agent's current turn waits for the user. Not implemented: no. */
+    /** Whether every open tool call of the agent's current turn waits for the user. If not implemented: no. */
     readonly waits?: (to: Address) => boolean
     /** Reports of all conversations made after the subscription. A slow reader can miss only `Active` reports. */
     readonly reports: Stream.Stream<AgentReport>
@@ -148,9 +148,7 @@ export interface AgentSession {
   readonly runId: string | null
   /** Whether the current run has reported `sessionId` and `pid`. Until then, both are those of the previous run. */
   readonly isUp: boolean
-  /**
-   * Whether the agent's program reports its turns. False: agentd does not track the sessions that the program starts.
-   */
+  /** Whether the program reports its turns. False: agentd does not track the sessions that the program starts. */
   readonly turns: boolean
   readonly sessionId: string | null
   readonly pid: number | null

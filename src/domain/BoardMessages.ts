@@ -40,9 +40,7 @@ export const BoardRow = Schema.Struct({
   /** Commands to run if the row needs the user or has failed, the most useful first. Each runs without changes. */
   commands: Schema.Array(Schema.Struct({ does: Schema.String, command: Schema.String })),
   role: Schema.String,
-  /**
-   * "loop": the agent starts runs without messages. Undefined: it runs only on a message, or the row is not an agent.
-   */
+  /** "loop": the agent starts runs without messages. Undefined: it runs only on a message, or the row is no agent. */
   mode: Schema.optionalKey(Schema.Literal("loop")),
   /** For a sub-agent: name of the agent that spawned the sub-agent. */
   parent: Schema.optionalKey(Schema.String),
@@ -68,7 +66,6 @@ export const BoardRow = Schema.Struct({
 })
 export type BoardRow = typeof BoardRow.Type
 
-/** Content of the header line above the rows of the board. */
 export const BoardHead = Schema.Struct({
   /** eventId of the newest rune in the store. */
   rune: Schema.Int,

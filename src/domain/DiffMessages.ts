@@ -20,7 +20,6 @@ export const DiffInfo = Schema.Struct({
   more: Schema.Int,
   /** The patch as git prints it, without colour; at most 524,288 characters. */
   patch: Schema.String,
-  /** True: the patch was longer and was truncated. */
   isCut: Schema.Boolean
 })
 export type DiffInfo = typeof DiffInfo.Type

@@ -23,7 +23,7 @@ export const ProjectInfo = Schema.Struct({
   since: Schema.optionalKey(Schema.Finite),
   /** Set if a user has stopped the whole project. */
   stopped: Schema.optionalKey(Schema.Struct({ by: Schema.String, since: Schema.Finite })),
-  /** Set if the project's log is damaged: the damage. The project is then not loaded, and none of its agents run. */
+  /** The damage, if the project's log is damaged. The project is then not loaded, and none of its agents run. */
   damage: Schema.optionalKey(Schema.String),
   /**
    * Warnings, one for each agent whose spending limits take effect only after the request that exceeds them, or not at
@@ -47,7 +47,6 @@ export const ProjectInfo = Schema.Struct({
 })
 export type ProjectInfo = typeof ProjectInfo.Type
 
-/** How a project's config file differs from the config in force. */
 export const ConfigChangeInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
@@ -93,9 +92,7 @@ export const AgentInfo = Schema.Struct({
   restsOn: Schema.Int,
   /** Plain text: what the agent is doing or waiting for. */
   detail: Schema.String,
-  /**
-   * When the agent continues automatically, for example after a retry delay, in ms since the epoch; null: no such time.
-   */
+  /** When the agent continues automatically, such as after a retry delay, in ms since the epoch; null: no such time. */
   nextAt: Schema.NullOr(Schema.Finite),
   runId: Schema.NullOr(Schema.String),
   pid: Schema.NullOr(Schema.Int),
@@ -140,7 +137,6 @@ export const DroppedInfo = Schema.Struct({
 })
 export type DroppedInfo = typeof DroppedInfo.Type
 
-/** Messages, limits and questions of an agent that wait for the user, and its message queue. */
 export const BacklogInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
@@ -171,7 +167,6 @@ export const BacklogInfo = Schema.Struct({
 })
 export type BacklogInfo = typeof BacklogInfo.Type
 
-/** The models and modes that the user can choose for an agent, and the agent's commands. */
 export const OffersInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
@@ -245,9 +240,7 @@ export const PlateInfo = Schema.Struct({
   status: Schema.Literals(["Starting", "Running", "Idle", "AwaitingInput", "AwaitingApproval", "Error", "Closed"]),
   /** When the session entered its status, in ms since the epoch. */
   since: Schema.Finite,
-  /**
-   * The signal that the status is derived from, and its time in ms since the epoch. Null: no signal has arrived yet.
-   */
+  /** The signal that the status is derived from, and its time in ms since the epoch. Null: no signal arrived yet. */
   restsOn: Schema.NullOr(
     Schema.Struct({
       signal: Schema.Literals(["stream", "hook", "session", "transcript", "process"]),

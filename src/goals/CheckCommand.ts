@@ -35,7 +35,6 @@ export interface Command {
   readonly shared: ReadonlyArray<string>
 }
 
-/** The project's settings for checks. */
 export type Manner = Pick<GoalConfig, "env" | "limits" | "network" | "sandbox">
 
 export interface Ended {

@@ -61,7 +61,6 @@ const asks = <A>(
     })
   )
 
-/** Ends a goal whose planner produces no plan: no answer was usable, or its budget was exceeded. */
 const giveUp = (goal: GoalActor, error: AgentQuery.BudgetSpent | AgentQuery.QueryFailed) =>
   goal.moveIfStill({
     _tag: error._tag === "BudgetSpent" ? "budget_exhausted" : "unresolvable",

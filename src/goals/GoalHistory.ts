@@ -62,7 +62,6 @@ const standing = ({ plan, total }: GoalState): string => {
   ].join(", ")
 }
 
-/** The branches that contain the work of completed tasks. */
 const works = (goal: GoalState): ReadonlyArray<string> => {
   const all = ReviewGate.worksOf(goal.plan)
   const more = all.length > MAX_BRANCHES ? [`done, on ${all.length - MAX_BRANCHES} more branches`] : []

@@ -332,7 +332,6 @@ class Commands {
     }
   )
 
-  /** Sends one event to a goal that has not ended. */
   private move(
     verb: string,
     name: string,

@@ -114,7 +114,6 @@ const decoded = function* (raw: ReadonlyArray<unknown>): Steps<ReadonlyArray<Tas
   return problems.length > 0 ? refuse(problems.slice(0, MAX_PROBLEMS)) : tasks
 }
 
-/** Checks ids, owners and dependencies of all tasks against each other. */
 const related = function* (tasks: ReadonlyArray<Task>, { known, workers }: Door): Steps<ReadonlyArray<Problem>> {
   const problems: Array<Problem> = []
   const say = (index: number, field: string, message: string) =>

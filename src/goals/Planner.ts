@@ -13,7 +13,6 @@ import * as PlanFile from "./PlanFile.ts"
 
 /** Recommended maximum number of tasks, so that the user can read the plan. */
 const ADVICE = 50
-/** Maximum number of tasks that a prompt lists. */
 const MAX_LISTED = 300
 
 const FORM = `Answer with one JSON object, in a fenced block:

@@ -18,7 +18,6 @@ import { CheckCommand, type Manner } from "./CheckCommand.ts"
 import * as GitMerge from "./GitMerge.ts"
 import type { Node, Plan } from "./Plan.ts"
 
-/** Maximum number of failed tasks that are listed. */
 const MAX_FAILED = 100
 
 export interface Spec {

@@ -30,7 +30,6 @@ export type Decision =
     }
   | { readonly behavior: "deny"; readonly message: string }
 
-/** Maximum number of requests that wait at the same time. */
 const MAX_OPEN = 1_000
 /** Maximum total length of the inputs of all waiting requests, in characters. */
 const MAX_BYTES = 64 * MAX_INPUT

@@ -32,7 +32,6 @@ const MAX_PLAN = 100_000
 const bounded = (plan: Plan | undefined): Plan | undefined =>
   plan === undefined || plan.text.length > MAX_PLAN ? undefined : plan
 
-/** Maximum number of events that are queued until the log is folded. */
 const MAX_WAITING = 4_096
 
 const nobody: Origin = { plate: undefined, run: undefined, pid: undefined }

@@ -42,7 +42,6 @@ export interface Process {
   readonly start: number | null
 }
 
-/** The sources from which a status can be derived. */
 export type Signal = "hook" | "session" | "transcript" | "process"
 
 export interface Data {

@@ -79,7 +79,6 @@ export class Plates extends Context.Service<
     readonly permission: (body: unknown, origin: Origin) => Effect.Effect<Decision | undefined, EventRefused>
     /** An open permission request with its whole input, by the request's id or its plate's id. */
     readonly asked: (id: string) => Effect.Effect<AskedCall, CommandRefused>
-    /** Answers an open permission request, by the request's id or its plate's id. */
     readonly answer: (
       id: string,
       decision: Decision,

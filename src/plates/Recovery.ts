@@ -64,7 +64,6 @@ export const apply = (before: Folded, rune: Rune): Folded => {
 
 export const fold: StreamFold<Folded> = { name: "plate", version: 2, initial: nothing, of: PlateId.isValid, apply }
 
-/** Number of streams that are read concurrently. */
 const CONCURRENCY = 8
 
 export const recover = Effect.gen(function* () {

@@ -30,7 +30,6 @@ const slackTitle = (title: string): string =>
   `*${title.replaceAll(/[*_~`]/gu, "\u200b$&\u200b").replaceAll(/[&<>]/gu, entity)}*`
 const discordTitle = (title: string): string => `**${title.replaceAll(/[\\*_~`|<>[\]()#@:]/gu, "\\$&")}**`
 
-/** The title, and below it the body and the command, each in a code block of its own. */
 const textOf = (
   title: string,
   { body, command }: Message,

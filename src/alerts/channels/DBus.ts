@@ -142,6 +142,5 @@ export const connect = <A>(
   )
 }
 
-/** Subscribes to the signals of an interface. */
 export const listen = (bus: DBus, name: string) =>
   bus.call({ ...BUS, member: "AddMatch", body: [{ type: "s", value: `type='signal',interface='${name}'` }] })

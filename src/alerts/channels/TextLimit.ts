@@ -5,7 +5,6 @@
  * the limit.
  */
 
-/** How each character is escaped, and how the receiver measures the length of a text. */
 export interface Shape {
   readonly escape: (character: string) => string
   readonly size: (text: string) => number
