@@ -273,7 +273,7 @@ describe("Worktree.prepare", () => {
         git(repository, "config", "alias.say", '!echo "it is \\"so\\""; #')
         git(repository, "config", "remote.origin.url", "https://git.example/x y.git")
         git(repository, "config", "filter.a b.clean", "cat")
-        git(repository, "config", "core.worktree", "../..")
+        git(repository, "config", "core.worktree", "..")
         git(repository, "config", "core.bare", "false")
         write(repository, ".git/hooks/pre-commit", `#!/bin/sh\ntouch ${home}/hook-ran\n`)
         fs.chmodSync(path.join(repository, ".git/hooks/pre-commit"), 0o755)

@@ -52,7 +52,7 @@ describe("gc", () => {
         fs.rmSync(at(agent), { recursive: true })
       }
       git(repository, "branch", "agentd/here")
-      git(repository, "worktree", "add", "--quiet", join(state, "../..", "here"), "agentd/here")
+      git(repository, "worktree", "add", "--quiet", join(state, "..", "here"), "agentd/here")
       for (const name of ["named-1a", "other-2b"]) fs.mkdirSync(join(state, "homes", name), { recursive: true })
       const agents = [{ agent: "named", conversation: "shop-1-2", cwd: null }]
       const { leftovers } = yield* find({ state, before: EVER, agents })

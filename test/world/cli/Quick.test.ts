@@ -187,7 +187,7 @@ const quick = join(away, "quick.cjs")
 beforeAll(() => {
   copyFileSync(QUICK, quick)
   const isOfIt = (file: string) => !file.endsWith(".mjs")
-  cpSync(join(QUICK, "../..", "chunks"), join(away, "chunks"), { recursive: true, filter: isOfIt })
+  cpSync(join(QUICK, "..", "chunks"), join(away, "chunks"), { recursive: true, filter: isOfIt })
 })
 afterAll(() => rmSync(away, { recursive: true }))
 

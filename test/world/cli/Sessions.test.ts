@@ -241,7 +241,7 @@ describe("agentd hooks", () => {
       expect((yield* at("uninstall")).code).toBe(0)
       expect(readFileSync(file, "utf8")).toBe(TEXT)
       expect(statSync(file).mode & 0o777).toBe(0o644)
-      expect(readdirSync(join(file, "../.."))).toEqual(["settings.json"])
+      expect(readdirSync(join(file, ".."))).toEqual(["settings.json"])
     })
   )
 
@@ -290,7 +290,7 @@ describe("agentd hooks", () => {
         ])
         writeFileSync(file, JSON.stringify({ hooks: Object.fromEntries(hooks) }))
         expect((yield* at("status")).out).toContain("from an older agentd")
-        const env = { CLAUDE_CONFIG_DIR: join(file, "../.."), XDG_CONFIG_HOME: join(base, "config") }
+        const env = { CLAUDE_CONFIG_DIR: join(file, ".."), XDG_CONFIG_HOME: join(base, "config") }
         const doctor = yield* agentd(["--state", join(base, "s"), "--json", "doctor"], { env, cwd: base })
         expect(JSON.parse(doctor.out)).toContainEqual(expect.objectContaining({ name: "hooks", level: "warn" }))
         yield* at("install")
@@ -355,7 +355,7 @@ describe("agentd hooks", () => {
         expect(code).toBe(1)
         expect(err).toMatch(/not changed\.\n {2}→ /)
         expect(readFileSync(file, "utf8")).toBe(text)
-        expect(readdirSync(join(file, "../.."))).toEqual(["settings.json"])
+        expect(readdirSync(join(file, ".."))).toEqual(["settings.json"])
       })
   )
 

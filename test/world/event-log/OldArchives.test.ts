@@ -202,7 +202,7 @@ describe("an archive of an older agentd", () => {
     Effect.gen(function* () {
       const of = yield* sealed
       const state = dirname(of.file)
-      const copy = join(state, "../..", `${state.split("/").at(-1)!}-copy`)
+      const copy = join(state, "..", `${state.split("/").at(-1)!}-copy`)
       yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(copy, { recursive: true, force: true })))
       cpSync(state, copy, { recursive: true })
       yield* withInlineLog({ file: join(copy, "runes.db") }, () => isGone(join(copy, "archive")))

@@ -154,7 +154,7 @@ describe("what cannot be started is refused with the system's code", () => {
     ["EINVAL", Stand.wanted("none", ["true"], { env: { A: "a\0b" } })],
     ["EINVAL", Stand.wanted("a name", ["true"])],
     ["EINVAL", Stand.wanted("../none", ["true"])],
-    ["EINVAL", Stand.wanted("../..", ["true"])],
+    ["EINVAL", Stand.wanted("..", ["true"])],
     ["EINVAL", Stand.wanted("slot-1-1", ["true"])]
   ]
   it.live("ENOENT, EACCES, ENOTDIR, EINVAL; and nothing is left of it", () =>

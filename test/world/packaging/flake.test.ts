@@ -10,7 +10,7 @@ import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { serviceSettings, unitSettings } from "../../../src/systemd/Unit.ts"
 
-const root = join(import.meta.dirname, "..", "../..", "../..")
+const root = join(import.meta.dirname, "../../..")
 const json = (path: string) => JSON.parse(readFileSync(join(root, path), "utf8"))
 
 const hasNix = spawnSync("nix-instantiate", ["--version"]).status === 0

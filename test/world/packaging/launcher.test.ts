@@ -22,7 +22,7 @@ import { dirname, join } from "node:path"
 import { afterAll, assert, beforeEach, afterEach, describe, it } from "@effect/vitest"
 import * as DaemonNode from "../../../src/systemd/DaemonNode.ts"
 
-const root = join(import.meta.dirname, "..", "../..", "../..")
+const root = join(import.meta.dirname, "../../..")
 const folders: Array<string> = []
 const scratch = () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "agentd-packaging-")))

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 
-const root = join(import.meta.dirname, "..", "../..", "../..")
+const root = join(import.meta.dirname, "../../..")
 const run = promisify(execFile)
 
 describe("the bundle", () => {
