@@ -5,7 +5,7 @@ const NEWER =
   "restart, after you have installed the newer package: npm install -g FILE.tgz (or scripts/install FILE.tgz)"
 
 const MEANT: { readonly [word: string]: string } = {
-  dashboard: "agentd without a command, which opens the board",
+  dashboard: "agentd, without a command: it opens the board",
   delete: "stop AGENT; to remove all of agentd: agentd uninstall",
   down: "stop",
   events: "log -f",
@@ -18,8 +18,8 @@ const MEANT: { readonly [word: string]: string } = {
   list: "ps",
   ls: "ps",
   message: "send AGENT TEXT",
-  monit: "agentd without a command, which opens the board",
-  monitor: "agentd without a command, which opens the board",
+  monit: "agentd, without a command: it opens the board",
+  monitor: "agentd, without a command: it opens the board",
   new: "init",
   quit: "stop",
   reload: "trust, to apply a changed agentd.jsonc; agentd reads a changed file automatically",
@@ -30,8 +30,8 @@ const MEANT: { readonly [word: string]: string } = {
   show: "why AGENT",
   stats: "cost",
   tail: "log --text -f AGENT",
-  top: "agentd without a command, which opens the board",
-  ui: "agentd without a command, which opens the board",
+  top: "agentd, without a command: it opens the board",
+  ui: "agentd, without a command: it opens the board",
   update: NEWER,
   upgrade: NEWER,
   usage: "cost"

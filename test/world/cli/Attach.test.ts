@@ -333,7 +333,7 @@ describe("agentd attach", () => {
       yield* append(delta("t2", "ne\n"), draft("agent.ready", { _tag: "init_complete" }, {}, "agent/other"))
       yield* eventually(() => out().includes("half a line\n"))
       child.stdin.write("hello\n/deny not now\n/steer left\n/what\n")
-      yield* eventually(() => out().includes("There is no /what"))
+      yield* eventually(() => out().includes("There is no command /what"))
       yield* append(completed("t2", "half a line\n"))
       yield* eventually(() => out().includes("the turn is over"))
       child.stdin.write("/quit\n")

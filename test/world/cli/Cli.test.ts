@@ -161,7 +161,7 @@ describe("without a daemon", () => {
       const { code, out } = yield* agentd(["--state", `${cwd}/open`, "doctor"], { cwd: `${cwd}/s` })
       expect(code).toBe(4)
       expect(out).toMatch(/fail +config +.*agents\.b\.backend/)
-      expect(out).toMatch(/fail +state +others may write/)
+      expect(out).toMatch(/fail +state +other users can write/)
       expect(out).toContain(`→ Run: chmod 700 '${cwd}/open'`)
     })
   )

@@ -319,7 +319,7 @@ describe("agentd hooks", () => {
       expect((yield* at("install")).out).toContain("only in the sessions' own terminals")
       expect((yield* at("status")).out).toMatch(/user +installed, approvals off, in/)
       yield* at("install", "--approvals")
-      expect((yield* at("install")).out).toContain("can also be answered with agentd approve and deny")
+      expect((yield* at("install")).out).toContain("approve and deny (to turn this off")
       expect(installed(file).approvals).toBe(true)
       expect((yield* at("status")).out).toMatch(/user +installed, approvals on, in/)
       expect(JSON.parse((yield* at("install", "--no-approvals", "--json")).out)).toMatchObject({ approvals: false })
