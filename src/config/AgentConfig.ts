@@ -116,7 +116,7 @@ export const ApprovalPolicy = Schema.Struct({
   mode: Schema.Literals(["read_only", "auto", "full_access"]).pipe(
     withDefault(
       "auto",
-      "Calls without side effects always run. The others: denied with read_only, need approval with auto, run with full_access."
+      "Calls without side effects run. The others: denied with read_only, need approval with auto, run with full_access. always and never take precedence."
     )
   ),
   always: Schema.Array(Word).pipe(withDefault([], "Tools that always need approval, in any mode; * matches any text.")),
@@ -186,7 +186,7 @@ export const AgentConfig = Schema.Struct({
   idleTimeout: Span.pipe(
     withDefault(
       "5 minutes",
-      "For agents that work in turns: how long a run waits for its next turn before it is ended."
+      "For agents that work in turns: how long a run waits for its next turn before it is ended gracefully."
     )
   ),
   approvals: ApprovalPolicy.pipe(withDefault({}, "Which of its tool calls need a user's approval.")),

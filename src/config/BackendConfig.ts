@@ -137,7 +137,7 @@ export const CommandBackend = Schema.Struct({
   promptBy: Schema.Literals(["stdin", "argument", "file"]).pipe(
     withDefault(
       "stdin",
-      "How the program gets the prompt: on its standard input, as its last argument, or in a file named by its last argument. A prompt that is too long for an argument is put in a file, too. AGENTD_PROMPT_FILE then contains the file's path."
+      "How the program gets the prompt: on its standard input, as its last argument, or in a file named by its last argument. A prompt that is too long for an argument is put in a file, too, named by the last argument. AGENTD_PROMPT_FILE then contains the file's path."
     )
   ),
   readyAfter: Span.pipe(withDefault("1 second", "The run counts as started when the program has run for this long."))

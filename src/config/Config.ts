@@ -199,7 +199,7 @@ const unknownAgents = (rooms: Rooms) =>
 /** The schema of `agentd.jsonc` in a project's root. */
 export const Config = Schema.Struct({
   $schema: Schema$,
-  name: optional(Name, "Name of the project. Default: the name of its folder."),
+  name: optional(Name, "Name of the project. Default: made from the name of its folder."),
   agents: described(
     Schema.Record(Name, AgentConfig).check(
       Schema.makeFilter((agents: object) => Object.keys(agents).length <= MAX_AGENTS, {

@@ -2,7 +2,7 @@
  * StatusWords: the status words that users see, and the table that maps each state of each state machine to a word. Pure.
  *
  * Guarantees: each state of each machine has a list of cases. The first case whose condition is true gives the word;
- * the last case has no condition. A word says who acts next: the user, nobody, or the agent itself.
+ * the last case has no condition. A word says who acts next: the user, nobody, or the thing itself.
  */
 
 /** All status words, in the order in which lists show them. */
@@ -38,15 +38,15 @@ export interface Look {
 export const LOOKS: { readonly [word in Word]: Look } = {
   "needs you": { glyph: "◆", ascii: "!", colour: "you", group: "Needs you", next: "you" },
   failed: { glyph: "✕", ascii: "x", colour: "failed", group: "Failed", next: "nobody, until you act" },
-  retrying: { glyph: "↻", ascii: "~", colour: "work", group: "Working", next: "the agent itself, automatically" },
+  retrying: { glyph: "↻", ascii: "~", colour: "work", group: "Working", next: "it, by itself" },
   waiting: {
     glyph: "◔",
     ascii: "@",
     colour: "quiet",
     group: "Working",
-    next: "the agent itself, at a known time or event"
+    next: "it, by itself, at a known time or event"
   },
-  working: { glyph: "●", ascii: "*", colour: "work", group: "Working", next: "the agent itself, now" },
+  working: { glyph: "●", ascii: "*", colour: "work", group: "Working", next: "it, by itself, now" },
   paused: { glyph: "‖", ascii: "=", colour: "quiet", group: "Idle", next: "nobody, until you resume it" },
   idle: { glyph: "○", ascii: "-", colour: "quiet", group: "Idle", next: "nobody: it has nothing to do" },
   stopped: { glyph: "■", ascii: "#", colour: "quiet", group: "Idle", next: "nobody: a user stopped it" },

@@ -29,7 +29,7 @@ const FORM = `Answer with one JSON object, in a fenced block:
 } ] }
 \`\`\`
 
-If there is no error, the goal is met: then the list can be empty. Write plain JSON, without the comments.`
+If there is no error, the goal is met: give an empty list then. Write plain JSON, without the comments.`
 
 export interface Shown {
   readonly id: string

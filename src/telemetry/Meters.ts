@@ -34,7 +34,7 @@ const queued = histogram("agentd_message_queue_seconds", "How long messages wait
 const turns = histogram("agentd_turn_seconds", "Duration of turns, by how they ended")
 const appended = histogram(
   "agentd_append_seconds",
-  "Time from the creation of a rune until it was durable and counted here"
+  "Time from the creation of a rune until it was durable and read; leaves out runes that also waited for the reader"
 )
 const hooks = histogram("agentd_hook_seconds", "Time from the arrival of a hook's request to the answer")
 const mailbox = gauge("agentd_mailbox_messages", "Messages in the mailboxes of all actors")

@@ -394,7 +394,7 @@ export class AgentScope {
       const of = { messageId: yield* Ids.messageId, from: by, text, ...more }
       const { eventId, heard } = yield* this.receive(of, how)
       if (heard === "rests") {
-        const message = `${fullName} does not get your message now: agents have sent each other too many messages without a message from a user. Your message is stored until a user continues. End your turn.`
+        const message = `${fullName} does not get your message now: agents have sent each other too many messages without a message from a person. Your message is kept until a person lets it through. End your turn.`
         return { eventId, message }
       }
       if ((this.worker()?.state ?? "Stopped") === "Stopped") {

@@ -320,7 +320,7 @@ const detail = (row: Row): string => {
     case "Interrupting":
       return "ends its run for what is urgent"
     case "SessionComplete":
-      return "has finished a run"
+      return "has finished a run successfully"
     case "CoolingDown":
       return `after: ${fewest(data.cutShort ?? data.lastError ?? "a run that is not counted")}`
     case "Stopped":

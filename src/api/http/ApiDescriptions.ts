@@ -389,7 +389,7 @@ export const fields: { readonly [field: string]: string } = {
   to: "The receiver, or the new state.",
   toCheckout: "The folder where the branch is checked out. The user's own git must update it to that commit.",
   today: "The amount spent since midnight.",
-  todos: "The agent's own list of things to do.",
+  todos: "Number of open items in the session's todo list; null: it has none.",
   tokens: "Number of tokens.",
   tool: "Name of the tool.",
   toolCalls: "Number of tool calls.",
@@ -432,7 +432,7 @@ export const fields: { readonly [field: string]: string } = {
   windows: "Usage windows, as the provider last reported them.",
   word: "Status word: says who acts next.",
   words: "Number of agents with each status word.",
-  work: "What is sent at the scheduled times.",
+  work: "The message or goal of the schedule.",
   workers: "Agents that can get tasks; null: all except the planner and the critic.",
   writes: "Files that the agent can write.",
   zone: "The time zone in force."

@@ -69,7 +69,7 @@ export const mcp = Command.make(
     },
     {
       command: "agentd mcp",
-      description: "Run the server; the daemon configures this command in each run, on behalf of the run's agent"
+      description: "Run the server; the daemon gives this command to each run, where it acts for the run's agent"
     }
   ])
 )

@@ -35,7 +35,10 @@ export const pause = act({
   path: ["schedule", "pause"],
   description: "Pause a schedule; its times are skipped until you resume it",
   examples: [
-    { command: "agentd schedule pause nightly", description: "Pause nightly, also after a restart of the daemon" }
+    {
+      command: "agentd schedule pause nightly",
+      description: "Pause nightly; it stays paused after a restart of the daemon"
+    }
   ],
   args: { name },
   rpc: ({ name }, caller) => send("SchedulePause", { name, caller })

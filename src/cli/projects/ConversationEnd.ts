@@ -14,7 +14,8 @@ export const close = act({
   examples: [
     {
       command: "agentd project close web",
-      description: "Close the conversation of web after confirmation; without a terminal, --yes is required"
+      description:
+        "Close the conversation of web after confirmation; without a terminal, --yes is required (otherwise exit code 2)"
     }
   ],
   args: {

@@ -162,7 +162,7 @@ const Settled = ({ projects }: { readonly projects: ReadonlyArray<ProjectInfo> }
           {projects.length === 0
             ? "There is no project yet."
             : aside.length === 0
-              ? "Every config is in force unchanged."
+              ? "The current text of every config is in force."
               : "No config waits for you."}
         </b>
       </p>

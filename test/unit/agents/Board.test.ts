@@ -76,7 +76,7 @@ describe("Board", () => {
     Spawning: [[place, prompt], "starts run 1"],
     Running: [running, "waits for a message"],
     Interrupting: [[...running, urgent], "ends its run for what is urgent"],
-    SessionComplete: [[...running, ended({ _tag: "Success" })], "has finished a run"],
+    SessionComplete: [[...running, ended({ _tag: "Success" })], "has finished a run successfully"],
     CoolingDown: [[...running, ended({ _tag: "Error", detail: "exit code 3\nmore" })], "after: exit code 3"],
     Stopped: [[...running, { _tag: "OperatorStop", by: "ada" }], "stopped by ada"]
   }

@@ -203,7 +203,7 @@ describe("what needs a person", () => {
       const [row] = yield* seen(shop, "bound", 1)
       assert.include(row!.text, "2 agent messages, each caused by the one before, without a message from a user")
       const answers = yield* shop.answers("ping", 2)
-      assert.include(String(answers[1]), "until a user continues")
+      assert.include(String(answers[1]), "until a person lets it through")
       yield* stage.box.kill9
       yield* stage.up
       const [again] = yield* seen(shop, "bound", 1)

@@ -291,7 +291,7 @@ describe.skipIf(isMissing)(`pages of work${missing}`, () => {
         const { page } = seen
         yield* promise(async () => {
           await at(page, "#/config")
-          await has(page, "Every config is in force unchanged.")
+          await has(page, "The current text of every config is in force.")
         })
         const { agents } = configOf(shop.stage)
         shop.configure(
@@ -323,7 +323,7 @@ describe.skipIf(isMissing)(`pages of work${missing}`, () => {
           await page.locator(".diff .add", { hasText: "curl example.net" }).waitFor()
           if (SHOTS !== undefined) await pictures(page, [["config-changed", "#/config"]])
           await pressAway(page, "a", "Trust this file")
-          await has(page, "Every config is in force unchanged.")
+          await has(page, "The current text of every config is in force.")
         })
       })
     )
