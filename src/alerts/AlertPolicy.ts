@@ -503,7 +503,7 @@ const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Said
     ? {
         of: payload.stream,
         headline: `the log of ${payload.stream} is damaged`,
-        reason: `${message}\nIt is set aside: nothing in it runs, and it accepts no commands. All other logs continue.`,
+        reason: `${message}\nIt is set aside: nothing in it runs, and it accepts no commands. Everything else continues.`,
         remedy: `See what is wrong: agentd verify\nStop the daemon, then repair it: agentd repair ${payload.stream}\nOr close it, so that a new one can be started: agentd project close ${payload.stream}`
       }
     : {

@@ -112,7 +112,10 @@ export const run = ({ limits = bounds, log: keep, prompts, storeBytes }: Options
     return yield* Effect.forever(
       round.pipe(
         Effect.catchCause((cause) =>
-          Effect.as(Effect.logWarning("the log's oldest runes could not be moved into a segment", cause), false)
+          Effect.as(
+            Effect.logWarning("the log's oldest runes could not be moved into a segment or deleted", cause),
+            false
+          )
         ),
         Effect.flatMap((isSealed) => Effect.sleep(isSealed ? PAUSE : LOOK))
       )

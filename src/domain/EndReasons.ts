@@ -6,5 +6,5 @@ export const ENDINGS = {
   overflow: "its context was full",
   held: "its session is open in another program",
   lost: "the reason is unknown",
-  taken: "agentd was stopped"
+  taken: "agentd ended, which is not the agent's fault"
 } as const

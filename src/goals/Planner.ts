@@ -54,7 +54,9 @@ export const decompose = (goal: GoalState, workers: ReadonlyArray<Member>): stri
     `Divide it into tasks that one agent can do alone, in its own checkout. Let independent tasks run in parallel. Use at most ${ADVICE} tasks if possible.`,
     team(workers),
     ...(goal.rejected === null ? [] : [`The previous plan was rejected:\n${MessageFrame.quoted(goal.rejected)}`]),
-    ...(used.length === 0 ? [] : [`These ids are in use, choose others:\n${used.slice(0, MAX_LISTED).join(", ")}`]),
+    ...(used.length === 0
+      ? []
+      : [`These ids were already used, choose others:\n${used.slice(0, MAX_LISTED).join(", ")}`]),
     FORM
   ]
   return sections.join("\n\n")

@@ -267,8 +267,8 @@ describe("what a person agreed to last stays in force over a restart", () => {
         assert.strictEqual((yield* box.cli("send", "a", "do it")).code, 0)
         yield* box.until("it works", box.runes("turn.completed"), (runes) => runes.length > 0)
         assert.match((yield* projects(box))[0]!.problems.join(), says)
-        assert.match((yield* box.cli("status")).stdout, /agentd continues to use the last valid version/)
-        assert.match((yield* box.cli("ps")).stdout, /agentd\.jsonc of shop is invalid/)
+        assert.match((yield* box.cli("status")).stdout, /the last usable version stays in force/)
+        assert.match((yield* box.cli("ps")).stdout, /agentd\.jsonc of shop cannot be used/)
         assert.deepStrictEqual(
           (yield* box.runes("config.changed")).map(({ payload }) => payload["state"]),
           [state]

@@ -75,7 +75,7 @@ export const at = declare({
       ...choice(
         ["once", "none"],
         "once",
-        "If the daemon is not running at that time: once = run as soon as it runs again, none = skip"
+        "If the time is missed (daemon down, machine asleep, project paused): once = run as soon as possible, none = skip"
       ),
       name: "catch-up"
     },

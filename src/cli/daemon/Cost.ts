@@ -36,7 +36,7 @@ const money = ({
   usd
 }: Omit<CostRow, "cacheRead" | "cacheWrite" | "input" | "output">): string => {
   if (unlikely !== undefined)
-    return `${money({ estimated, unpriced, usd })}, and ${tokens(unlikely.tokens)} tokens ($${unlikely.usd.toFixed(2)}) not counted as implausible`
+    return `${money({ estimated, unpriced, usd })}, and ${tokens(unlikely.tokens)} tokens ($${unlikely.usd.toFixed(2)}) implausible (only in the agent's own budget)`
   const known = `$${usd.toFixed(usd < 10 ? 4 : 2)}`
   const unsure = estimated === 0 ? "" : `, ${tokens(estimated)} tokens estimated`
   if (unpriced === 0) return `${known}${unsure}`

@@ -122,7 +122,7 @@ export const checkStart = Effect.gen(function* () {
   yield* StateFolder.check(paths.state)
   yield* checkLength(paths.socket)
   yield* Effect.mapError(loadUser(paths.userConfig), ({ message }) => {
-    const remedy = `Fix ${paths.userConfig}: the daemon was not stopped, and it continues with the last valid version.`
+    const remedy = `Fix ${paths.userConfig}: the daemon was not stopped, and the last usable version stays in force.`
     return new VerbFailed({ message, remedy, exitCode: ExitCode.config })
   })
 })

@@ -16,7 +16,7 @@ import { plainLines } from "../render/Output.ts"
 import { checkName, rename } from "../projects/ProjectFile.ts"
 import * as Trust from "../projects/Trust.ts"
 
-const RUN = "This command runs inside an agent (AGENTD_RUN is set), which may not rename a project."
+const RUN = "This command runs inside an agent (AGENTD_RUN is set), which may not name a project."
 
 const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
   `Project ${project.name}: ${project.agents.length === 0 ? "no agents" : project.agents.join(", ")}. See them: agentd ps`,
@@ -27,7 +27,7 @@ const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
   ...(project.problems.length === 0
     ? []
     : [
-        "The project's config is invalid; agentd continues to use the last valid version:",
+        "The project's config cannot be used; the last usable version stays in force:",
         ...project.problems.flatMap(plainLines).map((line) => `  ${line}`)
       ])
 ]
@@ -120,7 +120,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   const { ownConfig } = status.daemon
   if (ownConfig !== undefined) {
     lines.push(
-      `${ownConfig.path} is invalid; agentd continues to use the last valid version:`,
+      `${ownConfig.path} cannot be used; the last usable version stays in force:`,
       ...plainLines(ownConfig.problem).map((line) => `  ${line}`)
     )
   }

@@ -139,7 +139,7 @@ export const view = (status: StatusReply, world: World): ReadonlyArray<string> =
       problems.length === 0
         ? []
         : [
-            line("", paint(colour, "yellow", "its config is invalid; agentd continues to use the last valid version:")),
+            line("", paint(colour, "yellow", "its config cannot be used; the last usable version stays in force:")),
             ...problems.flatMap(plainLines).map((problem) => line("", `  ${paint(colour, "yellow", problem)}`))
           ]
     )

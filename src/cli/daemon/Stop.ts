@@ -85,14 +85,14 @@ const stopProject = Effect.fnUntraced(function* (conversation: string) {
   yield* print(done, () => [plain(done.message)])
 })
 
-/** If the daemon has just crashed, prevents systemd from starting it again. True if systemd was about to start it. */
+/** If the daemon has just ended unexpectedly, prevents systemd from starting it again. True if systemd was about to start it. */
 const stopReturn = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const unit = unitName(paths.state, paths.defaultState)
   const status = yield* Unit.status(unit)
   if (Option.isNone(status) || status.value.state !== "activating") return false
   yield* Unit.stop(unit)
-  yield* print({ unit }, () => [`The daemon had already crashed. systemd will not start ${unit} again.`])
+  yield* print({ unit }, () => [`The daemon had already ended unexpectedly. systemd will not start ${unit} again.`])
   return true
 })
 

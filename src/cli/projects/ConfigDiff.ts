@@ -22,7 +22,7 @@ export const diff = declare({
       return [
         `${plain(config)} has errors and is not used:`,
         ...problems.map((problem) => `  ${plain(problem)}`),
-        `Fix the file. Until then, agentd continues to use the last valid version.`
+        `Fix the file. Until then, the last usable version stays in force.`
       ]
     if (!change.waits) return [`${plain(config)} is already applied: no change waits for approval.`]
     return [

@@ -1,12 +1,13 @@
 /**
- * ConfigRows: a line for each project whose config file is invalid or waits for approval, with the command that helps.
+ * ConfigRows: a line for each project whose config file cannot be used or waits for approval, with the command that
+ * helps.
  * Pure.
  */
 import type { ConfigChangeInfo, ProjectInfo } from "../../domain/Messages.ts"
 import { visible } from "../../domain/VisibleText.ts"
 import { age, type Colour, paint, plain } from "../render/Output.ts"
 
-/** The projects whose config needs the user: it is invalid, or a change waits for approval. */
+/** The projects whose config needs the user: it cannot be used, or a change waits for approval. */
 export const troubled = (projects: ReadonlyArray<ProjectInfo>): ReadonlyArray<ProjectInfo> =>
   projects.filter(({ problems, waits }) => waits !== undefined || problems.length > 0)
 
@@ -19,7 +20,7 @@ export const rows = (all: ReadonlyArray<ProjectInfo>, now: number, colour: boole
     const { name, waits } = project
     const what =
       waits === undefined
-        ? `agentd.jsonc of ${name} is invalid; agentd continues to use the last valid version: agentd status`
+        ? `agentd.jsonc of ${name} cannot be used; the last usable version stays in force: agentd status`
         : `agentd.jsonc of ${name} has changed and waits for you (${age(now - waits.since)}); the previous version still applies: agentd trust ${called(project, all)}`
     return paint(colour, "yellow", plain(what))
   })

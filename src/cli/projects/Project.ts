@@ -60,7 +60,7 @@ const standing = (
   const word = worst ?? conversation?.word ?? "idle"
   if (waits !== undefined)
     return { word, says: `its config has changed and waits for approval: agentd trust ${called}` }
-  return { word, says: first === undefined ? "" : `its config is invalid: ${first}` }
+  return { word, says: first === undefined ? "" : `its config cannot be used: ${first}` }
 }
 
 const spentBy = (rows: ReadonlyArray<BoardRow>): BoardRow["today"] => {
@@ -203,7 +203,8 @@ export const stop = act({
   examples: [
     {
       command: "agentd project stop shop",
-      description: "Stop the project, also after a restart of the daemon; messages to its agents are queued"
+      description:
+        "Stop the project; it stays stopped after a restart of the daemon, and messages to its agents are queued"
     },
     { command: "agentd project stop '*' --yes", description: "Stop all projects without confirmation" }
   ],

@@ -88,8 +88,8 @@ export const run = Effect.fnUntraced(function* ({ what }: { readonly what: strin
   const change = yield* pending(what ?? "")
   if (change.hash === null) {
     return yield* failed(
-      ["The config file is invalid:", ...change.problems.flatMap(plainLines)].join("\n"),
-      `Fix ${change.config}. Until then, agentd continues to use the last valid version.`,
+      ["The config file cannot be used:", ...change.problems.flatMap(plainLines)].join("\n"),
+      `Fix ${change.config}. Until then, the last usable version stays in force.`,
       ExitCode.config
     )
   }

@@ -44,7 +44,7 @@ const focus = Command.make(
 )
 
 const scope = {
-  project: off("project", "Use this folder's settings.local.json, which git does not commit"),
+  project: off("project", "Use this folder's settings.local.json, which is not meant to be committed"),
   user: off("user", "Use your own settings, for all sessions (the default without --project)")
 }
 

@@ -134,7 +134,7 @@ export const socket = (path: string) =>
       case "stale":
         return warn(
           "socket",
-          `${path} is left over from a daemon that crashed`,
+          `${path} is left over from a daemon that ended unexpectedly`,
           "Start the daemon again, which replaces the socket: agentd start"
         )
       case "forbidden":

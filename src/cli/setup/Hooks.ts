@@ -157,9 +157,9 @@ const uninstall = Effect.fnUntraced(function* (input: Input) {
   ])
 })
 
-const OLD = "the hooks are from another version of agentd. To update them: agentd hooks install"
+const OLD = "the hooks differ from those that this agentd writes. To update them: agentd hooks install"
 const OLD_HTTP =
-  "the hooks are from an older agentd, and use a port that any program of this machine can take. To update them: agentd hooks install"
+  "the hooks differ from those that this agentd writes, and use a port that any program of this machine can take. To update them: agentd hooks install"
 
 /** The plan with which installed hooks are compared: with HTTP if some hooks use it and the config enables a port. */
 const planBeside = Effect.fnUntraced(function* ({ approvals, urls }: HookSettings.Installed, config: UserConfig) {

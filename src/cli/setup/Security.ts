@@ -84,7 +84,7 @@ const honest = ({ confined, control, refused, unheld }: AgentReach): ReadonlyArr
     ? [`would not run: ${refused}`]
     : [
         ...(!confined && unheld.length === 0
-          ? ["not confined: this agent has your rights, so it could change the log of its own actions"]
+          ? ["not confined: this agent has your rights; the log of its actions is no proof"]
           : []),
         ...(unheld.length > 0 ? [`not confined: ${unheld.join(", ")}; such a server runs with your rights`] : []),
         ...(control

@@ -89,7 +89,9 @@ const mail = Command.make(
   },
   verb(() => import("./Service.ts").then(({ mail }) => mail))
 ).pipe(
-  Command.withDescription("Send a mail which says that the daemon has failed permanently; for OnFailure= of its unit"),
+  Command.withDescription(
+    "Send a mail which says that the daemon has failed permanently; the unit's OnFailure= runs this"
+  ),
   Command.withExamples([
     { command: "agentd service mail agentd", description: "Send the mail, to test that it arrives" }
   ])

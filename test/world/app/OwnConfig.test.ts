@@ -62,7 +62,7 @@ long.live("a typo is told, stops no notice and no daemon, and is over once the f
     assert.match((yield* box.cli("waiting")).stdout, rowOf)
     const joined = yield* box.cli("start")
     assert.strictEqual(joined.code, 78)
-    assert.match(joined.stdout, /config\.jsonc is invalid; agentd continues to use the last valid version/)
+    assert.match(joined.stdout, /config\.jsonc cannot be used; the last usable version stays in force/)
     yield* box.cli("send", "two", "fail")
     yield* box.until("also after that", Effect.sync(heard), (text) => /shop\/two/.test(text))
 

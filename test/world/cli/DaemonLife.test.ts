@@ -69,7 +69,7 @@ it.live("a config that cannot be used is told once, with the exit code of its ki
     writeFileSync(config, '{ "agents": { "calm": {} } }')
     const known = yield* run("start")
     expect(known).toMatchObject({ code: 78, err: expect.stringContaining(`${config} has problems.`) })
-    expect(known.out.match(/The project's config is invalid/g)).toHaveLength(1)
+    expect(known.out.match(/The project's config cannot be used/g)).toHaveLength(1)
     expect(known.out).toContain(`\n  ${config}:1:23: agents.calm.backend: is missing\n`)
     const doctor = yield* run("doctor")
     expect(doctor.out.match(/agents\.calm\.backend: is missing/g)).toHaveLength(1)
