@@ -122,7 +122,7 @@ export const ApprovalPolicy = Schema.Struct({
   always: Schema.Array(Word).pipe(withDefault([], "Tools that always need approval, in any mode; * matches any text.")),
   never: Schema.Array(Word).pipe(withDefault([], "Tools that never need approval, in any mode; * matches any text.")),
   timeout: SpanOrOff.pipe(
-    withDefault("off", "How long a call waits for an answer. Then it is rejected, and you are notified. off: no limit.")
+    withDefault("off", "How long a call waits for an answer. Then it is denied, and you are notified. off: no limit.")
   )
 })
 export type ApprovalPolicy = typeof ApprovalPolicy.Type

@@ -1,8 +1,8 @@
 /** EndReasons: texts that tell the user why a run ended when its end does not count as an error. Pure. */
 export const ENDINGS = {
   quota: "its quota is used up",
-  unavailable: "its provider was not available",
-  auth: "its login was rejected",
+  unavailable: "its provider was unavailable",
+  auth: "its login was refused",
   overflow: "its context was full",
   held: "its session is open in another program",
   lost: "the reason is unknown",

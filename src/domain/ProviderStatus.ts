@@ -52,8 +52,8 @@ export type Sky = "Available" | "Degraded" | "Unavailable" | "LimitedUntil" | "L
 /** Describes the problem of an account, without the provider's error message. */
 export const troubles: { readonly [state in Sky]: string } = {
   Available: "",
-  Degraded: "is not available",
-  Unavailable: "is not available",
+  Degraded: "is unavailable",
+  Unavailable: "is unavailable",
   LimitedUntil: "has reached its limit",
   LoginNeeded: "needs a login"
 }

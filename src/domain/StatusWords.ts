@@ -101,7 +101,7 @@ const held = <F extends { readonly held: boolean }>() =>
 
 const WAITS = {
   word: "waiting",
-  when: "it waits for the end of a limit or outage, for a login, a free place or its next run",
+  when: "it waits for the end of a limit or outage, for a login, a free slot or its next run",
   holds: ({ waits }: AgentFacts) => waits !== null
 } as const
 
@@ -320,7 +320,7 @@ const FOR: { readonly [reason in Reason]: string } = {
   limit: "its limit",
   network: "the network",
   login: "a login",
-  place: "a place",
+  place: "a free slot",
   floor: "the floor",
   run: "its next run",
   task: "other tasks"

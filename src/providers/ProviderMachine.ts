@@ -3,7 +3,7 @@
  *
  * A request that fails because of the provider makes it Degraded, the next one Unavailable; an answer makes it
  * Available. A usage limit lasts until it is lifted. While the provider is not Available, one request at a time probes
- * it: `until` says when, and the delay grows. Reported usage windows are stored in every state. A rejected login may
+ * it: `until` says when, and the delay grows. Reported usage windows are stored in every state. A refused login may
  * have been renewed in the meantime: it is tried once more, then a user is notified.
  *
  * Guarantees: a result of a request that began before the newest failure is ignored. So requests that fail together
@@ -58,7 +58,7 @@ export interface Data {
   readonly failedAt: number
   /** Number of consecutive failed requests. */
   readonly failures: number
-  /** How often the login was rejected since the provider last answered; undefined if never. */
+  /** How often the login was refused since the provider last answered; undefined if never. */
   readonly refusals?: number
   /** When the provider is probed again; 0 while it is available. */
   readonly until: number
@@ -120,7 +120,7 @@ const failed = (data: Data, event: Omit<Extract<Event, { _tag: "failed" }>, "_ta
     failures,
     until: bounded(Math.max(retryAt ?? 0, at + Backoff.wait(WAITS, failures)), at),
     isDue: false,
-    // keep the message of a rejected login: it says what to do
+    // keep the message of a refused login: it says what to do
     message: isRefused(data) ? data.message : message,
     toldAt: isTold ? at : toldAt,
     toldBy: isTold ? by : data.toldBy
@@ -130,10 +130,10 @@ const failed = (data: Data, event: Omit<Extract<Event, { _tag: "failed" }>, "_ta
 /** Clears the rejections of a login that works again. */
 const renewed: (data: Data) => Data = Struct.omit(["refusals"])
 
-/** Whether the login was tried once more, and rejected again. */
+/** Whether the login was tried once more, and refused again. */
 const isRefused = ({ refusals = 0 }: Data): boolean => refusals > 1
 
-/** Counts a rejected login. A user is notified at the second one. */
+/** Counts a refused login. A user is notified at the second one. */
 const refused = (data: Data, event: Extract<Event, { _tag: "refused" }>): Data => {
   const refusals = (data.refusals ?? 0) + 1
   const lasts = refusals === 2 ? 0 : Number.POSITIVE_INFINITY
@@ -141,7 +141,7 @@ const refused = (data: Data, event: Extract<Event, { _tag: "refused" }>): Data =
   return { ...next, refusals, message: event.message }
 }
 
-/** A rejected login during an outage. */
+/** A refused login during an outage. */
 const refusal = {
   set: "refuse",
   then: [{ to: "LoginNeeded", when: "refused", rune: "provider.lasting" }, { to: "Degraded" }]

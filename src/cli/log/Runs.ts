@@ -59,7 +59,8 @@ const isEnding = (reason: string): reason is keyof typeof ENDINGS => Object.hasO
 const endOf = (outcome: unknown): Pick<RunRow, "how" | "detail"> => {
   if (!isObject(outcome)) return { how: "success", detail: "" }
   const reason = textOf(outcome["reason"])
-  if (isEnding(reason)) return { how: outcome._tag.toLowerCase(), detail: `${ENDINGS[reason]} (counts no error)` }
+  if (isEnding(reason))
+    return { how: outcome._tag.toLowerCase(), detail: `${ENDINGS[reason]} (not counted as an error)` }
   const words = ["detail", "message", "reason"].map((field) => textOf(outcome[field])).find((text) => text !== "")
   const late = outcome._tag === "Timeout" ? "it exceeded its time limit" : ""
   return { how: outcome._tag.toLowerCase(), detail: words ?? late }

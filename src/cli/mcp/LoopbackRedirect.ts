@@ -33,10 +33,10 @@ export const listen = Effect.fnUntraced(function* (state: string) {
     Deferred.doneUnsafe(
       returned,
       code === null
-        ? Effect.fail(refused(`The login was rejected: ${(said.get("error") ?? "no code came back").slice(0, 200)}.`))
+        ? Effect.fail(refused(`The login was refused: ${(said.get("error") ?? "no code came back").slice(0, 200)}.`))
         : Effect.succeed({ code, issuer: said.get("iss") ?? undefined })
     )
-    return response.end(code === null ? "The login was rejected.\n" : "Done. You can close this page.\n")
+    return response.end(code === null ? "The login was refused.\n" : "Done. You can close this page.\n")
   })
   const port = yield* Effect.acquireRelease(
     Effect.callback<number, VerbFailed>((resume) => {

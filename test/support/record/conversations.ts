@@ -138,7 +138,7 @@ const ended = Effect.fnUntraced(function* (stage: Stage.Stage) {
   yield* slow.until("it is being closed", slow.conversation, ({ state }) => state === "closing")
 })
 
-/** Sub-agents, including those that wait for a free place, and the calls that agents make to agentd's tools. */
+/** Sub-agents, including those that wait for a free slot, and the calls that agents make to agentd's tools. */
 const spoken = Effect.fnUntraced(function* (stage: Stage.Stage, port: number) {
   const family = stage.project("family", town.family(stage))
   yield* family.register

@@ -154,7 +154,7 @@ describe("Board", () => {
       restsOn: 7
     } as const
     const waiting = row(after([place]), { trouble, inbox: { ...Inbox.initial, waiting: [message] } })
-    assert.strictEqual(waiting.detail, "anthropic (login) is not available: 529 overloaded")
+    assert.strictEqual(waiting.detail, "anthropic (login) is unavailable: 529 overloaded")
     assert.strictEqual(waiting.nextAt, 9_000)
     const limited = row(after(running), {
       trouble: { ...trouble, state: "LimitedUntil" },

@@ -243,7 +243,7 @@ describe("the last turn", () => {
 
   it("ended without a call that nobody answered: that is told, and what to do, until a person has done something", () => {
     const end = { _tag: "response_done", turnId: "t", finalOutput: "", usage: {} } as const
-    const text = "nobody answered within 10 min: shell: npm publish expired, and was refused"
+    const text = "nobody answered within 10 min: shell: npm publish expired, and was denied"
     const expired: Rune = {
       ...told(6, "agent.bound_reached", end),
       actor: "inbox/builder",

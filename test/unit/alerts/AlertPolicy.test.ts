@@ -191,9 +191,9 @@ const cases: {
       event: { _tag: "failed", ...account, at: NOW, began: NOW, message: "HTTP 503", by: "shop-0/a" }
     }),
     { held: 5 },
-    "anthropic (team) is not available",
+    "anthropic (team) is unavailable",
     "agentd ps",
-    "anthropic (team) is not available"
+    "anthropic (team) is unavailable"
   ],
   recovered: [
     rune("provider.recovered", "provider/x", { ...account, event: { _tag: "answered", at: NOW, began: NOW, by: "a" } }),
@@ -271,7 +271,7 @@ describe("a notice", () => {
   })
 
   it("a call that nobody answered in time is told, with commands that still work; another bound is not", () => {
-    const text = "nobody answered within 10 min: Bash: npm publish expired, and was refused"
+    const text = "nobody answered within 10 min: Bash: npm publish expired, and was denied"
     const expired = (payload: object) =>
       rune("agent.bound_reached", "inbox/builder", { agent_id: "builder", text, ...payload })
     const notice = told(expired({ call_id: "c1" }), {})!

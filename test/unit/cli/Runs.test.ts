@@ -89,7 +89,7 @@ describe("runs", () => {
     assert.deepStrictEqual(
       rows.map(({ detail, seq, tokens, usd, word }) => [word, detail, seq, tokens, usd]),
       [
-        ["failed", "its quota is used up (counts no error)", 7, 30, 1],
+        ["failed", "its quota is used up (not counted as an error)", 7, 30, 1],
         ["stopped", "stopped by ada", null, 0, 0],
         ["done", "", null, 0, 0],
         ["failed", "it exceeded its time limit", null, 0, 0],

@@ -74,7 +74,7 @@ describe("words", () => {
     assert.strictEqual(of("waiting", 3_600 * 26, "limit"), "waiting until Sat 15:00 (limit)")
     assert.strictEqual(of("waiting", 86_400 * 12, "limit"), "waiting until 2 Dec (limit)")
     assert.strictEqual(of("waiting", 20, "network"), "waiting for the network")
-    assert.strictEqual(of("waiting", null, "place"), "waiting for a place")
+    assert.strictEqual(of("waiting", null, "place"), "waiting for a free slot")
     assert.strictEqual(of("waiting", 20, "run"), "waiting 20 s")
     assert.strictEqual(of("waiting", -1, "run"), "waiting for its next run")
     for (const word of ["needs you", "failed", "working", "paused", "idle", "stopped", "done"] as const)

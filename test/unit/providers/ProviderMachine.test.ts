@@ -131,7 +131,7 @@ describe("the weather", () => {
       to: "Unavailable",
       payload: { event: failed(900_000) }
     } as never)?.mail
-    assert.deepInclude(lasting, { headline: "anthropic (login) is not available", remedy: "See who waits: agentd ps" })
+    assert.deepInclude(lasting, { headline: "anthropic (login) is unavailable", remedy: "See who waits: agentd ps" })
     assert.include(lasting?.reason, "529 overloaded")
     const recovered = newsOf({
       ...rune,

@@ -51,10 +51,10 @@ describe("an outage", () => {
           Effect.sync(() => taken.length),
           (count) => count === 1
         )
-        assert.match(SmtpStand.header(taken[0], "Subject")!, /is not available/)
+        assert.match(SmtpStand.header(taken[0], "Subject")!, /is unavailable/)
         assert.include(SmtpStand.body(taken[0]), "529")
         const [row] = yield* project.until("it is a row", outages, (all) => all.length === 1)
-        assert.match(row!.says, /is not available: .*529/)
+        assert.match(row!.says, /is unavailable: .*529/)
         assert.strictEqual(row!.word, "waiting")
         assert.deepStrictEqual(yield* rows("provider"), [], "it asks no person for anything")
         assert.isAbove(row!.until!, row!.since)
@@ -82,7 +82,7 @@ describe("an outage", () => {
       const { port, taken } = yield* SmtpStand.stand()
       const { at, outages, project } = yield* shop(port, "15 minutes")
       yield* project.send("ann", "hello")
-      yield* project.row("ann", "waits", ({ detail }) => detail.includes("is not available"))
+      yield* project.row("ann", "waits", ({ detail }) => detail.includes("is unavailable"))
       assert.deepStrictEqual(yield* outages, [])
       at.isUp = true
       yield* project.answers("ann", 1)

@@ -61,10 +61,10 @@ describe("a fallback", () => {
       const moved = (yield* project.log("worker.moved")).filter(({ payload }) =>
         JSON.stringify(payload).includes('"because"')
       )
-      assert.include(JSON.stringify(moved.at(-1)!.payload), "is not available")
+      assert.include(JSON.stringify(moved.at(-1)!.payload), "is unavailable")
       const { lines } = yield* project.why("ann")
       assert.isTrue(
-        lines.some(({ text }) => /moves to fallback 2: .*is not available/.test(text)),
+        lines.some(({ text }) => /moves to fallback 2: .*is unavailable/.test(text)),
         JSON.stringify(lines)
       )
       yield* stage.box.kill9
@@ -90,7 +90,7 @@ describe("a fallback", () => {
       other.now = OVERLOADED
       for (const name of ["ann", "bob"]) yield* project.send(name, "hello")
       for (const name of ["ann", "bob"])
-        yield* project.row(name, "waits", ({ detail }) => detail.includes("is not available"))
+        yield* project.row(name, "waits", ({ detail }) => detail.includes("is unavailable"))
       other.now = "up"
       for (const name of ["ann", "bob"]) {
         assert.deepStrictEqual(yield* project.answers(name, 1), ["other"])

@@ -73,7 +73,7 @@ describe("a provider that cannot be had", () => {
       at.now = OVERLOADED
       for (const name of NAMES) yield* project.send(name, "hello")
       const told = yield* project.until("all wait", project.agents, (rows) =>
-        NAMES.every((name) => rows.some(({ agent, detail }) => agent === name && detail.includes("is not available")))
+        NAMES.every((name) => rows.some(({ agent, detail }) => agent === name && detail.includes("is unavailable")))
       )
       assert.include(told.find(({ agent }) => agent === "ann")!.detail, "529")
       yield* project.tell("plain", { say: "I ask nobody" })
@@ -100,7 +100,7 @@ describe("a provider that cannot be had", () => {
       yield* project.until("it is unavailable", weather(project), (runes) => states(runes).includes("Unavailable"))
       yield* stage.box.kill9
       yield* stage.up
-      yield* project.row("bob", "waits", ({ detail }) => detail.includes("is not available"))
+      yield* project.row("bob", "waits", ({ detail }) => detail.includes("is unavailable"))
       at.now = "up"
       yield* healed(project)
     }).pipe(Effect.scoped)
