@@ -340,7 +340,7 @@ const suspended = (rune: ToldOf<"session.suspended">): Said => {
 
 const waitingWords = ({ payload, stream }: ToldOf<"config.waits">): Words => {
   const { config, name, problem, state } = payload
-  const before = "The previous config stays in force."
+  const before = "The last usable version stays in force."
   if (stream === DAEMON_STREAM) {
     return {
       headline: `${name}: your own config.jsonc cannot be used`,
@@ -503,7 +503,7 @@ const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Said
     ? {
         of: payload.stream,
         headline: `the log of ${payload.stream} is damaged`,
-        reason: `${message}\nIt is set aside: nothing in it runs, and it accepts no commands. Everything else continues.`,
+        reason: `${message}\nIt is set apart: nothing in it runs, and it accepts no commands. Everything else continues.`,
         remedy: `See what is wrong: agentd verify\nStop the daemon, then repair it: agentd repair ${payload.stream}\nOr close it, so that a new one can be started: agentd project close ${payload.stream}`
       }
     : {

@@ -300,7 +300,7 @@ const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agr
       return yield* Effect.asVoid(agents.register(config, caller, { hash: change.hash }))
     }
     yield* Effect.logWarning(
-      `${config} has changed and waits for your approval; the version in force stays in force. See the change: agentd trust ${name}`
+      `${config} has changed and waits for your approval; the last usable version stays in force. See the change: agentd trust ${name}`
     )
   })
   yield* Effect.catchTag(

@@ -2,7 +2,7 @@
  * OwnConfig: reads the user's own `config.jsonc` when the daemon starts and whenever the file changes.
  *
  * Guarantees: an invalid file is reported like a project's: in the log at once, and to a user after it has stayed
- * invalid for a while. The notification uses the channels of the last valid config.
+ * invalid for a while. The notification uses the channels of the last usable version.
  */
 import { basename, dirname } from "node:path"
 import { Clock, Effect, FileSystem, Stream } from "effect"

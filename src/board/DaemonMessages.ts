@@ -31,7 +31,7 @@ export const Check = Schema.Struct({
 })
 export type Check = typeof Check.Type
 
-/** An error in the user's own config file: the last valid config stays in force. */
+/** An error in the user's own config file: the last usable version stays in force. */
 const OwnConfigTrouble = Schema.Struct({
   path: Schema.String,
   problem: Schema.String,

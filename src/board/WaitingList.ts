@@ -354,7 +354,7 @@ const ofDamage = ({ conversation, damage, name }: ProjectInfo): ReadonlyArray<Ro
           id: `damage/${conversation}`,
           kind: "damage",
           who: name,
-          text: `is set aside, and nothing in it runs: its log is damaged: ${cut(damage)}`,
+          text: `is set apart, and nothing in it runs: its log is damaged: ${cut(damage)}`,
           commands: [
             run("repair it when the daemon is stopped; shows first what is lost", "repair", conversation),
             run("close it; then a new one can be started", "project", "close", conversation)
@@ -387,7 +387,7 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
         id: `config/${conversation}/${waits.hash}`,
         kind: "config",
         who: name,
-        text: `agentd.jsonc of ${name} has changed${often} and waits for you; the previous version is in force`,
+        text: `agentd.jsonc of ${name} has changed${often} and waits for you; the last usable version stays in force`,
         since: waits.since,
         commands: [run("review and approve it", "trust", called)]
       })
@@ -540,7 +540,7 @@ const ofOwnConfig = ({ ownConfig }: Given): ReadonlyArray<Row> =>
           id: `own-config/${ownConfig.since}`,
           kind: "config",
           who: "agentd",
-          text: "your own config.jsonc cannot be used; the previous config stays in force",
+          text: "your own config.jsonc cannot be used; the last usable version stays in force",
           details: [
             ownConfig.path,
             ...ownConfig.problem

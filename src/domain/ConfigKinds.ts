@@ -30,8 +30,8 @@ export const configKinds = {
   /** The config file now differs from the text in force, or no longer differs from it. */
   "config.changed": kind(Schema.Struct({ ...noticed, state: Schema.Literals([...UNTRUSTED, "in_force"]) })),
   /**
-   * A user has dismissed the text with this hash and keeps the text in force. agentd does not ask again until the file
-   * changes.
+   * A user has put aside the text with this hash and keeps the version in force. agentd does not ask again until the
+   * file changes.
    */
   "config.kept": kind(Schema.Struct({ config: text, hash: text, by: text })),
   /** The config file has been in this state for some time, and agentd notifies the user. */

@@ -17,7 +17,7 @@ export const ProjectInfo = Schema.Struct({
   /** Absolute path of the project's `agentd.jsonc`. */
   config: Schema.String,
   agents: Schema.Array(Schema.String),
-  /** Problems of the current config file. If there are any, the last valid text is in force. */
+  /** Problems of the current config file. If there are any, the last usable version stays in force. */
   problems: Schema.Array(Schema.String),
   /** Since when the config file has had problems, according to the log, in ms since the epoch. */
   since: Schema.optionalKey(Schema.Finite),
@@ -42,7 +42,7 @@ export const ProjectInfo = Schema.Struct({
       changes: Schema.optionalKey(Schema.Int)
     })
   ),
-  /** Set if a user has dismissed the change. `at`: ms since the epoch. agentd asks again when the file changes. */
+  /** Set if a user has put the change aside. `at`: ms since the epoch. agentd asks again when the file changes. */
   kept: Schema.optionalKey(Schema.Struct({ hash: Schema.String, by: Schema.String, at: Schema.Finite }))
 })
 export type ProjectInfo = typeof ProjectInfo.Type
@@ -56,7 +56,7 @@ export const ConfigChangeInfo = Schema.Struct({
   problems: Schema.Array(Schema.String),
   /** Whether the file's text waits for approval. False: it is in force, or differs only in formatting. */
   waits: Schema.Boolean,
-  /** Set if a user has dismissed the pending change: agentd does not ask again until the file changes. */
+  /** Set if a user has put the pending change aside: agentd does not ask again until the file changes. */
   kept: Schema.optionalKey(Schema.Struct({ by: Schema.String, at: Schema.Finite })),
   /** Consequences of the change, the dangerous ones first. */
   consequences: Schema.Array(Consequence),

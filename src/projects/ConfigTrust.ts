@@ -29,7 +29,7 @@ export interface Noticed {
   readonly told: boolean
   /** Number of changes of the file since its text was last in force. */
   readonly changes?: number
-  /** Set if a user has dismissed the change. `by`: the user's name. `at`: the time, ms since the epoch. */
+  /** Set if a user has put the change aside. `by`: the user's name. `at`: the time, ms since the epoch. */
   readonly kept?: { readonly by: string; readonly at: number }
 }
 
@@ -131,7 +131,7 @@ export const drop = Effect.fnUntraced(function* (hash: string | null) {
   yield* Effect.ignore(files.remove(yield* placeOf(hash)))
 })
 
-/** Fields for a project's row if its file waits for the user's trust, was dismissed by the user, or cannot be used. */
+/** Fields for a project's row if its file waits for the user's trust, was put aside by the user, or cannot be used. */
 export const waiting = ({ noticed }: Trust): Pick<ProjectInfo, "waits" | "kept" | "since"> => {
   if (noticed === null) return {}
   if (noticed.state !== "untrusted" || noticed.hash === null) return { since: noticed.since }
@@ -140,7 +140,7 @@ export const waiting = ({ noticed }: Trust): Pick<ProjectInfo, "waits" | "kept" 
 }
 
 /**
- * Why the waiting change cannot be dismissed; undefined if it can. `hash`: hash of the text that was shown to the user.
+ * Why the waiting change cannot be put aside; undefined if it can. `hash`: hash of the text that was shown to the user.
  */
 export const unkept = (known: Known, hash: string | undefined): CommandRefused | undefined => {
   const { noticed } = known.trust

@@ -242,6 +242,6 @@ export const keepInForce = (project: Project, hash: string | undefined, { by }: 
     Effect.catchTag("RuneRefused", (error) => Effect.die(error)),
     Effect.map((eventId): Done => ({
       eventId,
-      message: `${project.name}: the config in force stays in force. You are not asked about this change again, until the file changes.`
+      message: `${project.name}: the version in force is kept. The change is put aside until the file changes again.`
     }))
   )

@@ -3,7 +3,7 @@
  * and its sub-agents. A pure fold, one rune at a time, in the same pass as the fold of its agents.
  *
  * Guarantees: An archived conversation is rebuilt from a single rune in the daemon's stream. If a rune does not fit the
- * machine's state, the conversation is set aside with the reason.
+ * machine's state, the conversation is set apart with the reason.
  */
 import { reader, type RuneOf } from "../core/event-log/EventKinds.ts"
 import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"

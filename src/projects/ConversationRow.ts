@@ -122,7 +122,7 @@ export const over = ({ conversation, project }: Called): CommandRefused =>
 export const damaged = (conversation: string, message: string): CommandRefused =>
   new CommandRefused({
     code: "unavailable",
-    message: `The conversation ${conversation} is set aside, because its log is damaged: ${message}`,
+    message: `The conversation ${conversation} is set apart, because its log is damaged: ${message}`,
     remedy: `Stop the daemon, then repair it: agentd repair ${conversation}; or give it up, and start a new one: agentd project close ${conversation}`
   })
 

@@ -333,7 +333,7 @@ export class Project {
   )
 
   /**
-   * Dismisses the change of the file: the current config remains in force. `hash`: hash of the text that was shown to
+   * Puts the change of the file aside: the version in force is kept. `hash`: hash of the text that was shown to
    * the user.
    */
   readonly keepInForce = (hash: string | undefined, by: string) =>

@@ -220,7 +220,7 @@ describe.skipIf(noTerminal)("the question of `agentd trust` on a terminal", () =
       const { box } = yield* waiting
       for (const [what, keys, isTrusted] of cases) {
         const { code, stdout } = yield* typed(box, keys, "trust", "shop")
-        const [shown, asked] = [stdout.indexOf("a new agent, evil"), stdout.indexOf("Apply this change?")]
+        const [shown, asked] = [stdout.indexOf("a new agent, evil"), stdout.indexOf("Put this change into force?")]
         assert.isAtLeast(shown, 0, what)
         assert.isBelow(shown, asked, "shown before it asks")
         assert.strictEqual(code, isTrusted ? 0 : 1, what)

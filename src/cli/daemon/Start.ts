@@ -72,7 +72,7 @@ const begin = Effect.fnUntraced(function* (config: string) {
   if (!json) yield* printLines(ConfigRows.change(change, colour))
   if (change.consequences.some(({ dangerous }) => dangerous)) {
     if (!interactive || json) return project
-    if (!(yield* Prompt.run(Prompt.Confirm({ message: "Apply this change?", initial: false })))) return project
+    if (!(yield* Prompt.run(Prompt.Confirm({ message: "Put this change into force?", initial: false })))) return project
   }
   return yield* Trust.agree(config, change.hash)
 })
@@ -131,8 +131,8 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   )
   if (project !== null && project.waits !== undefined) {
     return yield* new VerbFailed({
-      message: `${project.config} has changed, and the change waits for your approval. Until then the previous version applies.`,
-      remedy: `Review the change and apply it: agentd trust ${project.name}`,
+      message: `${project.config} has changed, and the change waits for your approval. Until then the last usable version stays in force.`,
+      remedy: `Review the change, and put it into force: agentd trust ${project.name}`,
       exitCode: ExitCode.config
     })
   }

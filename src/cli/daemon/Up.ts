@@ -29,7 +29,7 @@ export const run = Effect.fnUntraced(function* () {
     Effect.gen(function* () {
       yield* printLines(ConfigRows.change(change, colour))
       if (!change.consequences.some(({ dangerous }) => dangerous)) return true
-      return yield* Prompt.run(Prompt.Confirm({ message: "Apply this change?", initial: false }))
+      return yield* Prompt.run(Prompt.Confirm({ message: "Put this change into force?", initial: false }))
     }).pipe(
       Effect.provide(context),
       Effect.orElseSucceed(() => false)

@@ -74,13 +74,16 @@ const trust = Command.make(
   },
   verb(() => import("../projects/Trust.ts"))
 ).pipe(
-  Command.withDescription("Show what a changed agentd.jsonc would do, and apply it after confirmation"),
+  Command.withDescription("Show what a changed agentd.jsonc would do, and put it into force after confirmation"),
   Command.withExamples([
     {
       command: "agentd trust",
-      description: "Show the changes, dangerous ones first, then the diff; ask before they are applied"
+      description: "Show the changes, dangerous ones first, then the diff; ask before they are put into force"
     },
-    { command: "agentd trust --json", description: "Print the change and its hash for scripts; nothing is applied" }
+    {
+      command: "agentd trust --json",
+      description: "Print the change and its hash for scripts; nothing is put into force"
+    }
   ])
 )
 
@@ -239,7 +242,7 @@ const alert = Command.make("alert").pipe(
 const config = Command.make("config").pipe(
   Command.withDescription("Project configs: show what a change would do"),
   Command.withExamples([
-    { command: "agentd config diff", description: "Show what the changed file would do; nothing is applied" }
+    { command: "agentd config diff", description: "Show what the changed file would do; nothing is put into force" }
   ]),
   Command.withSubcommands(commandsOf(Declared.configs))
 )

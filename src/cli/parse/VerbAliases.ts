@@ -22,7 +22,7 @@ const MEANT: { readonly [word: string]: string } = {
   monitor: "agentd, without a command: it opens the board",
   new: "init",
   quit: "stop",
-  reload: "trust, to apply a changed agentd.jsonc; agentd reads a changed file automatically",
+  reload: "trust, to put a changed agentd.jsonc into force; agentd reads a changed file automatically",
   remove: "stop AGENT; to remove the agent, delete it from agentd.jsonc",
   rm: "stop AGENT; to remove the agent, delete it from agentd.jsonc",
   setup: "init",

@@ -21,7 +21,7 @@ export const rows = (all: ReadonlyArray<ProjectInfo>, now: number, colour: boole
     const what =
       waits === undefined
         ? `agentd.jsonc of ${name} cannot be used; the last usable version stays in force: agentd status`
-        : `agentd.jsonc of ${name} has changed and waits for you (${age(now - waits.since)}); the previous version still applies: agentd trust ${called(project, all)}`
+        : `agentd.jsonc of ${name} has changed and waits for you (${age(now - waits.since)}); the previous version stays in force: agentd trust ${called(project, all)}`
     return paint(colour, "yellow", plain(what))
   })
 

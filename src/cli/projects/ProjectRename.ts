@@ -37,7 +37,7 @@ export const run = Effect.fnUntraced(function* ({ from, to }: Input) {
   const change = yield* Trust.pending(conversation)
   if (change.waits || change.hash === null) {
     return yield* failed(
-      `${config} has changes that are not applied, so nothing was renamed.`,
+      `${config} has changes that are not in force, so nothing was renamed.`,
       `Review the changes first: agentd trust ${project}`
     )
   }

@@ -1,6 +1,6 @@
 /**
- * `agentd trust`: shows what a changed agentd.jsonc would do, and applies the change if the user agrees. `agentd trust
- * HASH` applies exactly the text with this hash.
+ * `agentd trust`: shows what a changed agentd.jsonc would do, and puts the change into force if the user agrees.
+ * `agentd trust HASH` puts exactly the text with this hash into force.
  *
  * Guarantees: nothing is applied that was not shown. Without a terminal, only a hash is accepted, and the hash is
  * printed together with the change. An agent's run cannot approve a change.
@@ -39,7 +39,7 @@ export const agree = Effect.fnUntraced(function* (config: string, hash: string) 
 const HASH = /^[0-9a-f]{64}$/
 
 const said = ({ agents, config, name }: ProjectInfo): ReadonlyArray<string> => [
-  plain(`${config} is trusted and applied. Project ${name}: ${agents.length === 0 ? "no agents" : agents.join(", ")}`)
+  plain(`${config} is trusted and in force. Project ${name}: ${agents.length === 0 ? "no agents" : agents.join(", ")}`)
 ]
 
 const byHash = Effect.fnUntraced(function* (hash: string) {
@@ -48,7 +48,7 @@ const byHash = Effect.fnUntraced(function* (hash: string) {
   const found = projects.find(({ kept, waits }) => (waits ?? kept)?.hash === hash)
   if (found === undefined) {
     return yield* failed(
-      "No config with this hash waits: the file has changed since, or it is already applied.",
+      "No config with this hash waits: the file has changed since, or it is already in force.",
       "Show the current change: agentd trust"
     )
   }
@@ -62,14 +62,14 @@ const decide = Effect.fnUntraced(function* (change: ConfigChangeInfo, hash: stri
   if (json) return
   if (!interactive) {
     return yield* failed(
-      "This is not a terminal, so nothing was applied.",
-      `To apply exactly this text: agentd trust ${hash}`,
+      "This is not a terminal, so nothing was put into force.",
+      `To put exactly this text into force: agentd trust ${hash}`,
       ExitCode.usage
     )
   }
-  if (!(yield* Prompt.run(Prompt.Confirm({ message: "Apply this change?", initial: false })))) {
+  if (!(yield* Prompt.run(Prompt.Confirm({ message: "Put this change into force?", initial: false })))) {
     return yield* failed(
-      "The change was not applied: the previous version of the config still applies.",
+      "The change was not put into force: the last usable version stays in force.",
       "Fix the file, or answer yes."
     )
   }
@@ -94,5 +94,5 @@ export const run = Effect.fnUntraced(function* ({ what }: { readonly what: strin
     )
   }
   if (change.waits) return yield* decide(change, change.hash)
-  yield* print(change, () => [plain(`${change.config} is already applied: no change waits for approval.`)])
+  yield* print(change, () => [plain(`${change.config} is already in force: no change waits for approval.`)])
 })

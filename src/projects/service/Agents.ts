@@ -47,7 +47,7 @@ export class Agents extends Context.Service<
      * effect only if the caller trusts it. If `agreed` is omitted, the caller trusts the current file.
      */
     readonly register: (config: string, caller: Caller, agreed?: Agreed) => Command<ProjectInfo>
-    /** Dismisses a change of the project's file. `hash`: hash of the text that was shown to the user. */
+    /** Puts a change of the project's file aside. `hash`: hash of the text that was shown to the user. */
     readonly configKeep: (name: string, hash: string | undefined, caller: Caller) => Command<Done>
     readonly configChange: (name: string, caller: Caller) => Effect.Effect<ConfigChangeInfo, CommandRefused>
     readonly projects: Effect.Effect<ReadonlyArray<ProjectInfo>>

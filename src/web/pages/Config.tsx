@@ -78,7 +78,7 @@ interface WaitingProps extends DecideProps {
   /** When the file was changed. */
   readonly since: number | undefined
 }
-/** A change that is pending or was dismissed: its consequences, then its lines. */
+/** A change that is pending or was put aside: its consequences, then its lines. */
 const Waiting = ({ read, since, value }: WaitingProps) => {
   const { config, consequences, diff, kept, project } = value
   return (
@@ -87,7 +87,7 @@ const Waiting = ({ read, since, value }: WaitingProps) => {
         <p class="line lead">
           <Glyph word={kept === undefined ? "needs you" : "paused"} />
           <b>
-            {project}: the file has changed and is {kept === undefined ? "not in force." : "set aside."}
+            {project}: the file has changed and is {kept === undefined ? "not in force." : "put aside."}
           </b>
         </p>
         <p class="muted">
@@ -176,7 +176,7 @@ const Settled = ({ projects }: { readonly projects: ReadonlyArray<ProjectInfo> }
             </span>
             {kept !== undefined && (
               <button type="button" class="btn small-btn" onClick={() => look(conversation)}>
-                A change is set aside
+                A change is put aside
               </button>
             )}
           </li>

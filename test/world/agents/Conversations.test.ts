@@ -120,7 +120,7 @@ describe("a conversation", () => {
       assert.strictEqual(row?.state, "damaged")
       assert.match(row?.detail ?? "", /resume_requested.*does not fold/)
       const { message } = yield* refused(fleet.pause("", { inFlight: "complete", reason: "" }, w.caller))
-      assert.match(message, /is set aside, because its log is damaged: .*does not fold/)
+      assert.match(message, /is set apart, because its log is damaged: .*does not fold/)
       assert.lengthOf(Array.from(yield* Stream.runCollect(w.log.read({ stream }))), 2)
       yield* fleet.close("", { reason: "", force: false }, w.caller)
       assert.strictEqual((yield* fleet.conversations)[0]?.state, "closed")

@@ -45,7 +45,7 @@ const apart = Effect.fnUntraced(function* ({ box, other }: Effect.Success<typeof
   yield* box.until("one run is left", box.processes, (pids) => pids.length > 0 && pids.length < 4)
   const waiting = JSON.parse((yield* box.cli("--json", "waiting")).stdout)
   assert.strictEqual(waiting.rows[0].kind, "damage")
-  assert.match((yield* box.cli("ps")).stdout.split("\n")[2]!, /set aside.*its log is damaged/)
+  assert.match((yield* box.cli("ps")).stdout.split("\n")[2]!, /set apart.*its log is damaged/)
   const alerts = yield* box.until("a person is alerted", box.runes("alert.queued"), (all) => all.length > 0)
   assert.match(JSON.stringify(alerts), /shop-[^"]* is damaged/)
   for (const args of [["send", "a", "more"], ["start"], ["pause"]]) {

@@ -29,7 +29,7 @@ const put = (file: string, text: string) => {
   renameSync(`${file}.new`, file)
 }
 
-const rowOf = /your own config\.jsonc cannot be used; the previous config stays in force/
+const rowOf = /your own config\.jsonc cannot be used; the last usable version stays in force/
 
 long.live("a typo is told, stops no notice and no daemon, and is over once the file is mended", () =>
   Effect.gen(function* () {

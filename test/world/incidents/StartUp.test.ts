@@ -52,7 +52,7 @@ describe("start-up blocked by recovery", () => {
       assert.match((yield* box.cli("status")).stdout, /shop-\S+ cannot be read, so it is skipped: .*payload of rune/)
       const refused = yield* box.cli("start")
       assert.notStrictEqual(refused.code, 0)
-      assert.match(refused.stderr + refused.stdout, /is set aside, because its log is damaged/)
+      assert.match(refused.stderr + refused.stdout, /is set apart, because its log is damaged/)
     })
   )
 

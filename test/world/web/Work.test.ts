@@ -309,7 +309,7 @@ describe.skipIf(isMissing)(`pages of work${missing}`, () => {
           await has(page, "No config waits for you.")
         })
         const aside = yield* shop.cli("config", "diff")
-        assert.match(aside.stdout, /rejected this change .* ago\. You are asked again when the file changes/)
+        assert.match(aside.stdout, /put this change aside .* ago\. You are asked again when the file changes/)
         const [kept] = yield* shop.log("config.kept")
         assert.match(String(kept?.payload["by"]), /page/)
         assert.notInclude((yield* shop.cli("waiting")).stdout, "agentd.jsonc")
