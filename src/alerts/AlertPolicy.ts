@@ -545,7 +545,7 @@ const daemonBack = ({ host, killed, now }: Notice.Facts): Notice.Words | undefin
   killed && {
     kind: "daemonBack",
     title: `agentd on ${host} is back after ${span(Math.max(0, now - killed.at))}`,
-    body: "The previous daemon was killed. Agents continue; the messages of lost runs are delivered again.",
+    body: "The previous daemon was killed. Agents continue; the messages of lost runs are queued again.",
     command: "agentd status",
     about: "daemon",
     isWhole: true

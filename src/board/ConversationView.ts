@@ -363,7 +363,7 @@ const inboxOf = (rune: Extract<Known, { readonly kind: `inbox.${string}` }>): Re
       return of("dismissed", event.messageIds, `discarded by ${event.by}`)
     case "AskedAgain": {
       const messages = event.messages.map(({ as, messageId }) => ({ from: messageId, to: as }))
-      return [{ is: "inbox", did: "asked again", messages, ...decision, text: `asked again by ${event.by}` }]
+      return [{ is: "inbox", did: "asked again", messages, ...decision, text: `queued again by ${event.by}` }]
     }
     default:
       return []

@@ -234,7 +234,7 @@ const ofDropped = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
         ...(more === 0 ? [] : [`… and ${more} older ones, which are only counted`])
       ],
       since: dropped[0]!.since,
-      commands: [run("retry it", "retry", name), run("let it go", "dismiss", name)]
+      commands: [run("retry it", "retry", name), run("discard it", "dismiss", name)]
     })
   ]
 }

@@ -117,7 +117,7 @@ const RETRIES = {
   holds: ({ retries }: AgentFacts) => retries
 } as const
 
-const TURN = { word: "working", when: "a turn is under way", holds: ({ works }: AgentFacts) => works } as const
+const TURN = { word: "working", when: "a turn is in progress", holds: ({ works }: AgentFacts) => works } as const
 
 export const worker = table<AgentFacts>()({
   Initializing: is("working"),
@@ -182,7 +182,7 @@ export const tool = table<unknown>()({
 
 export const conversation = table<{ readonly turns: number }>()({
   created: is("idle"),
-  active: [{ word: "working", when: "a turn is under way", holds: ({ turns }) => turns > 0 }, { word: "idle" }],
+  active: [{ word: "working", when: "a turn is in progress", holds: ({ turns }) => turns > 0 }, { word: "idle" }],
   paused: is("paused"),
   suspended: is("needs you"),
   closing: is("working"),

@@ -173,7 +173,7 @@ class Player {
   }
 }
 
-const busy = new BackendError({ message: "a turn is active", remedy: "wait for its end", fatal: false })
+const busy = new BackendError({ message: "a turn is in progress", remedy: "wait for its end", fatal: false })
 
 /**
  * Plays the turns. `seen` is called once with a record that the run updates; `gone` is called with the outcome when the

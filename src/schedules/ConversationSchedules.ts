@@ -65,7 +65,7 @@ export const goalOf = ({ actor }: Ran): string | null => (actor.startsWith(PREFI
 /** The agent whose inbox has the message. */
 const agentOf = ({ actor }: Ran): string => actor.slice(actor.indexOf("/") + 1)
 
-const UNDER_WAY = "the previous run is still under way"
+const UNDER_WAY = "the previous run is still in progress"
 
 const earlier = (a: Looked, b: Looked): Looked => ({ until: Math.min(a.until, b.until), waits: a.waits || b.waits })
 

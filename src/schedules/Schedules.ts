@@ -332,7 +332,7 @@ class Keeper {
         if (yield* book.isUnderWay(book.entry(name)!.ran))
           return yield* refuse(
             "not_now",
-            `The last run of ${name} is still under way.`,
+            `The last run of ${name} is still in progress.`,
             "Wait until it has ended. See its state: agentd schedule ls"
           )
         const eventId = yield* book.fire({ name, due: yield* Clock.currentTimeMillis, asked: true }, work)

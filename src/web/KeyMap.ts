@@ -81,7 +81,7 @@ export const HELP: ReadonlyArray<readonly [title: string, keys: ReadonlyArray<re
         ["v", "an agent's changes"],
         ["i i", "interrupt"],
         ["r r", "restart"],
-        ["x x", "stop permanently"]
+        ["x x", "stop (until you start it again)"]
       ]
     ]
   ]

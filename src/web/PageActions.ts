@@ -89,7 +89,7 @@ export const ENDINGS: {
 } = {
   interrupt: { key: "i", verb: "Interrupt", does: "interrupt" },
   restart: { key: "r", verb: "Restart", does: "restart" },
-  stop: { key: "x", verb: "Stop", does: "permanently stop" }
+  stop: { key: "x", verb: "Stop", does: "stop" }
 }
 
 /** Whether the row's work can be ended: not for a user's own session, because it is not one of our runs. */

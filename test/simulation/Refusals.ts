@@ -61,7 +61,7 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "the log cannot be read": { says: /cannot be read(?: from the log)?[.:]/, never: BROKEN },
   "the disk is in trouble": { says: /the disk is|Could not write|cannot write|The log/ },
   "agentd is ending": { says: /is (?:stopping|ending|shutting down)|does not run any more|has stopped|is stopped/ },
-  "a mailbox is full": { says: /mailbox|calls are under way already/, never: SIZE },
+  "a mailbox is full": { says: /mailbox|calls are already in progress/, never: SIZE },
   "its stream is sealed": { says: /its stream is sealed/ },
   "an agent that does not answer: it has stopped": { says: /does not answer: stopped/ },
   "a machine refuses": { says: /refuses \w+(?: in|:)/ },

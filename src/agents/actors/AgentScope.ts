@@ -490,7 +490,7 @@ export class AgentScope {
       if (worker === undefined || (state !== "Running" && state !== "Spawning") || live.turns) {
         return yield* new CommandRefused({
           code: "conflict",
-          message: `${fullName} has nothing to interrupt: no turn and no run is active.`,
+          message: `${fullName} has nothing to interrupt: no turn and no run is in progress.`,
           remedy: `See what it does: agentd why ${fullName}`
         })
       }

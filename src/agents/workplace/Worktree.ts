@@ -353,7 +353,7 @@ const workIn = Effect.fnUntraced(function* (store: GitStore.GitStore, folder: st
   const left = yield* LargeFiles.carry(gitDir, store.person.commonDir)
   if (left > 0) return kept("Unmerged", `${left} files of Git LFS in it are not in your repository`)
   const [begun] = yield* Effect.filter(UNFINISHED, (name) => exists(path.join(gitDir, name)))
-  return begun === undefined ? undefined : kept("Unfinished", `${begun} is under way`)
+  return begun === undefined ? undefined : kept("Unfinished", `${begun} is in progress`)
 })
 
 /**

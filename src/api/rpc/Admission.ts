@@ -8,7 +8,7 @@ import { Effect, Fiber } from "effect"
 import { type CommandRefused, refuse } from "../../domain/Messages.ts"
 import { Limits } from "../../board/Limits.ts"
 
-const full = (count: number, remedy: string) => refuse("not_now", `${count} calls are under way already.`, remedy)
+const full = (count: number, remedy: string) => refuse("not_now", `${count} calls are already in progress.`, remedy)
 
 /** `acquire`: takes a slot, and returns the effect that frees it. Calls end with the scope. */
 const admitting = (acquire: Effect.Effect<Effect.Effect<void>, CommandRefused>) =>

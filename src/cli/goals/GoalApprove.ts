@@ -96,7 +96,7 @@ export const run = Effect.fnUntraced(function* (name: string) {
   if (!(yield* Prompt.run(Prompt.Confirm({ message: "Approve this plan?", initial: false }))))
     return yield* undecided(
       "Nothing was approved.",
-      `The plan still waits. To send it back: agentd goal reject ${line(id)}`
+      `The plan still waits. To reject it: agentd goal reject ${line(id)}`
     )
   const done = yield* call(paths.socket, (client) => client.GoalApprove({ name: id, hash: asked.hash, caller }))
   return yield* printLines([plain(done.message)])

@@ -60,7 +60,7 @@ export const plan = act({
 
 export const cancel = act({
   path: ["goal", "cancel"],
-  description: "Stop a goal permanently; its turns end, and named references keep its commits",
+  description: "Cancel a goal; its turns end, and named references keep its commits",
   examples: [
     {
       command: 'agentd goal cancel g3 --reason "done by hand"',

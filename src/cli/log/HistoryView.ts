@@ -146,7 +146,7 @@ export class HistoryView {
         return this.ended(any, turnId, ran ? "done" : "failed", without + brief(output))
       }
       case "interrupted": {
-        const [word, more] = isAgain ? (["waiting", "; will be asked again"] as const) : (["done", ""] as const)
+        const [word, more] = isAgain ? (["waiting", "; queued again"] as const) : (["done", ""] as const)
         return this.ended(any, turnId, word, `interrupted: ${brief(output)}${more}`)
       }
       case "failed":

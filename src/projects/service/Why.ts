@@ -218,7 +218,7 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now, ex
     return 'Wait, or raise the limit: "budget" in its config. See the usage: agentd cost --by agent,model'
   const present = WhyTurn.advice(now)
   if (present !== undefined) return present
-  if (expired) return `Let it try again: agentd send ${name} "…"   or discard the call: agentd dismiss ${name}`
+  if (expired) return `Let it try again: agentd send ${name} "…"   or dismiss it: agentd dismiss ${name}`
   if ((agent.dropped ?? 0) > 0)
     return `Let it try again: agentd retry ${name}   or discard the messages: agentd dismiss ${name}`
   if (agent.state === "BuildingPrompt" && agent.mode === "inbox" && agent.inbox === 0) {

@@ -54,7 +54,7 @@ export const make = ({ notice, noted, permissions, tell, updates }: Options): Ac
     if (reply === undefined) {
       if (updates.active === undefined)
         yield* notice(`outside a turn the agent asked for ${deed.tool}; it was not done`)
-      return yield* refuse(`${deed.tool} was not permitted: no turn is under way that could ask for it`)
+      return yield* refuse(`${deed.tool} was not permitted: no turn is in progress that could ask for it`)
     }
     const { callId, decision } = reply
     if (decision === undefined) {

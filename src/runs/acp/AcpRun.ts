@@ -562,7 +562,7 @@ class AcpRun {
       if (this.session === undefined || this.ending || this.verdict !== undefined)
         return Effect.fail(refused("the run accepts no turn now", "the next run receives it"))
       if (this.updates.active !== undefined && !this.updates.isOwn)
-        return Effect.fail(refused("a turn is active", "send it when that turn has ended, or interrupt that turn"))
+        return Effect.fail(refused("a turn is in progress", "send it when that turn has ended, or interrupt that turn"))
       return this.prompt(turnId, prompt)
     })
   }

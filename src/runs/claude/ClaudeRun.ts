@@ -383,7 +383,7 @@ class ClaudeRun {
       if (this.ending || !stream.isUp)
         return Effect.fail(refused("the run accepts no turn now", "the next run receives it"))
       if (stream.given)
-        return Effect.fail(refused("a turn is active", "send it when that turn has ended, or interrupt that turn"))
+        return Effect.fail(refused("a turn is in progress", "send it when that turn has ended, or interrupt that turn"))
       return this.give(input, files)
     })
   }

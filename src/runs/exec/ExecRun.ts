@@ -258,7 +258,7 @@ class ExecRun {
         return Effect.fail(refused("the run accepts no turn now", "the next run receives it"))
       return this.stream.turnId === undefined || this.stream.isOwn
         ? this.give(input, files)
-        : Effect.fail(refused("a turn is active", "send it when that turn has ended, or interrupt that turn"))
+        : Effect.fail(refused("a turn is in progress", "send it when that turn has ended, or interrupt that turn"))
     })
 
   private readonly interruptTurn: Effect.Effect<void> = Effect.sync(() => {

@@ -15,7 +15,7 @@ export const Progress = ({ tasks, total }: { readonly tasks: TaskCounts; readonl
   ] as const
   const words = [
     `${tasks.completed} of ${total} tasks done`,
-    ...(runs > 0 ? [`${runs} under way`] : []),
+    ...(runs > 0 ? [`${runs} in progress`] : []),
     ...(wrong > 0 ? [`${wrong} failed or blocked`] : [])
   ]
   let at = 0

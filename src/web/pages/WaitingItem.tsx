@@ -23,7 +23,7 @@ interface Step {
 /** Verbs that settle a matter, by its kind. They are called with the name of the matter's row. */
 const STEPS: { readonly [kind in WaitingRow["kind"]]?: ReadonlyArray<Step> } = {
   dropped: [
-    { does: "Ask again", verb: "Retry" },
+    { does: "Retry it", verb: "Retry" },
     { does: "Discard it", verb: "Dismiss", more: { held: false } }
   ],
   bound: [{ does: "Dismiss it", verb: "Dismiss", more: { held: false } }],

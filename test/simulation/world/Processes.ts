@@ -534,7 +534,7 @@ export class Processes {
         send: ({ text, turnId }) =>
           Effect.suspend(() => {
             if (process.turnId !== undefined || !process.alive) {
-              return new BackendError({ message: "a turn is active", remedy: "wait", fatal: false })
+              return new BackendError({ message: "a turn is in progress", remedy: "wait", fatal: false })
             }
             return this.act("turn", () => process.begin(turnId, text))
           }),

@@ -256,7 +256,7 @@ describe("the last turn", () => {
       "the turn ended, and nobody had answered 1 call"
     ])
     expect(why(runes, agent(turns)).advice).toBe(
-      'Let it try again: agentd send web/builder "…"   or discard the call: agentd dismiss web/builder'
+      'Let it try again: agentd send web/builder "…"   or dismiss it: agentd dismiss web/builder'
     )
     const dismissed: Rune = {
       ...told(8, "inbox.dismissed", end),

@@ -164,7 +164,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
             }
           })
         )
-        assert.deepStrictEqual(seen, ["a turn is active", "the run accepts no turn now"])
+        assert.deepStrictEqual(seen, ["a turn is in progress", "the run accepts no turn now"])
         assert.strictEqual(all.at(-2)?._tag, "TurnInterrupted")
         assert.deepStrictEqual(outcome(all), { _tag: "Success" })
       })

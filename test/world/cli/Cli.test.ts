@@ -206,7 +206,7 @@ describe("with a daemon", () => {
       const [head, group, second, first] = out.split("\n")
       expect(head).toMatch(/^NAME +STATE +FOR +RUNS +ERRORS +INBOX +BRANCH +DETAIL$/)
       expect(group).toBe("Working 2")
-      expect(first).toMatch(/^● web\/builder +working +3m +7 +0\/5 · 2\/20 +1 +agent\/builder +run r7 is under way$/)
+      expect(first).toMatch(/^● web\/builder +working +3m +7 +0\/5 · 2\/20 +1 +agent\/builder +run r7 is in progress$/)
       expect(second).toMatch(
         /^↻ web\/reviewer +retrying in 1 min +.* +2\/5 · 7\/20 +12 +agent\/builder +after: exit code 3 ·\[31mred$/
       )

@@ -92,7 +92,7 @@ const schedule: ScheduleInfo = {
   by: null,
   pausedBy: null,
   last: { due: 0, at: 1, eventId: 1, asked: false, messageId: "m", goalId: null, underWay: true },
-  skipped: { due: 1, count: 100, reason: "the previous run is still under way", at: 1 }
+  skipped: { due: 1, count: 100, reason: "the previous run is still in progress", at: 1 }
 }
 
 /** Commands on a channel, a goal or a schedule, as they reach them. */

@@ -71,7 +71,7 @@ describe("schedules of a daemon that is killed", () => {
       assert.include((yield* box.cli("schedule", "run", "weekly")).stdout, "weekly submits a goal now.")
       const again = yield* box.cli("schedule", "run", "weekly")
       assert.strictEqual(again.code, 1)
-      assert.include(again.stderr, "still under way")
+      assert.include(again.stderr, "still in progress")
       yield* box.kill9
       yield* box.up()
       assert.strictEqual((yield* row("weekly", "goes on", ({ last }) => last?.underWay === true)).last?.goalId, "g1")
@@ -84,7 +84,7 @@ describe("schedules of a daemon that is killed", () => {
       assert.isTrue(times.every((time) => time.endsWith(" 1")))
       const listed = (yield* box.cli("schedule", "ls")).stdout
       assert.match(listed, /shop\/nightly +waits +.*30 2 \* \* \* Europe\/Berlin/)
-      assert.match(listed, /shop\/weekly +waits .*asked for .* → g1, under way/)
+      assert.match(listed, /shop\/weekly +waits .*asked for .* → g1, in progress/)
       assert.strictEqual((yield* box.cli("verify")).code, 0)
     })
   )

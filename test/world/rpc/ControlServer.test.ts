@@ -411,7 +411,7 @@ it.live("more calls at one time than the limit are refused, and room is made whe
     }
     yield* eventually(() => world.followers === Limits.calls)
     const error = yield* call(socket, (client) => client.Stop({ name: "builder", caller: me })).pipe(Effect.flip)
-    expect(error).toMatchObject({ _tag: "CommandRefused", message: expect.stringContaining("under way") })
+    expect(error).toMatchObject({ _tag: "CommandRefused", message: expect.stringContaining("in progress") })
     conn.destroy()
     yield* eventually(() => world.followers === 0)
     yield* call(socket, (client) => client.Stop({ name: "builder", caller: me }))

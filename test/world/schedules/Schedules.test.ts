@@ -10,7 +10,7 @@ const send = { agent: "bob", text: "good night" }
 const nightly = (more: object = {}) => ({ nightly: { cron: "30 2 * * *", timeZone: "Europe/Berlin", send, ...more } })
 const hourly = (more: object = {}) => ({ hourly: { cron: "0 * * * *", timeZone: "UTC", send, ...more } })
 const SLEPT = "the schedule could not run at that time"
-const UNDER_WAY = "the previous run is still under way"
+const UNDER_WAY = "the previous run is still in progress"
 
 const runs = Effect.fnUntraced(function* (world: World, ...expected: ReadonlyArray<string>) {
   assert.deepStrictEqual(yield* world.runs, expected)
@@ -358,7 +358,7 @@ describe("a run that is under way", () => {
         world.isQuick = false
         yield* world.configure(hourly())
         yield* world.ask((schedules) => schedules.run("hourly", caller))
-        assert.include((yield* Effect.flip(world.ask((s) => s.run("hourly", caller)))).message, "still under way")
+        assert.include((yield* Effect.flip(world.ask((s) => s.run("hourly", caller)))).message, "still in progress")
         assert.strictEqual((yield* world.runs).length, 1)
         // one that was asked for is none of the times
         yield* world.finish
