@@ -194,7 +194,10 @@ const check = ({ file, force, state }: Options) =>
   Effect.suspend(() => {
     if (!fs.existsSync(join(state, STORE)))
       return Effect.fail(
-        refused(`There is no store in ${state}.`, "Name the state folder with --state DIR, or start the daemon once.")
+        refused(
+          `There is no store in ${state}.`,
+          "Name the state directory with --state DIR, or start the daemon once."
+        )
       )
     if (isTorn(state))
       return Effect.fail(

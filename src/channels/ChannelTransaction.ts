@@ -140,7 +140,7 @@ export class ChannelTransaction {
   }
 
   /**
-   * Posts a notice when the channel starts to rest, because the number of posts that agents make without a user is
+   * Posts a notice when the channel starts to rest, because the number of posts that agents make without a person is
    * limited.
    */
   settleRest(before: Channel): void {

@@ -208,7 +208,7 @@ export const AgentConfig = Schema.Struct({
   may: Schema.Array(Schema.Literals(VOICES)).pipe(
     withDefault(
       ["inbox", "message", "post", "report", "ask"],
-      "What the agent may do through agentd: read its inbox, message agents, post to channels, report results, ask a user, spawn sub-agents."
+      "What the agent may do through agentd: read its inbox, message agents, post to channels, report results, ask a person, spawn sub-agents."
     )
   ),
   can: Schema.Array(Name).pipe(

@@ -21,7 +21,7 @@ export const TurnConfig = Schema.Struct({
   humanInterruptMode: Schema.Literals(["queue", "interrupt", "inject", "parallel"]).pipe(
     withDefault(
       "inject",
-      "What a user's message does to the current turn. queue: the message waits until the turn ends. interrupt: the turn is ended and started again with the message. inject: the agent that has the floor gets the message at once. parallel: like inject, and each other agent of the channel that is busy gets it with its next turn."
+      "What a person's message does to the current turn. queue: the message waits until the turn ends. interrupt: the turn is ended and started again with the message. inject: the agent that has the floor gets the message at once. parallel: like inject, and each other agent of the channel that is busy gets it with its next turn."
     )
   ),
   announceTimeouts: Schema.Boolean.pipe(
@@ -43,7 +43,7 @@ export const TurnConfig = Schema.Struct({
   restAfterPosts: whole(1, 100_000).pipe(
     withDefault(
       20,
-      "After this many posts of agents in a row, the channel rests until a user posts or resumes it. A user's post, a task or a message from outside resets the count."
+      "After this many posts of agents in a row, the channel rests until a person posts or resumes it. A person's post, a task or a message from outside resets the count."
     )
   )
 })
@@ -65,7 +65,7 @@ export const ChannelConfig = Schema.Struct({
   order: Order.pipe(
     withDefault(
       "round-robin",
-      "round-robin: in turn. priority: the highest priority first, equal ones in turn. manual: only agents that a user gives the floor."
+      "round-robin: in turn. priority: the highest priority first, equal ones in turn. manual: only agents that a person gives the floor."
     )
   ),
   priorities: Schema.Record(Name, whole(-1000, 1000)).pipe(
@@ -78,7 +78,7 @@ export const ChannelConfig = Schema.Struct({
   rejoin: Schema.Boolean.pipe(
     withDefault(
       false,
-      "Whether an agent whose process died gets its seat back automatically when it runs again. If not, a user must assign it again."
+      "Whether an agent whose process died gets its seat back automatically when it runs again. If not, a person must assign it again."
     )
   )
 })

@@ -134,20 +134,20 @@ export const ConversationConfig = Schema.Struct({
   restAfterRelays: whole(1, 10_000).pipe(
     withDefault(
       20,
-      "How many messages between agents may each be a reaction to the one before. The next message waits for a user."
+      "How many messages between agents may each be a reaction to the one before. The next message waits for a person."
     )
   ),
   restAfterMessages: whole(1, 1_000_000).pipe(
     withDefault(
       200,
-      "How many messages of other agents one agent takes without a message from outside. The next message waits for a user."
+      "How many messages of other agents one agent takes without a message from outside. The next message waits for a person."
     )
   ),
   maxDepth: whole(1, 100).pipe(
-    withDefault(3, "How many levels of sub-agents the agents may create. A user may create more.")
+    withDefault(3, "How many levels of sub-agents the agents may create. A person may create more.")
   ),
   maxSubAgentsPerDay: whole(1, 100_000).pipe(
-    withDefault(100, "How many sub-agents the project's agents may start in a day, in total. A user may start more.")
+    withDefault(100, "How many sub-agents the project's agents may start in a day, in total. A person may start more.")
   )
 })
 export type ConversationConfig = typeof ConversationConfig.Type

@@ -4,7 +4,7 @@ export const ENDINGS = {
   unavailable: "its provider was unavailable",
   auth: "its login was refused",
   overflow: "its context was full",
-  held: "its session is open in another program",
+  held: "its session is open in another process",
   lost: "the reason is unknown",
   taken: "agentd ended, which is not the agent's fault"
 } as const

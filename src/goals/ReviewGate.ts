@@ -173,7 +173,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
     if (others.length === 0) continue
     findings.push({
       severity: "warning",
-      message: `${work.branch} contains ${strangers(others)}, merged only if the user requests it`
+      message: `${work.branch} contains ${strangers(others)}, merged only if a person requests it`
     })
   }
   const { commit, results } = yield* GitMerge.combine(store, base, works, spec.goal)

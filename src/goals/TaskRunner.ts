@@ -200,7 +200,7 @@ export class TaskRunner {
         }
         return yield* this.limit(node)
       case "Dropped":
-        return yield* this.failed(node, "it was discarded by the user")
+        return yield* this.failed(node, "it was discarded by a person")
       case "Ended":
         return yield* this.ended(node, fate, member)
     }

@@ -93,14 +93,14 @@ export const refusal = ({ all, depth, inFile, parent, request, today }: Asked): 
     return refuse(
       "full",
       `${parent} cannot have a sub-agent: it would be at depth ${depth.of}, and the limit is ${depth.most}.`,
-      "Do it yourself, or ask a user to raise the limit: conversation.maxDepth in agentd.jsonc."
+      "Do it yourself, or ask a person to raise the limit: conversation.maxDepth in agentd.jsonc."
     )
   }
   if (depth !== undefined && today.count >= today.most) {
     return refuse(
       "full",
       `${parent} cannot have another sub-agent today: agents have started ${today.count}, and the limit is ${today.most} a day.`,
-      "Do it yourself, or ask a user to raise the limit: conversation.maxSubAgentsPerDay in agentd.jsonc."
+      "Do it yourself, or ask a person to raise the limit: conversation.maxSubAgentsPerDay in agentd.jsonc."
     )
   }
   if (living.length >= AGENTS.hard) {

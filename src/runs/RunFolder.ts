@@ -17,7 +17,7 @@ const nameOf = (runId: string) => createHash("sha256").update(runId).digest("hex
 const failed = ({ message }: PlatformError.PlatformError) =>
   new BackendError({
     message: `a file for the run could not be written: ${message}`,
-    remedy: "free disk space for the state folder and for the folder for temporary files",
+    remedy: "free disk space for the state directory and for the folder for temporary files",
     fatal: false
   })
 

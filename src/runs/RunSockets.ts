@@ -62,7 +62,7 @@ const remove = (folder: string): void => fs.rmSync(folder, { recursive: true, fo
 const failed = (socket: string, error: unknown): BackendError =>
   new BackendError({
     message: `the run's socket ${socket} could not be opened: ${error instanceof Error ? error.message : String(error)}`,
-    remedy: "free disk space, and check that the state folder is writable",
+    remedy: "free disk space, and check that the state directory is writable",
     fatal: false
   })
 
@@ -122,7 +122,7 @@ const make = Effect.fnUntraced(function* (place: string) {
   const isTooLong = Buffer.byteLength(longest) > MAX_PATH_BYTES
   if (isTooLong)
     yield* Effect.logWarning(
-      `Runs have no sockets of their own: ${longest} has ${Buffer.byteLength(longest)} bytes and may have ${MAX_PATH_BYTES}. Choose a shorter state folder with --state DIR.`
+      `Runs have no sockets of their own: ${longest} has ${Buffer.byteLength(longest)} bytes and may have ${MAX_PATH_BYTES}. Choose a shorter state directory with --state DIR.`
     )
   let answering: Take | undefined
 

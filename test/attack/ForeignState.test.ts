@@ -25,7 +25,7 @@ const asRoot = isRoot ? it.live : it.live.skip
 if (!isRoot) console.warn("SKIPPED: a folder of a second user needs root")
 
 const DOTFILE = "alias ls='ls --color'\n"
-/** Files that agentd opens in its state folder. */
+/** Files that agentd opens in its state directory. */
 const OPENED = ["lock.db", "lock.json", "runes.db", "daemon.log", "http-hooks.token"]
 
 /** A folder in which each name that agentd opens is a link to a file of the home. */
@@ -41,7 +41,7 @@ const trapped = Effect.fnUntraced(function* (mode = 0o700) {
   return box
 })
 
-/** All that writes in a state folder. */
+/** All that writes in a state directory. */
 const VERBS = [["up"], ["start"], ["hooks", "install"], ["hook", "session-start"], ["doctor"]]
 
 const listed = (folder: string): ReadonlyArray<string> =>
@@ -65,7 +65,7 @@ const untouched = Effect.fnUntraced(function* (box: Sandbox.Sandbox, says: RegEx
   }
 })
 
-describe("a state folder", () => {
+describe("a state directory", () => {
   it.live("in which links lie is refused before anything is written", () =>
     Effect.gen(function* () {
       yield* untouched(yield* trapped(), /is a link: what is written there would be written elsewhere/)
@@ -74,7 +74,7 @@ describe("a state folder", () => {
 
   it.live("in which others can write is refused before anything is written", () =>
     Effect.gen(function* () {
-      yield* untouched(yield* trapped(0o777), /Others may write in the state folder .* \(mode 777\)/)
+      yield* untouched(yield* trapped(0o777), /Others may write in the state directory .* \(mode 777\)/)
     })
   )
 

@@ -77,7 +77,7 @@ export interface Answered {
 /** Maximum number of calls that one append ends. The next append ends the others. */
 const AT_ONCE = 1_000
 /** Texts that the agent receives. */
-const TOO_LARGE = `the call is larger than a user can be shown (${CallHash.MAX_INPUT} bytes): split it into smaller calls`
+const TOO_LARGE = `the call is larger than a person can be shown (${CallHash.MAX_INPUT} bytes): split it into smaller calls`
 const UNSEEN = "agentd ended before it had stored the call's input: the agent can ask again"
 const OVER = "the run that made the call has ended; the outcome of the call is unknown"
 

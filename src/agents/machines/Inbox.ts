@@ -114,8 +114,8 @@ export const hopsOf = ({ carried }: Data): number => 1 + Math.max(0, ...carried.
 export const restsFor = ({ relayed = 0 }: Data, { from, hops = 0 }: Message, rest: Rest): string | undefined => {
   if (!isAgent(from)) return undefined
   if (hops > rest.relays)
-    return `${rest.relays} agent messages, each caused by the one before, without a message from a user`
-  return relayed >= rest.messages ? `${rest.messages} agent messages without a message from a user` : undefined
+    return `${rest.relays} agent messages, each caused by the one before, without a message from a person`
+  return relayed >= rest.messages ? `${rest.messages} agent messages without a message from a person` : undefined
 }
 
 /** Resets the count of agent messages, because a message came from outside: agents may exchange messages again. */

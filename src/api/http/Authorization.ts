@@ -85,7 +85,7 @@ export const turnAway = (
         )
   const given = bearer(headers["authorization"])
   if (given === undefined) {
-    return noRight("A bearer token is missing.", "Send the token in the state folder.", 401)
+    return noRight("A bearer token is missing.", "Send the token in the state directory.", 401)
   }
   // a program that listens on the daemon's port would receive a token that a browser sends, so browsers must not send
   // one
@@ -100,6 +100,6 @@ export const turnAway = (
       "Get one with the right to act: agentd open"
     )
   return hooks
-    ? noRight("The hooks' token is not enough for this.", "Send the full token in the state folder.")
+    ? noRight("The hooks' token is not enough for this.", "Send the full token in the state directory.")
     : noRight("The token is unknown.", "For hooks: agentd hooks install writes the right one.", 401)
 }

@@ -207,7 +207,7 @@ const onSocket = Effect.fnUntraced(function* <E, R>({ claim, patience, socket }:
       (error) =>
         new HttpRefused({
           message: `Cannot listen at ${socket}: ${error._tag === "ServeError" ? codeOf(error) : error.message}`,
-          remedy: "Choose another state folder with --state DIR."
+          remedy: "Choose another state directory with --state DIR."
         })
     )
   )

@@ -31,7 +31,7 @@ const fileOf = (state: string, level: Secret): string =>
 const failed = (path: string) => (error: PlatformError.PlatformError) =>
   new TokenError({
     message: `${path} cannot be used: ${troubleOf(error)}`,
-    remedy: remedyOf(error, "Make sure that the state folder is yours: agentd doctor")
+    remedy: remedyOf(error, "Make sure that the state directory is yours: agentd doctor")
   })
 
 /** A new secret from the operating system's random bytes, not from Effect's Random, whose seed a test can choose. */

@@ -68,7 +68,7 @@ const unreachable = (
     : new DaemonUnreachable({
         reason: "not-running",
         message: `No daemon is running: nobody answers at ${socket}.`,
-        remedy: "Start it: agentd start. If it runs with another state folder, give the same --state DIR."
+        remedy: "Start it: agentd start. If it runs with another state directory, give the same --state DIR."
       })
 }
 

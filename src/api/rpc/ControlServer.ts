@@ -60,7 +60,7 @@ const listen = Effect.fnUntraced(function* (path: string) {
         new EndpointRefused({
           reason: "io",
           message: `Cannot listen at ${path}: ${error.reason.cause}`,
-          remedy: "Choose another state folder with --state DIR."
+          remedy: "Choose another state directory with --state DIR."
         })
     )
   )

@@ -26,7 +26,7 @@ const io = (path: string) => (error: PlatformError.PlatformError) =>
   new EndpointRefused({
     reason: "io",
     message: `${path} cannot be used: ${troubleOf(error)}`,
-    remedy: remedyOf(error, "Make it accessible to you, or choose another state folder with --state DIR.")
+    remedy: remedyOf(error, "Make it accessible to you, or choose another state directory with --state DIR.")
   })
 
 /** The code of a failed connect: ENOENT, ECONNREFUSED, EACCES … */
@@ -64,7 +64,7 @@ export const checkLength = (path: string): Effect.Effect<void, EndpointRefused> 
     : refuse(
         "long",
         `The control socket's path has ${Buffer.byteLength(path)} bytes, and the maximum is ${MAX_PATH_BYTES}: ${path}`,
-        "Choose a shorter state folder with --state DIR, or set XDG_RUNTIME_DIR (usually /run/user/<uid>)."
+        "Choose a shorter state directory with --state DIR, or set XDG_RUNTIME_DIR (usually /run/user/<uid>)."
       )
 
 /** Creates the folder with mode 0700, or checks the existing folder. */

@@ -16,7 +16,7 @@ export const HELP: ReadonlyArray<string> = [
   "/skip          take the floor from the agent that has it",
   "/requeue AGENT end the agent's wait or turn, and move it to the end of the queue",
   "/pause         start no turns until /resume",
-  "/resume        continue after a pause, or after too many posts by agents alone",
+  "/resume        continue after a pause or a rest",
   "//text         post a text that begins with /",
   "/quit          leave; the channel continues"
 ]

@@ -418,7 +418,7 @@ const HELP: ReadonlyArray<Hint> = [
   ["tab", `next pane: ${PANES.join(", ")}`],
   ["z", "show the pane on the whole page"],
   ["J K", "scroll the pane, as with the mouse wheel over it"],
-  ["Ctrl+K", "go to anything by its name"],
+  ["Ctrl+K", "go to any page or row"],
   ["a", "show the call that waits; press a again to approve it"],
   ["d", "deny with a reason, or type an answer to a question"],
   ["1-9", "choose an option as the answer"],
@@ -444,7 +444,7 @@ const drawPalette = (brush: Brush, state: BoardState): void => {
   const { entries, goAt, input } = state
   const width = Math.min(cells.columns - 2, 78)
   const room = Math.max(1, Math.min(14, cells.rows - 6))
-  const { x, y } = drawBox(brush, "go to anything", room + 3, width)
+  const { x, y } = drawBox(brush, "go to any page or row", room + 3, width)
   const typed = [...input].slice(4 - width).join("")
   cells.put(cells.put(x, y, typed, {}, width - 5), y, "▏", of(brush, "working"))
   if (entries.length === 0) cells.put(x, y + 1, "Nothing has this name.", faint(brush))

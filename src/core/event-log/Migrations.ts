@@ -144,7 +144,7 @@ const check = (database: Database, file: string): number => {
     throw refused(
       "newer-schema",
       `${file} has schema ${version}, written by a newer agentd; this one knows up to ${SCHEMA_VERSION}.`,
-      "Install the newer agentd again, or name another state folder with --state."
+      "Install the newer agentd again, or name another state directory with --state."
     )
   }
   return version

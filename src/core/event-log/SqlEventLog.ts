@@ -79,7 +79,7 @@ const makeFile = (file: string) =>
       new StorageError({
         reason: "cannot-open",
         message: `${file} cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`,
-        remedy: "Make the file and its folder writable for this user, or name another state folder with --state."
+        remedy: "Make the file and its folder writable for this user, or name another state directory with --state."
       })
   })
 

@@ -25,15 +25,15 @@ const objectionTo = (folder: string): StateFolderRefused | undefined => {
   if (link === undefined) return undefined
   // a link that root has made is part of the machine's normal setup
   if (isForeign(link) && (link.uid !== 0 || !link.isSymbolicLink())) {
-    return refused(`The state folder ${folder} belongs to user ${link.uid}, not to you.`, OTHER)
+    return refused(`The state directory ${folder} belongs to user ${link.uid}, not to you.`, OTHER)
   }
   const stat = link.isSymbolicLink() ? statSync(folder, { throwIfNoEntry: false }) : link
-  if (stat === undefined) return refused(`The state folder ${folder} is a link that leads nowhere.`, OTHER)
-  if (!stat.isDirectory()) return refused(`The state folder ${folder} is no folder.`, OTHER)
-  if (isForeign(stat)) return refused(`The state folder ${folder} belongs to user ${stat.uid}, not to you.`, OTHER)
+  if (stat === undefined) return refused(`The state directory ${folder} is a link that leads nowhere.`, OTHER)
+  if (!stat.isDirectory()) return refused(`The state directory ${folder} is no folder.`, OTHER)
+  if (isForeign(stat)) return refused(`The state directory ${folder} belongs to user ${stat.uid}, not to you.`, OTHER)
   if ((stat.mode & 0o022) !== 0) {
     return refused(
-      `Others may write in the state folder ${folder} (mode ${(stat.mode & 0o777).toString(8)}).`,
+      `Others may write in the state directory ${folder} (mode ${(stat.mode & 0o777).toString(8)}).`,
       `See that nothing strange lies in it, then: chmod 700 '${folder}'. Or choose another with --state DIR.`
     )
   }
@@ -66,6 +66,6 @@ export const check = (folder: string): Effect.Effect<void, StateFolderRefused> =
       const code = error instanceof Error && "code" in error ? String(error.code) : String(error)
       // the directory does not exist, and creating it later will fail with the reason
       if (code === "ENOTDIR") return Effect.void
-      return Effect.fail(refused(`The state folder ${folder} cannot be looked at: ${code}.`, OTHER))
+      return Effect.fail(refused(`The state directory ${folder} cannot be looked at: ${code}.`, OTHER))
     }
   })

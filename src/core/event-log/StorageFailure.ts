@@ -39,7 +39,7 @@ const codes: { readonly [code: number]: readonly [reason: string, message: strin
   26: [
     "not-a-database",
     "the file is no SQLite database",
-    "Name another state folder with --state, or move the file away."
+    "Name another state directory with --state, or move the file away."
   ]
 }
 
@@ -52,7 +52,7 @@ const taken = [
 const moved = [
   "moved",
   "the file was removed, or moved, while agentd ran: what was not yet told as done may be gone with it",
-  "Put the state folder back in its place, or a backup (agentd restore), then start it again: agentd start"
+  "Put the state directory back in its place, or a backup (agentd restore), then start it again: agentd start"
 ] as const
 
 /** Reasons of temporary errors: a lock of another connection, a full disk, a temporary disk error. */

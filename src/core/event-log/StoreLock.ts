@@ -79,7 +79,7 @@ export const inUse = (folder: string, holder: StoreOwner.Holder | undefined): St
     message: `The store in ${folder} is in use by another agentd${by}.`,
     remedy:
       elsewhere === null
-        ? "Talk to that one, stop it with `agentd stop --daemon`, or name another state folder with --state."
+        ? "Talk to that one, stop it with `agentd stop --daemon`, or name another state directory with --state."
         : `Stop it on ${elsewhere}: agentd stop --daemon. Or keep a folder of this host's own with --state. Only if that process is gone for good, and could not say so: rm '${StoreOwner.noteFile(folder)}'`
   })
 }

@@ -139,7 +139,7 @@ const mayRestart = (
     refuse(
       "not_allowed",
       `${fullName} was already restarted by ${by} in this turn: a run may restart an agent once in a turn.`,
-      `Continue the turn, or ask a user to do it: agentd restart ${fullName}`
+      `Continue the turn, or ask a person to do it: agentd restart ${fullName}`
     )
   )
 }

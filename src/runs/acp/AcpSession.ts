@@ -191,7 +191,7 @@ const goOn = Effect.fnUntraced(function* (
   if (failure !== undefined) return yield* Effect.fail(failure)
   return yield* anew(
     fork
-      ? `${agent.name} cannot copy session ${sessionId}, which is open elsewhere`
+      ? `${agent.name} cannot copy session ${sessionId}, which is open in another process`
       : `${agent.name} cannot resume a session`
   )
 })

@@ -190,7 +190,7 @@ class ClaudeRun {
   readonly start = Effect.fnUntraced({ self: this }, function* (this: ClaudeRun, holder: number | undefined) {
     const pumps = yield* this.begin
     if (holder !== undefined) {
-      const text = `its conversation is open in process ${holder}: it continues with a copy`
+      const text = `its session is open in process ${holder}: it continues with a copy`
       yield* this.tell(() => [{ _tag: "Notice", text }])
     }
     // If `life` fails, the queue still ends, so that the reader does not wait forever.
@@ -377,7 +377,7 @@ class ClaudeRun {
     return Effect.flatMap(this.options.holder(this.attempt.session, this.attempt.program.pid), (holder) => {
       const { stream } = this.attempt
       if (holder !== undefined) {
-        const words = `its conversation is open in process ${holder}, too`
+        const words = `its session is open in process ${holder}, too`
         return Effect.fail(refused(words, "the next run continues with a copy"))
       }
       if (this.ending || !stream.isUp)

@@ -69,7 +69,7 @@ export class Gateway extends Context.Service<
   static readonly layer = (options: GatewayOptions) => Layer.effect(Gateway, make(options))
 }
 
-const REMEDY = "check that the state folder is writable and that node can be started; agentd tries again"
+const REMEDY = "check that the state directory is writable and that node can be started; agentd tries again"
 const failed = (message: string) =>
   new GatewayFailed({ message: `the gateway to the model ${message}`, remedy: REMEDY })
 

@@ -518,7 +518,7 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
   const longest = path.join(options.folder, "999", "sock")
   if (Buffer.byteLength(longest) > MAX_PATH_BYTES) {
     yield* Effect.logWarning(
-      `Runs end with the daemon: ${longest} has ${Buffer.byteLength(longest)} bytes and may have ${MAX_PATH_BYTES}. Choose a shorter state folder with --state DIR.`
+      `Runs end with the daemon: ${longest} has ${Buffer.byteLength(longest)} bytes and may have ${MAX_PATH_BYTES}. Choose a shorter state directory with --state DIR.`
     )
     return NONE
   }

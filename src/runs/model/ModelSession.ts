@@ -71,13 +71,13 @@ const storage = (error: PlatformError.PlatformError) =>
   new ProviderError({
     kind: "storage",
     message: `the conversation could not be stored: ${troubleOf(error)}`,
-    remedy: "free disk space in agentd's state folder, and check that agentd may write there"
+    remedy: "free disk space in agentd's state directory, and check that agentd may write there"
   })
 
 const unusable = (error: PlatformError.PlatformError) =>
   new BackendError({
     message: `the agent's conversation cannot be stored: ${troubleOf(error)}`,
-    remedy: "free disk space in agentd's state folder, and check that agentd may read and write there",
+    remedy: "free disk space in agentd's state directory, and check that agentd may read and write there",
     fatal: false
   })
 

@@ -50,7 +50,7 @@ const remedies: { readonly [kind in FaultKind]: (account: Account) => string } =
     `check model ("${model}") and baseUrl (${baseUrl}) of the agent's backend, then start the agent`,
   overflow: () => TOO_LONG,
   invalid_request: ({ model }) => `check the agent's backend: does the model "${model}" accept such requests?`,
-  storage: () => "free disk space in agentd's state folder, and check that agentd may write there"
+  storage: () => "free disk space in agentd's state directory, and check that agentd may write there"
 }
 
 export const fault = (kind: FaultKind, text: string, account: Account, retryAfter?: number): ProviderError =>

@@ -126,7 +126,7 @@ const folder = (name: string) =>
     catch: (error) =>
       refused(
         `${name} could not be made: ${error instanceof Error ? error.message : String(error)}`,
-        "free disk space, and check that the state folder is writable",
+        "free disk space, and check that the state directory is writable",
         false
       )
   })
@@ -486,7 +486,7 @@ const plan = (options: EnclosureOptions, mechanism: Mechanism): Effect.Effect<Pl
     ? Effect.fail(
         refused(
           `the agent's home would lie in its workspace: ${home}`,
-          "move agentd's state folder (--state) out of the project"
+          "move agentd's state directory (--state) out of the project"
         )
       )
     : Effect.succeed<Plan>({ _tag: "Held", mechanism, workspace, home, way: wayOf(options) })

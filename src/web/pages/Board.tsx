@@ -219,7 +219,7 @@ const Nothing = () =>
       </p>
     </Empty>
   ) : (
-    <Empty title="Nothing has this name">
+    <Empty title="No row matches the filter.">
       <button type="button" class="btn" onClick={() => (filter.value = "")}>
         Show all<Kbd>Esc</Kbd>
       </button>

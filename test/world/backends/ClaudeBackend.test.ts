@@ -230,7 +230,7 @@ layer(Support.layer, { excludeTestServices: true })("ClaudeBackend", (it) => {
                 yield* run.end
               })
       })
-      assert.deepStrictEqual(refused, [`its conversation is open in process ${pid}, too`])
+      assert.deepStrictEqual(refused, [`its session is open in process ${pid}, too`])
       for (const [procStart, sessionId] of [
         [start + 1, "abc"],
         [start, "another"]

@@ -94,7 +94,7 @@ describe("without a daemon", () => {
         expect(code).toBe(3)
         expect(err).toBe(
           `agentd: No daemon is running: nobody answers at ${state}/control.sock.\n` +
-            `  → Start it: agentd --state ${state} start. If it runs with another state folder, give the same --state DIR.\n`
+            `  → Start it: agentd --state ${state} start. If it runs with another state directory, give the same --state DIR.\n`
         )
       })
   )
@@ -118,7 +118,7 @@ describe("without a daemon", () => {
     })
   )
 
-  it.live("the socket lies in XDG_RUNTIME_DIR, and without it in the state folder", () =>
+  it.live("the socket lies in XDG_RUNTIME_DIR, and without it in the state directory", () =>
     Effect.gen(function* () {
       const env = { XDG_STATE_HOME: "/s", XDG_RUNTIME_DIR: "/r" }
       expect((yield* inProcess(["ps"], env)).err).toContain("/r/agentd/control.sock")

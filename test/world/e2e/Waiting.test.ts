@@ -201,7 +201,7 @@ describe("what needs a person", () => {
       const say = (agent: string, text: string): Step => ({ mcp: ["message", { agent, text }] })
       yield* shop.tell("ping", say("pong", told(say("ping", told(say("pong", "and so on"))))))
       const [row] = yield* seen(shop, "bound", 1)
-      assert.include(row!.text, "2 agent messages, each caused by the one before, without a message from a user")
+      assert.include(row!.text, "2 agent messages, each caused by the one before, without a message from a person")
       const answers = yield* shop.answers("ping", 2)
       assert.include(String(answers[1]), "until a person lets it through")
       yield* stage.box.kill9

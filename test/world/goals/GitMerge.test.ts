@@ -108,7 +108,7 @@ describe("Merge", () => {
         const warning = findings.find(({ severity }) => severity === "warning")?.message ?? ""
         assert.match(
           warning,
-          /agentd\/bob contains 2 commits of no task of this goal: \w{12} by hand; \w{12} a by bob, merged only if the user requests it/
+          /agentd\/bob contains 2 commits of no task of this goal: \w{12} by hand; \w{12} a by bob, merged only if a person requests it/
         )
         const only = { into: null, unreviewed: false, all: false }
         const refused = yield* Effect.flip(world.merge("g2", only))
