@@ -24,7 +24,7 @@ interface Exchange {
   readonly exit: { readonly _tag: string; readonly value?: unknown }
 }
 
-const recorded = readFileSync(join(import.meta.dirname, `../../rpc/exchanges/protocol-${PROTOCOL}.jsonl`), "utf8")
+const recorded = readFileSync(join(import.meta.dirname, `../../world/rpc/exchanges/protocol-${PROTOCOL}.jsonl`), "utf8")
   .trim()
   .split("\n")
   .map((line) => JSON.parse(line) as Exchange)
