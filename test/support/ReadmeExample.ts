@@ -29,11 +29,11 @@ export const shownIn = (folder: string): string => /```ts\n([\s\S]*?)```/.exec(r
 /** The first code block in a library's README. */
 export const shown = (library: Library): string => shownIn(FOLDER_OF[library])
 
-/** `test/<folder>/example.ts` without its first comment, with the imports that a user of the package writes. */
+/** `test/world/<folder>/example.ts` without its first comment, with the imports that a user of the package writes. */
 export const run = (folder: string): string =>
-  readFileSync(join(root, "test", folder, "example.ts"), "utf8")
+  readFileSync(join(root, "test/world", folder, "example.ts"), "utf8")
     .replace(/^\/\*\*.*\*\/\n/, "")
-    .replaceAll(/"\.\.\/\.\.\/src\/(.*)\.ts"/g, (_, path: string) => {
+    .replaceAll(/"\.\.\/\.\.\/\.\.\/src\/(.*)\.ts"/g, (_, path: string) => {
       const [library, folder] = Object.entries(FOLDER_OF).find(([, folder]) => path.startsWith(`${folder}/`)) ?? [
         "",
         ""
