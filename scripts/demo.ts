@@ -181,7 +181,7 @@ const tell = (rune: Rune): string | undefined => {
     case "Interrupting":
       return style("yellow", `${who} is interrupted by the urgent message`)
     case "Stopped":
-      return style("red", `${who} stopped for good: ${event?.outcome?.detail ?? "as asked"}`)
+      return style("red", `${who} stopped permanently: ${event?.outcome?.detail ?? "as asked"}`)
     default:
       return undefined
   }
@@ -246,7 +246,7 @@ const work = Effect.gen(function* () {
   const flaky = (yield* agent("flaky", idle)).find((row) => row.agent === "flaky")
   check("the flaky agent crashed twice and recovered", flaky?.totalErrors === 2 && flaky.consecutiveErrors === 0)
   const doomed = (yield* agent("doomed", ({ state }) => state === "Stopped")).find((row) => row.agent === "doomed")
-  check("the doomed agent was stopped for good after 5 errors in a row", doomed?.consecutiveErrors === 5)
+  check("the doomed agent was stopped permanently after 5 errors in a row", doomed?.consecutiveErrors === 5)
   yield* until(
     Effect.sync(() => mails),
     (all) => all.some((mail) => mail.includes("doomed"))
