@@ -66,7 +66,7 @@ const config = (port: number) => ({
     }),
     thinker: script(
       'p=$(cat); case "$p" in *"answer now"*) echo "the answer is 42"; sleep 0.3;; *) echo thinking; sleep 600;; esac',
-      { role: "thinks for ever unless interrupted" }
+      { role: "thinks until it is interrupted" }
     ),
     ...Goal.agents(script)
   },
@@ -169,7 +169,7 @@ const tell = (rune: Rune): string | undefined => {
     | undefined
   if (rune.kind === "run.output")
     return style("dim", `${who} │ ${String(rune.payload["text"]).replaceAll("\n", " ⏎ ")}`)
-  if (rune.kind === "alert.sent") return style("green", "mail   the server has taken it")
+  if (rune.kind === "alert.sent") return style("green", "mail   the server accepted it")
   if (rune.kind !== "worker.moved" || rune.from === rune.to) return undefined
   switch (rune.to) {
     case "Running":
@@ -223,13 +223,13 @@ const narrate = call(socket, (client) =>
 )
 
 const work = Effect.gen(function* () {
-  title("Seven agents, started by a daemon in a store of its own (waits are scaled down by 10)")
+  title("A daemon with a separate store starts seven agents (delays are divided by 10)")
   yield* agentd("send", "builder", "Write the first page.")
   yield* agentd("send", "flaky", "Do what you can.")
   yield* agentd("send", "thinker", "Think about everything.")
   yield* agent("thinker", ({ state }) => state === "Running")
 
-  title("An urgent message interrupts a run; the next one carries it")
+  title("An urgent message interrupts a run; the next run answers it")
   yield* agentd("send", "thinker", "--urgent", "Never mind: answer now.")
   yield* agent("thinker", idle)
   check(
@@ -238,11 +238,11 @@ const work = Effect.gen(function* () {
       logged("worker/thinker", ({ payload }) => payload["text"] === "the answer is 42")
   )
 
-  title("One works on, one crashes twice and recovers, one dies for good")
+  title("One agent works, one crashes twice and recovers, one fails permanently")
   yield* agentd("send", "builder", "Write the second page.")
   yield* agent("builder", idle)
   const pages = git("rev-list", "--count", "main..agentd/builder")
-  check(`the builder committed in a worktree of its own (${pages} commits on agentd/builder)`, Number(pages) === 2)
+  check(`the builder committed in its own worktree (${pages} commits on agentd/builder)`, Number(pages) === 2)
   const flaky = (yield* agent("flaky", idle)).find((row) => row.agent === "flaky")
   check("the flaky agent crashed twice and recovered", flaky?.totalErrors === 2 && flaky.consecutiveErrors === 0)
   const doomed = (yield* agent("doomed", ({ state }) => state === "Stopped")).find((row) => row.agent === "doomed")
@@ -255,7 +255,7 @@ const work = Effect.gen(function* () {
   title("The mail that you get")
   console.log(indented(mails.find((mail) => mail.includes("doomed"))!))
   check(
-    "a mail told of it: who, why, and the command to start it again",
+    "a mail reported it: who, why, and the command to start the agent again",
     /agentd (--state \S+ )?start shop\/doomed/.test(mails.join())
   )
 
@@ -296,7 +296,7 @@ const demo = Effect.gen(function* () {
     yield* Fiber.interrupt(narrator)
     title("The end")
     yield* agentd("stop", "--daemon", "--yes")
-    check("the daemon ended in order", (yield* Effect.promise(() => ended)) === 0)
+    check("the daemon stopped gracefully", (yield* Effect.promise(() => ended)) === 0)
   }).pipe(Effect.onError(() => Effect.sync(() => console.error(`\nthe daemon said:\n${output()}`))))
 })
 
@@ -318,6 +318,6 @@ title("What was shown")
 for (const [claim, holds] of claims) console.log(`  ${holds ? style("green", "✓") : style("red", "✗")} ${claim}`)
 const well = exit._tag === "Success" && claims.every(([, holds]) => holds)
 console.log(
-  `\n${well ? style("green", "All of it was so") : style("red", "Not all of it was so")}, in ${((Date.now() - started) / 1000).toFixed(1)} s.`
+  `\n${well ? style("green", "Every claim was true") : style("red", "Not every claim was true")}, in ${((Date.now() - started) / 1000).toFixed(1)} s.`
 )
 process.exitCode = well ? 0 : 1
