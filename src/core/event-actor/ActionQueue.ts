@@ -11,7 +11,7 @@ import type { Acting } from "./EventSourcedActor.ts"
 import type { Ask } from "./Mail.ts"
 import type { Member } from "./Member.ts"
 
-/** A performer is the incarnation of the scope, and ends with it. */
+/** Runs actions that are Effects. Implemented by the scope's current incarnation, whose end interrupts them. */
 interface Performer {
   perform(effect: Effect.Effect<void, unknown>, ask: Ask | undefined): Fiber.Fiber<void, unknown>
 }
@@ -25,7 +25,7 @@ export interface ActingScope {
   crashed(cause: Cause.Cause<unknown>): void
 }
 
-/** Maximum number of queued actions. From this number on, the scope's mailboxes accept no more mail from outside. */
+/** Maximum number of queued actions. At this limit, the scope's mailboxes accept no more mail from outside. */
 export const MAX_ACTIONS = 256
 
 export class Act {
@@ -33,7 +33,7 @@ export class Act {
   readonly member: Member
   readonly state: unknown
   readonly cause: RuneCause | null
-  /** The put-off ask that this action will answer; undefined: none. */
+  /** The deferred ask that this action will answer; undefined: the action answers none. */
   ask: Ask | undefined = undefined
 
   constructor(action: unknown, member: Member, state: unknown, cause: RuneCause | null) {
@@ -50,14 +50,14 @@ export class ActionQueue {
   private next = 0
   /** The Effect of an action that was created while the incarnation was ending. The next incarnation starts it. */
   private held: { readonly effect: Effect.Effect<void, unknown>; readonly act: Act } | undefined = undefined
-  /** True while an action is running, or while a call of `go` performs actions. */
+  /** True while an action is running, or while a call of `go` is performing actions. */
   private isBusy = false
 
   constructor(scope: ActingScope) {
     this.scope = scope
   }
 
-  /** Includes the running action. */
+  /** Number of actions that have not ended, including the running one. */
   get size(): number {
     return this.waiting.length - this.next + (this.isBusy || this.held !== undefined ? 1 : 0)
   }
@@ -74,7 +74,7 @@ export class ActionQueue {
     while (this.doNext());
   }
 
-  /** Returns false if an action is still running, or if no action is left. */
+  /** Performs or starts the next action. Returns true if the action after it can begin now. */
   private doNext(): boolean {
     const { scope } = this
     const made = this.held ?? this.make()
@@ -96,7 +96,7 @@ export class ActionQueue {
     return false
   }
 
-  /** Creates the Effect of the next action. Undefined: the action was a plain function call, or the queue is empty. */
+  /** Returns the Effect of the next action. Undefined: the action was a plain function call, or the queue is empty. */
   private make(): { readonly effect: Effect.Effect<void, unknown>; readonly act: Act } | undefined {
     if (this.next === this.waiting.length) {
       this.waiting = []
@@ -118,7 +118,7 @@ export class ActionQueue {
     }
   }
 
-  /** Returns true if the next action can begin. */
+  /** Handles the end of an action. Returns true if the next action can begin. */
   private done({ member }: Act, exit: Exit.Exit<void, unknown>, incarnation: Performer): boolean {
     if (Exit.isSuccess(exit)) return true
     const { scope } = this

@@ -2,15 +2,15 @@
  * Activities: runs the activities of one actor: work that runs while the actor's committed state requires it. The actor
  * handles mail at the same time.
  *
- * Guarantees: at most one activity of each name runs at a time, even if an earlier one was killed or abandoned. The
- * next one waits until the earlier one has ended, including its finalizers. The same incarnation never starts an ended
- * activity again with the same key. If an activity fails, the scope crashes.
+ * Guarantees: at most one activity of each name runs at a time, even if an earlier one was killed or abandoned. A new
+ * activity starts only when the earlier one of the same name and its finalizers have ended. An incarnation never
+ * restarts an activity that has ended, unless its key has changed. If an activity fails, the scope crashes.
  */
 import { Cause, Effect, Exit, type Fiber } from "effect"
 import type { Acting, Activity } from "./EventSourcedActor.ts"
 import type { ActorHandle } from "./ActorHandle.ts"
 
-/** A runner is the incarnation of the scope, and ends with it. */
+/** Runs activities. Implemented by the scope's current incarnation, whose end interrupts them. */
 export interface Runner {
   run(effect: Effect.Effect<void, unknown>): Fiber.Fiber<void, unknown>
 }
@@ -18,7 +18,7 @@ export interface Runner {
 export interface Active extends ActorHandle<unknown, unknown> {
   readonly isRunning: boolean
   readonly definition: {
-    /** Runs an activity; returns an Effect. */
+    /** Runs an activity. The result is an Effect. */
     readonly run?: (activity: Activity, acting: never) => unknown
   }
   readonly scope: {
@@ -36,7 +36,7 @@ interface Slot {
   readonly name: string
   fiber: Fiber.Fiber<void, unknown> | undefined
   wanted: Activity | undefined
-  /** Key of the activity that was started last. Undefined: an activity with any key can be started. */
+  /** Key of the activity that was started last. Undefined: an activity with any key can be started in this slot. */
   begun: string | number | undefined
 }
 
@@ -44,7 +44,7 @@ const NONE: ReadonlyArray<never> = []
 
 export class Activities {
   private member: Active
-  /** A slot for each activity name. An actor has few, so a list is fast enough. */
+  /** List of slots, one for each activity name. An actor has few activities, so searching the list is fast enough. */
   private slots: ReadonlyArray<Slot> = NONE
 
   constructor(member: Active) {
@@ -56,7 +56,7 @@ export class Activities {
     return true
   }
 
-  /** Gives the slots to a new actor with the same name as the removed actor. */
+  /** Transfers the slots of a removed actor to the new actor that has its name. */
   handTo(member: Active): void {
     this.member = member
   }
@@ -97,7 +97,7 @@ export class Activities {
     const { member } = this
     const { wanted } = slot
     if (wanted === undefined || wanted.key === slot.begun || !member.isRunning) return
-    // run as a separate turn: messages that the activity sends now must be queued, because `slot.fiber` is not set yet
+    // run this in a separate turn: `slot.fiber` is not set yet, so messages that the activity sends now must be queued
     member.scope.system.scheduler.alone(() => this.fill(slot, wanted))
   }
 

@@ -6,8 +6,8 @@ export class ActorStopped extends Schema.TaggedError<ActorStopped>()("ActorStopp
   /**
    * - `crashed`: the actor crashed on this message.
    * - `self`: an actor asked itself.
-   * - `cycle`: the asker works for an ask that this actor has put off.
-   * - `unanswered`: the ask was put off, and not answered in time.
+   * - `cycle`: this actor deferred an ask, and the asker needs this answer to complete that deferred ask.
+   * - `unanswered`: the ask was deferred, and was not answered in time.
    * - `restarting`: the actor crashed on another message; its supervisor restarts it.
    */
   reason: Schema.Literals(["unstarted", "stopped", "restarting", "crashed", "self", "cycle", "unanswered"]),
@@ -33,8 +33,8 @@ const remedies = {
 } as const
 
 /**
- * Creates the error without a stack trace. The trace would show the scheduler, not the asker, and is the most expensive
- * part of the error. No other code runs while `stackTraceLimit` is 0.
+ * Creates the error without a stack trace, by setting `stackTraceLimit` to 0 during the synchronous call. The trace is
+ * the most expensive part of the error, and would show the scheduler instead of the asker.
  */
 export const actorStopped = (address: string, reason: ActorStopped["reason"]) => {
   const limit = Error.stackTraceLimit

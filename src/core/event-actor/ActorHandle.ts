@@ -31,9 +31,9 @@ export interface Committed<S> {
 /** The errors with which an ask can fail, in addition to the actor's own error type (`Refuse`). */
 export type AskError = ActorStopped | MailboxFull | Refused | RuneRefused | StorageError
 
-/** `E`: the type of the actor's own errors (`Refuse`). */
+/** Type parameter `E`: the actor's own errors (`Refuse`). */
 export interface ActorHandle<out S, in M, out E = unknown> extends Ref<M> {
-  /** Committed: it never includes runes that are not durable. */
+  /** The actor's committed state: all runes that it includes are durable. */
   readonly state: S
   /**
    * Sends a message without waiting for an answer. While the mailbox is full, `tell` waits. If the actor has stopped,

@@ -12,13 +12,15 @@ import { TurnScheduler } from "./TurnScheduler.ts"
 
 export interface Options {
   readonly log: Log
-  /** Maximum number of waiting messages per actor; beyond it, mail from outside waits or is refused. Default: 1,024. */
+  /**
+   * Maximum number of waiting messages per actor. At this limit, mail from outside waits or is refused. Default: 1,024.
+   */
   readonly capacity?: number
-  /** True in tests: states are frozen, checked to be plain data, and compared with the result of `apply`. */
+  /** True in tests: states are frozen, checked to be plain data, and compared with the states that `apply` computes. */
   readonly strict?: boolean
 }
 
-/** Counters since the start of the process. */
+/** Counters of this process, since its start. */
 export interface Metrics {
   /** Number of handled messages from outside a scope, including refused messages. */
   macrosteps: number
@@ -31,7 +33,7 @@ export interface Metrics {
   deadLetters: number
 }
 
-/** Makes tokens unique across restarts of the process, if fewer asks than this number are put off per ms. */
+/** Number of tokens per ms since the epoch. If fewer asks per ms are deferred, no token repeats after a restart. */
 const TOKENS_PER_MS = 1_000
 
 export class System implements Alarm {
@@ -77,7 +79,7 @@ export class System implements Alarm {
     return () => fiber.interruptUnsafe()
   }
 
-  /** Monotonic time in ms, which changes of the wall clock do not affect. */
+  /** Returns the monotonic time in ms, which changes of the wall clock do not affect. */
   readonly monotonic = (): number => Number(this.clock.monotonicTimeNanosUnsafe()) / 1e6
 
   /** Discards a message that came too late: counts it, and logs it at debug level. */

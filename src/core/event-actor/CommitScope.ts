@@ -7,12 +7,12 @@
  *
  * Guarantees: a macrostep is applied completely or not at all. Before a macrostep is durable, the scope sends only mail
  * to other scopes; if the macrostep is undone, that mail is void. A message counts as handled only when its runes are
- * durable. Therefore a crash or a failed append loses no mail. Only a limited number of runes of a scope (its share)
- * can wait for the log. A message that crashes the scope three times is dead-lettered, and the scope continues. The
- * cost of a crash does not depend on the amount of queued mail.
+ * durable. Therefore a crash or a failed append loses no mail. The number of runes of one scope that can wait for the
+ * log is limited (its share). A message that crashes the scope three times is dead-lettered, and the scope continues.
+ * The cost of a crash does not depend on the amount of queued mail.
  *
- * A scope is the child of a supervisor, and is its own `ChildSpec`. The states, mail and asks survive a restart of the
- * scope. A scope without mail consists of a few small objects and its states: it has no fiber and no queue.
+ * A scope is a child of a supervisor, and implements `ChildSpec` itself. The states, mail and asks survive a restart of
+ * the scope. A scope without mail consists of a few small objects and its states: it has no fiber and no queue.
  */
 import type { Part } from "../supervision/Observation.ts"
 import { Cause, Exit } from "effect"
@@ -34,9 +34,9 @@ import { added, type ScopeCommit } from "./ScopeCommit.ts"
 import type { Turn } from "./TurnScheduler.ts"
 import { Rollback } from "./Rollback.ts"
 
-/** Number of crashes caused by one message after which the message is dead-lettered. */
+/** Number of crashes that one message can cause. After this number, the message is dead-lettered. */
 export const POISON_AFTER = 3
-/** Maximum number of messages that a scope handles in one turn, even if its time slice is not over. */
+/** Maximum number of messages that a scope handles in one turn, even if time is left in its time slice. */
 export const TURN = 4_096
 
 const NONE: ReadonlyArray<never> = []
@@ -44,29 +44,29 @@ const NONE: ReadonlyArray<never> = []
 /** Fields that few scopes need, allocated on first use. */
 class Rare {
   room: SenderQueue<Member> | undefined = undefined
-  /** Macrosteps without runes that wait until earlier macrosteps are durable. */
+  /** Macrosteps without runes, which wait until earlier macrosteps are durable. */
   silent: Array<ScopeCommit> = []
   undone: Rollback | undefined = undefined
   actions: ActionQueue | undefined = undefined
-  /** Activities of removed actors that have not ended yet, by the actor's name. */
+  /** Activities that have not ended yet although their actor was removed, by the actor's name. */
   leftovers: Map<string, Activities> | undefined = undefined
 }
 
 export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, Owner {
-  /** The first actor. It is not in a list, because most scopes have only one actor. */
+  /** The first actor of the scope, in its own field because most scopes have only one actor and then need no list. */
   private first: Member | undefined = undefined
   private others: ReadonlyArray<Member> = NONE
   /** Number of macrosteps of this scope that are not durable yet. The log changes this number. */
   ahead = 0
   private runesAhead = 0
-  /** eventId of the scope's newest rune that is not durable yet. */
+  /** eventId of the scope's newest rune; used while that rune is not durable yet. */
   private lastAhead = 0
   /** True while the scope is in the scheduler's queue. */
   private isQueued = false
   private mail: MailQueue<Member> | undefined = undefined
   private rare: Rare | undefined = undefined
 
-  /** Actors can be added while the scope is running. */
+  /** Adds an actor to the scope. The scope can be running. */
   add<S, M, A, E>(
     name: string,
     definition: EventSourcedActor<S, M, A, E, R>,
@@ -121,8 +121,8 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
   }
 
   /**
-   * Puts a message into an actor's mailbox if there is room. `isFollowing`: the message follows from mail that was
-   * already accepted, and is accepted even if the mailbox is full.
+   * Puts a message into an actor's mailbox if there is room. `isFollowing`: the message results from mail that was
+   * already accepted, so it is accepted even if the mailbox is full.
    */
   offer(member: Member, item: unknown, isFollowing: boolean): "taken" | "full" | "gone" {
     if (!this.isOpen || member.isRemoved) {
@@ -143,7 +143,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     else this.wait()
   }
 
-  /** If no mail is queued, the ask is handled on the asker's call stack, because the asker waits anyway. */
+  /** if no mail is queued, handle the ask on the asker's call stack, because the asker waits anyway */
   ask(ask: Ask<Member>, isFollowing: boolean): void {
     const { member } = ask
     const { status } = this
@@ -159,7 +159,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     scheduler.alone(() => this.macrostep(member, ask))
   }
 
-  /** Cancels an ask whose asker was interrupted; if it was not handled yet, its place in the mailbox becomes free. */
+  /** Cancels an ask whose asker was interrupted. If the ask is still queued, its place in the mailbox becomes free. */
   giveUp(ask: Ask<Member>): void {
     ask.resume = undefined
     ask.end(Exit.interrupt())
@@ -180,7 +180,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     return actions === undefined || actions.size < MAX_ACTIONS
   }
 
-  /** The sender keeps waiting during a restart of the scope. The returned function ends the wait. */
+  /** Makes a sender wait for room, even during a restart of the scope. The returned function ends the wait. */
   waitForRoom(member: Member, item: unknown, resume: () => void): () => void {
     const leave = (this.the.room ??= new SenderQueue<Member>()).wait(member, {
       item,
@@ -216,7 +216,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     return (this.rare ??= new Rare())
   }
 
-  // casts away `R`, because members and helper objects do not use the services that the actors need
+  // removes `R` from the type, because members and helper objects do not use the services that the actors need
   private get self(): CommitScope<never> {
     return this as unknown as CommitScope<never>
   }
@@ -225,7 +225,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     const { loop } = this.system
     for (let count = 0; this.mail !== undefined && this.status === "running"; count++) {
       if (count >= TURN || (count > 0 && loop.now() >= until)) break
-      // too many runes of this scope wait for the log: the scope waits, and other scopes continue
+      // too many runes of this scope are waiting for the log: stop here, so that other scopes can continue
       if (this.isBeyondShare) {
         this.isQueued = false
         return false
@@ -259,7 +259,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
       log.beforeAppend?.()
       unit = macrostep.run(this.self, member, item)
       if (unit === undefined) return this.postpone(member, item)
-      // the last call that can throw: after it, the macrostep is accepted
+      // the last call that can throw: after it, the macrostep counts as accepted
       if (unit.runes.length > 0) isDurable = log.append(unit)
     } catch (defect) {
       unit?.drop()
@@ -269,7 +269,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     this.stand(unit, isDurable, log)
   }
 
-  /** Dead-letters a message of an undone macrostep whose actor was removed in the meantime. */
+  /** Dead-letters a message of an undone macrostep, because its actor was removed in the meantime. */
   private lose(member: Member, item: unknown): void {
     this.settle(member)
     this.bury(member, item, "closed")
@@ -286,7 +286,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
       this.system.metrics.appends += 1
       this.system.metrics.runes += count
     } else {
-      // a refusal can also depend on runes of this scope or of the sender's scope that are not durable yet
+      // a refusal can depend on runes of this scope, or of the sender's scope, that are not durable yet
       unit.behind = Math.max(this.ahead > 0 ? this.lastAhead : 0, item instanceof Mail ? item.behind : 0)
     }
     if (outbox !== undefined) this.send(unit)
@@ -300,8 +300,8 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
   }
 
   /**
-   * Calls `stepped` of all actors that changed. If the change allows a retry, puts their postponed mail in front of the
-   * queue, including mail that this macrostep postponed.
+   * Calls `stepped` of all actors that changed. If the new state allows a retry, moves their postponed messages to the
+   * front of the queue, including messages that this macrostep postponed.
    */
   private recall({ kept, touched }: ScopeCommit): void {
     let back: Array<unknown> | undefined
@@ -323,7 +323,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     if (back !== undefined) this.putBack(back)
   }
 
-  /** `pairs`: member and message in turn, oldest first. */
+  /** `pairs`: members and their messages, alternating, oldest first. */
   private putBack(pairs: ReadonlyArray<unknown>): void {
     ;(this.mail ??= new MailQueue<Member>([])).putBack(pairs)
   }
@@ -344,14 +344,14 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
   }
 
   /**
-   * Completes a macrostep whose runes are durable: sends the replies, performs the actions, then sets timers and
-   * activities. Called in the order of the eventIds.
+   * Completes a macrostep whose runes are durable: sends its replies, performs its actions, and then sets timers and
+   * activities. Called for macrosteps in the order of their eventIds.
    */
   private landed(unit: ScopeCommit): void {
     const count = unit.runes.length
     if (count > 0) {
       this.runesAhead -= count
-      // complete macrosteps without runes that were handled before this one
+      // first complete the macrosteps without runes that were handled before this one
       if (this.rare !== undefined && this.rare.silent.length > 0) this.release(unit.runes[0]!.eventId - 1)
     }
     const { acts, item, member, settles, touched } = unit
@@ -377,8 +377,8 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
   }
 
   /**
-   * Sends the macrostep's mail to other scopes, before the macrostep is durable. The order in the log is still correct,
-   * because the receivers append their runes later to the same log.
+   * Sends the macrostep's mail to other scopes before the macrostep is durable. The order in the log is still correct,
+   * because the receivers append their runes to the same log later.
    */
   private send(unit: ScopeCommit): void {
     for (const { cause, tell } of unit.outbox!) {
@@ -418,7 +418,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     this.system.scheduler.alone(() => this.release(this.system.log.durable))
   }
 
-  /** Completes the macrosteps without runes that waited for `upTo` or an earlier eventId to be durable. */
+  /** Completes the macrosteps without runes that waited for the rune `upTo`, or an earlier rune, to be durable. */
   private release(upTo: number): void {
     const silent = this.rare?.silent
     if (silent === undefined) return
@@ -433,7 +433,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     this.endWhenDone()
   }
 
-  /** Ends the scope if `ends` returns true for an actor's state and no action is left. */
+  /** Ends the scope normally if `ends` returns true for an actor's state and no action is left. */
   private endWhenDone(): void {
     if (this.status !== "running" || (this.rare?.actions?.size ?? 0) > 0) return
     try {
@@ -443,7 +443,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     }
   }
 
-  /** Called when the log could not append the unit. Its message is handled again; `refold` resets the states. */
+  /** Called when the log could not append the runes. `refold` then resets the states and queues the messages again. */
   failed(unit: ScopeCommit, error: unknown, culprit: boolean): void {
     const undone = (this.the.undone ??= new Rollback())
     this.runesAhead -= unit.runes.length
@@ -479,8 +479,8 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
   }
 
   /**
-   * Handles a message that crashed its actor, or whose runes the log could not store. An ask fails. A tell is retried
-   * until it has failed `POISON_AFTER` times; then it is dead-lettered. The scope crashes.
+   * Handles a message that crashed its actor, or whose runes the log could not store. An ask fails. A tell is retried,
+   * and is dead-lettered when it has failed `POISON_AFTER` times. The scope crashes.
    */
   private poisoned(member: Member, item: unknown, defect: unknown): void {
     const isStorage = defect instanceof StorageError
@@ -550,7 +550,7 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
     this.empty(() => true, reason)
   }
 
-  /** For the actors that `isOne` selects: tells are dead-lettered, asks fail, and senders no longer wait for room. */
+  /** If `isOne` is true for an actor: dead-letters its tells, fails its asks, and ends the waits of its senders. */
   private empty(isOne: (member: Member) => boolean, reason: "restarting" | "stopped"): void {
     const lost = this.mail?.takeOut(isOne) ?? []
     if (this.mail?.size === 0) this.mail = undefined
@@ -572,6 +572,6 @@ export class CommitScope<R = never> extends ScopeLifecycle<R> implements Turn, O
 
 const ends = (member: Member | undefined): boolean => member?.definition.ends?.(member.state) === true
 
-/** Whether mail that was postponed in the state `before` is retried in the state `after`. */
+/** Returns true if mail that was postponed in the state `before` is retried in the state `after`. */
 const comesBack = ({ definition }: Member, before: unknown, after: unknown): boolean =>
   definition.comesBack === undefined ? after !== before : definition.comesBack(before, after)

@@ -1,9 +1,10 @@
 /**
  * DeadLetters: collects messages that no actor has accepted (dead letters).
  *
- * Guarantees: memory is limited: the newest `capacity` messages are stored, and all are counted by reason. `post` never
- * waits, never fails and needs no fiber. If there is a log, each message is also written to the daemon's stream, as a
- * lazy rune `actor.dead_letter`. At most `capacity` such runes are written per turn of the event loop.
+ * Guarantees: memory is limited: the newest `capacity` messages are stored, and the number of all messages is counted
+ * for each reason. `post` never waits, never fails and needs no fiber. If there is a log, each message is also written
+ * to the daemon's stream, as a lazy rune `actor.dead_letter`. At most `capacity` such runes are written per turn of the
+ * event loop.
  */
 import { Cause as EffectCause, Clock, Context, Effect, Layer, Scheduler } from "effect"
 import { type Cause, DAEMON_STREAM, type Payload, type RuneDraft } from "../event-log/Rune.ts"
@@ -16,7 +17,7 @@ export type Reason =
   | "poison"
   | "full"
   | "postponed-limit"
-  /** The actor refused the message with an error, or the log refused a rune of it. */
+  /** The actor refused the message with an error, or the log refused a rune that the message caused. */
   | "refused"
   /** The actor was stopped or removed, or was down for too long. */
   | "closed"
@@ -25,14 +26,14 @@ export interface DeadLetter {
   readonly address: string
   readonly reason: Reason
   readonly message: unknown
-  /** The error that the message caused, or the refusal. */
+  /** The error that the message caused, or the refusal; undefined: neither. */
   readonly why?: unknown
   readonly cause?: Cause
-  /** Ms since the epoch. */
+  /** When the message was dead-lettered, in ms since the epoch. */
   readonly at: number
 }
 
-/** Maximum length of a message, or of its error, in a rune, in characters. */
+/** Maximum length, in characters, of the message and of its error in a rune. */
 const TEXT_LIMIT = 2_000
 
 const tagOf = (message: unknown): string =>
@@ -69,9 +70,9 @@ const draft = (letter: DeadLetter): RuneDraft => ({
 export class DeadLetters extends Context.Service<
   DeadLetters,
   {
-    /** Synchronous, so that code in the middle of a turn can call it. */
+    /** Records a dead letter. Synchronous, so that code in the middle of a turn can call it. */
     readonly post: (letter: Omit<DeadLetter, "at">) => void
-    /** Oldest first. */
+    /** The stored dead letters, oldest first. */
     readonly recent: Effect.Effect<ReadonlyArray<DeadLetter>>
     readonly counts: Effect.Effect<{ readonly [r in Reason]?: number }>
   }
@@ -90,7 +91,7 @@ const make = Effect.fnUntraced(function* (options: { readonly capacity: number; 
   const flush = () => {
     const letters = pending
     pending = []
-    // `appendLazy` neither waits nor fails, so nothing needs to observe the fiber's result
+    // `appendLazy` neither waits nor fails, so the fiber's result can be ignored
     Effect.runForkWith(context)(log!.appendLazy(letters.map(draft)))
   }
 

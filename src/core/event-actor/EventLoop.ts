@@ -25,7 +25,7 @@ export const live = (clock: Clock.Clock): EventLoopShape => ({
 
 export const layer: Layer.Layer<EventLoop> = Layer.effect(EventLoop, Effect.map(Clock.Clock, live))
 
-/** Runs tasks only when its owner calls `turn` or `run`. */
+/** An event loop that runs tasks only when its owner calls `turn` or `run`. */
 export class Manual implements EventLoopShape {
   /** The time that `now` returns, in ms. The owner changes it. */
   time = 0
@@ -47,7 +47,7 @@ export class Manual implements EventLoopShape {
     return this.tasks.length
   }
 
-  /** Runs all queued tasks. Returns true if there were any. */
+  /** Runs the tasks that are queued now. Returns true if there were any. */
   turn(): boolean {
     const { tasks } = this
     this.tasks = []

@@ -32,7 +32,7 @@ export const tell = <M>(to: Ref<M>, message: M): Tell => ({ to, message, later: 
 export const later = <M>(to: Ref<M>, message: M): Tell => ({ to, message, later: true })
 
 export type Refusal =
-  /** The message came too early: it is kept until the state changes. */
+  /** The message came too early: it is postponed until the state changes. */
   | "postpone"
   /** The message came too late: it is discarded, counted, and logged at debug level. */
   | "stale"
@@ -47,7 +47,7 @@ export class Refuse<out E = unknown> {
   }
 }
 
-/** A reply that puts the ask off. A later message answers the ask, using its token. */
+/** A reply that defers the ask. A later message answers the ask, using its token. */
 export const LATER: unique symbol = Symbol.for("agentd/event-actor/LATER")
 
 /** A rune as `decide` returns it. The macrostep adds id, seq, stream, time and cause. */
@@ -61,20 +61,20 @@ export interface Draft {
   readonly visibility?: Visibility
   readonly payload: Payload
   /**
-   * Names of siblings (other actors of the scope) whose state this rune can also change. The function `join` of each
-   * sibling handles the rune.
+   * Names of siblings (other actors of the scope) whose state this rune can also change. Each sibling handles the rune
+   * with its function `join`.
    */
   readonly moves?: ReadonlyArray<string>
 }
 
-/** The consequences of a message besides the runes. */
+/** The consequences of a message, other than its runes. */
 export interface Following<A> {
   /**
-   * Reply to the ask. If it is omitted, the asker receives a `Committed` with the committed state. In a macrostep, the
-   * first reply counts.
+   * Reply to the ask. If omitted, the asker receives a `Committed` with the committed state. If a macrostep has several
+   * replies, the first one is used.
    */
   readonly reply?: unknown
-  /** Replies to asks that were put off earlier with `LATER`. `ask` is the token of the ask. */
+  /** Replies to asks that were deferred earlier with `LATER`. `ask` is the token of the ask. */
   readonly settles?: ReadonlyArray<{ readonly ask: number; readonly reply: unknown }>
   readonly tells?: ReadonlyArray<Tell>
   readonly acts?: ReadonlyArray<A>
@@ -83,37 +83,37 @@ export interface Following<A> {
 export interface Decision<S, A> extends Following<A> {
   readonly runes: ReadonlyArray<Draft>
   /**
-   * The state that `apply` would compute from the runes, if `decide` has computed it anyway. The system uses it only if
-   * the log stores the runes unchanged. Tests compare the two states.
+   * Optional: the state after the runes, if `decide` has already computed it. It must equal the state that `apply`
+   * computes. The system uses it only if the log stores the runes unchanged. Tests compare the two states.
    */
   readonly state?: S
 }
 
-/** The effect on an actor of a rune that its sibling has written. */
+/** The effect on an actor of a rune that one of its siblings has written. */
 export interface Joined<S, A> extends Following<A> {
-  /** The state that `apply` would compute from the rune, if `join` has computed it anyway. */
+  /** Optional: the state after the rune, if `join` has computed it. Must equal the state that `apply` computes. */
   readonly state?: S
   /** Names of further siblings whose state the same rune can change. */
   readonly moves?: ReadonlyArray<string>
 }
 
-/** The data that `decide` and `join` can read. It is valid only during the call. */
+/** The data that `decide` and `join` can read. The object is valid only during the call. */
 export interface Context {
   /**
    * Time of this macrostep, in ms since the epoch; all its runes have this time. If a timer sent the message, the time
    * is not before the timer's deadline.
    */
   readonly now: number
-  /** In `decide`: the eventId that its first rune will get. In `join`: the eventId of the rune. */
+  /** In `decide`: the eventId that the decision's first rune will get. In `join`: the eventId of the sibling's rune. */
   readonly nextId: number
-  /** In `decide`: the sequence number that its first rune will get in the stream. In `join`: that of the rune. */
+  /** In `decide`: the seq in the stream that its first rune will get. In `join`: the seq of the sibling's rune. */
   readonly nextSeq: number
-  /** Cause of this message: a rune of this macrostep, or the one that the sender gave as the cause. Null: none. */
+  /** Cause of this message: a rune of this macrostep, or the cause that the sender passed. Null: no cause. */
   readonly cause: Cause | null
-  /** Token of the current ask, with which it can be answered later (`LATER`); 0: the message is a tell. */
+  /** Token of the current ask, with which a later message can answer it (`LATER`); 0: the message is a tell. */
   readonly ask: number
   readonly self: Ref<never>
-  /** Throws if no sibling has this name. */
+  /** Returns a reference to a sibling. Throws if no sibling has this name. */
   readonly ref: <M>(actor: string) => Ref<M>
   /** Returns the current state of a sibling, including the changes of this macrostep. */
   readonly read: <T>(actor: string) => T
@@ -160,18 +160,20 @@ export interface EventSourcedActor<S, M, A = never, E = never, R = never> {
   readonly apply: (state: S, rune: Rune, isJoined: boolean) => S
   /** Handles a sibling's rune whose `moves` names this actor. Undefined: the rune does not concern this actor. */
   readonly join?: (state: S, rune: Rune, context: Context) => Joined<S, A> | Refusal | Refuse<E> | undefined
-  /** Whether `actor` names a part of this actor; the part's runes then belong to this actor. See `Draft.actor`. */
+  /**
+   * Returns true if `actor` names a part of this actor. The part's runes then belong to this actor. See `Draft.actor`.
+   */
   readonly parts?: (actor: string) => boolean
-  /** Whether postponed mail is retried after this change of the state. Default: if the state is another object. */
+  /** Returns true if postponed mail is retried after this change of state. Default: if the state is another object. */
   readonly comesBack?: (before: S, after: S) => boolean
   /**
-   * Called when a macrostep is accepted, before its runes are durable; used to keep an index such as unique names. If
-   * the macrostep is undone, it is called again with the two states exchanged.
+   * Called when a macrostep is accepted, before its runes are durable; used to maintain an index, for example of unique
+   * names. If the macrostep is undone, the function is called again with the two states exchanged.
    */
   readonly stepped?: (before: S, after: S) => void
   /**
-   * Returns the timers of a state. `began`: when the actor was first started, in ms since the epoch; used for a state
-   * that no rune has entered.
+   * Returns the timers of a state. `began`: when the actor was first started, in ms since the epoch; the start of
+   * timers in the initial state, which no rune has entered.
    */
   readonly timers?: (state: S, began: number) => ReadonlyArray<Timer<M>>
   readonly activities?: (state: S) => ReadonlyArray<Activity>
@@ -180,15 +182,15 @@ export interface EventSourcedActor<S, M, A = never, E = never, R = never> {
   /** Creates the error for a refused message. Default: an error with the message's tag and the reason. */
   readonly refused?: (actor: string, state: S, message: M, why: Refused["why"]) => Refused
   /**
-   * Performs an action after its macrostep is committed. Actions run in order and are never repeated. If it returns an
-   * Effect, the next action waits for its end; mail does not wait.
+   * Performs an action after its macrostep is committed. Actions run in order and are never repeated. If an action is
+   * an Effect, the next action waits for its end; mail is handled meanwhile.
    */
   readonly perform?: (action: A, acting: Acting<S, M, E>) => Effect.Effect<void, unknown, R> | void
   /** Runs an activity. If it fails, the scope crashes. */
   readonly run?: (activity: Activity, acting: Acting<S, M, E>) => Effect.Effect<void, unknown, R | Scope.Scope>
 }
 
-/** Returns the definition unchanged. The function only infers the types. */
+/** Returns the definition unchanged. The function exists only so that TypeScript infers the types. */
 export const actor = <S, M, A = never, E = never, R = never>(
   definition: EventSourcedActor<S, M, A, E, R>
 ): EventSourcedActor<S, M, A, E, R> => definition

@@ -7,7 +7,8 @@ import { type Kind, kind, type Shape, type Table } from "../event-log/EventKinds
 import type { Visibility } from "../event-log/Rune.ts"
 
 /**
- * Options of a rune kind: its payload fields in addition to the event, its visibility, and whether it seals the stream.
+ * Options of a rune kind: its payload fields in addition to the event, its visibility, and whether its runes seal the
+ * stream.
  */
 export interface Says<F extends Schema.Struct.Fields = Schema.Struct.Fields> {
   readonly fields?: F
@@ -15,7 +16,7 @@ export interface Says<F extends Schema.Struct.Fields = Schema.Struct.Fields> {
   readonly seals?: boolean
 }
 
-/** The declaration of a machine: its rune kinds, the lazy ones among them, and the schema of its events. */
+/** The declaration of a machine: its rune kinds, which of them are lazy, and the schema of its events. */
 export interface Declared<K extends string, E> {
   readonly kinds: ReadonlyArray<K>
   readonly Event: Shape<E>

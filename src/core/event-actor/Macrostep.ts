@@ -3,9 +3,10 @@
  * until none is left. It runs on one call stack, without an Effect.
  *
  * Guarantees: a macrostep is applied completely or not at all. If any code throws, the macrostep is undone and the
- * error is thrown again. If an actor refuses illegally, the whole macrostep is refused. All runes have the same time
- * and consecutive ids. States are computed from the runes exactly as the log stores them. A macrostep has at most
- * `MAX_STEPS` steps. Only one macrostep runs at a time in a thread, so one object serves all scopes of a system.
+ * error is thrown again. If an actor refuses a message between siblings as illegal, the whole macrostep is refused. All
+ * runes have the same time and consecutive ids. States are computed from the runes exactly as the log stores them. A
+ * macrostep has at most `MAX_STEPS` steps. Only one macrostep runs at a time in a thread, so one object serves all
+ * scopes of a system.
  */
 import type { Log, Owner, Prepared } from "../event-log/Log.ts"
 import { type Cause, FORMAT, type Rune, type RuneDraft } from "../event-log/Rune.ts"
@@ -22,7 +23,7 @@ import { added, ScopeCommit } from "./ScopeCommit.ts"
 
 export interface Stepped extends Owner {
   readonly stream: string
-  /** Throws if the scope has no such actor. */
+  /** Returns the actor with this name. Throws if the scope has no such actor. */
   member(name: string): Member
   find(name: string): Member | undefined
 }
@@ -36,7 +37,7 @@ export interface Stepping {
   stale(member: Member, message: unknown): void
 }
 
-/** Maximum number of steps in one macrostep. More steps mean that actors send messages in an endless cycle. */
+/** Maximum number of steps in one macrostep. If it is exceeded, actors are sending messages in an endless cycle. */
 export const MAX_STEPS = 1_000
 
 const NO_MOVES: ReadonlyArray<string> = []
@@ -66,7 +67,7 @@ export class Macrostep implements Context {
   nextSeq = 0
   cause: Cause | null = null
   self: Ref<never> = undefined as never
-  /** The ask whose message `decide` is handling now; undefined: the message is no ask. */
+  /** The ask whose message `decide` is handling now; undefined: the message is not an ask. */
   private asked: Ask | undefined = undefined
   readonly ref = <M>(actor: string): Ref<M> => this.scope.member(actor) as Ref<M>
   readonly read = <T>(actor: string): T => this.scope.member(actor).ahead as T
@@ -89,7 +90,7 @@ export class Macrostep implements Context {
     this.unit = unit
     this.steps = 1
     const now = this.system.clock.currentTimeMillisUnsafe()
-    // the wall clock can be behind the clock of the timers, but the actor must not see a time before the deadline
+    // the wall clock can be behind the timers' clock, but the actor must not see a time before the timer's deadline
     this.now = item instanceof Due ? Math.max(now, item.since + item.after) : now
     this.firstId = log.head + 1
     this.firstSeq = log.seqOf(scope.stream) + 1
@@ -100,7 +101,7 @@ export class Macrostep implements Context {
       const why = this.decide(member, message, isMail ? item.cause : null)
       if (why === "postpone") return undefined
       this.asked = undefined
-      // the full error for a stale message is needed only for an ask
+      // only an ask needs the complete error for a stale message
       if (why !== undefined)
         unit.refuse(why === "stale" && !(item instanceof Ask) ? why : refusalOf(member, message, why), why)
       else this.siblings()
@@ -114,7 +115,7 @@ export class Macrostep implements Context {
       isOver = true
     } finally {
       if (this.inner.length > 0) this.inner = []
-      // the macrostep was refused, or an error is being thrown
+      // the macrostep was refused, or `run` is about to throw an error
       if (!isOver || unit.isRefused) unit.drop()
     }
     return unit
@@ -168,7 +169,7 @@ export class Macrostep implements Context {
     return undefined
   }
 
-  /** Adds the runes of a decision and sets the new state. Returns false if the log refused a rune. */
+  /** Adds the runes of a decision and sets the actor's new state. Returns false if the log refused a rune. */
   private write(member: Member, decided: Decision<unknown, unknown>, cause: Cause | null): boolean {
     const { unit } = this
     const { runes: drafts } = decided
@@ -195,8 +196,8 @@ export class Macrostep implements Context {
   }
 
   /**
-   * Sets the actor's next state: `handed`, the state that the actor returned, or the state computed from the runes
-   * `from` to `to` of the macrostep.
+   * Sets the actor's next state: `handed` (the state that the actor returned), or the state computed from the
+   * macrostep's runes `from` to `to`.
    */
   private arrive(member: Member, handed: unknown, from: number, to: number, isJoined: boolean): void {
     const { isStrict } = this.system
@@ -214,7 +215,7 @@ export class Macrostep implements Context {
     return state
   }
 
-  /** Calls `join` of each sibling that the rune names, before later runes are written. */
+  /** Calls `join` of each sibling that the rune names, before the macrostep's later runes are written. */
   private join(mover: Member, rune: Rune, names: ReadonlyArray<string>): void {
     const { unit } = this
     const moves = rune.moves as Array<string>
@@ -248,7 +249,7 @@ export class Macrostep implements Context {
       return NO_MOVES
     }
     if (typeof joined === "string") {
-      // the rune is already being written, so the sibling cannot postpone it: that is illegal, too
+      // the sibling cannot postpone a rune that is already being written, so "too early" counts as illegal, too
       if (joined === "stale") this.system.stale(member, rune)
       else unit.refuse(refusalOf(member, { _tag: rune.trigger ?? rune.kind }, "illegal"), "illegal")
       return NO_MOVES
@@ -297,7 +298,7 @@ export class Macrostep implements Context {
     return draft.visibility === undefined ? full : { ...full, visibility: draft.visibility }
   }
 
-  /** Copies the message's `heard` (how far the sender had read its input) to the first rune of the macrostep. */
+  /** Copies the message's field `heard` (how far the sender had read its input) to the first rune of the macrostep. */
   private placed(draft: RuneDraft): RuneDraft {
     const { item, runes } = this.unit
     if (runes.length > 0) return draft
@@ -327,7 +328,7 @@ export class Macrostep implements Context {
   }
 }
 
-/** Undefined: the message has no such field. */
+/** Returns the message's field `heard`; undefined if the message has no such field. */
 const heardOf = (message: unknown): unknown =>
   typeof message === "object" && message !== null && "heard" in message ? message.heard : undefined
 

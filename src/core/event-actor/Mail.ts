@@ -1,9 +1,9 @@
 /**
- * Mail: a message with its metadata. The message of a tell without a cause is queued directly, without a `Mail`. An
- * `Ask` also has the function that returns the answer to the asker.
+ * Mail: a message with its metadata. A tell that has no cause is queued as the message itself, without a `Mail` around
+ * it. An `Ask` also contains the function that returns the answer to the asker.
  *
- * Guarantees: an ask ends exactly once. An ask that is put off ends when it is answered, when its actor stops, or after
- * `PUT_OFF_AT_MOST` ms.
+ * Guarantees: an ask ends exactly once. An ask that is deferred ends when it is answered, when its actor stops, or
+ * after `PUT_OFF_AT_MOST` ms.
  */
 import { Context, Exit } from "effect"
 import type { Cause } from "../event-log/Rune.ts"
@@ -37,13 +37,13 @@ export class Mail {
     this.cause = cause
   }
 
-  /** Whether the message no longer needs to be handled. */
+  /** Returns true if the message no longer needs to be handled. */
   isVoid(_of: Addressee): boolean {
     return this.isGone
   }
 }
 
-/** A timer's message: void if the actor's newest state, durable or not, no longer has this timer. */
+/** A message sent by a timer. It is void if the actor's newest state, durable or not, no longer has this timer. */
 export class Due extends Mail {
   readonly key: string
   readonly since: number
@@ -62,10 +62,10 @@ export class Due extends Mail {
   }
 }
 
-/** Maximum time in ms for which an ask waits after it was put off. */
+/** Maximum time in ms for which a deferred ask waits for its answer. */
 export const PUT_OFF_AT_MOST = 60_000
 
-/** The put-off asks for which the current fiber works; used to detect cycles of asks. */
+/** The deferred asks that the current fiber is working on; used to detect cycles of asks. */
 export const Asking = Context.Reference<ReadonlyArray<Ask>>("agentd/event-actor/Asking", { defaultValue: () => [] })
 
 /** True in a fiber that performs an action: its messages follow from accepted mail, so a full mailbox accepts them. */
@@ -73,16 +73,16 @@ export const Performing = Context.Reference<boolean>("agentd/event-actor/Perform
 
 export class Ask<A extends Addressee = Addressee> extends Mail {
   readonly member: A
-  /** The put-off asks for which the asker works. */
+  /** The deferred asks that the asker was working on when it sent this ask. */
   readonly chain: ReadonlyArray<Ask>
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
   resume: ((exit: Exit.Exit<unknown, unknown>) => void) | undefined = undefined
-  /** Token with which a later message can answer the ask; 0: the token has not been requested yet. */
+  /** Token with which a later message can answer the ask; 0: no token has been requested yet. */
   token = 0
   isCounted = true
   /** True when the macrostep that handles the message has been accepted. */
   isStepped = false
-  /** Removes the ask from the list of put-off asks. */
+  /** Removes the ask from the list of deferred asks. */
   forget: (() => void) | undefined = undefined
 
   constructor(member: A, message: unknown, cause: Cause | null, chain: ReadonlyArray<Ask>) {
@@ -95,7 +95,7 @@ export class Ask<A extends Addressee = Addressee> extends Mail {
     return this.exit !== undefined
   }
 
-  /** True if this ask must not be put off: it and another put-off ask would wait for each other. */
+  /** True if this ask must not be deferred: it and a deferred ask of the same actor would wait for each other. */
   get isCycle(): boolean {
     return this.chain.some((ask) => ask.exit === undefined && ask.member === this.member)
   }
@@ -116,9 +116,9 @@ export class Ask<A extends Addressee = Addressee> extends Mail {
   }
 }
 
-/** Starts the timeouts of put-off asks. */
+/** Starts the timeouts of deferred asks. */
 export interface Alarm {
-  /** The returned function cancels it. */
+  /** Calls `task` after `ms` milliseconds. The returned function cancels the call. */
   after(ms: number, task: () => void): () => void
 }
 
@@ -128,8 +128,8 @@ export class PutOffAsks {
   private next: number
 
   /**
-   * `first`: the number before the first token. It differs for each start of the process, so that a token of an earlier
-   * process answers no ask.
+   * `first`: the number before the first token. This number differs for each start of the process, so that a token of
+   * an earlier process answers no ask.
    */
   constructor(alarm: Alarm, first: number) {
     this.alarm = alarm
@@ -153,7 +153,7 @@ export class PutOffAsks {
     }
   }
 
-  /** Does nothing if the ask belongs to another actor, or if no such ask is waiting. */
+  /** Ends a deferred ask. Does nothing if the ask belongs to another actor, or if no such ask is waiting. */
   settle(member: Addressee, token: number, value: unknown): void {
     const ask = this.asks.get(token)
     if (ask?.member === member) ask.succeed(value)

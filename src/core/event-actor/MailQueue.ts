@@ -6,23 +6,23 @@
  */
 import { Ask } from "./Mail.ts"
 
-/** Number of array entries from which on used entries are freed and void mail is removed. */
+/** Minimum number of array entries that are freed together: used entries, or entries of void mail. */
 const COMPACT_FROM = 2_048
 
-/** `M`: the type of the actors that receive the mail. */
+/** Type parameter `M`: the actors that receive the mail. */
 export class MailQueue<M> {
-  /** Mail in order of arrival: member and message in turn. */
+  /** Mail in order of arrival: members and their messages, alternating. */
   private back: Array<unknown>
   private first = 0
-  /** Mail that was put back: message and member in turn, with the next message at the end of the array. */
+  /** Mail that was put back: messages and their members, alternating, with the next message at the end of the array. */
   private front: Array<unknown> = []
-  /** Number of cancelled asks in the queue. */
+  /** Number of cancelled asks that are still in the queue. */
   private voids = 0
-  /** The actor that receives the message which `take` removed last; `item` is that message. */
+  /** The actor that receives the message which `take` last removed; `item` is that message. */
   member: M = undefined as never
   item: unknown = undefined
 
-  /** `pairs`: the initial mail, member and message in turn. The caller must not use the array afterwards. */
+  /** `pairs`: the initial mail, members and messages alternating. The caller must not use the array afterwards. */
   constructor(pairs: Array<unknown>) {
     this.back = pairs
   }
@@ -53,12 +53,12 @@ export class MailQueue<M> {
     }
   }
 
-  /** `pairs`: member and message in turn, oldest first. */
+  /** Puts mail back at the front of the queue. `pairs`: members and their messages, alternating, oldest first. */
   putBack(pairs: ReadonlyArray<unknown>): void {
     for (let index = pairs.length - 2; index >= 0; index -= 2) this.front.push(pairs[index + 1], pairs[index])
   }
 
-  /** Counts a cancelled ask in the queue. If there are many cancelled asks, they are removed. */
+  /** Counts an ask in the queue that was cancelled. If there are many cancelled asks, removes them. */
   spoil(): void {
     this.voids += 1
     if (this.voids * 2 >= COMPACT_FROM && this.voids * 2 > this.size) this.keep((_, item) => isCounted(item))
@@ -85,7 +85,7 @@ export class MailQueue<M> {
     return out
   }
 
-  /** Member and message in turn, in queue order. */
+  /** All queued mail: members and their messages, alternating, in queue order. */
   all(): ReadonlyArray<unknown> {
     return [...this.front.toReversed(), ...this.back.slice(this.first)]
   }

@@ -14,7 +14,7 @@ import { tagOf } from "./Refused.ts"
 import { type Time, Timers } from "./Timers.ts"
 import type { Part, Taken } from "../supervision/Observation.ts"
 
-/** Number of newest messages that an actor remembers for inspection. */
+/** Number of handled messages that an actor keeps for inspection: the newest ones. */
 const NEWEST = 8
 
 const nameIn = (state: unknown): string | undefined =>
@@ -22,7 +22,7 @@ const nameIn = (state: unknown): string | undefined =>
     ? state.state
     : undefined
 
-/** Null: the actor is no state machine, and its field `now` does not contain the state of one. */
+/** Returns the name of the machine state, from the actor's state or its field `now`; null: neither has one. */
 const stateOf = (state: unknown): string | null =>
   nameIn(state) ??
   (typeof state === "object" && state !== null && "now" in state ? nameIn(state.now) : undefined) ??
@@ -62,7 +62,7 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
   ahead: S
   /** The committed state: all its runes are durable. */
   state: S
-  /** Number of messages that are queued, postponed, or handled but not durable yet. */
+  /** Number of the actor's messages that are queued, postponed, or handled but not durable yet. */
   waiting = 0
   postponed: Array<unknown> | undefined = undefined
   isRemoved = false
@@ -87,7 +87,7 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
   /** Records a message before `decide` handles it. `at`: ms since the epoch. */
   took(message: unknown, at: number): void {
     const one = { at, message: tagOf(message) }
-    // a one-element literal, because pushing to an empty array allocates capacity for 17 entries
+    // start with a one-element literal, because pushing to an empty array allocates capacity for 17 entries
     if (this.newest === undefined) this.newest = [one]
     else this.newest[this.taken % NEWEST] = one
     this.taken += 1
@@ -183,13 +183,13 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     this.beside?.activities.leave()
   }
 
-  /** Undefined: all activities of the actor have ended. */
+  /** The actor's activities; undefined if all of them have ended. */
   get leftover(): Activities | undefined {
     const activities = this.beside?.activities
     return activities === undefined || activities.isOver ? undefined : activities
   }
 
-  /** Takes over the activities of a removed actor with the same name, because some of them have not ended yet. */
+  /** Takes over those activities of a removed actor with the same name that have not ended yet. */
   takeOver(activities: Activities): void {
     activities.handTo(this)
     this.beside = { timers: new Timers(this, this.scope.system), activities }

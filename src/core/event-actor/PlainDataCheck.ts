@@ -1,6 +1,6 @@
 /**
  * PlainDataCheck: checks in tests that states are immutable plain data. It freezes each state deeply. If a state is not
- * plain data, an error names the field that is not.
+ * plain data, the error names the field that is at fault.
  */
 import { isDeepStrictEqual } from "node:util"
 

@@ -19,7 +19,7 @@ export class Rollback {
   private unit: ScopeCommit | undefined = undefined
   private error: unknown = undefined
 
-  /** Adds an undone macrostep. `id`: its last eventId or, if it has no runes, the eventId for which it waited. */
+  /** Adds an undone macrostep. `id`: its last eventId or, if it has no runes, the eventId that it waited for. */
   add(unit: ScopeCommit, id: number): void {
     unit.takeBack()
     if (unit.item instanceof Ask) unit.item.isStepped = false
@@ -35,7 +35,7 @@ export class Rollback {
     return this.unit && { member: this.unit.member, item: this.unit.item, error: this.error }
   }
 
-  /** The messages as pairs of member and message, oldest first, without the culprit. */
+  /** The messages as members and messages, alternating, oldest first, without the culprit. */
   get mail(): ReadonlyArray<unknown> {
     return this.units
       .toSorted(([a], [b]) => a - b)

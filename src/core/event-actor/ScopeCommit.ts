@@ -21,7 +21,7 @@ export class Touched {
   }
 }
 
-/** A tell to another scope, or a tell to be handled later, with the rune that caused it. */
+/** A tell that leaves the macrostep (to another scope, or to be handled later), with the rune that caused it. */
 export interface Leaving {
   readonly tell: Tell
   readonly cause: Cause | null
@@ -32,9 +32,9 @@ export interface Kept {
   readonly mail: Mail
 }
 
-/** A message between siblings that came too early and is kept. */
+/** A message between siblings that came too early and was postponed. */
 export interface Postponed extends Kept {
-  /** The actor's state when the message was handled. */
+  /** The state of the receiving actor when it postponed the message. */
   readonly state: unknown
 }
 
@@ -62,11 +62,13 @@ export class ScopeCommit implements Unit {
   settles: Array<NonNullable<Following<never>["settles"]>[number] & { readonly member: Member }> | undefined = undefined
   outbox: Array<Leaving> | undefined = undefined
   sent: Array<Mail> | undefined = undefined
-  /** Mail of the outbox whose receivers no longer exist. */
+  /** Mail in the outbox whose receivers no longer exist. */
   lost: Array<Kept> | undefined = undefined
   kept: Array<Postponed> | undefined = undefined
   acts: Array<Act> | undefined = undefined
-  /** Set if the macrostep was refused and writes nothing. `why` decides how a tell is treated. */
+  /**
+   * Set if the macrostep was refused and writes no runes. `why` decides whether a tell is discarded or dead-lettered.
+   */
   refused: unknown = undefined
   why: "stale" | "illegal" | "refused" = "refused"
   /** The eventId that must be durable before the macrostep is completed and answered. */
@@ -87,7 +89,7 @@ export class ScopeCommit implements Unit {
     this.why = why
   }
 
-  /** `text`: the payload as the log stores it. */
+  /** Adds a rune. `text`: the payload as the log stores it. */
   add(rune: Rune, text: string): void {
     const isFirst = this.runes.length === 0
     this.runes = added(isFirst ? undefined : (this.runes as Array<Rune>), rune)
@@ -101,7 +103,7 @@ export class ScopeCommit implements Unit {
     member.ahead = after
   }
 
-  /** Restores the states from before the macrostep, and discards all its results except the refusal. */
+  /** Restores the states that the actors had before the macrostep, and discards all its results except the refusal. */
   drop(): void {
     for (const { before, member } of this.touched ?? []) member.ahead = before
     this.runes = NONE
@@ -116,7 +118,7 @@ export class ScopeCommit implements Unit {
   /** Marks all mail of this macrostep as void, because the macrostep is undone. */
   takeBack(): void {
     for (const mail of this.sent ?? []) mail.isGone = true
-    // the kept messages will be sent again when the macrostep runs again
+    // postponed messages between siblings are sent again when the macrostep runs again
     for (const { mail } of this.kept ?? []) mail.isGone = true
   }
 }

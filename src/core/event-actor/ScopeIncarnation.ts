@@ -2,10 +2,10 @@
  * ScopeIncarnation: a commit scope from one start to its end; the handle that its supervisor uses.
  *
  * Guarantees: the incarnation becomes a fiber only when the scope first runs an activity, or an action that is an
- * Effect. Everything that it runs is then a fiber that it owns. Interrupting the incarnation ends all of these fibers,
- * and the supervisor receives its Exit. A scope that never ran such work has no fiber. Each observer is notified of the
- * end once. If a fiber ignores its interruption, the incarnation is abandoned and a warning is logged. The next
- * incarnation then begins although that fiber may still run.
+ * Effect. From then on, everything that it runs is a fiber that it owns. Interrupting the incarnation ends all of these
+ * fibers, and the supervisor receives its Exit. A scope that never ran such work has no fiber. Each observer is
+ * notified of the end once. If a fiber ignores its interruption, the incarnation is abandoned and a warning is logged.
+ * The next incarnation then begins although that fiber may still run.
  */
 import { Context, Effect, Exit, Fiber, References, Scope } from "effect"
 import type { ChildHandle, ExitObserver, Hold } from "../supervision/Child.ts"
@@ -14,7 +14,7 @@ import { type Ask, Asking, Performing } from "./Mail.ts"
 
 export interface Incarnate {
   readonly id: string
-  /** Called when the supervisor wants the incarnation to end. */
+  /** Called when the supervisor asks the incarnation to end. */
   stopped(incarnation: ScopeIncarnation): void
   fiberEnded(incarnation: ScopeIncarnation, exit: Exit.Exit<void, unknown>): void
   readonly parts: ReadonlyArray<Part>
@@ -29,7 +29,7 @@ export class ScopeIncarnation implements ChildHandle {
   private observer: ExitObserver | undefined = undefined
   /** The supervisor's request: keep running, end, or end immediately even if work is unfinished ("kill"). */
   wanted: "life" | "end" | "kill" = "life"
-  /** The reported exit; undefined until the end was reported. */
+  /** The exit that was reported; undefined until the end has been reported. */
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
 
   constructor(of: Incarnate, by: Hold) {
@@ -58,7 +58,7 @@ export class ScopeIncarnation implements ChildHandle {
     return life.fork(effect, life.context)
   }
 
-  /** `ask`: the put-off ask that the action will answer, if any. */
+  /** Performs an action as a fiber. `ask`: the deferred ask that the action will answer, if any. */
   perform(effect: Effect.Effect<void, unknown>, ask: Ask | undefined): Fiber.Fiber<void, unknown> {
     const life = this.begin()
     life.acting ??= Context.add(life.context, Performing, true)
@@ -76,13 +76,13 @@ export class ScopeIncarnation implements ChildHandle {
     return this.life
   }
 
-  /** Interrupts and awaits the fibers. If it is called several times, the first exit counts. */
+  /** Interrupts the fibers and waits for their end. If this is called several times, the first exit counts. */
   finish(exit: Exit.Exit<void, unknown>): void {
     this.ending ??= exit
     this.life?.end(this.ending)
   }
 
-  /** Whether all fibers of the incarnation have ended. */
+  /** True if all fibers of the incarnation have ended. */
   get isQuiet(): boolean {
     return this.life === undefined || this.life.fiber.pollUnsafe() !== undefined
   }
@@ -98,7 +98,7 @@ export class ScopeIncarnation implements ChildHandle {
   }
 }
 
-/** An observer that calls two observers, so that a second observer does not replace the first. */
+/** An observer that calls two other observers, so that the second does not replace the first. */
 class Both implements ExitObserver {
   private readonly first: ExitObserver
   private readonly second: ExitObserver
@@ -114,7 +114,7 @@ class Both implements ExitObserver {
   }
 }
 
-/** The fiber of an incarnation, and the fibers of activities and actions that it owns. */
+/** The fiber of an incarnation, and the fibers of its activities and actions, which it owns. */
 class Life {
   readonly context: Context.Context<never>
   readonly fiber: Fiber.Fiber<void, unknown>

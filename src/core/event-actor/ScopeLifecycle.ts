@@ -24,13 +24,15 @@ import { Closed, ending, restarts } from "../supervision/Restart.ts"
 import type { System } from "./ActorSystem.ts"
 import { ScopeIncarnation } from "./ScopeIncarnation.ts"
 
-/** Maximum time in ms for which mail waits while a scope is down. */
+/** Maximum time in ms for which mail waits while its scope is down. */
 export const DOWN_AT_MOST = 10_000
 
-/** A constant, because a duration given as text would be parsed at each start and each end. */
+/**
+ * Default grace period. A constant, because a duration given as a string would be parsed at each start and each end.
+ */
 const GRACE = Duration.seconds(5)
 
-/** A scope can have only one supervisor. */
+/** Error: the scope already has a supervisor. A scope can have only one. */
 export class ScopeTaken extends Schema.TaggedError<ScopeTaken>()("ScopeTaken", {
   scope: Schema.String,
   message: Schema.String,
@@ -63,8 +65,8 @@ export interface ScopeOptions {
 }
 
 /**
- * Type of a scope's start function, which creates no fiber. If the actors need services, the type requires a supervisor
- * that provides them.
+ * Type of the function that starts a scope without creating a fiber. If the actors need services, the type requires a
+ * supervisor that provides them.
  */
 export type ScopeStart<R> = [R] extends [never] ? (by: Hold) => ChildHandle | Ignore : ChildSpec<R>["start"]
 
@@ -77,7 +79,7 @@ export abstract class ScopeLifecycle<R> {
   status: Status = "unstarted"
   incarnation: ScopeIncarnation | undefined = undefined
   private isClosing = false
-  /** Cancels the timer: of the grace period while the scope is stopping, of waiting mail while it is down. */
+  /** Cancels the current timer: the grace period while the scope is stopping, or the timeout of waiting mail. */
   private alarm: (() => void) | undefined = undefined
 
   constructor(system: System, { id, restart = "permanent", shutdown = GRACE, stream }: ScopeOptions) {
@@ -94,9 +96,9 @@ export abstract class ScopeLifecycle<R> {
   /** Fails all waiting asks, because the scope stays down or was not started in time. */
   protected abstract failAsks(reason: "unstarted" | "stopped"): void
   protected abstract giveUpMail(reason: "restarting" | "stopped"): void
-  /** Whether macrosteps of the scope are not durable yet. */
+  /** Returns true if some macrosteps of the scope are not durable yet. */
   protected abstract get isOnTheWay(): boolean
-  /** Whether mail is waiting, or senders are waiting for room in a mailbox. */
+  /** Returns true if mail is waiting, or if senders are waiting for room in a mailbox. */
   protected abstract get hasMail(): boolean
 
   abstract get parts(): ReadonlyArray<Part>
@@ -105,12 +107,12 @@ export abstract class ScopeLifecycle<R> {
     return this.status === "running"
   }
 
-  /** Whether the scope accepts mail. */
+  /** True if the scope accepts mail. */
   get isOpen(): boolean {
     return this.status !== "gone" && this.status !== "closed" && !this.isClosing
   }
 
-  /** Why mail is not handled now: the reason in the error of an ask. */
+  /** The reason why mail is not handled now, used in the error of an ask. */
   protected get downReason(): "restarting" | "stopped" {
     return this.status === "restarting" ? "restarting" : "stopped"
   }
@@ -119,7 +121,7 @@ export abstract class ScopeLifecycle<R> {
     return this.begin as ScopeStart<R>
   }
 
-  /** Creates no fiber. The actors start with their committed states, and the waiting mail is handled. */
+  /** Starts the scope, without a fiber. The actors start with their committed states and handle the waiting mail. */
   private begin(by: Hold): ChildHandle | Ignore {
     if (this.isClosing) return ignore
     const before = this.incarnation
@@ -153,7 +155,7 @@ export abstract class ScopeLifecycle<R> {
     else this.endIfQuiet()
   }
 
-  /** Called when the incarnation's fiber has ended, on request or because it was interrupted. */
+  /** Called when the incarnation's fiber has ended, either on request or because it was interrupted. */
   fiberEnded(incarnation: ScopeIncarnation, exit: Exit.Exit<void, unknown>): void {
     if (incarnation !== this.incarnation) return incarnation.report()
     if (this.status === "running") this.finish(exit)
@@ -161,21 +163,21 @@ export abstract class ScopeLifecycle<R> {
     else incarnation.report()
   }
 
-  /** If it is called several times, the first exit counts. */
+  /** Begins to end the incarnation. If this is called several times, the first exit counts. */
   protected finish(exit: Exit.Exit<void, unknown>): void {
     const incarnation = this.incarnation!
     this.status = "stopping"
     this.leave()
     incarnation.finish(exit)
     this.endIfQuiet()
-    // the supervisor did not request this end, so it does not measure the grace period
+    // the supervisor did not request this end, so the scope itself must enforce the grace period
     if (this.isEnding(incarnation) && incarnation.wanted === "life" && this.shutdown !== "infinity") {
       const grace = this.shutdown === "brutal" ? 0 : Duration.toMillis(Duration.fromInputUnsafe(this.shutdown))
       this.alarm = this.system.after(grace, () => this.abandon(incarnation))
     }
   }
 
-  /** False: the scope was restarted in the meantime. */
+  /** True if this incarnation is still ending; false if the scope was restarted in the meantime. */
   private isEnding(incarnation: ScopeIncarnation): boolean {
     return this.status === "stopping" && this.incarnation === incarnation
   }
@@ -201,7 +203,7 @@ export abstract class ScopeLifecycle<R> {
     if (incarnation.wanted !== "kill" && (this.isOnTheWay || !incarnation.isQuiet)) return
     this.beDown(incarnation)
     if (incarnation.isQuiet) incarnation.report()
-    // if the supervisor has restarted the scope during `report`, `wait` does nothing
+    // has no effect if the supervisor has restarted the scope during `report`
     this.wait()
   }
 
@@ -213,11 +215,11 @@ export abstract class ScopeLifecycle<R> {
     const comesBack = !isAsked && end !== undefined && restarts[restart][ending(end)]
     this.status = comesBack ? "restarting" : "stopped"
     if (!comesBack) this.failAsks("stopped")
-    // the scope ended normally and will not be restarted
+    // the scope ended normally, and will not be restarted
     if (!comesBack && !isAsked) this.beGone()
   }
 
-  /** Starts the time limit for waiting mail while the scope is down. */
+  /** Starts the timeout for waiting mail, if the scope is down and mail is waiting. */
   protected wait(): void {
     const { status } = this
     if (status !== "unstarted" && status !== "restarting" && status !== "stopped") return
@@ -237,7 +239,7 @@ export abstract class ScopeLifecycle<R> {
     this.status = "gone"
   }
 
-  /** Permanent: the scope stops, its mail is dead-lettered, its asks fail, and it is never restarted. */
+  /** Closes the scope permanently: it stops, its mail is dead-lettered, its asks fail, and it is never restarted. */
   close(): void {
     if (this.isClosing) return
     this.isClosing = true

@@ -2,17 +2,17 @@
  * SenderQueue: the senders that wait for room in full mailboxes.
  *
  * Guarantees: when a mailbox has room, the sender that has waited longest is admitted. A sender that sends again goes
- * to the end of the queue. An interrupted sender leaves the queue. Each sender is called once, and learns whether its
- * message was accepted.
+ * to the end of the queue. An interrupted sender leaves the queue. Each sender is notified once, and the notification
+ * says whether its message was accepted.
  */
 
 export interface Waiter {
   readonly item: unknown
-  /** Called when the wait ends. `ok`: whether the mailbox has accepted the message. */
+  /** Called when the wait ends. `ok` is true if the mailbox has accepted the message. */
   readonly taken: (ok: boolean) => void
 }
 
-/** `M`: the type of the actors that own the mailboxes. */
+/** Type parameter `M`: the actors that own the mailboxes. */
 export class SenderQueue<M> {
   private readonly lines = new Map<M, Array<Waiter>>()
 
@@ -24,7 +24,7 @@ export class SenderQueue<M> {
     return [...this.lines.keys()]
   }
 
-  /** The returned function ends the wait. */
+  /** Adds a sender to the end of the queue. The returned function ends its wait. */
   wait(member: M, waiter: Waiter): () => void {
     const known = this.lines.get(member)
     if (known === undefined) this.lines.set(member, [waiter])
@@ -49,7 +49,7 @@ export class SenderQueue<M> {
     if (line.length === 0) this.lines.delete(member)
   }
 
-  /** Ends the waits of all senders to the actors for which `isOne` is true. Their messages are not accepted. */
+  /** Ends the waits of all senders to the actors for which `isOne` is true. Their messages count as not accepted. */
   refuse(isOne: (member: M) => boolean): void {
     for (const member of this.members) {
       if (!isOne(member)) continue

@@ -2,8 +2,8 @@
  * StateDiagram: generates the documentation of a state machine from its table: a Mermaid diagram, the transition table,
  * timeouts, enter activities and rune kinds.
  *
- * Transitions are grouped to keep the result readable. A pair of states has one arrow, and equal cells share one row. A
- * branch list that many states share is drawn as a choice.
+ * Transitions are grouped to keep the result readable. The diagram has one arrow for each pair of states. In the
+ * tables, equal cells share one row. A branch list that many states share is drawn as a choice.
  */
 import type { Payload } from "../event-log/Rune.ts"
 import { type AnyMachine, branchesOf, type Cell, edges } from "./StateMachine.ts"
@@ -29,10 +29,10 @@ const group = <A>(items: Iterable<A>, key: (item: A) => string): ReadonlyArray<r
 
 const unique = (names: Iterable<string>): ReadonlyArray<string> => [...new Set(names)]
 
-/** Minimum number of states that share a branch list for which the diagram draws the list as a choice. */
+/** Minimum number of states that must share a branch list so that the diagram draws the list as a choice. */
 const SHARED = 3
 
-/** Returns the branch lists that many states of a machine share, with their names in the diagram. */
+/** Returns the branch lists that several states of a machine share, each with its name in the diagram. */
 const choicesOf = (machine: AnyMachine): ReadonlyMap<unknown, string> => {
   const users = new Map<unknown, Set<string>>()
   for (const [state, row] of Object.entries(tableOf(machine))) {
@@ -89,7 +89,7 @@ export const mermaid = (machine: AnyMachine): string => {
 
 const code = (names: ReadonlyArray<string>): string => names.map((name) => `\`${name}\``).join(", ")
 
-/** Lists states by name. If almost all states are included, lists the missing states instead. */
+/** Lists states by name. If almost all states are meant, writes "every state except" and lists the few others. */
 const named = (states: ReadonlyArray<string>, all: ReadonlyArray<string>): string => {
   if (states.length === all.length) return "every state"
   const others = all.filter((state) => !states.includes(state))
@@ -115,7 +115,7 @@ const usesOf = (machine: AnyMachine): ReadonlyArray<Use> =>
     Object.entries(row).map(([event, cell]) => ({ state, event, cell }))
   )
 
-/** Groups equal cells by their events and states. Events with the same states share a row. */
+/** Groups equal cells by their events and states. Events that are accepted in the same states share a row. */
 const rowsOf = (uses: ReadonlyArray<Use>) =>
   group(uses, (use) => JSON.stringify(use.cell)).flatMap((alike) => {
     const byEvent = group(alike, (use) => use.event)
@@ -182,7 +182,7 @@ export const refusals = (machine: AnyMachine): string => {
   )
 }
 
-/** Lists events by name. If most events are included, lists the missing events instead. */
+/** Lists events by name. If most events are meant, writes "every event except" and lists the others. */
 const most = (events: ReadonlyArray<string>, all: ReadonlyArray<string>): string => {
   const others = all.filter((event) => !events.includes(event))
   if (others.length === 0) return "every event"
@@ -208,7 +208,7 @@ const activities = (machine: AnyMachine): string | undefined => {
   return rows.length === 0 ? undefined : markdown(["State", "Enter activity"], rows)
 }
 
-/** Lists the states that the machine leaves immediately: the rune that enters the state also leaves it. */
+/** Lists the states that the machine leaves immediately: the rune that enters such a state also leaves it. */
 const passing = (machine: AnyMachine, initial: unknown): string | undefined => {
   const states = Object.entries(machine.passing ?? {}) as ReadonlyArray<
     [string, ((data: unknown) => { readonly _tag: string }) | undefined]
@@ -220,8 +220,8 @@ const passing = (machine: AnyMachine, initial: unknown): string | undefined => {
 }
 
 /**
- * Lists the payload fields of each rune kind. The machine computes them from its initial data and each event that
- * writes a rune of this kind.
+ * Lists the payload fields of each rune kind. The list is found by computing the payload from the machine's initial
+ * data, for each event that writes a rune of this kind.
  */
 const kindsOf = (machine: AnyMachine, kinds: ReadonlyArray<string>, initial: unknown): string => {
   const all = edges(machine)

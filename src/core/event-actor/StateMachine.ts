@@ -10,21 +10,21 @@ import type { Payload, Rune } from "../event-log/Rune.ts"
 export type Tagged = { readonly _tag: string }
 
 export type Refusal =
-  /** The event came too early: it is kept until the state changes. */
+  /** The event came too early: it is postponed until the state changes. */
   | "postpone"
   /** The event came too late: it is discarded, counted, and logged at debug level. */
   | "stale"
   /** The sender has a bug: an ask is refused, and a tell is dead-lettered. */
   | "illegal"
 
-/** Guards and actions are given by name, not as functions, so that the table can be printed. */
+/** A branch of a cell. Guards and actions are given by name, not as functions, so that the table can be printed. */
 export interface Branch<S, G, A, K> {
   readonly to: S
   readonly when?: G
   readonly act?: ReadonlyArray<A>
   /** The kind of the rune that this transition appends. Default: the machine's `rune`. */
   readonly rune?: K
-  /** Set for a transition to the same state that restarts the state's enter activity. */
+  /** Set for a transition to the same state that must restart the state's enter activity. */
   readonly reenter?: true
 }
 
@@ -51,8 +51,8 @@ export interface StateSpec<T, V> {
 }
 
 /**
- * The timeout of a state: its duration, and the event that it sends when it ends. It is computed again after every
- * event, because the data can change the deadline.
+ * The timeout of a state: its duration, and the event that it sends when it ends. The timeout is computed again after
+ * every event, because an event can change the data and with it the deadline.
  */
 export interface Timer<E, D> {
   /** Duration in ms from `at`, the time at which the state was entered (ms since the epoch). Infinity: no timeout. */
@@ -74,15 +74,18 @@ export interface Machine<
   readonly name: string
   readonly initial: NoInfer<S>
   readonly final: ReadonlyArray<NoInfer<S>>
-  /** Default kind of the machine's runes; a branch can name another. */
+  /** Default kind of the machine's runes. A branch can name another kind. */
   readonly rune: K
-  /** Whether an event is outdated, for example from an older run: it is then stale in every state. */
+  /** Returns true if the event is outdated, for example from an older run. Such an event is stale in every state. */
   readonly fenced?: (data: D, event: E) => boolean
   readonly guards: { readonly [g in G]: (data: D, event: E) => boolean }
   readonly updates: { readonly [u in U]: (data: D, event: E) => D }
   readonly actions: { readonly [a in A["_tag"]]: (data: D, event: E) => Extract<A, { _tag: a }> }
   readonly timers: { readonly [t in T]: Timer<E, D> }
-  /** States that the machine leaves in the rune that enters them, by the event returned here. */
+  /**
+   * States that the machine leaves within the rune that enters them, each with a function that returns the leaving
+   * event.
+   */
   readonly passing?: { readonly [s in S]?: (data: D) => E }
   /** Computes the payload fields of each rune kind, in addition to the whole event. */
   readonly fields: { readonly [k in K]?: (data: D, event: E) => Payload }
@@ -94,7 +97,7 @@ export interface Machine<
   }
 }
 
-/** A machine of any type, for code that only reads tables. */
+/** A machine of any type, for code that only reads machine tables. */
 // oxlint-disable-next-line no-explicit-any
 export type AnyMachine = Machine<any, any, any, any, any, any, any, any, any>
 
@@ -164,7 +167,7 @@ const refused = {
   illegal: { _tag: "Refused", why: "illegal" }
 } as const
 
-/** Returns the branches of a cell in the order in which they are tried. Empty if the cell is a refusal. */
+/** Returns the branches of a cell in the order in which they are tried; an empty list if the cell is a refusal. */
 export const branchesOf = <S, G, U, A, K>(cell: Cell<S, G, U, A, K>): ReadonlyArray<Branch<S, G, A, K>> =>
   typeof cell === "string" ? [] : "to" in cell.then ? [cell.then as Branch<S, G, A, K>] : cell.then
 
@@ -208,7 +211,7 @@ export const step = <S extends string, E extends Tagged, D, A extends Tagged>(
   return passes === undefined ? moved : through(machine, moved, passes(next))
 }
 
-/** Leaves a state in which the machine does not stay (`passing`), by the given event. */
+/** Leaves a state in which the machine does not stay (`passing`), using the given event. */
 const through = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   moved: Went<S, D, A>,
@@ -225,7 +228,7 @@ export interface Snapshot<S, D> {
   readonly data: D
   /** eventId of the rune that entered the state; 0: the machine has no rune yet. */
   readonly entered: number
-  /** Sequence number, in its stream, of the rune that entered the state. */
+  /** Sequence number in its stream of the rune that entered the state. */
   readonly seq: number
   /** When the state was entered, in ms since the epoch. */
   readonly at: number
@@ -239,14 +242,14 @@ export interface Moved {
   readonly payload: Payload
 }
 
-/** Applies one of the machine's own runes. Throws if the machine refuses its event: the log is damaged. */
+/** Applies one of the machine's own runes. Throws if the machine refuses its event, because the log is then damaged. */
 export const evolve = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   snapshot: Snapshot<S, D>,
   rune: Moved
 ): Snapshot<S, D> => evolveBy(machine, snapshot, rune.payload["event"] as E, rune)
 
-/** `rune` records the event: it is the machine's own rune, or a rune that the machine joined. */
+/** Applies an event. `rune` records the event: it is the machine's own rune, or a sibling's rune that it joined. */
 export const evolveBy = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   snapshot: Snapshot<S, D>,
@@ -260,11 +263,11 @@ export const evolveBy = <S extends string, E extends Tagged, D, A extends Tagged
   )
 }
 
-/** For a rune whose `moves` names this machine although it does not concern the machine: the log is damaged. */
+/** Error for a rune whose `moves` names this machine although the rune does not concern it. The log is then damaged. */
 export const notJoined = ({ name }: { readonly name: string }, { eventId, kind }: Pick<Rune, "eventId" | "kind">) =>
   new Error(`${name}: rune ${eventId} (${kind}) does not concern this machine: the log does not fold`)
 
-/** The last argument: the rune that records the transition. */
+/** Returns the snapshot after a transition. The last argument is the rune that records the transition. */
 export const advance = <S, D, A>(
   before: Snapshot<S, D>,
   moved: Went<S, D, A>,

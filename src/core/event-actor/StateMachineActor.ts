@@ -1,11 +1,11 @@
 /**
  * StateMachineActor: makes an event-sourced actor from the table of a state machine. Each transition writes one rune
- * that contains the whole event. If the machine joins the rune of a sibling, it writes no rune of its own, and derives
- * its event from that rune.
+ * that contains the whole event. If the machine joins a rune of a sibling, it derives its event from that rune, and
+ * writes no rune of its own.
  *
- * Guarantees: the actor's state is the fold of the runes that name it, as their actor or in `moves`. The table defines
- * the timeout and the enter activity of each state. The key of the activity is the eventId of the rune that entered the
- * state.
+ * Guarantees: the actor's state is the fold of all runes that name the actor, either as their actor or in `moves`. The
+ * table defines the timeout and the enter activity of each state. The key of the activity is the eventId of the rune
+ * that entered the state.
  */
 import type { Effect, Scope } from "effect"
 import type { Rune } from "../event-log/Rune.ts"
@@ -24,17 +24,17 @@ import {
 import { refused } from "./Refused.ts"
 import { advance, evolve, evolveBy, type Machine, notJoined, type Snapshot, step, type Tagged } from "./StateMachine.ts"
 
-/** A transition, passed to `follow`. */
+/** A transition of the machine, passed to `follow`. */
 export interface Moved<S, E, D> {
   readonly before: Snapshot<S, D>
   readonly after: Snapshot<S, D>
   readonly event: E
   readonly context: Context
-  /** The sibling's rune if the machine joined a rune; otherwise undefined. */
+  /** The sibling's rune, if the machine joined one; otherwise undefined. */
   readonly joined: Rune | undefined
 }
 
-/** The consequences of a transition in addition to those in the table. */
+/** Consequences of a transition in addition to the actions in the table. */
 export interface Follow<X> extends Following<X> {
   /** Names of siblings whose state the same rune can change. Each of them joins the rune. */
   readonly moves?: ReadonlyArray<string>
@@ -44,13 +44,13 @@ export interface Parts<S extends string, E extends Tagged, D, A extends Tagged, 
   readonly machine: Machine<S, E, D, A>
   /** The machine's data before its first rune. */
   readonly data: D
-  /** Returns what a transition causes, in addition to the actions in the table. */
+  /** Returns the consequences of a transition in addition to the actions in the table. */
   readonly follow?: (move: Moved<S, E, D>) => Follow<X> | Refuse<F> | undefined
-  /** Derives an event from a sibling's rune; undefined: the rune does not concern this machine. Pure. */
+  /** Derives an event from a sibling's rune; returns undefined if the rune does not concern this machine. Pure. */
   readonly joins?: (rune: Rune, state: Snapshot<S, D>) => E | undefined
   /** Performs the actions of the table and of `follow`, after the macrostep is committed. */
   readonly perform?: (action: A | X, acting: Acting<Snapshot<S, D>, E, F>) => Effect.Effect<void, unknown, R> | void
-  /** Runs an enter activity of the table. */
+  /** Runs an enter activity of the machine's table. */
   readonly run?: (
     activity: Activity,
     acting: Acting<Snapshot<S, D>, E, F>
@@ -76,7 +76,7 @@ export interface Move<S, D, A> {
   readonly actions: ReadonlyArray<A>
 }
 
-/** `index`: number of runes before this rune in the same decision. */
+/** Applies an event and creates its rune. `index`: number of runes before this rune in the same decision. */
 export const move = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   before: Snapshot<S, D>,
@@ -94,7 +94,7 @@ export const move = <S extends string, E extends Tagged, D, A extends Tagged>(
   }
 }
 
-/** Applies an event that was derived from a sibling's rune. Unlike `move`, it creates no rune. */
+/** Applies an event that was derived from a sibling's rune. Unlike `move`, this creates no rune. */
 export const joined = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   before: Snapshot<S, D>,

@@ -2,10 +2,11 @@
  * Timers: starts and cancels the timers of one actor, as its committed state requires.
  *
  * Guarantees: a timer uses the monotonic clock, even across a restart of the scope, so changes of the wall clock do not
- * affect it. It counts from the time at which the state was entered. After a restart of the process, the elapsed time
- * is computed from the wall clock, and the timer never waits longer than its full duration. A timer fires once for each
- * deadline. Its message is void if the actor's newest state, which may not be durable yet, no longer has the timer. The
- * handler of the message reads a time that is not before the deadline. A timer uses a fiber only while it waits.
+ * affect it. The duration counts from the time at which the state was entered. After a restart of the process, the
+ * elapsed time is computed from the wall clock, and the timer never waits longer than its full duration. A timer fires
+ * once for each deadline. Its message is void if the actor's newest state, which may not be durable yet, no longer has
+ * the timer. The handler of the message reads a time that is not before the deadline. A timer uses a fiber only while
+ * it waits.
  */
 import type { Timer } from "./EventSourcedActor.ts"
 import { Due } from "./Mail.ts"
@@ -13,7 +14,7 @@ import { Due } from "./Mail.ts"
 export interface Time {
   readonly clock: { readonly currentTimeMillisUnsafe: () => number }
   readonly monotonic: () => number
-  /** The returned function cancels the timer. */
+  /** Calls the task when the time is over. The returned function cancels the timer. */
   after(ms: number, task: () => void): () => void
 }
 
@@ -82,7 +83,7 @@ export class Timers {
     this.arm(timer, entry)
   }
 
-  /** Converts to the monotonic clock, by another timer with the same start or, if there is none, by the wall clock. */
+  /** Converts a start time to the monotonic clock, by another timer with the same start or else by the wall clock. */
   private beganAt(since: number): number {
     for (const entry of this.entries?.values() ?? []) if (entry.since === since) return entry.began
     const { clock, monotonic } = this.time

@@ -1,23 +1,23 @@
 /**
- * TurnScheduler: decides which scope runs next. Scopes that have mail run in turn (round robin), each for a limited
- * time, not for a limited number of messages. After `PASS` ms the event loop runs. Therefore sockets and timers wait at
- * most `PASS` ms plus the time of one step.
+ * TurnScheduler: decides which scope runs next. Scopes that have mail run one after another (round robin). Each runs
+ * for a limited time, whatever the number of messages. After `PASS` ms the event loop runs. Therefore sockets and
+ * timers wait at most `PASS` ms plus the time of one step.
  */
 import type { EventLoopShape } from "./EventLoop.ts"
 
 export interface Turn {
   /**
-   * Handles messages until the time `until` (compare with the event loop's `now`), or until none is left. Returns true
-   * if it needs another turn.
+   * Handles messages until the time `until` (on the clock of the event loop's `now`), or until none is left. Returns
+   * true if the scope needs another turn.
    */
   turn(until: number): boolean
 }
 
-/** Time in ms after which another scope runs. */
+/** Time slice of a scope, in ms. After it, another scope runs. */
 export const SLICE = 0.5
-/** Time in ms after which the event loop runs. */
+/** Time in ms for which scopes run before the event loop gets a turn. */
 export const PASS = 4
-/** Number of used entries at the front of the queue from which on they are freed. */
+/** Minimum number of used entries at the front of the queue that are freed together. */
 const COMPACT_FROM = 1_024
 
 export class TurnScheduler {
@@ -42,7 +42,7 @@ export class TurnScheduler {
     if (!this.isBusy) this.plan()
   }
 
-  /** Runs the task as a separate turn. Turns that it causes are queued, so that they do not interrupt it. */
+  /** Runs the task as a separate turn. Turns that the task causes are queued, so that they do not interrupt it. */
   alone(task: () => void): void {
     if (this.isBusy) return task()
     this.isBusy = true

@@ -1,10 +1,10 @@
 /**
  * Backoff: computes the delay before the next attempt, and when to stop retrying.
  *
- * A policy becomes an Effect Schedule: `min([exponential(base, factor), spaced(cap)])`, with jitter if the policy sets
- * it. `waits` is for retries whose state is only in memory. `schedule` is for durable retries; it ends when one of two
- * error counters reaches its limit. For durable retries, `delay` computes a single step n of the Schedule. Therefore a
- * restart of the program neither resets nor repeats a delay. `delay` is pure.
+ * A policy is converted to an Effect Schedule: `min([exponential(base, factor), spaced(cap)])`, with jitter if the
+ * policy has it. `waits` is for retries whose state is only in memory. `schedule` is for durable retries; it ends when
+ * one of two error counters reaches its limit. For durable retries, `delay` computes only step n of the Schedule.
+ * Therefore a restart of the program neither resets nor repeats a delay. `delay` is pure.
  */
 import { Duration, Effect, Option, Pull, Schedule } from "effect"
 
@@ -15,7 +15,7 @@ export interface Policy {
   /** Upper limit of each delay, in ms. */
   readonly cap: number
   /**
-   * Maximum part of a delay by which jitter shortens the delay, from 0 to 1. Jitter prevents many agents from retrying
+   * Maximum fraction of a delay that jitter subtracts from it, from 0 to 1. Jitter prevents many agents from retrying
    * at the same time.
    */
   readonly jitter: number
@@ -30,7 +30,7 @@ export interface Counters {
   readonly consecutiveErrors: number
   readonly totalErrors: number
   /**
-   * Number of failures for the computation of the delay, used if it is greater than `consecutiveErrors`. It has no
+   * Number of failures from which the delay is computed, if it is greater than `consecutiveErrors`. This number has no
    * limit and never ends the retries.
    */
   readonly failures?: number
@@ -44,7 +44,7 @@ export const constant = (wait: Duration.Input): Policy => {
   return { base: millis, factor: 1, cap: millis, jitter: 0 }
 }
 
-/** Whether one of the error counters has reached its limit. */
+/** Returns true if one of the error counters has reached its limit. */
 export const exhausted = (limits: Limits, counters: Counters): boolean =>
   counters.consecutiveErrors >= limits.maxConsecutiveErrors || counters.totalErrors >= limits.maxTotalErrors
 
@@ -59,7 +59,7 @@ const chance = (key: string): number => {
   return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32
 }
 
-/** Returns the endless schedule of a policy's delays. `key`: the jitter is computed from it. */
+/** Returns the endless schedule of a policy's delays. The jitter is computed from `key`. */
 export const waits = (policy: Policy, key = ""): Schedule.Schedule<Duration.Duration> => {
   const capped = Schedule.min([Schedule.exponential(policy.base, policy.factor), Schedule.spaced(policy.cap)])
   if (policy.jitter === 0) return capped
@@ -68,14 +68,14 @@ export const waits = (policy: Policy, key = ""): Schedule.Schedule<Duration.Dura
   )
 }
 
-/** Returns the delays of `waits`, until one of the counters that are passed as input reaches its limit. */
+/** Returns the schedule of `waits`, but ends it when one of the error counters passed as input reaches its limit. */
 export const schedule = (policy: Policy, limits: Limits, key = ""): Schedule.Schedule<Duration.Duration, Counters> =>
   waits(policy, key).pipe(
     Schedule.setInputType<Counters>(),
     Schedule.while(({ input }) => !exhausted(limits, input))
   )
 
-/** Returns the schedule as it is after `steps` steps. */
+/** Returns the rest of a schedule after its first `steps` steps. */
 export const resumed = <Output, Input>(
   schedule: Schedule.Schedule<Output, Input>,
   steps: number
@@ -91,7 +91,7 @@ export const resumed = <Output, Input>(
     })
   )
 
-/** Delay in ms before the next attempt. Undefined: a counter has reached its limit. */
+/** Delay in ms before the next attempt; undefined if a counter has reached its limit. */
 export const delay = (policy: Policy, limits: Limits, counters: Counters, key = ""): number | undefined => {
   // if the cap is 0, every delay is 0, and the schedule is not needed
   if (policy.cap === 0) return exhausted(limits, counters) ? undefined : 0
@@ -99,11 +99,11 @@ export const delay = (policy: Policy, limits: Limits, counters: Counters, key = 
   return nextOf(resumed(schedule(policy, limits, key), Math.max(0, n - 1)), counters)
 }
 
-/** Returns the policy's delay in ms before the `n`-th retry. The first retry is number 1. */
+/** Returns the policy's delay in ms before the `n`-th retry; the first retry is number 1. */
 export const wait = (policy: Policy, n: number): number =>
   nextOf(resumed(waits(policy), Math.max(0, n - 1)), undefined) ?? 0
 
-/** First delay in ms; undefined: the schedule has ended. The schedule must not depend on the clock. */
+/** First delay of a schedule in ms; undefined if the schedule has ended. The schedule must not depend on the clock. */
 const nextOf = <Input>(schedule: Schedule.Schedule<unknown, Input>, input: Input): number | undefined =>
   Schedule.toStep(schedule).pipe(
     Effect.flatMap((step) => step(0, input)),

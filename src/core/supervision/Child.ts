@@ -1,16 +1,16 @@
 /**
  * Child: the interface between a supervisor and its children.
  *
- * A child is an object that can be asked to stop and that reports its end. Usually it is a fiber. It can also be
- * another supervisor, or an actor that has a fiber only while it has work.
+ * A child is an object that can be asked to stop, and that reports when it has ended. Usually it is a fiber. It can
+ * also be another supervisor, or an actor that has a fiber only while it has work.
  *
- * Guarantees of a child: it reports its end exactly once to each observer, whatever the reason of the end. An
- * `exclusive` child reports its end only when none of its code is running any more.
+ * Guarantees of a child: it reports its end exactly once to each observer, however it ends. An `exclusive` child
+ * reports its end only when none of its code is running any more.
  */
 import type { Context, Duration, Effect, Exit, Scope } from "effect"
 import type { Inspection } from "./Observation.ts"
 
-/** Implemented by the supervisor's record of the child (`Incarnation`). */
+/** Receives the exit of a child. Implemented by the supervisor's record of the child (`Incarnation`). */
 export interface ExitObserver {
   childExited(exit: Exit.Exit<unknown, unknown>): void
 }
@@ -21,7 +21,7 @@ export interface ExitObserver {
  */
 export interface Hold {
   readonly supervisor: string
-  /** The supervisor's Effect context. All its children share this object. */
+  /** The supervisor's Effect context, an object that all its children share. */
   readonly context: Context.Context<never>
   /** True: the incarnation has ended, and its resources are released. */
   readonly isOver: boolean
@@ -54,9 +54,11 @@ export interface ChildHandle {
    * false. The next incarnation then starts although the old one may still be running.
    */
   readonly exclusive?: boolean
-  /** Must change nothing and must not wait. */
+  /** Describes the child for a snapshot. The method must change nothing and must not wait. */
   inspect?(): Inspection
-  /** Claim of the supervisor that runs this handle; only it sets the claim. Meanwhile, others refuse the handle. */
+  /**
+   * Claim of the supervisor that runs this handle; only it sets the claim. Other supervisors then refuse the handle.
+   */
   supervisedBy?: Hold | undefined
 }
 
@@ -64,13 +66,13 @@ export interface ChildHandle {
 export const ignore: unique symbol = Symbol.for("agentd/supervision/Child/ignore")
 export type Ignore = typeof ignore
 
-/** Result of a start: an Effect that runs in a fiber until the child ends, a handle, or `ignore`. */
+/** Result of a start: a handle, `ignore`, or an Effect that runs in a fiber until the child ends. */
 export type Started<R = never> = Effect.Effect<unknown, unknown, R> | ChildHandle | Ignore
 
 export type RestartType = "permanent" | "transient" | "temporary"
 
 export interface ChildSpec<R = never> {
-  /** Unique within its supervisor. */
+  /** Id of the child, unique within its supervisor. */
   readonly id: string
   /**
    * Starts the child, like OTP's `init`. The supervisor waits for the start. Resources belong to the child's Scope,
@@ -81,17 +83,17 @@ export interface ChildSpec<R = never> {
    * crash, without a fiber. If the function throws, the start has failed.
    */
   readonly start: Effect.Effect<Started<R>, unknown, R | Scope.Scope> | ((by: Hold) => ChildHandle | Ignore)
-  /** Default: `permanent`. */
+  /** When the child is restarted. Default: `permanent`. */
   readonly restart?: RestartType
   /** Grace period between the request to stop and the kill. Default: 5 s for a worker, `infinity` for a supervisor. */
   readonly shutdown?: Duration.Input | "infinity" | "brutal"
-  /** Default: `worker`. */
+  /** Kind of child. Default: `worker`. */
   readonly type?: "worker" | "supervisor"
   /**
-   * True: if the child ends without a request of the supervisor, its end counts for `autoShutdown`. Only transient and
-   * temporary children can be significant.
+   * True: if the child ends although the supervisor did not stop it, its end counts for `autoShutdown`. Only transient
+   * and temporary children can be significant.
    */
   readonly significant?: boolean
-  /** Timeout of `start`; a start that exceeds it has failed. Default: 30 s for a worker, none for a supervisor. */
+  /** Timeout of `start`. A start that exceeds it has failed. Default: 30 s for a worker, none for a supervisor. */
   readonly initTimeout?: Duration.Input
 }

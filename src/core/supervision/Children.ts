@@ -3,9 +3,9 @@
  * made by the supervisor.
  *
  * Guarantees: the table is in start order. A start takes at most `initTimeout`, and a stop takes at most the grace
- * period. If a child ignores its kill, it is abandoned: this is traced and logged, and an exclusive child is
- * remembered. A handle that is running under another supervisor is refused. The table waits for one thing at a time,
- * because its supervisor handles one message at a time.
+ * period. If a child ignores its kill, it is abandoned: this is traced and logged, and an exclusive child is recorded.
+ * A handle that is running under another supervisor is refused. The table waits for one thing at a time, because its
+ * supervisor handles one message at a time.
  */
 import { Cause, Clock, type Context, Duration, Effect, Exit } from "effect"
 import { type ChildHandle, type ChildSpec, type Hold, ignore } from "./Child.ts"
@@ -21,14 +21,14 @@ import {
 import { AlreadySupervised, StartFailed, StartTimeout } from "./SupervisorError.ts"
 import type { TraceEvent } from "./SupervisorTrace.ts"
 
-/** Number of scheduler turns for which a killed child is awaited, so that its synchronous finalizers can finish. */
+/** Number of scheduler turns to wait for the end of a killed child, so that its synchronous finalizers can finish. */
 const killTurns = 8
 
-/** The supervisor of the children. */
+/** The supervisor that owns the children. */
 export interface Listener<R> {
   readonly name: string
   readonly context: Context.Context<R>
-  /** Called when a child has ended without a request of the supervisor. */
+  /** Called when a child has ended although the supervisor did not stop it. */
   exited(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
   record(event: TraceEvent): void
 }
@@ -65,19 +65,19 @@ export class Children<R> implements Owner<R> {
     this.wake()
   }
 
-  /** Checks again the condition for which `until` is waiting. */
+  /** Makes `until` check its condition again. */
   wake(): void {
     this.waiting?.()
   }
 
-  /** Registers a child's specification without starting the child. */
+  /** Adds a child's specification to the table without starting the child. */
   setDown(spec: ChildSpec<R>): Incarnation<R> {
     const child = new Incarnation(this, spec)
     this.byId.set(spec.id, child)
     return child
   }
 
-  /** Returns the abandoned incarnation that must end before this exclusive child can start again; undefined: none. */
+  /** Returns the abandoned incarnation that must end before this exclusive child can start; undefined: none. */
   leftBehind(spec: ChildSpec<R>): Hold | undefined {
     const own = this.left.get(spec.id)
     if (own !== undefined) return own
@@ -86,8 +86,8 @@ export class Children<R> implements Owner<R> {
   }
 
   /**
-   * Waits until the abandoned incarnation of a child has ended, for at most `initTimeout`. The default for `wait` uses
-   * `until`, so that a stop of the supervisor ends the wait.
+   * Waits until the abandoned incarnation of a child has ended, for at most `initTimeout`. By default, it waits by
+   * calling `until`, so that a stop of the supervisor ends the wait.
    */
   awaitLeft(
     spec: ChildSpec<R>,
@@ -109,7 +109,7 @@ export class Children<R> implements Owner<R> {
     })
   }
 
-  /** Starts a child whose `start` is a function. When the function returns, the start is complete. */
+  /** Starts a child whose `start` is a function. The start is complete when the function returns. */
   startDirect(spec: ChildSpec<R>, begin: DirectStart): ChildHandle | undefined | StartFailed {
     const refused = this.heldElsewhere(spec, spec)
     if (refused !== undefined) return refused
@@ -142,10 +142,10 @@ export class Children<R> implements Owner<R> {
     })
   }
 
-  /** Returns an error if the handle already runs, under another supervisor or as another child of this one. */
+  /** Returns an error if the handle is already running under another supervisor, or as another child of this one. */
   private heldElsewhere(spec: ChildSpec<R>, handle: unknown): StartFailed | undefined {
     if (!isHandle(handle) || handle.supervisedBy === undefined || handle.supervisedBy.isOver) return undefined
-    // a handle that is not exclusive can be started again while its abandoned incarnation is still running
+    // if a handle is not exclusive, it can be started again while its abandoned incarnation is still running
     if (handle.supervisedBy.isAbandoned && handle.exclusive !== true) return undefined
     const refusal = { supervisor: this.name, child: spec.id }
     const cause = new AlreadySupervised({ ...refusal, by: handle.supervisedBy.supervisor })
@@ -222,7 +222,7 @@ export class Children<R> implements Owner<R> {
   private ask(child: Incarnation<R>): void {
     child.status = "stopping"
     if (child.exit !== undefined) {
-      // the child ended before this request, so its `Exited` message in the mailbox is now stale
+      // the child ended before the supervisor stopped it, so its `Exited` message in the mailbox is now stale
       return this.listener.record({ _tag: "Stopped", child: child.id, exit: child.exit })
     }
     const how = this.killed || child.grace === "brutal" ? "kill" : "shutdown"

@@ -13,9 +13,9 @@ import type { Options } from "./SupervisorOptions.ts"
 import type { TraceEvent } from "./SupervisorTrace.ts"
 
 export interface DynamicSupervisor {
-  /** Specification of this supervisor, for its parent. */
+  /** The specification with which a parent supervisor can start this supervisor. */
   readonly child: ChildSpec
-  /** Starts the child if the supervisor is running. An existing child with the same id is stopped and replaced. */
+  /** Starts the child, if the supervisor is running. An existing child with the same id is stopped and replaced. */
   readonly add: (spec: ChildSpec) => Effect.Effect<void>
   /** Stops a child and deletes its specification. Returns when the child has ended. */
   readonly remove: (id: string) => Effect.Effect<void>
@@ -26,12 +26,12 @@ export const make = (options: Omit<Options, "children">): DynamicSupervisor => {
   let supervisor: Supervisor.Supervisor | undefined
 
   const stop = (alive: Supervisor.Supervisor, id: string): Effect.Effect<void> =>
-    // errors are ignored, because a supervisor that has just ended has already stopped the child
+    // ignore errors, because a supervisor that has just ended has already stopped the child
     Effect.ignore(Effect.andThen(alive.terminateChild(id), alive.deleteChild(id)))
 
   const startIn = (alive: Supervisor.Supervisor, spec: ChildSpec): Effect.Effect<void> =>
     alive.startChild(spec).pipe(
-      // the supervisor has ended: its next start will start the child from the list
+      // the supervisor has ended; its next start will start the child, which is in the list
       Effect.catchTag("SupervisorEnded", () => Effect.void),
       Effect.catch((error) => Effect.logError(`${options.name}: ${spec.id} could not be started`, error)),
       Effect.asVoid
@@ -43,7 +43,7 @@ export const make = (options: Omit<Options, "children">): DynamicSupervisor => {
       return !known || supervisor === undefined ? Effect.void : stop(supervisor, id)
     })
 
-  /** Applies the additions and removals that happened while the supervisor was starting. */
+  /** Applies the additions and removals of children that happened while the supervisor was starting. */
   const catchUp = (made: Supervisor.Supervisor, begun: ReadonlyArray<ChildSpec>): Effect.Effect<void> =>
     Effect.suspend(() => {
       supervisor = made

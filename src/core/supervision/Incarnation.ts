@@ -4,10 +4,10 @@
  * Each restart creates a new Incarnation. Therefore a message about an old incarnation is never mistaken for a message
  * about the new one.
  *
- * Guarantees: its owner is called once, when the child has ended and its Scope is closed. After a cancelled start, only
- * code that ignores its interruption can still be running, and that is reported. While the incarnation has not ended,
- * no other supervisor can run the same handle. An idle child costs this object, its handle and an empty Scope; if its
- * start is a function, it has no Scope.
+ * Guarantees: the supervisor is called once, when the child has ended and its Scope is closed. After a cancelled start,
+ * only code that ignores its interruption can still be running, and that is reported. While the incarnation has not
+ * ended, no other supervisor can run the same handle. An idle child costs this object, its handle and an empty Scope;
+ * if its start is a function, it has no Scope.
  */
 import { Cause, Context, Duration, Effect, Exit, type Fiber, Predicate, Scope } from "effect"
 import { type ChildHandle, type ChildSpec, type ExitObserver, type Hold, ignore } from "./Child.ts"
@@ -25,15 +25,15 @@ export type Status =
   /** The child ignored its kill, and the supervisor no longer waits for it. */
   | "abandoned"
 
-/** The parts of a supervisor that an incarnation uses. */
+/** The part of a supervisor that an incarnation uses. */
 export interface Owner<R> {
   readonly name: string
   readonly context: Context.Context<R>
-  /** The child's status tells whether it was asked to stop. */
+  /** Called when the child has ended. The child's status tells whether the supervisor had stopped it. */
   ended(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
 }
 
-/** Gets one outcome, which does not change. After `interrupt`, the outcome can only be a failure. */
+/** A start in progress. Its one outcome never changes. After `interrupt`, the outcome can only be a failure. */
 export interface Starting {
   readonly outcome: () => Outcome | undefined
   readonly interrupt: () => void
@@ -49,14 +49,14 @@ export type DirectStart = (by: Hold) => ChildHandle | typeof ignore
 export const initTimeoutOf = ({ initTimeout, type }: Pick<ChildSpec, "initTimeout" | "type">): Duration.Duration =>
   Duration.fromInputUnsafe(initTimeout ?? (type === "supervisor" ? Duration.infinity : "30 seconds"))
 
-/** The default handle: a fiber that runs the Effect returned by `start`. */
+/** The handle of a child whose `start` returned an Effect: the fiber that runs this Effect. */
 class FiberHandle implements ChildHandle {
   supervisedBy: Hold | undefined = undefined
   private readonly fiber: Fiber.Fiber<unknown, unknown>
   constructor(fiber: Fiber.Fiber<unknown, unknown>) {
     this.fiber = fiber
   }
-  /** A fiber cannot be killed, so both requests interrupt it. */
+  /** Requests the end of the fiber. A fiber cannot be killed, so both requests interrupt it. */
   stop(_how: "shutdown" | "kill"): void {
     this.fiber.interruptUnsafe()
   }
@@ -115,8 +115,8 @@ export class Incarnation<R> implements ExitObserver, Hold {
   }
 
   /**
-   * Runs the start in its own fiber. If the start returns an Effect (a loop), it continues in the same fiber. `settled`
-   * is called when the outcome is known.
+   * Runs the start in its own fiber. If the start returns an Effect (a loop), the same fiber then runs that Effect.
+   * `settled` is called when the outcome is known.
    */
   begin(start: Exclude<ChildSpec<R>["start"], DirectStart>, settled: () => void): Starting {
     const scope = Scope.makeUnsafe()
@@ -150,7 +150,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
     }
   }
 
-  /** From now on, the owner is called when the child ends. */
+  /** Marks the child as running. From now on, the supervisor is called when the child ends. */
   run(handle: ChildHandle): void {
     this.status = "running"
     this.handle = handle
@@ -192,7 +192,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
     })
   }
 
-  /** Closes the Scope of a start whose handle is refused. The handle itself is not stopped. */
+  /** Closes the Scope of a start whose handle was refused. The handle itself is not stopped. */
   discard(): void {
     this.close(Exit.interrupt(), () => undefined)
   }

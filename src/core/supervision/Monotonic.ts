@@ -1,6 +1,6 @@
 /**
  * Monotonic: time for delays and timeouts that changes of the wall clock do not affect. The values have no fixed zero
- * point: compare them only with each other, and never store them.
+ * point, so only compare them with each other, and never store them.
  */
 import { Clock, Effect } from "effect"
 

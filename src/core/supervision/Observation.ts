@@ -8,12 +8,12 @@
 export const MAX_SHOWN = 1_000
 
 export interface Crash {
-  /** Ms since the epoch. */
+  /** When the snapshot was taken, in ms since the epoch. */
   readonly at: number
   readonly message: string
 }
 
-/** Counted since the supervisor was started. */
+/** Restarts and last crash of a child since its supervisor was started. */
 export interface History {
   readonly restarts: number
   readonly crash: Crash | undefined
@@ -26,10 +26,10 @@ export type Inspection =
       readonly children: ReadonlyArray<Observed>
       readonly count: number
     }
-  /** A child that consists of actors, described as plain data. */
+  /** A child that consists of actors. The actors are described as plain data. */
   | { readonly _tag: "Parts"; readonly parts: ReadonlyArray<Part> }
 
-/** Description of an actor that belongs to a child. */
+/** Description of one of the actors of a child. */
 export interface Part {
   readonly address: string
   /** Name of the actor's state; null: the state has no name. */
@@ -41,7 +41,7 @@ export interface Part {
 }
 
 export interface Taken {
-  /** Ms since the epoch. */
+  /** When the actor handled the message, in ms since the epoch. */
   readonly at: number
   readonly message: string
 }
@@ -55,6 +55,6 @@ export interface Observed {
   readonly restart: string
   readonly restarts: number
   readonly crash: Crash | undefined
-  /** Undefined: the child is not running, or cannot be inspected. */
+  /** Description of the child's content; undefined: the child is not running, or cannot be inspected. */
   readonly inside: Inspection | undefined
 }

@@ -1,7 +1,7 @@
 /**
  * Restart: the three decisions of a supervisor about restarts, as pure functions.
  *
- * A table (`restarts`) says after which kind of end a child is restarted. A sliding time window (`addRestart`,
+ * The table `restarts` says after which kinds of end a child is restarted. A sliding time window (`addRestart`,
  * `exceeded`) says when there were too many restarts. `waitBefore` says how long a child that fails repeatedly waits
  * before its next start.
  */
@@ -26,7 +26,7 @@ export class Shutdown extends Schema.TaggedError<Shutdown>()("Shutdown", { reaso
 }
 
 /**
- * Error with which a child ends when its owner has closed it permanently. The child is never restarted, whatever its
+ * Error with which a child ends because its owner has closed it permanently. The child is never restarted, whatever its
  * restart type. The end does not count as a restart, and the supervisor deletes the child's specification.
  */
 export class Closed extends Schema.TaggedError<Closed>()("Closed", { reason: Schema.String }) {
@@ -35,7 +35,7 @@ export class Closed extends Schema.TaggedError<Closed>()("Closed", { reason: Sch
   }
 }
 
-/** The only classification of exits. */
+/** Classifies how a child ended. All code that classifies exits uses this function. */
 export const ending = (exit: Exit.Exit<unknown, unknown>): Ending => {
   if (Exit.isSuccess(exit)) return "normal"
   const { reasons } = exit.cause
@@ -64,9 +64,9 @@ export type Window = ReadonlyArray<Counted>
 export const emptyWindow: Window = []
 
 /**
- * Adds a restart to the window and removes those that are older than `period` (in nanoseconds). A restart exactly
- * `period` ago still counts. Times are compared in nanoseconds; OTP compares whole seconds. The result has at most
- * `intensity` + 1 entries.
+ * Adds a restart to the window and removes those that are older than `period` (in nanoseconds). A restart that happened
+ * exactly `period` ago still counts. Times are compared in nanoseconds; OTP compares whole seconds. The result has at
+ * most `intensity` + 1 entries.
  */
 export const addRestart = (window: Window, restart: Counted, period: bigint, intensity: number): Window => {
   const since = restart.at - period
@@ -87,9 +87,9 @@ export const restartsOf = (window: Window, child: string): number => {
 
 /**
  * Returns the time in ms for which a restarted child waits before its start. As in OTP, a child's first restart is
- * immediate. Later restarts wait as the policy says, but at most the period divided by `intensity` + 1. Therefore the
- * waits of `intensity` restarts fit into the period. A child that always fails immediately exceeds the allowed number
- * of restarts.
+ * immediate. Later restarts wait for the policy's delay, but at most for the period divided by `intensity` + 1.
+ * Therefore the waits of `intensity` restarts fit into the period, and a child that always fails immediately still
+ * exceeds the allowed number of restarts.
  */
 export const waitBefore = (
   window: Window,

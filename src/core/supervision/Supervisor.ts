@@ -3,11 +3,11 @@
  * not help, the supervisor ends itself. The rules are those of OTP.
  *
  * Guarantees: a supervisor handles one message at a time, in order of arrival. Therefore no caller sees a restart that
- * is only partly done. A failed restart is retried after the messages that are already waiting, so that a stop is not
- * delayed. A child that was stopped, or that its owner closed, never counts as crashed. If the grace period is finite,
- * no child can block a stop: a child that does not end is abandoned, and the trace records this. If the abandoned child
- * is exclusive, its next incarnation waits for its end. A handle can run under only one supervisor at a time: another
- * supervisor refuses it with a typed error.
+ * is only partly complete. A failed restart is retried after the messages that are already waiting, so that a stop is
+ * not delayed. A child that was stopped, or that its owner closed, never counts as crashed. If the grace period is
+ * finite, no child can block a stop: a child that does not end is abandoned, and the trace records this. If the
+ * abandoned child is exclusive, its next incarnation starts only after its end. A handle can run under only one
+ * supervisor at a time: another supervisor refuses it with a typed error.
  *
  * A child that fails again within the period waits before its next start (`backoff`). During the wait its status is
  * `restarting`, and the supervisor handles all calls. `terminateChild`, `stop` and a restart caused by a sibling's
@@ -48,7 +48,7 @@ export interface ChildCounts {
   readonly workers: number
 }
 
-/** Why a supervisor ended, and the child that was the reason; undefined: no child. */
+/** The reason why a supervisor ended, and the child that caused the end; undefined: no child caused it. */
 export interface Ended {
   readonly reason: EndReason
   readonly child: string | undefined
@@ -71,31 +71,34 @@ export type DeleteChildError = Refused.NotFound | Refused.Running | Refused.Rest
 
 export interface Supervisor<R = never> extends ChildHandle {
   readonly name: string
-  /** Undefined: the start returned `ignore`. If the start fails, the specification is not kept. */
+  /** Starts a new child. Undefined: its start returned `ignore`. If the start fails, the specification is not kept. */
   startChild(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartChildError | Refused.SupervisorEnded>
-  /** Also ends restart attempts. Keeps the specification, except of a temporary child or in a dynamic supervisor. */
+  /**
+   * Stops a child or ends its restart attempts. Keeps its specification, unless it is temporary or the supervisor
+   * dynamic.
+   */
   terminateChild(id: string): Effect.Effect<void, Refused.NotFound | Refused.SupervisorEnded>
   /** Starts a child that is not running. If the start fails, the failure is neither counted nor retried. */
   restartChild(id: string): Effect.Effect<ChildHandle | undefined, RestartChildError | Refused.SupervisorEnded>
   /** Deletes the specification of a child that is not running. */
   deleteChild(id: string): Effect.Effect<void, DeleteChildError | Refused.SupervisorEnded>
   childSpec(id: string): Effect.Effect<ChildSpec<R>, Refused.NotFound | Refused.SupervisorEnded>
-  /** In start order. */
+  /** The children, in start order. */
   readonly whichChildren: Effect.Effect<ReadonlyArray<ChildInfo>, Refused.SupervisorEnded>
   readonly countChildren: Effect.Effect<ChildCounts, Refused.SupervisorEnded>
   inspect(): Inspection & { readonly _tag: "Supervisor" }
   /** The newest trace events, oldest first. */
   readonly trace: Effect.Effect<ReadonlyArray<TraceEvent>>
   readonly ended: Effect.Effect<Ended>
-  /** Waits for the end of the supervisor, and ends in the same way: with an interruption, or with its defect. */
+  /** Waits for the end of the supervisor, and then ends in the same way: with an interruption or with its defect. */
   readonly join: Effect.Effect<never>
 }
 
 type Message<R> =
   | { readonly _tag: "Exited"; readonly child: Incarnation<R>; readonly exit: Exit.Exit<unknown, unknown> }
-  /** The start of a child failed. The retry counts as another restart. */
+  /** The start of a child failed. Its retry counts as another restart. */
   | { readonly _tag: "Retry"; readonly child: Incarnation<R> }
-  /** The wait before a restart is over: the backoff is over, or the abandoned incarnation has ended. */
+  /** The wait before a restart is over: the backoff has ended, or the abandoned incarnation has ended. */
   | { readonly _tag: "GoOn"; readonly child: Incarnation<R> }
   | { readonly _tag: "Call"; readonly run: Effect.Effect<void>; readonly refuse: () => void }
   | { readonly _tag: "Stop" }
@@ -112,10 +115,10 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   private readonly clock: Clock.Clock
   private readonly children: Children<R> = new Children<R>(this)
   private readonly ring: TraceRing
-  /** By child id, for children that have crashed or were restarted. */
+  /** Restarts and last crash of each child that has crashed or was restarted, by child id. */
   private readonly histories = new Map<string, History>()
   private window: Window = emptyWindow
-  /** Fibers of children in backoff, by child id. */
+  /** Fibers that wait for the end of a child's backoff, by child id. */
   private readonly waits = new Map<string, Fiber.Fiber<void>>()
   private mailbox: Array<Message<R>> = []
   private draining = false
@@ -190,7 +193,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     if (!this.draining) this.wake()
   }
 
-  /** Starts handling the mailbox in the next turn, so that the code that posted the message can continue first. */
+  /** Handles the mailbox in the next turn, so that the code that posted the message can continue first. */
   private wake(): void {
     this.draining = true
     this.run(Effect.andThen(Effect.yieldNow, this.drain()))
@@ -246,7 +249,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     })
   }
 
-  // these functions return an Effect only if work is left that takes time
+  // these functions return an Effect only if work that takes time is left
 
   private childEnded(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> | undefined {
     const stale = this.children.byId.get(child.id) !== child || child.status !== "running"
@@ -314,7 +317,9 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return wait === 0 ? this.comeBack(spec) : this.takeDown(spec, () => this.startLater(spec, wait))
   }
 
-  /** Restarts a child as the strategy says: stops the affected siblings, then starts the child and them again. */
+  /**
+   * Restarts a child as the strategy requires: stops the affected siblings, then starts the child and these siblings.
+   */
   private comeBack(spec: ChildSpec<R>): Effect.Effect<void> | undefined {
     return this.takeDown(spec, (affected) =>
       this.startAgain(
@@ -336,7 +341,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return Effect.flatMap(this.children.stop(affected.toReversed()), () => goOn() ?? Effect.void)
   }
 
-  /** The children that the strategy restarts together with this child, which is included; in start order. */
+  /** The children that the strategy restarts if this child ends, including this child, in start order. */
   private affectedBy(id: string): ReadonlyArray<Incarnation<R>> {
     const { byId } = this.children
     if (this.settings.strategy === "one_for_all") return [...byId.values()]
@@ -348,7 +353,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return child === undefined ? [] : [child]
   }
 
-  /** In order. If a start fails, that child becomes `restarting`, and the children after it are not started. */
+  /** Starts children in order. If a start fails, that child becomes `restarting`, and later ones are not started. */
   private startAgain(specs: ReadonlyArray<ChildSpec<R>>, from = 0): Effect.Effect<void> | undefined {
     for (let at = from; at < specs.length; at++) {
       const spec = specs[at]!
@@ -373,13 +378,13 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return child
   }
 
-  /** Retries the start of a child after the messages that are already in the mailbox. */
+  /** Retries the start of a child, after the supervisor has handled the messages that are already in its mailbox. */
   private tryAgain(spec: ChildSpec<R>, failed: Refused.StartFailed): undefined {
     this.log(Effect.logWarning(`${failed.message}; trying again`))
     this.post({ _tag: "Retry", child: this.setRestarting(spec) })
   }
 
-  /** `wait`: in ms. */
+  /** Starts a child after a wait of `wait` ms. */
   private startLater(spec: ChildSpec<R>, wait: number): undefined {
     const child = this.setRestarting(spec)
     const waited = Effect.andThen(
@@ -389,7 +394,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     this.waits.set(spec.id, Effect.runForkWith(this.context)(waited))
   }
 
-  /** Starts a child when its abandoned incarnation has ended. */
+  /** Starts a child as soon as its abandoned incarnation has ended. */
   private startAfter(spec: ChildSpec<R>, left: Hold): undefined {
     const child = this.setRestarting(spec)
     this.record({ _tag: "AwaitsEnd", child: spec.id })
@@ -410,7 +415,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     })
   }
 
-  /** Handles the specification of a child whose start returned `ignore`: kept or deleted, as in `release`. */
+  /** Keeps or deletes the specification of a child whose start returned `ignore`, by the same rules as `release`. */
   private stayDown(spec: ChildSpec<R>): void {
     if (this.forgets(spec)) this.children.byId.delete(spec.id)
     else this.children.setDown(spec)
@@ -455,7 +460,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     })
   }
 
-  /** Starts the initial children. If one start fails, all children are stopped. */
+  /** Starts the initial children. If one start fails, stops all children. */
   startAll(specs: ReadonlyArray<ChildSpec<R>>): Effect.Effect<void, Refused.StartFailed> {
     const first = Effect.gen({ self: this }, function* () {
       for (const spec of specs) yield* Effect.andThen(this.children.awaitLeft(spec), this.startOrIgnore(spec))
@@ -473,7 +478,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
         const admitted = this.call(() => this.admit(spec))
         return isLeft ? Effect.andThen(this.whenFree(spec), admitted) : admitted
       }
-      // no message is waiting and the start takes no time, so the caller's fiber starts the child
+      // no message is waiting and the start takes no time, so start the child on the caller's fiber
       const refusal = this.refusal(spec)
       if (refusal !== undefined) return Effect.fail(refusal)
       this.draining = true
@@ -594,7 +599,9 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     }
   }
 
-  /** Counts restarts and stores the last crash of a child. Deletes the data of children that no longer exist. */
+  /**
+   * Counts the restarts and records the last crash of a child. Deletes the records of children that no longer exist.
+   */
   private remember(event: TraceEvent): void {
     if (event._tag !== "Restarting" && !(event._tag === "Exited" && event.ending === "abnormal")) return
     const { crash, restarts } = this.histories.get(event.child) ?? { restarts: 0, crash: undefined }
@@ -622,7 +629,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   }
 }
 
-/** Returns the `AlreadySupervised` error if it is the cause of the failed start; otherwise the `StartFailed`. */
+/** Returns the `AlreadySupervised` error if it caused the failed start; otherwise the `StartFailed` error itself. */
 const named = (failed: Refused.StartFailed): Refused.StartFailed | Refused.AlreadySupervised =>
   failed.cause instanceof Refused.AlreadySupervised ? failed.cause : failed
 

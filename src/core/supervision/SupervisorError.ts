@@ -16,7 +16,7 @@ export class AlreadyPresent extends Schema.TaggedError<AlreadyPresent>()("Alread
   }
 }
 
-/** Only a child that is not running can be restarted (`restartChild`) or deleted (`deleteChild`). */
+/** The child is running. Only a child that is not running can be restarted or deleted. */
 export class Running extends Schema.TaggedError<Running>()("Running", refused) {
   override get message() {
     return `${this.supervisor}: child ${this.child} is running; terminate it first`
@@ -35,7 +35,7 @@ export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", refused
   }
 }
 
-/** The supervisor is dynamic and keeps no specification after a child's end, so it cannot restart or delete it. */
+/** The supervisor is dynamic: it keeps no specification of a child that has ended, to restart or delete. */
 export class SimpleOneForOne extends Schema.TaggedError<SimpleOneForOne>()("SimpleOneForOne", refused) {
   override get message() {
     return `${this.supervisor} is dynamic and has no specification of ${this.child}; start a new child instead`
@@ -51,7 +51,7 @@ export class TooManyChildren extends Schema.TaggedError<TooManyChildren>()("TooM
   }
 }
 
-/** A handle can run under only one supervisor at a time. */
+/** The handle is already running under another supervisor. A handle can run under only one supervisor at a time. */
 export class AlreadySupervised extends Schema.TaggedError<AlreadySupervised>()("AlreadySupervised", {
   ...refused,
   by: Schema.String
@@ -93,7 +93,7 @@ export class InvalidSpec extends Schema.TaggedError<InvalidSpec>()("InvalidSpec"
   }
 }
 
-/** OTP's `noproc`. */
+/** The supervisor has ended (`noproc` in OTP). */
 export class SupervisorEnded extends Schema.TaggedError<SupervisorEnded>()("SupervisorEnded", {
   supervisor: Schema.String,
   reason: Schema.String

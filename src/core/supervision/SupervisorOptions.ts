@@ -10,11 +10,13 @@ export type Strategy =
   | "one_for_one"
   /** All other children are stopped, and then all children are started again. */
   | "one_for_all"
-  /** The children that were started after the ended child are stopped; then it and they are started again. */
+  /**
+   * The children that were started after the ended child are stopped; then the ended child and they are started again.
+   */
   | "rest_for_one"
   /**
-   * For children that are added and removed often (OTP's simple_one_for_one). When a child ends, its specification is
-   * deleted. When the supervisor ends, all children are stopped in parallel.
+   * For children that are added and removed often (`simple_one_for_one` in OTP). When a child ends, its specification
+   * is deleted. When the supervisor ends, all children are stopped in parallel.
    */
   | "dynamic"
 
@@ -22,26 +24,26 @@ export type AutoShutdown = "never" | "any_significant" | "all_significant"
 
 export interface Options<R = never> {
   readonly name: string
-  /** Default: `one_for_one`. */
+  /** Restart strategy. Default: `one_for_one`. */
   readonly strategy?: Strategy
   /** Maximum number of restarts within `period`. One more restart ends the supervisor. Default: 1. */
   readonly intensity?: number
   /** Length of the sliding time window in which restarts are counted. Default: 5 s. */
   readonly period?: Duration.Input
   /**
-   * Delay before the second and each later restart of a child within `period`. Each child waits separately; only the
-   * siblings that were stopped with the child wait with it. Default: 20 ms, doubling up to 2 s. `none`: restart
+   * Delay before the second and each later restart of a child within `period`. Each child has its own delay; siblings
+   * that were stopped together with the child wait until it starts. Default: 20 ms, doubling up to 2 s. `none`: restart
    * immediately, as OTP does.
    */
   readonly backoff?: Backoff.Policy | "none"
-  /** Whether the end of any or all significant children ends the supervisor. Default: `never`. */
+  /** Whether the supervisor ends itself when any, or all, of its significant children have ended. Default: `never`. */
   readonly autoShutdown?: AutoShutdown
   /**
-   * Children that are started, in this order, before `make` returns. If a start fails, the other children are stopped
-   * and `make` fails.
+   * Initial children. They are started, in this order, before `make` returns. If a start fails, the other children are
+   * stopped and `make` fails.
    */
   readonly children?: ReadonlyArray<ChildSpec<R>>
-  /** Default: 100,000. */
+  /** Maximum number of children. Default: 100,000. */
   readonly maxChildren?: number
   /** Maximum number of trace events in memory. Default: 64. */
   readonly traceCapacity?: number
@@ -49,7 +51,7 @@ export interface Options<R = never> {
   readonly onTrace?: (event: TraceEvent, supervisor: string) => void
 }
 
-/** The options with all defaults applied. `period` is in nanoseconds. */
+/** The options, with defaults for those that were omitted. `period` is in nanoseconds. */
 export interface Settings {
   readonly strategy: Strategy
   readonly intensity: number
@@ -99,7 +101,7 @@ export const settings = <R>(options: Options<R>): Settings | InvalidSpec => {
   return { strategy, intensity, period: nanos.value, backoff, autoShutdown, maxChildren }
 }
 
-/** Returns the error in a child's specification; undefined: the specification is valid. */
+/** Returns the error in a child's specification; undefined if the specification is valid. */
 export const problemOf = <R>(child: ChildSpec<R>, autoShutdown: AutoShutdown): string | undefined => {
   const { restart = "permanent", shutdown, type = "worker" } = child
   if (typeof child.id !== "string" || child.id === "") return "a child needs an id"

@@ -10,9 +10,9 @@ import type { Ending } from "./Restart.ts"
 export type EndReason =
   /** The parent asked the supervisor to stop, or its Scope was closed. */
   | "stopped"
-  /** The number of restarts exceeded the option `intensity`. */
+  /** More restarts happened within the period than the option `intensity` allows. */
   | "escalated"
-  /** The significant children have ended: one of them or all, as the option `autoShutdown` says. */
+  /** The significant children have ended: any or all of them, depending on the option `autoShutdown`. */
   | "auto_shutdown"
   /** A child failed to start during the start of the supervisor. */
   | "failed_to_start"
@@ -23,24 +23,26 @@ export type TraceEvent =
   | { readonly _tag: "Started"; readonly child: string }
   | { readonly _tag: "Ignored"; readonly child: string }
   | { readonly _tag: "StartFailed"; readonly child: string; readonly cause: Cause.Cause<unknown> }
-  /** A child ended although the supervisor had not asked it to stop. */
+  /** A child ended although the supervisor had not stopped it. */
   | {
       readonly _tag: "Exited"
       readonly child: string
       readonly ending: Ending
       readonly exit: Exit.Exit<unknown, unknown>
     }
-  /** `attempt`: number of restarts within the current period. `wait`: delay before the start, in ms. */
+  /**
+   * A child restarts. `attempt`: number of restarts within the current period. `wait`: delay in ms before the start.
+   */
   | { readonly _tag: "Restarting"; readonly child: string; readonly attempt: number; readonly wait: number }
-  /** The start of an exclusive child waits until its abandoned incarnation has ended. */
+  /** The start of an exclusive child is waiting until its abandoned incarnation has ended. */
   | { readonly _tag: "AwaitsEnd"; readonly child: string }
   | { readonly _tag: "Stopping"; readonly child: string; readonly how: "shutdown" | "kill" }
   | { readonly _tag: "Stopped"; readonly child: string; readonly exit: Exit.Exit<unknown, unknown> }
-  /** A child has not ended after its kill, and the supervisor no longer waits for it. */
+  /** A child is still running after it was killed, and the supervisor no longer waits for it. */
   | { readonly _tag: "Abandoned"; readonly child: string }
   /** An abandoned child has ended. */
   | { readonly _tag: "EndedLate"; readonly child: string }
-  /** The supervisor begins to end. `child`: id of the child that was the reason; undefined: no child. */
+  /** The supervisor begins to end. `child`: id of the child that caused the end; undefined: no child caused it. */
   | { readonly _tag: "Ending"; readonly reason: EndReason; readonly child: string | undefined }
   | { readonly _tag: "Ended"; readonly reason: EndReason }
 
@@ -61,7 +63,7 @@ export class TraceRing {
     }
   }
 
-  /** Oldest first. */
+  /** The kept trace events, oldest first. */
   toArray(): ReadonlyArray<TraceEvent> {
     return [...this.events.slice(this.next), ...this.events.slice(0, this.next)]
   }
