@@ -3,9 +3,10 @@
  * of an agent are then found fast in a long log, without an extra index on the main table.
  *
  * The log's thread fills the tables in small steps, mostly while nothing is appended. The file stores the position up
- * to which it is filled. Later runes are searched in the log itself. The tables can be wrong, so a reader checks each
- * rune that they name. Entries of runes that a user's setting has deleted are removed in steps. If the tables cannot be
- * trusted, they are emptied and filled again. While another connection has locked the file, filling waits.
+ * to which it is filled. Runes after this position are searched for in the log itself. The tables can be wrong, so a
+ * reader checks each rune that they name. Entries of runes that a user's setting has deleted are removed in steps. If
+ * the tables cannot be trusted, they are emptied and filled again. If another connection has locked the file, the
+ * thread fills the tables later.
  */
 import { type BackgroundTask, STEP } from "./BackgroundTask.ts"
 import { isLocked } from "./GroupCommit.ts"
@@ -14,23 +15,23 @@ import { FILED_VERSION, type SideFile } from "./SideFile.ts"
 import type { Database, Statement } from "./Sqlite.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
 
-/** Number of unindexed runes above which indexing also runs between appends, and not only when appends pause. */
+/** Number of unindexed runes above which the thread indexes even between appends, not only when appends pause. */
 const MANY = 20_000
 
 /**
- * Maximum number of consecutive steps that find the file locked. After that, indexing waits for the next append. A
- * reader that opens the file locks it for a moment.
+ * Maximum number of consecutive steps that find the file locked; then indexing waits for the next append. A reader that
+ * opens the file locks it for a moment.
  */
 const MAX_LOCKED = 20
 
 /**
- * Limits of one step: the number of threads that are checked for deleted runes, and the number of entries that are
- * removed. A thread is a combination of actor, stream and kind.
+ * Limits of one step: threads to check for deleted runes, and entries to remove. A thread is a combination of actor,
+ * stream and kind.
  */
 const THREADS = 64
 const ENTRIES = 1_000
 
-/** Maximum number of threads whose ids are cached. */
+/** Maximum number of threads whose ids are cached. A thread is a combination of actor, stream and kind. */
 const REMEMBERED = 4_096
 
 /**
@@ -45,7 +46,7 @@ export const filedUnder = (actor: string): string => {
 const HAS = "SELECT 1 FROM entries WHERE thread = ? AND event_id = ?"
 
 /**
- * Checks that the index has an entry for each rune up to the last indexed position, and no other entries. Later runes
+ * Checks that the index has one entry for each rune up to the last indexed position, and no other entries. Later runes
  * are not checked.
  */
 export class FiledCheck {
@@ -53,7 +54,7 @@ export class FiledCheck {
   private readonly find: Statement
   private readonly count: Statement
   private readonly place: number
-  /** Number of index entries from the oldest rune in the log up to position `place`. */
+  /** Number of index entries for runes up to position `place`. */
   private entries = 0
   private seen = 0
   private isWrong = false
@@ -120,7 +121,9 @@ export class ActorIndex implements BackgroundTask {
   private readonly threads = new Map<string, number>()
   /** eventId of the newest indexed rune. */
   private place = 0
-  /** Threads with an id up to this one have no entries of deleted runes. Undefined: no thread has such entries. */
+  /**
+   * In threads with ids up to this one, no deleted runes have entries. Undefined: no deleted runes have entries at all.
+   */
   private cleared: number | undefined
   /** Number of consecutive steps that found the file locked. */
   private locked = 0
@@ -129,7 +132,7 @@ export class ActorIndex implements BackgroundTask {
   constructor(of: {
     readonly side: SideFile
     readonly store: SqliteStore
-    /** Folder of the segments. */
+    /** Folder that contains the segments. */
     readonly folder: string
     readonly newest: number
   }) {
@@ -156,7 +159,7 @@ export class ActorIndex implements BackgroundTask {
     return this.current === undefined ? -1 : this.place
   }
 
-  /** Indexing then must not wait until appends pause. */
+  /** True if so many runes are unindexed that indexing must not wait until appends pause. */
   get isFarBehind(): boolean {
     return !this.isDone && this.newest - this.filled > MANY
   }
@@ -175,14 +178,14 @@ export class ActorIndex implements BackgroundTask {
     }
   }
 
-  /** Undefined if the file is not open yet, or was recreated since they were prepared. */
+  /** The prepared statements; undefined if the file is not open yet, or was recreated since they were prepared. */
   private get current(): Opened | undefined {
     return this.opened?.database === this.side.database ? this.opened : undefined
   }
 
   /**
-   * Whether the index has an entry for the rune. Also true if the index is not open yet, or if the rune is newer than
-   * the last indexed position.
+   * Returns true if the index has an entry for the rune, if the index is not open yet, or if the rune is newer than the
+   * last indexed position.
    */
   holds({ actor, event_id, kind, stream }: Omit<Row, "hash">): boolean {
     if (this.current === undefined || event_id > this.place) return true
@@ -191,7 +194,7 @@ export class ActorIndex implements BackgroundTask {
     return thread !== undefined && has.get(thread, event_id) !== undefined
   }
 
-  /** Call this after the oldest runes were deleted. Later steps remove the index entries of these runes. */
+  /** Call this after the log's oldest runes were deleted. Later steps remove the index entries of these runes. */
   forget(): void {
     this.cleared = 0
     this.locked = 0
@@ -215,8 +218,8 @@ export class ActorIndex implements BackgroundTask {
   }
 
   /**
-   * Opens the tables. Throws if their version differs, or if the file belongs to another store. The file names its last
-   * indexed rune by position and hash, and this store must have that rune.
+   * Opens the tables. Throws if their version differs, or if the file belongs to another store. The file records the
+   * position and the hash of its last indexed rune, and this store must contain that rune.
    */
   private attempt(): Opened {
     const { database } = this.side
@@ -256,14 +259,14 @@ export class ActorIndex implements BackgroundTask {
     return (there?.["hash"] ?? this.segments.row(event_id)?.hash) === hash
   }
 
-  /** The current segments of the store, updated if the store's list of segments has changed. */
+  /** The store's current segments. Reloaded if the store's list of segments has changed. */
   private get segments(): Segments {
     const listed = listedIn(this.store.database)
     if (JSON.stringify(listed) !== JSON.stringify(this.known.listed)) this.known.list(listed)
     return this.known
   }
 
-  /** Runes that were moved out of the store are read from their segments. */
+  /** Returns the runes to index. Runes that were moved out of the store are read from their segments. */
   private next({ page }: Opened): ReadonlyArray<Row> {
     const left = this.place < this.store.left ? this.segments.after(this.place) : []
     return left.length > 0 ? left : (page.all(this.place) as unknown as ReadonlyArray<Row>)
@@ -283,7 +286,7 @@ export class ActorIndex implements BackgroundTask {
         setPlace.run(last.event_id, last.hash)
       })
     } catch (error) {
-      // the write failed, so the cache can contain threads that are not in the file
+      // the write failed, so the cache can contain ids that are not in the file
       this.threads.clear()
       throw error
     }
@@ -291,15 +294,15 @@ export class ActorIndex implements BackgroundTask {
   }
 
   /**
-   * Removes some entries of deleted runes. Returns the highest thread id up to which all such entries are removed;
-   * undefined if no thread remains.
+   * Removes some entries of deleted runes. Returns the thread id up to which all such entries are removed; undefined if
+   * no thread is left to check.
    */
   private takeOut({ close, takeOut, threads }: Opened, after: number): number | undefined {
     const { deleted } = this.segments
     const next = threads.all(after)
     if (next.length === 0) return undefined
     let cleared = after
-    // this step can delete threads that are in the cache
+    // this step can delete threads that are still in the cache
     this.threads.clear()
     this.side.write(() => {
       let room = ENTRIES

@@ -2,9 +2,10 @@
  * ActorLookup: reads the side file next to the store's database. This file has the index of runes by actor (filled by
  * `ActorIndex`), snapshots, and the positions of subscribers.
  *
- * Guarantees: a lookup reads a bounded number of entries. Up to the last indexed position, it finds every rune of the
- * selection. It can also return other runes, so the caller must check each rune. If the file is missing or cannot be
- * read, a lookup returns undefined, and the caller searches the log itself. The file is opened on its first use.
+ * Guarantees: a lookup reads a bounded number of entries. Up to the last indexed position, a lookup finds every rune
+ * that matches the selection. It can also return other runes, so the caller must check each rune. If the file is
+ * missing or cannot be read, a lookup returns undefined, and the caller searches the log itself. The file is opened on
+ * its first use.
  */
 import { filedUnder } from "./ActorIndex.ts"
 import type { Selection } from "./EventLog.ts"
@@ -15,7 +16,7 @@ import type { Position } from "./Subscribers.ts"
 
 /** Maximum number of threads (actor, stream and kind) of a selection. With more, the log itself is searched. */
 const MAX_THREADS = 512
-/** Number of entries of a thread that are read at once. */
+/** Number of entries of a thread that are read in one query. */
 const CHUNK = 64
 
 /** SQLITE_ERROR (no such table), SQLITE_BUSY, SQLITE_CANTOPEN: the file is being created, and is not damaged. */
@@ -60,8 +61,8 @@ class Cursor {
 }
 
 /**
- * The name in the index that covers all runes of an actor, or of all actors below a prefix (`tool/builder/`). Undefined
- * if no single name covers the prefix.
+ * Returns the name in the index that covers all runes of an actor, or of all actors below a prefix (`tool/builder/`).
+ * Undefined if no single name covers the prefix.
  */
 const filedAs = (name: string): string | undefined => {
   if (!name.endsWith("/")) return filedUnder(name)
@@ -70,7 +71,7 @@ const filedAs = (name: string): string | undefined => {
 
 const namesIn = ({ actor, actors }: Selection) => (actor === undefined ? actors : [actor])
 
-/** Undefined if the selection names no actor, or one without a single name that covers its runes in the index. */
+/** Index names of a selection's actors; undefined if it names no actor, or one without a single index name. */
 const filedOf = (selection: Selection): ReadonlyArray<string> | undefined => {
   const names = namesIn(selection)?.map(filedAs)
   return names?.every((name) => name !== undefined) ? [...new Set(names)] : undefined
@@ -92,7 +93,7 @@ export class ActorLookup {
     return filedOf(selection) !== undefined || (selection.kinds?.length ?? 0) > 0
   }
 
-  /** Whether a lookup returns only runes of the selection. If false, the caller must check each rune. */
+  /** Returns true if a lookup returns only matching runes. False: the caller must check each rune. */
   static isExact(selection: Selection): boolean {
     const { actor, actors, since } = selection
     if (since !== undefined || (actor !== undefined && actors !== undefined)) return false
@@ -104,12 +105,12 @@ export class ActorLookup {
     return this.attempt((database) => database.prepare("SELECT event_id FROM filed").get()?.["event_id"] as number)
   }
 
-  /** The newest `count` positions with `downTo` < position ≤ `before`, newest first. */
+  /** The newest `count` matching positions with `downTo` < position ≤ `before`, newest first. */
   newest(selection: Selection, before: number, downTo: number, count: number): ReadonlyArray<number> | undefined {
     return this.merged(selection, "back", downTo, before, count)
   }
 
-  /** The oldest `count` positions with `after` < position ≤ `upTo`, oldest first. */
+  /** The oldest `count` matching positions with `after` < position ≤ `upTo`, oldest first. */
   oldest(selection: Selection, after: number, upTo: number, count: number): ReadonlyArray<number> | undefined {
     return this.merged(selection, "on", after, upTo, count)
   }
@@ -118,7 +119,7 @@ export class ActorLookup {
     return this.row("SELECT *, event_id AS eventId FROM snapshots WHERE stream = ? AND name = ?", stream, name)
   }
 
-  /** Undefined if there is none, or if the file cannot be read. */
+  /** The saved position of a subscriber; undefined if there is none, or if the file cannot be read. */
   position(name: string): Position | undefined {
     return this.row("SELECT event_id AS eventId, hash FROM subscribers WHERE name = ?", name)
   }

@@ -1,6 +1,6 @@
 /**
- * AdmissionState: decides whether runes may be written. It stores the last assigned position, the last seq of each
- * stream, the guard's states, and the streams that accept no more runes.
+ * AdmissionState: decides whether runes may be written. It keeps the last assigned position, the last seq of each
+ * stream, the guard's states, and the list of streams that accept no more runes.
  *
  * The state of a stream is one immutable object. An append that is not durable yet keeps the objects that it replaced,
  * so a failed append can restore them.
@@ -16,13 +16,13 @@ import type { Rune } from "./Rune.ts"
 
 /** The reason why a stream accepts no more runes. */
 export interface Stop {
-  /** "sealed", or the id of a FATAL invariant. */
+  /** "sealed", or the id of the FATAL invariant that halted the stream. */
   readonly rule: string
   readonly message: string
 }
 
 /**
- * Placeholder for the guard's states of a stream that was not read yet. The states are set once, for every
+ * Placeholder for the guard's states of a stream that has not been read yet. The states are set once, for every
  * `StreamState` that shares this object.
  */
 export class UnreadGuard {
@@ -43,7 +43,7 @@ class Moves {
   readonly unit: Unit
   stream = ""
   state: StreamState | undefined = undefined
-  /** All streams except the first one; undefined if there is only one stream. */
+  /** The streams after the first one; undefined if there is only one stream. */
   others: Map<string, StreamState> | undefined = undefined
 
   constructor(unit: Unit) {
@@ -63,7 +63,7 @@ class Moves {
 
 const NONE: ReadonlyArray<never> = []
 
-/** Alternates between a stream and its state before an append; the state is undefined if the stream was new. */
+/** A list of streams, each followed by its state before an append; the state is undefined if the stream was new. */
 type Replaced = ReadonlyArray<string | StreamState | undefined>
 
 const COMPACT_FROM = 1_024
@@ -75,7 +75,7 @@ export class AdmissionState {
   private readonly streams: Map<string, StreamState>
   private readonly halted = new Map<string, Stop>()
   readonly onHalt = new Set<(stream: string, stop: Stop) => void>()
-  /** For each append that is not durable yet, the states that it replaced. Oldest append first. */
+  /** Replaced states of each append that is not durable yet, oldest append first. */
   private ahead: Array<Replaced | undefined> = []
   private first = 0
   /** New stream states of the unit that `refuses` checked last. */
@@ -110,12 +110,12 @@ export class AdmissionState {
     return !this.halted.has(stream) && !this.isSealed(stream)
   }
 
-  /** Includes runes that are not durable yet. Undefined if the stream must be read first. */
+  /** The guard's states, including runes that are not durable yet. Undefined if the stream must be read first. */
   guardOf(stream: string): States | undefined {
     return this.statesOf(this.streams.get(stream))
   }
 
-  /** Sets the guard's states of a stream that was read up to its newest rune. Only the first call has an effect. */
+  /** Sets the guard's states after a stream was read up to its newest rune. Only the first call has an effect. */
   restoreGuard(stream: string, states: States): void {
     const guard = this.streams.get(stream)?.guard
     if (guard instanceof UnreadGuard) guard.states ??= states
@@ -142,7 +142,7 @@ export class AdmissionState {
     return undefined
   }
 
-  /** `isDurable`: true if no failure can undo the append. */
+  /** Records an append. `isDurable`: true if no failure can undo the append. */
   take(unit: Unit, isDurable: boolean): void {
     this.inOrder(unit)
     const moves = this.checked?.unit === unit ? this.checked : this.movesOf(unit)
@@ -219,7 +219,7 @@ export class AdmissionState {
     return guard instanceof UnreadGuard ? guard.states : guard
   }
 
-  /** Throws if the stream was not read yet: the caller must recover a stream before it writes to it. */
+  /** Throws if the stream has not been read yet: the caller must recover a stream before it writes to the stream. */
   private read(state: StreamState | undefined, { kind, stream }: Rune): States {
     const states = this.statesOf(state)
     if (states === undefined) throw new Error(`${kind} comes before ${stream} was read: recover it first`)
@@ -232,7 +232,7 @@ export class AdmissionState {
     return moves
   }
 
-  /** Throws if an eventId or seq is out of order. Such a bug of the caller would leave a gap in the log. */
+  /** Throws if an eventId or seq is out of order. Such a bug in the caller would leave a gap in the log. */
   private inOrder({ runes }: Unit): void {
     let others: Map<string, number> | undefined
     let { head } = this

@@ -10,7 +10,7 @@ import type { RuneDraft } from "./Rune.ts"
 
 /** Receives durable units, in order, and refusals. A watcher must not throw: nothing handles its errors. */
 export interface Watcher {
-  /** Called once for all units that became durable together. */
+  /** Called once for all units that became durable at the same time. */
   landed(units: ReadonlyArray<Unit>): void
   refused(unit: Unit, refused: RuneRefused): void
 }

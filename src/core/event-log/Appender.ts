@@ -3,8 +3,8 @@
  * unit is durable. Lazy drafts are also appended, but no caller waits for them.
  *
  * Guarantees: the runes of one append become durable together or not at all, in the order of the calls. If an invariant
- * checks a rune, its stream is read before the append. If an append fails, the appends after it are retried. An append
- * is completed even if its caller is interrupted. The numbers of waiting appends and lazy runes are limited.
+ * applies to a rune, the rune's stream is read before the append. If an append fails, the appends after it are retried.
+ * An append is completed even if its caller is interrupted. The numbers of waiting appends and lazy runes are limited.
  */
 import { Deferred, Effect, Exit, Latch, Queue } from "effect"
 import type { AdmittingLog } from "./AdmittingLog.ts"
@@ -18,13 +18,13 @@ import { causeOf, FORMAT, type Rune, type RuneDraft } from "./Rune.ts"
 export interface Options {
   /** Maximum number of appends that are not durable yet. Beyond it, a caller waits until its append is accepted. */
   readonly maxWaiting: number
-  /** Maximum number of lazy runes that were sent to the log but are not durable yet. */
+  /** Maximum number of lazy runes that were passed to the log but are not durable yet. */
   readonly maxLazyAhead: number
   /** Maximum number of lazy runes in the buffer. Beyond this limit, the oldest are dropped. */
   readonly maxLazy: number
 }
 
-/** Interval between two checks whether runes have become durable. */
+/** Interval between two checks for runes that have become durable. */
 const LOOK = "5 millis"
 
 export const defaultOptions: Options = { maxWaiting: 1024, maxLazyAhead: 512, maxLazy: 4096 }
@@ -39,14 +39,14 @@ export interface Parts {
 
 type Answer = Deferred.Deferred<ReadonlyArray<Rune>, StorageError | RuneRefused>
 
-/** An append, from the call until it is durable. */
+/** An append, until it is durable. */
 interface Pending {
   readonly drafts: ReadonlyArray<RuneDraft>
   readonly prepared: ReadonlyArray<Prepared>
   readonly at: number
   /** The deferred result for the caller; undefined if no caller waits, as with lazy runes. */
   readonly answer: Answer | undefined
-  /** If set, the caller gets this refusal instead of the runes. */
+  /** A refusal that the caller gets instead of the runes; undefined: none. */
   readonly says: RuneRefused | undefined
 }
 
@@ -70,7 +70,7 @@ export class Appender implements Owner {
   private readonly room = Latch.makeUnsafe(true)
   private readonly pending = new Map<Unit, Pending>()
   private lazyAhead = 0
-  /** Time of the newest lazy draft, ms since the epoch. */
+  /** Time of the newest lazy draft, in ms since the epoch. */
   private lazyAt = 0
   private again: Array<Pending> = []
   private isPlanned = false
@@ -86,7 +86,7 @@ export class Appender implements Owner {
     this.soon = soon
     this.lazies = new LazyBuffer(options.maxLazy, rules.home)
     this.turns = Effect.runSync(Queue.bounded<() => void>(options.maxWaiting))
-    // append pending output of a run first, so that it precedes the runes that result from it
+    // append a run's pending output first, so that it precedes the runes that result from it
     log.beforeAppend = () => {
       if (this.lazies.size > 0) this.flushLazies(options.maxLazyAhead - this.lazyAhead, this.lazyAt)
     }
@@ -137,7 +137,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** Polls; fails if the log has failed. */
+  /** Waits, by polling, until `holds` returns true. Fails if the log has failed. */
   private until(holds: () => boolean): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
       const failed = this.failure()
@@ -146,7 +146,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** Appends a rune that records the refused append of an actor. Runs after the actor's step. */
+  /** Appends a rune that records a refused append of an actor. Called after the actor's step has ended. */
   violated(unit: Unit, refused: RuneRefused, at: number): void {
     const rune = unit.runes.find(({ kind }) => kind === refused.kind) ?? unit.runes[0]!
     this.soon(() => {
@@ -155,7 +155,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** Passes all waiting appends and lazy runes to the log. Later appends are rejected. */
+  /** Passes all waiting appends and lazy runes to the log. From then on, appends are rejected. */
   readonly close: Effect.Effect<void> = Effect.sync(() => {
     this.isClosed = true
     for (const take of Effect.runSync(Queue.clear(this.turns))) take()
@@ -188,8 +188,8 @@ export class Appender implements Owner {
   rest(): void {}
 
   /**
-   * The first stream that must be read before the append; undefined if there is none. A stream that accepts no more
-   * runes is not read: its append is refused anyway, and it may be impossible to read.
+   * Returns the first stream that must be read before the append; undefined if there is none. A stream that accepts no
+   * more runes is not read: the append is refused anyway, and the stream may be unreadable.
    */
   private unread(drafts: ReadonlyArray<RuneDraft>): string | undefined {
     const { admission } = this.log
@@ -210,7 +210,7 @@ export class Appender implements Owner {
   ): Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused> {
     return Effect.clockWith((clock) => {
       const at = clock.currentTimeMillisUnsafe()
-      // lazy runes that were received earlier are appended first
+      // first append the lazy runes that were received earlier
       this.flushLazies(this.options.maxLazyAhead - this.lazyAhead, at)
       const answer: Answer = Deferred.makeUnsafe()
       if (this.log.flight !== undefined) {
@@ -298,7 +298,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** Schedules the lazy runes for the next group commit, even if nothing else is appended. */
+  /** Schedules the lazy runes for the next group commit, even if no other runes are appended. */
   private plan(at: number): void {
     if (this.isPlanned || this.lazies.size === 0) return
     this.isPlanned = true
@@ -316,7 +316,7 @@ export class Appender implements Owner {
     }
   }
 
-  /** Redirects a draft for a sealed stream to the home stream. */
+  /** Redirects a draft from a sealed stream to the home stream. */
   private here(draft: Lazy["draft"]): RuneDraft {
     return this.log.admission.isSealed(draft.stream)
       ? { ...draft, stream: this.rules.home, actor: `${draft.stream}/${draft.actor}` }

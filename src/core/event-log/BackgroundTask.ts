@@ -1,17 +1,17 @@
 /**
  * BackgroundTask: background work of the log's thread, done in small steps; appends are processed between the steps.
  *
- * Guarantees: a step is short. Chores that have work get equal shares of time. All chores together use at most half of
- * the thread's time, and at most a tenth while runes are appended. A failing chore does not block appends or other
- * chores. The failure is reported, and the chore is retried after a pause that grows to one hour. A temporary error,
- * such as a full disk, therefore does not stop a chore permanently. Appends never depend on a chore.
+ * Guarantees: a step is short. All chores that have work get equal amounts of time. All chores together use at most
+ * half of the thread's time, and at most a tenth while runes are appended. A failing chore does not block appends or
+ * other chores. The failure is reported, and the chore is retried after a pause that grows to one hour. A temporary
+ * error, such as a full disk, therefore does not stop a chore permanently. Appends never depend on a chore.
  */
 
 export interface BackgroundTask {
-  /** Name of the chore in reports. */
+  /** Name of the chore, used in reports. */
   readonly chore: string
   readonly isDone: boolean
-  /** Throws if the chore cannot continue for now; the next call tries again. */
+  /** Does one step of the work. Throws if the chore cannot continue now; the next call tries again. */
   step(): void
 }
 
@@ -22,11 +22,11 @@ export const STEP = 250
 export const FIRST_PAUSE = 10_000
 export const LONGEST_PAUSE = 3_600_000
 
-/** Pause after a step, as a multiple of its duration: `QUIET_PAUSE` while nothing is appended, else `BUSY_PAUSE`. */
+/** Pause after a step, as a multiple of its duration: `BUSY_PAUSE` while runes are appended, else `QUIET_PAUSE`. */
 const QUIET_PAUSE = 1
 const BUSY_PAUSE = 9
 
-/** Minimum time (ms) charged for a step, so that chores take turns even if the clock does not advance. */
+/** Minimum time (ms) charged for a step, so that chores alternate even if the clock does not advance. */
 const LEAST = 0.01
 
 /** Maximum number of consecutive failures of a chore that are reported. */
@@ -43,27 +43,27 @@ export class Chores {
   private readonly all: ReadonlyArray<BackgroundTask>
   private readonly now: () => number
   private readonly pauses = new Map<BackgroundTask, Pause>()
-  /** Running time (ms) charged to each chore. A chore gets no credit for the time when it had no work. */
+  /** Running time (ms) charged to each chore. A chore gets no credit for time in which it had no work. */
   private readonly had = new Map<BackgroundTask, number>()
-  /** Running time (ms) charged to the chore that ran last, before its last step. */
+  /** Running time (ms) that had been charged to the last chore before its last step. */
   private turn = 0
   private last = { end: Number.NEGATIVE_INFINITY, took: 0 }
   onTrouble: (message: string) => void = () => {}
 
-  /** `now`: ms of a monotonic clock. */
+  /** `now`: returns the time of a monotonic clock in ms. */
   constructor(all: ReadonlyArray<BackgroundTask>, now: () => number) {
     this.all = all
     this.now = now
   }
 
-  /** Time (ms) until a chore has work and the chores' share of time allows a step. Infinity if no work is left. */
+  /** Time (ms) until a chore has work and the chores' share of time allows its step. Infinity if no work is left. */
   due(isBusy = false): number {
     const now = this.now()
     const due = this.all.reduce((due, chore) => Math.min(due, this.dueIn(chore, now)), Number.POSITIVE_INFINITY)
     return Math.max(due, this.last.end + this.last.took * (isBusy ? BUSY_PAUSE : QUIET_PAUSE) - now)
   }
 
-  /** Runs a step of one chore: among those that can run now, the one that has used the least time. */
+  /** Runs a step of one chore: the one that has used the least time, among those that can run now. */
   step(): void {
     const begin = this.now()
     let chore: BackgroundTask | undefined

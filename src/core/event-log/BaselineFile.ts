@@ -19,20 +19,20 @@ export interface KeptState {
   readonly version: number
 }
 
-/** The content of the file, without the states. */
+/** The content of the file without the states. */
 export interface Summary {
   /** eventId and time (ms since the epoch) of the newest deleted rune. */
   readonly last: number
   readonly at: number
   readonly heads: ReadonlyArray<SegmentHead>
   /**
-   * Versions of the folds that have read the deleted runes, by the fold's name. If a state is not in the file, it is
-   * the fold's initial state.
+   * Version of each fold that has read the deleted runes, by the fold's name. If the file has no state of such a fold
+   * for a stream, it is the initial state.
    */
   readonly folds: { readonly [name: string]: number }
 }
 
-/** The summary, and the offset and length (in bytes) of each state in the file. */
+/** The summary of the file, and the offset and length (in bytes) of each state. */
 interface Contents extends Summary {
   readonly states: ReadonlyArray<
     readonly [stream: string, name: string, version: number, offset: number, bytes: number]
@@ -51,7 +51,7 @@ export class BeginningWriter {
     this.states.push([stream, name, version, ...this.file.frame(json)])
   }
 
-  /** Completes the file, which is on disk when this method returns. */
+  /** Completes the file. When this method returns, the file is on disk. */
   finish(summary: Summary): Made {
     const { last } = summary
     const contents = { ...summary, states: this.states } satisfies Contents
@@ -63,7 +63,7 @@ export class BeginningWriter {
   }
 }
 
-/** Reads an existing file. Any access throws if the file is damaged or missing. */
+/** An existing file. Its methods throw if the file is damaged or missing. */
 export class BaselineFile {
   private readonly file: SegmentFile
   private readonly contents: Contents

@@ -1,5 +1,6 @@
 /**
- * ChainCheck: checks the hash chains of an open store in the background. The start itself checks only the newest runes.
+ * ChainCheck: checks the hash chains of an open store in the background. The opening itself checks only the newest
+ * runes.
  *
  * Guarantees: every rune that was in the store when it was opened is read once, with its payload. Each damaged stream
  * is reported once, with its first damaged rune. A store that cannot be read is reported, too. If the actor index lacks
@@ -24,7 +25,7 @@ export class ChainCheck implements BackgroundTask {
   private seen = 0
   isDone: boolean
 
-  /** `told` is called with the first problem of each stream. */
+  /** `told`: called with the first problem of each stream. */
   constructor(store: SqliteStore, told: (problem: Problem) => void, actors: Pick<ActorIndex, "holds" | "discard">) {
     this.store = store
     this.actors = actors
@@ -33,7 +34,7 @@ export class ChainCheck implements BackgroundTask {
     this.walk = this.begin()
   }
 
-  /** Starts after the runes that were moved to segments, because `verify` checks segments. */
+  /** Starts after the runes that were moved to segments, because only `verify` checks segments. */
   private begin(): ChainWalk {
     return new ChainWalk({ after: this.store.left, before: (rune) => this.store.linkBefore(rune) })
   }

@@ -10,7 +10,7 @@ import type { StoredRune } from "./StoredRune.ts"
 /** Maximum number of reported problems. With more, the whole store is damaged, and further reports are of no use. */
 const MAX_PROBLEMS = 1_000
 
-/** The last rune that the walk has read from a stream. */
+/** The last rune of a stream that the walk has read. */
 export interface Link {
   readonly eventId: number
   readonly seq: number
@@ -27,7 +27,7 @@ type Break = Pick<Problem, "rule" | "message">
 
 const NONE: ReadonlyArray<Break> = []
 
-/** Problems in a rune's link to the previous rune of its stream; empty if none. The payload is not checked. */
+/** Problems in a rune's link to the previous rune of its stream; empty if there are none. Ignores the payload. */
 export const breaksOf = (rune: StoredRune, last: Link = START): ReadonlyArray<Break> => {
   const number: ReadonlyArray<Break> =
     rune.seq === last.seq + 1
@@ -57,11 +57,11 @@ const unchained = (rune: StoredRune, last: Link): string | undefined => {
 
 export class ChainWalk {
   private readonly links = new Map<string, Link>()
-  /** Finds the previous rune of a stream, for a walk that started after that rune. Undefined if there is none. */
+  /** Returns the previous rune of a rune's stream, for a walk that did not read it; undefined if there is none. */
   private readonly before: (rune: StoredRune) => Link | undefined
   readonly problems: Array<Problem> = []
   private readonly changed = new Map<number, { readonly stream: string; readonly hash: string }>()
-  /** Hash of the remaining payload after an erasure, by the eventId of the erased rune. */
+  /** Hash of the payload that remained after an erasure, by the eventId of the erased rune. */
   readonly erasures = new Map<number, string>()
   runes = 0
   head: number
@@ -71,7 +71,7 @@ export class ChainWalk {
     this.before = options.before ?? (() => undefined)
   }
 
-  /** `last`: the newest deleted eventId. `links`: the newest deleted rune of each stream. */
+  /** Begins after deleted runes. `last`: newest deleted eventId. `links`: newest deleted rune of each stream. */
   begin(last: number, links: ReadonlyArray<Link & { readonly stream: string }>): void {
     for (const { eventId, hash, seq, stream } of links) this.links.set(stream, { eventId, seq, hash })
     this.head = last
@@ -94,7 +94,7 @@ export class ChainWalk {
     this.runes += 1
   }
 
-  /** Checks a payload. If it differs from the appended one, a later rune can state the cause: its texts were erased. */
+  /** Checks a payload. If it has changed since it was appended, a later rune can record the reason: an erasure. */
   private payload(rune: StoredRune, payload: string): void {
     const hash = hashPayload(payload)
     const isChanged = hash !== rune.payloadHash
@@ -104,7 +104,7 @@ export class ChainWalk {
     this.erasures.set(eventId, left)
   }
 
-  /** Call this after the last rune. Returns the erased payloads; any other changed payload becomes a problem. */
+  /** Call this after the last rune. Returns the erased payloads. Reports each other changed payload as a problem. */
   end(): ReadonlyArray<Erased> {
     const erased: Array<Erased> = []
     for (const [eventId, { hash, stream }] of this.changed) {

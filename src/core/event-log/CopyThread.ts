@@ -2,7 +2,7 @@
  * CopyThread: a worker thread that copies a store's database into a new file, as a consistent snapshot. A daemon can
  * write to the store meanwhile, because readers do not block the writer.
  *
- * Guarantees: everything that was committed before the thread began is in the copy. The copy contains no erased texts.
+ * Guarantees: everything that was committed before the thread began is in the copy. The copy contains no erased text.
  */
 import { DatabaseSync } from "node:sqlite"
 import { parentPort, workerData } from "node:worker_threads"
@@ -11,7 +11,7 @@ import { type Failure, failureOf } from "./GroupCommit.ts"
 
 export interface CopyData {
   readonly file: string
-  /** The new file; it must not exist yet. */
+  /** Path of the new file, which must not exist yet. */
   readonly into: string
 }
 
@@ -27,7 +27,7 @@ const copy = ({ file, into }: CopyData): void => {
   } finally {
     database.close()
   }
-  // mark the copy as closed normally: no data is missing in it
+  // mark the copy as closed normally: its write-ahead log contains no further data
   const made = new DatabaseSync(into)
   try {
     made.exec("PRAGMA journal_mode = WAL")

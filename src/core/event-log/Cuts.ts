@@ -14,8 +14,8 @@ import type { Segments } from "./Segments.ts"
 import type { Database } from "./Sqlite.ts"
 
 /**
- * Where a stream is cut: runes up to `eventId` are kept, and later runes are lost. In the home stream, only the damaged
- * ones of the later runes are lost.
+ * Point at which a stream is cut. Runes up to `eventId` are kept, and later runes are lost. In the home stream, only
+ * the damaged runes after this point are lost.
  */
 export interface Cut {
   readonly stream: string
@@ -36,11 +36,14 @@ export interface Place {
 export interface Options {
   readonly home: string
   readonly isLazy: (kind: string) => boolean
-  /** Hash of the remaining payload after an erasure, by the eventId of the erased rune. */
+  /** Hash of the payload that remained after an erasure, by the eventId of the erased rune. */
   readonly erasures: ReadonlyMap<number, string>
-  /** If a user's setting has deleted old runes: the newest deleted rune of each stream, where the stream continues. */
+  /**
+   * If a user's setting has deleted old runes: the newest deleted rune of each stream, after which the stream
+   * continues.
+   */
   readonly begins?: ReadonlyArray<SegmentHead>
-  /** The only stream to check; if omitted, all streams. */
+  /** The only stream to check; if omitted, all streams are checked. */
   readonly only?: string | undefined
   /** Returns the reason why a rune with a valid hash chain cannot be folded; undefined if it can be folded. */
   readonly folds?: (row: RuneRow) => string | undefined
@@ -60,7 +63,7 @@ export class Cuts {
   lost = 0
   /** The first position where a rune or a payload is lost; Infinity if nothing is lost. */
   first = Number.POSITIVE_INFINITY
-  /** Message that the store lacks acknowledged runes, which a repair cannot restore. Undefined if none are missing. */
+  /** Message that the store lacks acknowledged runes, which a repair cannot restore; undefined if it lacks none. */
   behind: string | undefined
 
   constructor(of: Options) {
@@ -105,7 +108,7 @@ export class Cuts {
       this.lose(eventId)
       return
     }
-    // after a damaged rune of the home stream, the next seq is not compared, because a damaged seq is useless
+    // after a damaged rune of the home stream, do not compare the next seq, because the damaged seq is useless
     const reason = this.wrong(row, cut === undefined || before === undefined ? before : { ...before, seq: row.seq - 1 })
     if (reason === undefined) return
     if (reason === PAYLOAD && isLazy(kind)) {
@@ -140,7 +143,10 @@ export class Cuts {
   }
 }
 
-/** Hash of the remaining payload, by the eventId of the erased rune, as intact runes of the home stream record it. */
+/**
+ * Hash of the payload that remained after an erasure, by the eventId of the erased rune. Read from intact runes of the
+ * home stream.
+ */
 export const erasuresIn = (places: Iterable<Place>, home: string): ReadonlyMap<number, string> => {
   const found = new Map<number, string>()
   for (const { row } of places) {
@@ -156,7 +162,7 @@ const attempt = <A>(read: () => A): A | undefined => {
   try {
     return read()
   } catch {
-    // the read failed, so its positions are reported without rows
+    // the read failed, so report the positions without their rows
     return undefined
   }
 }
@@ -196,12 +202,12 @@ function* inTable(database: Database, after: number, head: number): Generator<Pl
   }
 }
 
-/** The last position of the store. Read from the table `head`, or from the newest row if the head is damaged. */
+/** The last position in the store, from the table `head`; if the head is damaged, from the newest row. */
 export const headOf = (database: Database): number => {
   const said = attempt(() => database.prepare("SELECT event_id AS last FROM head").get()?.["last"])
   const seen = attempt(() => database.prepare("SELECT max(event_id) AS last FROM runes").get()?.["last"])
   const [a, b] = [Number(said ?? 0), Number(seen ?? 0)]
-  // a head that is below the newest row or far above it is damaged, and ignored
+  // a head that is below the newest row, or far above it, is damaged and ignored
   return b > 0 && (a < b || a > b + 1_000_000) ? b : a
 }
 

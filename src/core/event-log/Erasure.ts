@@ -1,10 +1,10 @@
 /**
- * Erasure: decides which texts of a payload can be erased, and computes the remaining payload. Pure, and without
- * imports at run time, because the log's thread loads this file.
+ * Erasure: decides which text in a payload can be erased, and computes the remaining payload. Pure, and without imports
+ * at run time, because the log's thread loads this file.
  *
- * A payload is never erased as a whole, because folds need its ids, times, amounts and names of events. Only the texts
- * in the fields listed here are erased: each text is replaced by `[erased]`. A payload that has only other fields
- * cannot be erased.
+ * A payload is never erased as a whole, because folds need its ids, times, amounts and names of events. Only the text
+ * in the fields listed here is erased: the value of each such field becomes `[erased]`. If a payload has none of these
+ * fields, nothing in it can be erased.
  *
  * The hash of the original payload stays in the chain. The rune `rune.erasing` in the home stream stores the hash of
  * the remaining payload. Changes to the remaining payload are therefore detected as before.
@@ -12,10 +12,10 @@
 
 export const ERASED = "[erased]"
 
-/** Path to a text in a payload: the field names, outermost first. */
+/** Path of an erasable field in a payload: the field names, outermost first. */
 export type Path = ReadonlyArray<string>
 
-/** An erasure, as its rune records it: the paths of the erased texts, never the texts themselves. */
+/** An erasure, as its rune records it: the paths of the erased fields, never their text. */
 export interface Erasing {
   readonly eventId: number
   readonly stream: string
@@ -26,18 +26,18 @@ export interface Erasing {
   readonly by: string
 }
 
-/** Names of fields with texts that users, agents or tools have written. */
+/** Names of fields with text that users, agents or tools have written. */
 const TEXTS = new Set(
   "text prompt input content finalOutput final_output partialOutput partial_output message output chunk question answer summary reason error detail description instructions title task_text body subject excerpt filename sha256".split(
     " "
   )
 )
-/** Fields with the arguments and results of tool calls, in any shape: the whole value is erased. */
+/** Fields with the arguments and results of tool calls: values of any shape, each of which is erased as a whole. */
 const ANYTHING = new Set(["arguments", "output"])
 
 /**
- * Maximum number of erasable texts in a payload. If a payload has more, none of its texts is erased. The program writes
- * no such payload.
+ * Maximum number of erasable fields in a payload. If a payload has more, nothing in it is erased. The program writes no
+ * such payload.
  */
 export const MAX_FIELDS = 1_000
 const MAX_DEPTH = 12
@@ -54,7 +54,7 @@ export const textsIn = (payload: unknown, path: Path = []): ReadonlyArray<Path> 
   })
 }
 
-/** The payload's JSON, with `[erased]` instead of the texts at these paths. */
+/** The payload's JSON with `[erased]` as the value at each of these paths. */
 export const without = (payload: string, fields: ReadonlyArray<Path>): string => {
   const left = JSON.parse(payload) as unknown
   for (const path of fields) {

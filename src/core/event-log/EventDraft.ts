@@ -13,7 +13,7 @@ import type { Payload, RuneDraft } from "./Rune.ts"
 
 /** Maximum length of the name of a stream, kind, actor, state, trigger or moved machine, in UTF-16 units. */
 export const MAX_NAME = 512
-/** Maximum number of state machines that one rune can move, in addition to its actor. */
+/** Maximum number of state machines that one rune can move, in addition to its own actor. */
 export const MAX_MOVES = 64
 
 export interface Limits {
@@ -25,7 +25,7 @@ export interface Limits {
 
 export const defaultLimits: Limits = { maxRuneBytes: 1024 * 1024, maxDrafts: 4096 }
 
-/** Removes known secrets from JSON text. */
+/** Removes known secrets from a JSON text. */
 export type Scrub = (json: string) => string
 
 /** Control characters and lone surrogates are rejected, because some stores change them in text columns. */
@@ -33,7 +33,7 @@ const plain = (name: string): boolean =>
   // oxlint-disable-next-line no-control-regex
   name.length <= MAX_NAME && name.isWellFormed() && !/[\u0000-\u001f]/.test(name)
 
-/** Maximum number of valid names in the cache. Names repeat, so most checks are answered from the cache. */
+/** Maximum number of names in the cache of valid names. Names repeat, so most checks are answered from the cache. */
 const MAX_KNOWN = 10_000
 
 class PlainNames {
@@ -69,7 +69,9 @@ class PlainNames {
 const refuse = ({ actor, kind }: RuneDraft, rule: string, message: string): RuneRefused =>
   new RuneRefused({ kind, rule, message: `${kind} (${actor}): ${message}` })
 
-/** Size in UTF-8 bytes if it exceeds `most`, else undefined. A text too short to exceed it is not counted. */
+/**
+ * Size in UTF-8 bytes if it exceeds `most`, else undefined. If the text is too short for that, no bytes are counted.
+ */
 const bytesOver = (text: string, most: number): number | undefined => {
   if (text.length * 3 <= most) return undefined
   const bytes = Buffer.byteLength(text)
@@ -116,7 +118,7 @@ export class EventDraft {
     return { payload, text, visibility: draft.visibility ?? entry.visibility }
   }
 
-  /** Returns the first refusal if there is one. */
+  /** Prepares all drafts of an append. Returns the first refusal, if there is one. */
   prepareAll(drafts: ReadonlyArray<RuneDraft>): ReadonlyArray<Prepared> | RuneRefused {
     const { maxDrafts } = this.limits
     if (drafts.length > maxDrafts) {
@@ -131,7 +133,7 @@ export class EventDraft {
     return all
   }
 
-  /** Refuses a kind that is not lazy, because folds can read it. */
+  /** Prepares a lazy draft. Refuses a kind that is not lazy, because folds can read runes of that kind. */
   prepareLazy(draft: RuneDraft): Prepared | RuneRefused {
     return this.kinds.get(draft.kind)?.lazy === false
       ? refuse(draft, "schema", "the kind is not lazy: it is appended, and waited for")

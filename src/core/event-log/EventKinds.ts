@@ -44,7 +44,7 @@ export type PayloadOf<K> = K extends Kind<infer P> ? P : never
 /** The fields of a rune that a reader needs. */
 export type Said = Pick<Rune, "kind" | "payload">
 
-/** A rune of one of the table's kinds, with its payload's type: `switch (rune.kind)` narrows the payload. */
+/** A rune of one of the table's kinds, with the type of its payload: `switch (rune.kind)` narrows that type. */
 export type RuneOf<T extends Table, R extends Said = Rune> = {
   readonly [Name in keyof T & string]: Omit<R, "kind" | "payload"> & {
     readonly kind: Name
@@ -55,15 +55,15 @@ export type RuneOf<T extends Table, R extends Said = Rune> = {
 /** Returns the typed rune. Undefined if the rune has another kind, or if its payload was erased or archived. */
 export type Reader<T extends Table> = <R extends Said>(rune: R) => RuneOf<T, R> | undefined
 
-/** Whether a payload is no longer stored: it is empty, or only a mark that the payload is in an archive. */
+/** Returns true if a payload is no longer stored: it is empty, or only a mark that the payload is in an archive. */
 const isGone = (payload: Payload): boolean => {
   for (const name in payload) return name === "archived" && payload[name] === true
   return true
 }
 
 /**
- * Returns a reader for the table's kinds. The reader does not decode payloads, because they were checked when they were
- * written.
+ * Returns a reader for the table's kinds. The reader does not decode payloads, because payloads are checked when they
+ * are written.
  */
 export const reader = <const T extends Table>(table: T): Reader<T> => {
   const names: ReadonlySet<string> = new Set(Object.keys(table))
@@ -72,8 +72,8 @@ export const reader = <const T extends Table>(table: T): Reader<T> => {
 }
 
 /**
- * Like `reader`, but checks each payload again. For code that only displays runes, and must not fail on a rune of a
- * newer program.
+ * Like `reader`, but checks each payload again. For code that displays runes and must not fail on a rune of a newer
+ * program.
  */
 export const checkedReader = <const T extends Table>(table: T): Reader<T> => {
   const checks = checksOf(table)
@@ -90,9 +90,9 @@ export interface KnownKinds {
   readonly get: (name: string) => Kind | undefined
   /** Kinds of runes after which a stream accepts no more runes. */
   readonly sealing: ReadonlyArray<string>
-  /** Whether the payload has its kind's shape; false for an unknown kind. */
+  /** Returns true if the payload has the shape that its kind requires; false for an unknown kind. */
   readonly accepts: (name: string, payload: unknown) => boolean
-  /** Describes what is wrong with a payload. Slow, so it is used only for the message of a refusal. */
+  /** Describes what is wrong with a payload. Slow, so it is only used for the message of a refusal. */
   readonly explain: (name: string, payload: unknown) => string
 }
 

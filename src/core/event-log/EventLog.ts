@@ -12,7 +12,7 @@ import type { Folds, RecoveredAll, StreamFold } from "./StreamFold.ts"
 export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
   message: Schema.String,
   remedy: Schema.String,
-  /** "full", "locked", "corrupt", "newer-schema", "io", "closed" … */
+  /** Kind of failure: "full", "locked", "corrupt", "newer-schema", "io", "closed" and others. */
   reason: Schema.String
 }) {}
 
@@ -22,12 +22,12 @@ export class StorageError extends Schema.TaggedError<StorageError>()("StorageErr
  */
 export class RuneRefused extends Schema.TaggedError<RuneRefused>()("RuneRefused", {
   kind: Schema.String,
-  /** The id of an invariant, or "schema", "size", "sealed", "unsealed" (by `archive`), "erase" (by `erase`). */
+  /** The violated rule: an invariant's id, "schema", "size", "sealed", "unsealed" (`archive`) or "erase" (`erase`). */
   rule: Schema.String,
   message: Schema.String
 }) {}
 
-/** All filters must hold. */
+/** Selects runes. A rune must match all the filters that are set. */
 export interface Selection {
   /** Only runes with a higher eventId than this. */
   readonly after?: number
@@ -40,7 +40,7 @@ export interface Selection {
   readonly since?: number
 }
 
-/** A stream, and its newest durable rune. */
+/** A stream and its newest durable rune. */
 export interface StreamHead {
   readonly stream: string
   readonly eventId: number
@@ -50,9 +50,9 @@ export interface StreamHead {
 
 /** Limits of a move of the oldest runes from the store into a segment. */
 export interface Sealing {
-  /** Highest eventId that may be moved. */
+  /** Highest eventId that may be moved to the segment. */
   readonly upTo: number
-  /** Ms since the epoch. The first rune of this time or later stays in the store, with all runes after it. */
+  /** Ms since the epoch. The first rune of this time or later, and all runes after it, stay in the store. */
   readonly before: number
   /** Minimum number of runes in a segment. With fewer, nothing is moved. */
   readonly least: number
@@ -69,7 +69,7 @@ export interface Forgetting {
   readonly before: number
   /** Maximum total size of all segments in bytes. If they are larger, the oldest segments are deleted, too. */
   readonly keepBytes: number
-  /** The user's setting that causes the deletion, as text. */
+  /** The user's setting that causes the deletion, as it is shown to the user. */
   readonly by: string
 }
 
@@ -81,7 +81,7 @@ export interface Begins {
   readonly by: string
 }
 
-/** A problem of a rune that is damaged, missing or out of order. */
+/** A problem with a rune: the rune is damaged, missing or out of order. */
 export interface Problem {
   readonly eventId: number
   readonly stream: string
@@ -94,12 +94,12 @@ export interface Erased {
   readonly stream: string
 }
 
-/** The part of a rune that an erasure would remove, or has removed. */
+/** Text in a rune that an erasure would remove, or has removed. */
 export interface Erasable extends Erased {
   readonly kind: string
   /** Paths of the erasable fields: field names separated by dots. */
   readonly fields: ReadonlyArray<string>
-  /** Total number of characters in the erasable texts. */
+  /** Total number of characters in the erasable fields. */
   readonly size: number
 }
 
@@ -116,13 +116,13 @@ export interface Reading {
   /** Number of streams that existed at the start and that features of the program fold. */
   readonly streams: number
   readonly read: number
-  /** Number of runes read so far; the number rises until all streams are read. */
+  /** Number of runes read so far. The number rises until all streams are read. */
   readonly runes: number
   readonly unreadable: ReadonlyArray<{ readonly stream: string; readonly message: string }>
   readonly aside: ReadonlyArray<SetAside>
   /** Message that acknowledged runes are missing; absent if none are missing. */
   readonly behind?: string
-  /** Text about archives of an older agentd that could not be restored, with one line for each conversation. */
+  /** Message about archives of an older agentd that could not be restored, with one line for each conversation. */
   readonly archives?: string
 }
 
@@ -135,34 +135,35 @@ export interface Damage {
 export interface Verdict {
   readonly runes: number
   readonly streams: number
-  /** Runes whose texts were erased. A later rune records each erasure. */
+  /** Runes with erased text. Another rune, later in the log, records each erasure. */
   readonly erased: ReadonlyArray<Erased>
   /** The beginning of the log, if its oldest runes were deleted; absent if no runes were deleted. */
   readonly begins?: Begins
-  /** Empty if no problem was found. */
+  /** Problems that were found; empty if there are none. */
   readonly problems: ReadonlyArray<Problem>
 }
 
 /** Result of the last check of the whole log. */
 export interface Checked {
-  /** ms since the epoch. */
+  /** When the check ended, in ms since the epoch. */
   readonly at: number
   readonly runes: number
   readonly problems: number
-  /** Description of the first problem; null if there is none. */
+  /** Description of the first problem; null if no problem was found. */
   readonly first: string | null
 }
 
 export class EventLog extends Context.Service<
   EventLog,
   {
-    /** In order and atomic. Returns the runes, with their positions, seqs and times, when they are durable. */
+    /** Appends runes atomically, in order. When they are durable, returns them with their positions, seqs and times. */
     readonly append: (
       drafts: ReadonlyArray<RuneDraft>
     ) => Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused>
     /**
-     * For kinds that no fold reads (deltas, progress). Returns at once; the runes become durable with the next group.
-     * If the bounded buffer is full, the oldest runes are dropped, and a `runes.dropped` rune says so.
+     * Appends lazy runes: runes of kinds that no fold reads (deltas, progress). Returns at once; the runes become
+     * durable with the next group. If the buffer is full, the oldest runes are dropped, and a `runes.dropped` rune
+     * records how many.
      */
     readonly appendLazy: (drafts: ReadonlyArray<RuneDraft>) => Effect.Effect<void>
     /**
@@ -170,9 +171,9 @@ export class EventLog extends Context.Service<
      * wait for dropped runes.
      */
     readonly flushed: Effect.Effect<void, StorageError>
-    /** Reads the runes that exist now, oldest first. */
+    /** Reads the matching runes that exist now, oldest first. */
     readonly read: (selection: Selection) => Stream.Stream<Rune, StorageError>
-    /** The newest `count` runes that match the selection, oldest first. */
+    /** The newest `count` matching runes, oldest first. */
     readonly tail: (selection: Selection, count: number) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
     readonly get: (eventId: number) => Effect.Effect<Rune | undefined, StorageError>
     /**
@@ -183,16 +184,16 @@ export class EventLog extends Context.Service<
     /** The runes at these positions, in the same order. Missing runes are left out. */
     readonly at: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
     /**
-     * Positions of the newest `count` runes that match, oldest first. If possible, the runes themselves are not read.
-     * The search is bounded: `whole` is false if it stopped early, so that older runes can match, too.
+     * Positions of the newest `count` matching runes, oldest first. If possible, the runes themselves are not read. The
+     * search is limited: if it stopped early, `whole` is false, and older runes can match, too.
      */
     readonly places: (
       selection: Selection,
       count: number
     ) => Effect.Effect<{ readonly positions: ReadonlyArray<number>; readonly whole: boolean }, StorageError>
     /**
-     * Reads the existing runes, then new ones, without gap or duplicate. Never blocks the writer: a slow reader reads
-     * from disk.
+     * Reads the existing matching runes, then new ones, without gaps or duplicates. Never blocks the writer: a slow
+     * reader reads from disk.
      */
     readonly subscribe: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /**
@@ -207,24 +208,24 @@ export class EventLog extends Context.Service<
     ) => Effect.Effect<void, E | StorageError, R>
     /** The highest eventId that is durable. */
     readonly head: Effect.Effect<number>
-    /** The highest assigned eventId: higher than `head` while runes are not durable yet. */
+    /** The highest assigned eventId. Higher than `head` while runes are not durable yet. */
     readonly assigned: Effect.Effect<number>
     /**
-     * Appends the rune that records that a sealed stream is archived. Returns the rune; undefined if the stream was
-     * archived before. From the next start on, no fold reads the stream. Its runes stay in the log.
+     * Archives a sealed stream by appending a rune. Returns this rune; undefined if the stream was already archived.
+     * From the next start on, no fold reads the stream. Its runes stay in the log.
      */
     readonly archive: (stream: string, draft: RuneDraft) => Effect.Effect<Rune | undefined, StorageError | RuneRefused>
-    /** Returns the texts that an erasure of the rune would remove. Fails if the rune has no erasable text. */
+    /** Returns the text that an erasure of the rune would remove. Fails if the rune has no erasable text. */
     readonly erasable: (eventId: number) => Effect.Effect<Erasable, StorageError | RuneRefused>
     /**
-     * Erases the texts of a rune in the store, its segment and its snapshots. One rune records the erasure before it
-     * begins, with the user who requested it; another rune records its end. The next start finishes an interrupted
+     * Erases the text of a rune in the store, in its segment and in snapshots. Before the erasure begins, one rune
+     * records it with the user who requested it; another rune records its end. The next start finishes an interrupted
      * erasure. The hash chain stays valid.
      */
     readonly erase: (eventId: number, by: string) => Effect.Effect<Erasable, StorageError | RuneRefused>
     /**
      * Moves the oldest runes from the store into a segment file, within the limits of `sealing`. Returns the rune that
-     * records the move; undefined if there are too few runes. Readers still find the moved runes.
+     * records the move; undefined if there are too few runes. Moved runes can still be read.
      */
     readonly seal: (sealing: Sealing) => Effect.Effect<Rune | undefined, StorageError | RuneRefused>
     /**
@@ -245,12 +246,12 @@ export class EventLog extends Context.Service<
     readonly failed: Effect.Effect<StorageError>
     /**
      * Recovers the states of one stream from the folds' snapshots and the runes after them. The first call for a stream
-     * reads it for all folds that the program declares for it. Later calls for other folds of the stream return the
-     * states that are ready. If a stream cannot be read, only the calls for this stream fail.
+     * reads it for all folds that the program declares for that stream. Later calls for other folds of the stream
+     * return the states that are ready. If a stream cannot be read, only the calls for this stream fail.
      */
     readonly recover: <const F extends Folds>(stream: string, folds: F) => Effect.Effect<RecoveredAll<F>, StorageError>
     readonly damaged: Effect.Effect<ReadonlyArray<Damage>>
-    /** Emits the streams that are known to be damaged, then each one that is found later. */
+    /** Emits the streams that are already known to be damaged, and then each damaged stream that is found later. */
     readonly damages: Stream.Stream<Damage>
     readonly reading: Effect.Effect<Reading>
     /** Records that a feature works without a part of a stream: `reading` lists it, and the user is mailed once. */
@@ -262,16 +263,16 @@ export class EventLog extends Context.Service<
      */
     readonly keep: <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number) => void
     /**
-     * Reads the whole store again, and checks hash chains, the order of ids, and the invariants that can be checked in
-     * stored runes.
+     * Reads the whole store again, and checks the hash chains, the order of ids, and those invariants that can be
+     * checked in stored runes.
      */
     readonly verify: Effect.Effect<Verdict, StorageError>
     /**
-     * Like `verify`, but slowly, in the background. A rune records the result. If there are problems, another rune
+     * Like `verify`, but slow and in the background. A rune records the result. If there are problems, another rune
      * reports them, and the user is mailed.
      */
     readonly scrub: Effect.Effect<Checked, StorageError | RuneRefused>
-    /** Result of the last check; null if the log was not checked since it began, or since its last repair. */
+    /** Result of the last check of the whole log; null if there was none since the log began or was last repaired. */
     readonly checked: Effect.Effect<Checked | null>
   }
 >()("agentd/event-log/EventLog") {}

@@ -9,8 +9,8 @@ import type { Row } from "./Row.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
 
 /**
- * Number of rows at which a transaction accepts no more appends. With larger groups, no new appends gather while a
- * group is written.
+ * Number of rows at which a group accepts no more appends. If groups were larger, no appends could gather for the next
+ * group while one is written.
  */
 export const MAX_GROUP = 128
 
@@ -23,7 +23,7 @@ export interface Failure {
 }
 
 export interface Outcome {
-  /** Number of durable appends, counted from the first. */
+  /** Number of appends, counted from the first, that are durable. */
   readonly done: number
   readonly failure: Failure | undefined
 }
@@ -36,7 +36,7 @@ export const codeOf = (error: unknown): number | undefined =>
 const PASSING = new Set([5, 6, 10, 13])
 /** SQLite result codes that are the fault of the append itself: too big, constraint, mismatch, range. */
 const REFUSED = new Set([18, 19, 20, 25])
-/** SQLite result codes for a key, unique value or rowid that exists already: another program writes to the store. */
+/** SQLite result codes for a key, unique value or rowid that already exists: another program writes to the store. */
 export const TAKEN = new Set([1555, 2067, 2579])
 
 export const isLocked = (error: unknown): boolean => [5, 6].includes((codeOf(error) ?? 0) & 0xff)

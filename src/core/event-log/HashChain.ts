@@ -15,7 +15,7 @@ import type { Cause } from "./Rune.ts"
 /** The hash that precedes the first rune of a stream. */
 export const GENESIS = "0".repeat(64)
 
-/** All parts of a rune except its payload and its hash. */
+/** All parts of a rune, except its payload and its hash. */
 export interface Header {
   readonly format: number
   readonly eventId: number
@@ -28,7 +28,7 @@ export interface Header {
   readonly to: string | null
   readonly trigger: string | null
   readonly cause: Cause | null
-  /** The cause's eventId, which only format 1 hashes; null in format 2. */
+  /** The eventId of the cause, which only format 1 hashes; null in format 2. */
   readonly causeId: number | null
   readonly moves: ReadonlyArray<string>
   readonly visibility: string

@@ -23,7 +23,7 @@ export interface Anchor {
 
 const sealOf = ({ eventId, hash: of }: Anchor): string => hash("sha256", `${eventId} ${of}`, "hex").slice(0, 16)
 
-/** The content of the file; undefined if there is no file, or if its content is incomplete. */
+/** The content of the file; undefined if there is no file or its content is incomplete. */
 export const anchorIn = (file: string): Anchor | undefined => {
   try {
     const [id = "", of = "", seal = ""] = fs.readFileSync(anchorFileOf(file), "utf8").trimEnd().split(" ")
@@ -34,7 +34,7 @@ export const anchorIn = (file: string): Anchor | undefined => {
   }
 }
 
-/** How the store differs from the anchor; undefined if it has the rune, or has moved it out of its table. */
+/** Describes how the store differs from the recorded rune; undefined if the store has that rune or has moved it. */
 export const behind = (database: Database, { eventId, hash: of }: Anchor): string | undefined => {
   const head = (database.prepare("SELECT event_id FROM head").get()?.["event_id"] ?? 0) as number
   if (head < eventId) {
@@ -49,7 +49,7 @@ export const behind = (database: Database, { eventId, hash: of }: Anchor): strin
 export class HeadFile {
   private readonly handle: number | undefined
 
-  /** If the file cannot be opened, `write` does nothing. Later losses are then not detected. */
+  /** Opens or creates the file. If that fails, `write` does nothing, and later losses are not detected. */
   constructor(file: string) {
     try {
       this.handle = fs.openSync(anchorFileOf(file), fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
@@ -64,7 +64,7 @@ export class HeadFile {
     try {
       fs.writeSync(this.handle, `${text}\n`, 0)
     } catch {
-      // the disk can be full: the next group writes the file again
+      // the disk can be full; after the next group, the file is written again
     }
   }
 

@@ -1,6 +1,6 @@
 /**
  * IdleScheduler: decides when the log's thread does background work: housekeeping after a short time without requests,
- * and chores in their share of the time.
+ * and chores within a limited share of the time.
  *
  * Guarantees: continuous appends do not delay chores forever. They can delay housekeeping, but then each group of
  * appends does the urgent part of it (`LogStore.keepUp`). No chores run while the program starts. Pure: times are
@@ -9,15 +9,15 @@
 
 /** Time (ms) without a request after which housekeeping starts. */
 export const QUIET = 200
-/** Time (ms) without a request until chores first run. Until then, the program counts as starting. */
+/** Time (ms) without a request before chores first run. Until then, the program counts as starting. */
 export const SETTLED = 2_000
-/** Maximum time (ms) after the start until chores run for the first time, even if requests continue to arrive. */
+/** Maximum time (ms) after the start before chores first run, even if requests continue to arrive. */
 export const AT_LAST = 30_000
 
 /** Background work that waits to be done. */
 export interface Left {
   readonly isUntidy: boolean
-  /** Time (ms) until a chore may continue; Infinity if none has work. */
+  /** Time (ms) until a chore may continue; Infinity if no chore has work. */
   choresDue(isBusy: boolean): number
 }
 
@@ -47,7 +47,7 @@ export class IdleScheduler {
     return Math.min(left.isUntidy ? quiet : Number.POSITIVE_INFINITY, Math.max(this.untilSettled(now), chores))
   }
 
-  /** Whether a step of a chore may run now. */
+  /** Returns true if a step of a chore may run now. */
   isForChores(now: number, left: Left): boolean {
     if (this.untilSettled(now) > 0) return false
     this.isSettled = true

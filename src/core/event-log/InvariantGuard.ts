@@ -2,13 +2,13 @@
  * InvariantGuard: runs checkers on every rune before it is appended. The program provides the checkers; the guard has
  * none of its own.
  *
- * The states are immutable, so runes that were not committed leave no trace. Each stream has its own states, and they
- * are dropped when the stream is sealed. Pure.
+ * The states are immutable, so runes that were not committed leave no trace. Each stream has its own states, which are
+ * dropped when the stream is sealed. Pure.
  */
 import type { Payload, Rune } from "./Rune.ts"
 import type { StreamFold } from "./StreamFold.ts"
 
-/** The fields of a rune that a checker can read. */
+/** The fields of a rune that checkers can read. */
 export interface Seen {
   readonly kind: string
   readonly actor: string
@@ -22,16 +22,16 @@ export interface Violation {
   readonly message: string
 }
 
-/** Checks an invariant on the runes of one stream, in their order. */
+/** Checks an invariant in the runes of one stream, in order. */
 export interface Checker<S> {
   readonly kinds: ReadonlyArray<string>
   readonly initial: S
-  // Declared as methods, so that a guard can contain checkers with different types of states.
+  // Declared as methods, so that a guard can contain checkers with states of different types.
   check(state: S, rune: Seen): Violation | undefined
   apply(state: S, rune: Seen): S
 }
 
-/** A checker without the type of its state. It only gets states that it has returned itself. */
+/** A checker whose type of state is not known. It only receives states that it has returned itself. */
 export type AnyChecker = Checker<unknown>
 
 /** The states of all checkers for one stream, in the order of the checkers. */
@@ -42,7 +42,7 @@ export class InvariantGuard {
   readonly kinds: ReadonlyArray<string>
   readonly initial: States
   private readonly checkers: ReadonlyArray<AnyChecker>
-  /** Indexes of the checkers for a kind, by the kind's name. */
+  /** Positions in the list of checkers of those that check a kind, by the kind's name. */
   private readonly interested = new Map<string, ReadonlyArray<number>>()
 
   constructor(checkers: ReadonlyArray<AnyChecker>) {
@@ -66,7 +66,7 @@ export class InvariantGuard {
     return undefined
   }
 
-  /** Returns the states after the rune; the same object if no checker reads its kind. */
+  /** Returns the states after the rune: the same object if no checker reads the rune's kind. */
   apply(states: States, rune: Seen): States {
     const indexes = this.interested.get(rune.kind)
     if (indexes === undefined) return states

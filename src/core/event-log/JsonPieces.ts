@@ -13,7 +13,7 @@ const holdsLong = (value: unknown): boolean =>
   value !== null &&
   (isLong(value) || (Array.isArray(value) ? value : Object.values(value)).some(holdsLong))
 
-/** `plain`: data that JSON can represent. */
+/** `plain`: a value that JSON can represent. */
 export const pieces = function* (plain: unknown): Generator<string> {
   if (!holdsLong(plain)) {
     yield JSON.stringify(plain) ?? "null"

@@ -1,16 +1,16 @@
 /**
  * LazyBuffer: stores lazy runes, for which no caller waits, until they are written with the next group. The buffer is
- * bounded: if it is full, the oldest rune is dropped. A `runes.dropped` rune in its stream then says how many are
- * missing.
+ * bounded: if it is full, the oldest rune is dropped. A `runes.dropped` rune in the stream of the dropped runes then
+ * records their number.
  */
 import type { Prepared } from "./Log.ts"
 import * as LogRules from "./LogRules.ts"
 import type { RuneDraft } from "./Rune.ts"
 
-/** Maximum number of streams whose losses are counted separately. Further losses count for the home stream. */
+/** Maximum number of streams whose dropped runes are counted separately. All others count for the home stream. */
 const MAX_STREAMS = 1_000
 
-/** A prepared draft, and the time when the buffer received it (ms since the epoch). */
+/** A prepared draft, and the time (ms since the epoch) at which the buffer received it. */
 export interface Lazy {
   readonly draft: RuneDraft
   readonly prepared: Prepared
@@ -35,7 +35,7 @@ export class LazyBuffer {
     return this.waiting.length - this.first
   }
 
-  /** Number of pushed runes that are no longer in the buffer: they were taken or dropped. */
+  /** Number of runes that are no longer in the buffer, because they were taken or dropped. */
   get gone(): number {
     return this.given - this.size
   }
@@ -58,7 +58,7 @@ export class LazyBuffer {
     return taken
   }
 
-  /** Returns a draft for each stream that has lost runes, with their number. Resets the counts to 0. */
+  /** Returns a draft for each stream that has lost runes, with their number, and resets the counts to 0. */
   losses(): ReadonlyArray<RuneDraft> {
     if (this.dropped.size === 0) return []
     const losses = [...this.dropped].map(([stream, count]) => LogRules.dropped(stream, count))

@@ -2,9 +2,9 @@
  * Log: the interface of the log for actors and other writers, and the code that all logs share.
  *
  * Positions and seqs are assigned on the callers' thread, during the callers' steps. A macrostep is synchronous, so no
- * other writer gets a position during it. A discarded macrostep uses no position. Appends always reach the store in the
- * order of their positions. Positions therefore have no gaps and rise in commit order, and a reader with a cursor
- * misses no rune.
+ * other writer gets a position at the same time. A discarded macrostep uses no position. Appends always reach the store
+ * in the order of their positions. Positions therefore have no gaps and rise in commit order, and a reader with a
+ * cursor misses no rune.
  *
  * If an append fails, all later appends of all owners are undone. The last assigned position is then the last durable
  * one again, and the owners repeat the undone steps.
@@ -13,7 +13,7 @@ import { Context } from "effect"
 import type { RuneRefused } from "./EventLog.ts"
 import type { Payload, Rune, RuneDraft, Visibility } from "./Rune.ts"
 
-/** An atomic append. A unit exists from the step that creates it until it is durable. */
+/** Runes to append atomically. A unit exists from the step that creates it until it is durable. */
 export interface Unit {
   readonly owner: Owner
   readonly runes: ReadonlyArray<Rune>
@@ -21,14 +21,14 @@ export interface Unit {
   readonly texts: ReadonlyArray<string>
 }
 
-/** Creates units, and is told when they are durable or have failed. */
+/** Creates units. An owner is notified when its units are durable or have failed. */
 export interface Owner {
   /** Number of the owner's units that are not durable yet; the log maintains it. */
   ahead: number
   durable(unit: Unit): void
   /** Called when a unit was undone. `culprit`: true if the store refused this unit, false if an earlier unit failed. */
   failed(unit: Unit, error: unknown, culprit: boolean): void
-  /** Called once per failure, after all `failed` calls: the owner repeats its undone steps. */
+  /** Called once per failure, after all `failed` calls: the owner must repeat its undone steps. */
   refold(): void
   /**
    * Called when the position that this owner waited for (`Flight.wait`) is durable. Used for steps without runes, which
@@ -37,7 +37,7 @@ export interface Owner {
   rest(): void
 }
 
-/** A checked draft: its payload for folds, and the payload's text for the store. */
+/** A draft after all checks: its payload for folds, and the payload's JSON for the store. */
 export interface Prepared {
   readonly payload: Payload
   readonly text: string
@@ -55,33 +55,36 @@ export interface Log {
    * exactly the stored one.
    */
   prepare(draft: RuneDraft): Prepared | RuneRefused
-  /** Why the unit may not be written (an invariant, or a sealed or halted stream); else undefined. Appends nothing. */
+  /**
+   * The reason why the unit may not be written (an invariant, a sealed or halted stream), else undefined. Appends
+   * nothing.
+   */
   refuses(unit: Unit): RuneRefused | undefined
   /**
-   * Accepts the whole unit, with its positions. Returns true if the unit is already durable. If this method throws,
+   * Accepts the whole unit and its positions. Returns true if the unit is already durable. If this method throws,
    * nothing was accepted. After a permanent storage failure it always throws, because the program is about to end.
    */
   append(unit: Unit): boolean
-  /** Call this before a step that can append: it appends the lazy runes that were received earlier. */
+  /** Call this before each step that can append. It appends the lazy runes that were received earlier. */
   readonly beforeAppend?: (() => void) | undefined
   /**
-   * Maximum number of runes of one owner that are not durable yet, if `ready` other owners are ready to append. At this
-   * limit, the owner waits.
+   * Maximum number of runes of one owner that may be waiting to become durable, if `ready` other owners are ready to
+   * append. At this limit, the owner waits.
    */
   share(ready: number): number
-  /** Units that are not durable yet; undefined if every append is durable at once. */
+  /** The units that are not durable yet; undefined if every append is durable at once. */
   readonly flight: Flight | undefined
 }
 
-/** The log that a program's actors append to. */
+/** The log to which a program's actors append. */
 export const Log = Context.Service<Log>("agentd/event-log/Log")
 
 /**
- * Maximum number of runes in flight (not durable yet) of a single owner: one group that is written to disk, and more
- * that gather meanwhile.
+ * Maximum number of runes in flight (not durable yet) if there is a single owner: one group that is being written to
+ * disk, and the runes that gather meanwhile.
  */
 export const ALONE = 384
-/** Number of runes in flight that several owners share. Small, because a new owner's first rune waits behind them. */
+/** Number of runes in flight that all owners share. Small, because a new owner's first rune waits behind them. */
 export const TOGETHER = 32
 /** Minimum number of runes that each owner may have in flight. */
 export const LEAST_SHARE = 2
@@ -98,7 +101,7 @@ export class Flight {
   private first = 0
   /** Number of owners with appends in flight. */
   owners = 0
-  /** Owners that wait until a position of another owner is durable. */
+  /** Owners that are waiting for a position of another owner to become durable. */
   private waiting: Array<readonly [eventId: number, owner: Owner]> = []
 
   get size(): number {
@@ -132,7 +135,7 @@ export class Flight {
     this.waiting.push([eventId, owner])
   }
 
-  /** Call this after a group has become durable: it tells the owners that waited for one of its positions. */
+  /** Call this when a group has become durable. Notifies the owners that waited for one of its positions. */
   passed(durable: number): void {
     if (this.waiting.length === 0) return
     const all = this.waiting
@@ -140,12 +143,12 @@ export class Flight {
     for (const [eventId, owner] of all) if (eventId <= durable) owner.rest()
   }
 
-  /** Undoes all appends, the oldest of which the store refused. `hasCulprit`: false if no single append is at fault. */
+  /** Undoes all appends. The oldest of them was refused by the store, unless `hasCulprit` is false. */
   fail(error: unknown, hasCulprit = true): void {
     const hit = new Set<Owner>(this.waiting.map(([, owner]) => owner))
     this.waiting = []
     let isCulprit = hasCulprit
-    // only the units that are queued now, because an owner can append again in `failed`
+    // only the units that are queued now, because an owner can append again while it handles `failed`
     for (let left = this.size; left > 0; left--) {
       const unit = this.shift()
       hit.add(unit.owner)

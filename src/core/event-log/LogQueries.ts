@@ -18,28 +18,28 @@ import { verify, type Walk } from "./Verify.ts"
 
 export interface Source {
   readonly reader: LogReader
-  /** Finds the runes of an actor, up to the last indexed position. */
+  /** Index that finds the runes of an actor, up to the last indexed position. */
   readonly lookup?: ActorLookup
   readonly rules: Rules
   readonly archives: Archives
   readonly snapshots: Snapshots
   readonly walk: Walk
-  /** Like `walk`, but slower, for checks in the background. If omitted, `walk` is used. */
+  /** Like `walk`, but slower, for background checks. If omitted, `walk` is used. */
   readonly idleWalk?: Walk
   readonly segments?: (() => Segments) | undefined
-  /** Called if the side file next to the store is wrong: rebuilds the file. */
+  /** Called if the side file next to the store is wrong, to rebuild the file. */
   readonly refill?: () => void
   readonly head: Effect.Effect<number, StorageError>
-  /** All runes after a cursor, if they are still in memory; undefined if the first of them is not. */
+  /** Returns all runes after a cursor if they are all in memory, else undefined. */
   readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
-  /** eventId of the newest durable rune of a stream: 0 if there is none, undefined if it is not known. */
+  /** Returns the eventId of a stream's newest durable rune; 0 if the stream has none, undefined if it is not known. */
   readonly newestOf: (stream: string) => number | undefined
   /** The streams that exist when the log is opened. */
   readonly streams: Iterable<string>
   readonly keep: (order: SnapshotOrder) => void
 }
 
-/** Part of a result: some runes, and the cursor from which a reader continues. */
+/** A part of a result: some runes, and the cursor at which a reader continues. */
 interface Section {
   readonly runes: ReadonlyArray<Rune>
   readonly cursor: number
@@ -48,7 +48,7 @@ interface Section {
 /** Maximum number of positions that one step of a search finds. */
 const LOOK_BACK = 512
 
-/** Maximum number of steps in a search for positions; after it, the result has `whole: false`. */
+/** Maximum number of steps in a search for positions. If more would be needed, the result has `whole: false`. */
 const MAX_SEARCHED = 128
 
 export class LogQueries {
@@ -72,7 +72,7 @@ export class LogQueries {
     })
   }
 
-  /** The read methods, which also work if the log is not open for writing. */
+  /** The methods that read. They also work if the log is not open for writing. */
   get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "at" | "places" | "recover" | "verify"> & {
     readonly verifyIdly: EventLog["Service"]["verify"]
   } {
@@ -138,7 +138,7 @@ export class LogQueries {
     return stream === undefined ? undefined : this.of.newestOf(stream)
   }
 
-  /** eventId of the newest rune of a stream; 0 if there is none. If it is not known, it is searched in the log. */
+  /** eventId of the newest rune of a stream; 0 if there is none. If it is not known, it is searched for in the log. */
   private newest(stream: string): Effect.Effect<number, StorageError> {
     return Effect.suspend(() => {
       const newest = this.of.newestOf(stream)
@@ -161,23 +161,23 @@ export class LogQueries {
   }
 
   /**
-   * The position after which the selection can have runes. Earlier runes can be deleted, but the lookup can still
-   * return them.
+   * Returns the position after which matching runes can exist. Earlier runes can be deleted, but the lookup can still
+   * return their positions.
    */
   private afterIn({ after = 0 }: Selection): number {
     return Math.max(after, this.of.segments?.().deleted ?? 0)
   }
 
-  /** The position up to which the lookup finds the runes of the selection; undefined if the lookup cannot be used. */
+  /** Returns the position up to which the lookup finds all matching runes; undefined if the lookup cannot be used. */
   private placeFor(selection: Selection): number | undefined {
     return ActorLookup.serves(selection) ? this.of.lookup?.place : undefined
   }
 
-  /** Reads the runes that the lookup finds, piece by piece. */
+  /** Reads, piece by piece, the runes that the lookup finds. */
   private readFiled(selection: Selection, upTo: number): Stream.Stream<Rune, StorageError> {
     return Stream.paginate(this.afterIn(selection), (after) => {
       const found = this.of.lookup?.oldest(selection, after, upTo, LOOK_BACK)
-      // if the lookup no longer works, the rest is searched in the log
+      // if the lookup has stopped working, search the rest in the log
       if (found === undefined) {
         return Effect.map(
           Stream.runCollect(this.readOn({ ...selection, after }, upTo)),
@@ -277,13 +277,13 @@ export class LogQueries {
     const place = Math.max(downTo, this.placeFor(selection) ?? 0)
     if (place >= before) return this.backFiled(selection, before, downTo, count)
     const newest = this.newestOf(selection)
-    // the lookup worked up to here, but fails now, so `before` is possibly not a rune of the stream
+    // the lookup worked until now but fails here, so `before` is possibly not a rune of the stream
     const isLost = before < (newest ?? 0) && this.of.lookup !== undefined && ActorLookup.serves(selection)
     if (newest === undefined || isLost) {
       return this.section(this.of.reader.pageBack(selection, before, place, count))
     }
     return Effect.gen({ self: this }, function* () {
-      // find one position more than is read, because the next piece begins there
+      // find one position more than will be read, because the next piece begins there
       const found = yield* this.of.reader.positions(Math.min(newest, before), place, LOOK_BACK + 1)
       const isLast = found.length <= LOOK_BACK
       const looked = isLast ? found : found.slice(1)
@@ -294,7 +294,7 @@ export class LogQueries {
     })
   }
 
-  /** Like `back`, but reads the positions that the lookup finds. */
+  /** Like `back`, but reads at the positions that the lookup finds. */
   private backFiled(
     selection: Selection,
     before: number,
@@ -303,7 +303,7 @@ export class LogQueries {
   ): Effect.Effect<Section, StorageError> {
     const { lookup, reader } = this.of
     const found = lookup?.newest(selection, before, downTo, LOOK_BACK)
-    // if the lookup no longer works, the rest is searched in the log
+    // if the lookup has stopped working, search the rest in the log
     if (found === undefined) return this.section(reader.pageBack(selection, before, downTo, count))
     return Effect.gen({ self: this }, function* () {
       const runes = yield* Effect.flatMap(reader.newest(found.toReversed(), selection, count), (stored) =>

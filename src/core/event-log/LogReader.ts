@@ -8,7 +8,7 @@ import type { Effect } from "effect"
 import type { Selection, StorageError } from "./EventLog.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
-/** Matching runes, and the position (`cursor`) up to which the store was searched for them. */
+/** Matching runes, and the position (`cursor`) up to which the store was searched for matches. */
 export interface Page {
   readonly runes: ReadonlyArray<StoredRune>
   readonly cursor: number
@@ -16,26 +16,26 @@ export interface Page {
 
 export interface LogReader {
   /**
-   * Matching runes with `after` < eventId ≤ `upTo`, oldest first. The work of a call is bounded, so the cursor can stop
-   * before `upTo`.
+   * Matching runes with `after` < eventId ≤ `upTo`, oldest first. Each call does a limited amount of work, so the
+   * cursor can stop before `upTo`.
    */
   readonly page: (selection: Selection, after: number, upTo: number) => Effect.Effect<Page, StorageError>
-  /** Matching runes with `downTo` < eventId ≤ `before`, newest first, at most `count`. Bounded like `page`. */
+  /** Matching runes with `downTo` < eventId ≤ `before`, newest first, at most `count`. Limited like `page`. */
   readonly pageBack: (
     selection: Selection,
     before: number,
     downTo: number,
     count: number
   ) => Effect.Effect<Page, StorageError>
-  /** Positions of the runes of a stream, from its rune `newest` back to `after`, at most `count`, oldest first. */
+  /** Positions of a stream's runes, from its rune `newest` back to position `after`, at most `count`, oldest first. */
   readonly positions: (
     newest: number,
     after: number,
     count: number
   ) => Effect.Effect<ReadonlyArray<number>, StorageError>
   /**
-   * Like `positions`, but returns all positions after `after`, in pieces. The number of runes and the bytes of payload
-   * in a piece are bounded.
+   * Like `positions`, but returns all positions after `after`, in pieces. The number of runes in a piece and the size
+   * of their payloads are limited.
    */
   readonly pages: (newest: number, after: number) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>>, StorageError>
   /** The runes at these positions, in the order of the positions. */
@@ -46,6 +46,6 @@ export interface LogReader {
     selection: Selection,
     count: number
   ) => Effect.Effect<ReadonlyArray<StoredRune>, StorageError>
-  /** Last eventId of the newest commit, as the store itself records it. */
+  /** The last eventId of the newest commit, as recorded in the store. */
   readonly lastCommitted: Effect.Effect<number, StorageError>
 }

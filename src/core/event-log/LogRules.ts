@@ -1,6 +1,6 @@
 /**
- * LogRules: the definitions that a program provides for its log: kinds, invariants, folds, and the home stream, in
- * which the program reports about itself. The log itself defines only its own kinds.
+ * LogRules: the definitions that a program provides for its log: kinds, invariants, folds, and the home stream, which
+ * contains the program's reports about itself. The log itself defines only its own kinds.
  */
 import { Context } from "effect"
 import type { KnownKinds } from "./EventKinds.ts"
@@ -17,13 +17,15 @@ export interface Rules {
   readonly guard: InvariantGuard
   /** Folds of the program's features. A stream is read once for all of its folds. */
   readonly folds: ReadonlyArray<StreamFold<unknown>>
-  /** The stream of facts about the program itself, which also gets runes for streams that accept no more. */
+  /**
+   * The stream of facts about the program itself. Runes for streams that accept no more runes are written here, too.
+   */
   readonly home: string
   /** The severity of an invariant; undefined for other rules (a rune's size or schema). */
   readonly severityOf: (rule: string) => Severity | undefined
   /**
-   * `kind`: the kind of a rune in the home stream that records that a stream is archived. `streamOf`: the stream that
-   * the rune names.
+   * `kind`: the kind of home-stream rune that records that a stream is archived. `streamOf`: returns the archived
+   * stream.
    */
   readonly archives: { readonly kind: string; readonly streamOf: (rune: Pick<Rune, "actor">) => string }
 }

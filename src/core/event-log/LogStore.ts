@@ -1,6 +1,6 @@
 /**
- * LogStore: the store and the side file next to it, for a single owner: the log's thread, or the fiber that replaces
- * the thread. All calls are synchronous.
+ * LogStore: the store and the side file next to it. Used by a single owner: the log's thread, or the fiber that
+ * replaces the thread. All calls are synchronous.
  */
 import { ActorIndex } from "./ActorIndex.ts"
 import { ChainCheck } from "./ChainCheck.ts"
@@ -24,21 +24,21 @@ export interface Opened {
   /** The last assigned position. */
   readonly head: number
   readonly heads: ReadonlyArray<readonly [stream: string, head: Head]>
-  /** Problems in the newest runes, which are checked at the start. */
+  /** Problems found in the newest runes, which are checked at the start. */
   readonly problems: ReadonlyArray<Problem>
   /** Message that acknowledged runes are missing; undefined if none are missing. */
   readonly behind?: string | undefined
 }
 
-/** A change of the store. The caller waits until it is durable. */
+/** A change to the store. The caller waits until the change is durable. */
 export type Change =
   /** Restores payloads that an older agentd has moved out of the store. */
   | { readonly _tag: "PutBack"; readonly payloads: PutBack }
-  /** Deletes the rows of a segment in the background. Sent when the rune that records the segment is durable. */
+  /** Deletes the rows of a segment in the background. Requested when the rune that records the segment is durable. */
   | { readonly _tag: "Leave"; readonly made: Made }
-  /** Lists one file instead of all segments up to it. Sent when the rune that records the deletion is durable. */
+  /** Lists one file in place of all segments up to it. Requested when the rune that records the deletion is durable. */
   | { readonly _tag: "Forget"; readonly made: Made }
-  /** Erases texts of a payload, and the snapshots that can contain these texts. */
+  /** Erases text in a payload, and the snapshots that can contain this text. */
   | { readonly _tag: "Rewrite"; readonly erasing: Erasing }
 
 /** Work that the store does between appends. */
@@ -50,7 +50,7 @@ export type Order =
   /** Rebuilds the side file next to the store, because it is damaged. */
   | { readonly _tag: "Reindex" }
 
-/** Shrinks the write-ahead log. Retried until the reader that made it grow has ended. */
+/** Shrinks the write-ahead log. Retried until the reader that caused it to grow has ended. */
 const shrinking = (store: SqliteStore): BackgroundTask => ({
   chore: "giving back the room of the write-ahead log",
   get isDone() {
@@ -69,12 +69,12 @@ export class LogStore {
   private readonly anchor: HeadFile | undefined
   private readonly place: StorePlace | undefined
   readonly opened: Opened
-  /** Called with each problem that is found in older runes. */
+  /** Called with each problem that is found in an older rune. */
   onDamage: (problem: Problem) => void = () => {}
 
   /**
-   * `now`: ms of a monotonic clock. If the clock does not advance, a failed chore is retried only when the store is
-   * opened again.
+   * `now`: returns the time of a monotonic clock in ms. If the clock does not advance, a failed chore is retried only
+   * when the store is opened again.
    */
   constructor(options: StoreOptions, sqlite = nodeSqlite, now: () => number = () => 0) {
     this.store = new SqliteStore(options, sqlite)
@@ -124,7 +124,7 @@ export class LogStore {
     return outcome
   }
 
-  /** Does the work that cannot wait until appends pause. */
+  /** Does the background work that cannot wait until appends pause. */
   keepUp(): void {
     if (this.store.bytes > MUCH_BYTES) this.store.checkpoint()
     if (this.index.backlog === "much") this.index.flush(this.store)
@@ -135,17 +135,17 @@ export class LogStore {
     return this.actors.isFarBehind || this.sealer.isPressing
   }
 
-  /** Writes the oldest runes to a segment, in the background, and then calls `done`. */
+  /** Writes the oldest runes to a segment in the background, and then calls `done`. */
   seal(sealing: Sealing, done: (sealed: Sealed) => void): void {
     this.sealer.begin(sealing, done)
   }
 
-  /** Whether `rest` has work to do. */
+  /** True if `rest` has work to do. */
   get isUntidy(): boolean {
     return this.store.bytes > SOME_BYTES || this.index.backlog !== "none"
   }
 
-  /** Time (ms) until a chore may continue; Infinity if none has work. `isBusy`: runes are being appended. */
+  /** Time (ms) until a chore may continue; Infinity if no chore has work. `isBusy`: true while runes are appended. */
   choresDue(isBusy = false): number {
     return this.chores.due(isBusy)
   }
